@@ -18,6 +18,29 @@ interface List<R> {
 
 export const alertWords = (type: string): string => type.replaceAll('_', ' ')
 
+/** Where people see what an alert reports, by the first word of the command that it advises. */
+const alertPages: Record<string, (subject: string) => string> = {
+  balance: () => '/balance',
+  deliveries: (id) => `/deliveries/${id}`,
+  discrepancies: () => '/discrepancies',
+  listings: (store) => `/listings?store=${encodeURIComponent(store)}&state=failed`,
+  orders: (reference) => `/orders?q=${encodeURIComponent(reference)}`,
+  outbox: () => '/dead-letters',
+  purchases: (id) => `/reviews/${id}`,
+  reviews: (id) => (id === '' ? '/reviews' : `/reviews/${id}`),
+  stores: (store) => `/stores/${encodeURIComponent(store)}`,
+  sync: () => '/syncs',
+}
+
+/** These advise to check the machine: the page has more. */
+const refusals = ['all_stale', 'deliveries_refused']
+
+export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
+  const [, word = ''] = command.split(' ')
+  if (refusals.includes(type)) return '/deliveries/refused'
+  return alertPages[word]?.(subject ?? '') ?? '/settings'
+}
+
 /** The critical ones first, then the newest. */
 const openOf = ({ alerts }: StatusView): AlertView[] =>
   alerts
@@ -122,6 +145,9 @@ function headline(open: readonly AlertView[], channels: readonly AlertChannelVie
   return `${countedInWords(open.length, 'alert is', 'alerts are')} open${which}.${notified}`
 }
 
+const aboutCell = (one: AlertView): Piece =>
+  one.subject && html`<a class="id" href="${alertPath(one)}">${one.subject}</a>`
+
 const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
 
 /** What a person does about it. */
@@ -147,7 +173,7 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
           html`${may && tick('attend', one.id, `${alertWords(one.type)} of ${one.at}`)}${alertWords(one.type)}`,
       },
       { head: 'Severity', cell: severityMark, isTop: true },
-      { head: 'About', cell: ({ subject }) => subject && html`<span class="id">${subject}</span>` },
+      { head: 'About', cell: aboutCell },
       { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
       { head: 'Do', cell: ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>` },
       { head: 'Since', cell: ({ at }) => ago(at, now) },
@@ -249,7 +275,7 @@ function endedPart({ query, now }: Visit, { items, next }: List<AlertView>): Htm
     rows: items,
     columns: [
       { head: 'Alert', cell: ({ type }) => alertWords(type) },
-      { head: 'About', cell: ({ subject }) => subject && html`<span class="id">${subject}</span>` },
+      { head: 'About', cell: aboutCell },
       { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
       { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
       { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },

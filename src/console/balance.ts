@@ -1,6 +1,7 @@
 /** Where the money went: the balance at the supplier, explained to the cent. */
 import type { BalanceView } from '../http/api/reconcile.ts'
-import { type Html, html } from './html.ts'
+import { type Html, html, type Piece } from './html.ts'
+import { lessThan } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Page } from './page.ts'
@@ -26,7 +27,7 @@ export const balancePage: Page = {
       title: 'Balance',
       main: html`<header class="title"><h1>Balance</h1><p>${headline(answer)}</p></header>
 <div class="split">
-${section('why-h', 'Where the money went', undefined, account ? explained(account) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
+${section('why-h', 'Where the money went', undefined, account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
 ${section(
   'facts-h',
   'At the supplier',
@@ -55,11 +56,10 @@ ${section(
     : html`${table({
         caption: 'Movements of the balance, newest first',
         rows: items,
-        isPairs: true,
         columns: [
           { head: 'At', cell: ({ at }) => clockTag(at, now) },
           { head: 'What', cell: ({ kind }) => movements[kind] ?? kind },
-          { head: 'Amount', cell: ({ amount }) => money(amount, currency).replace(/^-/, '− '), isNumber: true },
+          { head: 'Amount', cell: ({ amount }) => signed(amount, currency), isNumber: true, isTop: true },
         ],
       })}${pager({ at: '/balance', query, next })}`,
 )}`,
@@ -87,18 +87,31 @@ function headline({ balance, account }: BalanceView): Html | string {
   if (!isZero(account.unexplained)) {
     return html`${mark('review', 'look at it')} ${money(account.unexplained, balance.currency)} went that our orders do not explain. <a href="/discrepancies">Discrepancies</a> may say why.`
   }
-  return html`${mark('done', 'explained')} Every cent is explained by our orders and by what was paid in.`
+  return html`${mark('done', 'explained')} Every cent that moved is explained by our orders and by what was paid in.`
 }
 
-const explained = (account: Account): Html => {
-  const { currency } = account
-  const line = (text: string, amount: string, sign = '') => ({ text, amount: `${sign}${money(amount, currency)}` })
+/** `− 203.75 EUR`, `+ 27.90 EUR` */
+const signed = (amount: string, currency: string): string =>
+  amount.startsWith('-') ? `− ${money(amount.slice(1), currency)}` : `+ ${money(amount, currency)}`
+
+/** A reading while an order is under way proves nothing, so that the account is often a little behind the newest one. */
+function explained(account: Account, balance: NonNullable<BalanceView['balance']>, now: number): Html {
+  const { currency, expected } = account
+  const since = lessThan(balance.amount, expected, currency) ?? '0'
+  const line = (text: Piece, amount: string, sign = '') => ({ text, amount: `${sign}${money(amount, currency)}` })
+  const at = clockTag(account.explainedAt, now)
   return steps([
     line('Balance when the account began', account.start),
     line('Less what our orders cost', account.charges, '− '),
     line('Plus what came back of orders that failed', account.refunds, '+ '),
     line('Plus what rose otherwise: top-ups, cashback', account.credits, '+ '),
     line('Less what fell and our orders do not explain', account.unexplained, '− '),
-    line('So it should be', account.expected),
+    ...(isZero(since)
+      ? [line('So it should be, and is', expected)]
+      : [
+          line(html`So it should be at ${at}`, expected),
+          { text: 'Moved since then, and not compared yet', amount: signed(since, currency) },
+          line('At the supplier now', balance.amount),
+        ]),
   ])
 }

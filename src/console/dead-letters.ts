@@ -2,11 +2,12 @@
 import type { DeliveryView } from '../http/api/deliveries.ts'
 import type { EffectView } from '../http/api/outbox.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { eventText, replayEffect, replayedNotice } from './deliveries.ts'
+import { eventText, replayEffect, replayedNotice, supplierOrderCell } from './deliveries.ts'
 import { actOnSeveral, idsOf, notNow, tick } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
+import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, counted, countedInWords } from './words.ts'
@@ -16,7 +17,8 @@ interface List<R> {
   next: string | null
 }
 
-const deadOf = ({ counts: { deliveries, callbacks } }: StatusView) => ({
+const deadOf = ({ counts: { deliveries, callbacks, upTo } }: StatusView) => ({
+  upTo,
   deliveries: deliveries.dead ?? 0,
   messages: callbacks.dead ?? 0,
 })
@@ -32,18 +34,19 @@ export const deadLettersPage: Page = {
   show: async (visit) => {
     const { query, now, caller } = visit
     const before = query.get('before')
-    const [messages, deliveries, status] = await Promise.all([
+    const [messages, deliveries, status, names] = await Promise.all([
       visit.call<List<EffectView>>('listOutbox', {
         query: { state: 'dead', kind: 'callback', ...(before && { before }) },
       }),
       visit.call<List<DeliveryView>>('listDeliveries', { query: { state: 'dead' } }),
       visit.status(),
+      storeNames(visit),
     ])
     const may = caller.role !== 'viewer'
     return {
       title: 'Dead letters',
       main: html`<header class="title"><h1>Dead letters</h1><p>${headline(deadOf(status))}</p></header>
-${section('messages-h', 'Messages to stores', undefined, messagePart(visit, messages, may))}
+${section('messages-h', 'Messages to stores', undefined, messagePart(visit, messages, names, may))}
 ${section('deliveries-h', 'Deliveries', html`<a class="small" href="/deliveries">All deliveries</a>`, deliveryPart(visit, deliveries, may, now))}
 ${!may && section('actions-h', 'Actions', undefined, notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
     }
@@ -79,15 +82,18 @@ ${!may && section('actions-h', 'Actions', undefined, notNow(['Send again, replay
   },
 }
 
-function headline({ deliveries, messages }: ReturnType<typeof deadOf>): string {
+function headline({ deliveries, messages, upTo }: ReturnType<typeof deadOf>): string {
   if (deliveries + messages === 0) return 'Nothing has used up its attempts.'
   const parts = [
     ...(messages > 0
-      ? [`${counted(messages, 'message')} did not reach ${messages === 1 ? 'its store' : 'their stores'}`]
+      ? [
+          `${counted(messages, 'message', 'messages', upTo)} did not reach ${messages === 1 ? 'its store' : 'their stores'}`,
+        ]
       : []),
-    ...(deliveries > 0 ? [`${counted(deliveries, 'delivery', 'deliveries')} could not be dealt with`] : []),
+    ...(deliveries > 0 ? [`${counted(deliveries, 'delivery', 'deliveries', upTo)} could not be dealt with`] : []),
   ]
-  return `${parts.join(', and ')}. Look for the cause, then send or replay.`
+  const then = messages === 0 ? 'replay' : deliveries === 0 ? 'send again' : 'send or replay'
+  return `${parts.join(', and ')}. Look for the cause, then ${then}.`
 }
 
 /** What a store does not know while the message is dead. */
@@ -99,7 +105,7 @@ const unsaid: Record<string, string> = {
   'order.closed': 'that an order is closed',
 }
 
-function messagePart(visit: Visit, { items, next }: List<EffectView>, may: boolean): Html {
+function messagePart(visit: Visit, { items, next }: List<EffectView>, names: StoreNames, may: boolean): Html {
   if (items.length === 0) {
     return empty(
       'No dead messages',
@@ -116,10 +122,11 @@ function messagePart(visit: Visit, { items, next }: List<EffectView>, may: boole
           html`${may && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
       },
       { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
-      { head: 'Store', cell: ({ store }) => store },
+      { head: 'Store', cell: ({ store }) => store && storeName(names, store) },
       {
         head: 'Order',
-        cell: ({ orderId }) => orderId && html`<a class="id" href="/orders?q=${orderId}">${orderId.slice(-8)}</a>`,
+        cell: ({ store, reference }) =>
+          store !== null && reference !== null && html`<a href="${orderPath({ store, reference })}">${reference}</a>`,
       },
       { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
       { head: 'Since', cell: ({ createdAt }) => ago(createdAt, visit.now) },
@@ -162,7 +169,7 @@ function deliveryPart(visit: Visit, { items, next }: List<DeliveryView>, may: bo
       { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
       {
         head: 'Supplier order',
-        cell: ({ supplierOrderId }) => supplierOrderId && html`<span class="id">${supplierOrderId}</span>`,
+        cell: supplierOrderCell,
       },
       { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
       { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },

@@ -16,9 +16,10 @@ import {
   selectField,
   tick,
 } from './forms.ts'
-import { type Html, html } from './html.ts'
+import { type Html, html, type Piece } from './html.ts'
 import { notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
+import { type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Notice, Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, counted, countedInWords } from './words.ts'
@@ -47,11 +48,12 @@ export const deliveriesPage: Page = {
       }),
     )
     const [from, to] = [instantOf(query.get('from')), instantOf(query.get('to'))]
-    const [{ items, next }, status] = await Promise.all([
+    const [{ items, next }, status, names] = await Promise.all([
       visit.call<{ items: DeliveryView[]; next: string | null }>('listDeliveries', {
         query: { ...asked, ...(from && { from }), ...(to && { to }) },
       }),
       visit.status(),
+      storeNames(visit),
     ])
     const chosen = query.get('state') ?? ''
     const isFiltered = ['state', 'event', 'from', 'to', 'before'].some((name) => query.get(name))
@@ -66,7 +68,7 @@ ${filters(
     name: 'state',
     chosen,
     options: [['', 'all states'], ...Object.keys(deliveryStates).map((state) => [state, state] as const)],
-  })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('before (UTC)', 'to', query.get('to') ?? '')}`,
+  })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('Arrived before (UTC)', 'to', query.get('to') ?? '')}`,
 )}
 ${section(
   'list-h',
@@ -82,7 +84,7 @@ ${section(
           'No deliveries yet',
           html`What the supplier and shops send comes here, as soon as a webhook leads to this installation. <code>quayside webhooks create</code> makes one.`,
         )
-    : html`${listOf(items, visit.now, mayReplay)}${pager({ at: '/deliveries', query, next })}`,
+    : html`${listOf(items, names, visit.now, mayReplay)}${pager({ at: '/deliveries', query, next })}`,
 )}
 ${items.length > 0 && section('replay-h', 'Actions', undefined, mayReplay ? replayForm(visit, items) : notNow(['Replay: it needs the role operator; you are viewer.']))}`,
     }
@@ -105,15 +107,21 @@ ${items.length > 0 && section('replay-h', 'Actions', undefined, mayReplay ? repl
   },
 }
 
-function headline({ counts: { deliveries }, refusedDeliveries }: StatusView): Html {
+function headline({ counts: { deliveries, upTo }, refusedDeliveries }: StatusView): Html {
   const of = (state: string) => deliveries[state] ?? 0
   const troubles = [
-    ...(of('dead') > 0 ? [html`<a href="/deliveries?state=dead">${counted(of('dead'), 'dead letter')}</a>`] : []),
+    ...(of('dead') > 0
+      ? [html`<a href="/deliveries?state=dead">${counted(of('dead'), 'dead letter', 'dead letters', upTo)}</a>`]
+      : []),
     ...(of('quarantined') > 0
-      ? [html`<a href="/deliveries?state=quarantined">${counted(of('quarantined'), 'unreadable one')}</a>`]
+      ? [
+          html`<a href="/deliveries?state=quarantined">${counted(of('quarantined'), 'unreadable one', 'unreadable ones', upTo)}</a>`,
+        ]
       : []),
     ...(of('orphan') > 0
-      ? [html`<a href="/deliveries?state=orphan">${counted(of('orphan'), 'without its order')}</a>`]
+      ? [
+          html`<a href="/deliveries?state=orphan">${counted(of('orphan'), 'without its order', 'without their orders', upTo)}</a>`,
+        ]
       : []),
   ]
   const said = troubles.flatMap((one, index) => [
@@ -122,16 +130,29 @@ function headline({ counts: { deliveries }, refusedDeliveries }: StatusView): Ht
   ])
   const waiting = of('stored') + of('retry')
   const refused = html` <a href="/deliveries/refused">${refusedDeliveries.total === 0 ? 'None' : counted(refusedDeliveries.total, 'request')}</a> ${refusedDeliveries.total === 1 ? 'was' : 'were'} refused since the service started.`
-  if (troubles.length > 0) return html`A person should look at ${said}.${refused}`
-  return html`${waiting === 0 ? 'Every delivery that was taken is dealt with.' : `${counted(waiting, 'delivery waits', 'deliveries wait')} for ${waiting === 1 ? 'its' : 'their'} turn, nothing needs a person.`}${refused}`
+  const queued =
+    waiting > 0 &&
+    ` ${counted(waiting, 'delivery waits', 'deliveries wait', upTo)} for ${waiting === 1 ? 'its' : 'their'} turn.`
+  if (troubles.length > 0) return html`A person should look at ${said}.${queued}${refused}`
+  return html`${waiting === 0 ? 'Every delivery that was taken is dealt with.' : html`Nothing needs a person.${queued}`}${refused}`
 }
 
-const sourceText = (source: string): string =>
-  source.startsWith('stores/') ? `store ${source.slice('stores/'.length)}` : 'supplier'
+/** Who sends under this source: a store by its name. */
+export function senderOf(source: string, names: StoreNames): string {
+  const store = source.startsWith('stores/') ? source.slice('stores/'.length) : undefined
+  return store === undefined ? 'the supplier' : storeName(names, store)
+}
+
+/** The order of an event leads to the order that it was bought for, where that is known. */
+export const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView): Piece =>
+  supplierOrderId &&
+  (purchaseId === null
+    ? html`<span class="id">${supplierOrderId}</span>`
+    : html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId)}">${supplierOrderId}</a>`)
 
 export const eventText = ({ event }: Pick<DeliveryView, 'event'>): string => event ?? 'event not read'
 
-const listOf = (items: readonly DeliveryView[], now: number, mayReplay: boolean): Html =>
+const listOf = (items: readonly DeliveryView[], names: StoreNames, now: number, mayReplay: boolean): Html =>
   table<DeliveryView>({
     caption: 'Deliveries',
     rows: items,
@@ -139,12 +160,12 @@ const listOf = (items: readonly DeliveryView[], now: number, mayReplay: boolean)
       {
         head: 'Delivery',
         cell: (one) =>
-          html`${mayReplay && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${sourceText(one.source)}</small>`,
+          html`${mayReplay && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, names)}</small>`,
       },
       { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
       {
         head: 'Supplier order',
-        cell: ({ supplierOrderId }) => supplierOrderId && html`<span class="id">${supplierOrderId}</span>`,
+        cell: supplierOrderCell,
       },
       { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
       { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },

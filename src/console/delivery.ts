@@ -1,10 +1,12 @@
 /** One delivery: what it says, what became of it, its body once it is revealed, and its replay. */
 import type { DeliveryDetailView, DeliveryView } from '../http/api/deliveries.ts'
-import { deliveryStates, eventText } from './deliveries.ts'
+import type { OrderEntryView } from '../http/api/orders.ts'
+import { deliveryStates, eventText, senderOf } from './deliveries.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
+import { orderPath, storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { clockTag, counted, grouped, sentenceOf } from './words.ts'
 
@@ -14,7 +16,7 @@ export const deliveryPage: Page = {
   below: '/deliveries',
   show: async (visit) => {
     const one = await visit.call<DeliveryDetailView>('viewDelivery', { path: visit.path })
-    return { title: `Delivery ${one.id}`, main: contentOf(one, visit) }
+    return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
   },
   actions: {
     replay: {
@@ -32,23 +34,25 @@ export const deliveryPage: Page = {
           path: visit.path,
           query: { reveal: 'true' },
         })
-        return { title: `Delivery ${one.id}`, main: contentOf(one, visit) }
+        return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
       },
     },
   },
 }
 
-function contentOf(one: DeliveryDetailView, { now, caller }: Visit): Html {
+async function contentOf(one: DeliveryDetailView, visit: Visit): Promise<Html> {
+  const { now, caller } = visit
   const at = `/deliveries/${one.id}`
-  const store = one.source.startsWith('stores/') ? one.source.slice('stores/'.length) : undefined
-  const sender = store === undefined ? 'the supplier' : `the store ${store}`
+  const isSupplier = !one.source.startsWith('stores/')
+  const [names, orders] = await Promise.all([storeNames(visit), ordersOf(one, visit)])
+  const sender = senderOf(one.source, names)
   const isOperator = caller.role !== 'viewer'
   const replayed = isOperator && one.bytes !== null
   const reasons = [
     ...(isOperator ? [] : ['Replay: it needs the role operator; you are viewer.']),
     ...(one.bytes === null ? ['Replay: the body was deleted, and without it nothing can be read again.'] : []),
   ]
-  return html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / ${eventText(one)}</p><h1>Delivery <span class="id">${one.id}</span></h1>
+  return html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <span class="id">${one.id}</span></p><h1>${eventText(one)}</h1>
 <p>${stateMark(one.state)} <span class="quiet">${becameText(one, now)}</span></p></header>
 <div class="split">
 <div class="stack wide">
@@ -75,8 +79,15 @@ ${section(
   facts([
     ['Event', one.event === null ? html`<span class="quiet">not read</span>` : html`<code>${one.event}</code>`],
     ['From', sender],
+    ...orders.map(
+      (order) =>
+        [
+          'Order',
+          html`<a href="${orderPath(order)}">${order.reference}</a>, ${storeName(names, order.store)}`,
+        ] as const,
+    ),
     ['Supplier order', one.supplierOrderId ? html`<span class="id">${one.supplierOrderId}</span>` : 'none'],
-    ['Purchase', one.purchaseId ? html`<span class="id">${one.purchaseId}</span>` : 'none'],
+    ['Purchase', one.purchaseId ? html`<a class="id" href="/reviews/${one.purchaseId}">${one.purchaseId}</a>` : 'none'],
     ['Attempts', one.attempts],
   ]),
 )}
@@ -93,7 +104,7 @@ ${section(
       effect: [
         [
           'Money',
-          store === undefined
+          isSupplier
             ? 'Nothing is bought. A delivery is only a hint to read an order.'
             : `The order is read from ${sender}. An order that was taken before is not bought twice.`,
         ],
@@ -108,6 +119,12 @@ ${section(
 </div></div>`
 }
 
+/** What it was bought for. */
+const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<OrderEntryView[]> =>
+  purchaseId === null
+    ? []
+    : (await call<{ items: OrderEntryView[] }>('listOrders', { query: { search: purchaseId, limit: '1' } })).items
+
 const whyTitles: Record<string, string> = {
   dead: 'Why it stopped',
   quarantined: 'Why it cannot be read',
@@ -119,7 +136,8 @@ const whyTitles: Record<string, string> = {
 function becameText({ state, receivedAt, finishedAt, attempts }: DeliveryDetailView, now: number): Html {
   const arrived = html`Arrived ${clockTag(receivedAt, now)}.`
   const ended = finishedAt && clockTag(finishedAt, now)
-  if (state === 'dead') return html`${arrived} Given up after ${counted(attempts, 'attempt')} at ${ended}.`
+  if (state === 'dead')
+    return html`${arrived} Given up after ${counted(attempts, 'attempt')}${ended && html` at ${ended}`}.`
   return finishedAt === null ? arrived : html`${arrived} Dealt with at ${ended}.`
 }
 
@@ -146,7 +164,7 @@ function whyText({ state, lastError, notBefore, attempts }: DeliveryDetailView, 
 
 function bodyPart({ body, bytes }: DeliveryDetailView, at: string, role: string): Html {
   if (body !== undefined) {
-    return html`${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log says that you looked. Leaving the page hides it again.' })}<pre tabindex="0">${readable(body)}</pre>`
+    return html`${notice({ kind: 'held', word: 'Shown this once', text: html`The <a href="/audit?action=delivery.reveal">audit log</a> says that you looked. Leaving the page hides it again.` })}<pre tabindex="0">${readable(body)}</pre>`
   }
   if (bytes === null) return html`<p class="quiet">Deleted: bodies are kept for thirty days.</p>`
   const sealed = html`<p class="quiet">${grouped(bytes)} bytes, sealed in the database. It may hold personal data.</p>`

@@ -64,7 +64,7 @@ ${section(
   items.length === 0
     ? empty(
         'No discrepancies',
-        'A sweep compares the orders of the supplier with our purchases, each night and on request. Each difference is kept here.',
+        'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
       )
     : html`${listOf(items, now)}${pager({ at: '/discrepancies', query, next })}`,
 )}
@@ -142,8 +142,8 @@ async function sweepsPart({ call, now }: Visit): Promise<Html> {
       },
       { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
       { head: 'Orders', cell: ({ orders }) => grouped(orders), isNumber: true },
-      { head: 'Orphans', cell: ({ orphans }) => grouped(orphans), isNumber: true },
-      { head: 'Missing', cell: ({ missing }) => grouped(missing), isNumber: true },
+      { head: 'Without a purchase', cell: ({ orphans }) => grouped(orphans), isNumber: true },
+      { head: 'Not known there', cell: ({ missing }) => grouped(missing), isNumber: true },
     ],
   })}`
 }
@@ -154,7 +154,8 @@ const sweepCauses: Record<string, string> = {
   stale: 'deliveries came too late',
 }
 
-const sweepCause = (cause: string): string => sweepCauses[cause] ?? cause.replaceAll('_', ' ')
+/** Other causes are the names of people. */
+const sweepCause = (cause: string): string => sweepCauses[cause] ?? `asked for by ${cause}`
 
 export const sweepPage: Page = {
   path: '/sweeps/:id',
@@ -181,16 +182,18 @@ function sweepPart(sweep: SweepView, now: number): Html {
 <p>${stateMark(sweep.state)} <span class="quiet">Compares ${span}. Started ${clockTag(startedAt, now)}, ${sweepCause(cause)}.${took}</span></p></header>
 ${error && html`<p class="notice is-stop"><span>${sentenceOf(error)} What it did not see, it did not judge.</span></p>`}
 ${figures([
-  { name: 'Orders at the supplier', value: grouped(sweep.orders), beside: `${grouped(sweep.pages)} pages` },
+  { name: 'Orders at the supplier', value: grouped(sweep.orders), beside: counted(sweep.pages, 'page') },
   { name: 'Ours', value: grouped(sweep.matched), beside: 'each with its purchase' },
   { name: 'Refreshed', value: grouped(sweep.refreshed), beside: 'purchases that differed' },
-  { name: 'Orphans', value: grouped(sweep.orphans), beside: 'under our references, without a purchase' },
-  { name: 'Missing', value: grouped(sweep.missing), beside: 'purchases whose order is not known there' },
+  { name: 'Without a purchase', value: grouped(sweep.orphans), beside: 'under references of ours' },
+  { name: 'Not known there', value: grouped(sweep.missing), beside: 'orders of our purchases' },
   { name: 'Of others', value: grouped(sweep.foreign), beside: 'other users of the same API key' },
 ])}
 <p class="small quiet">${[
     sweep.notListed > 0 ? `${grouped(sweep.notListed)} known to the supplier and not in its list.` : '',
     sweep.errors > 0 ? `${grouped(sweep.errors)} could not be compared.` : '',
     sweep.unreadable > 0 ? `${grouped(sweep.unreadable)} in the list could not be read.` : '',
-  ].join(' ')} Each difference is a <a href="/discrepancies">discrepancy</a>.</p>`
+  ].join(
+    ' ',
+  )} ${sweep.orphans + sweep.missing > 0 && html`Each difference is a <a href="/discrepancies">discrepancy</a>.`}</p>`
 }

@@ -32,7 +32,7 @@ export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): H
   const done = `${counted(orders, 'order')} in 24 hours, ${counted(keys, 'key')} handed over.`
   if (freeze) {
     const held = supplier.waiting + (counts.held.frozen ?? 0)
-    const sentence = `Buying is frozen. ${countedInWords(held, 'purchase waits', 'purchases wait')}.`
+    const sentence = `Buying is frozen. ${countedInWords(held, 'purchase waits', 'purchases wait', counts.upTo)}.`
     const by = freeze.actor === 'quayside' ? 'Quayside' : freeze.actor
     return { sign: 'stop', sentence, fact: `Since ${clock(freeze.at, now)}, by ${by}: ${freeze.reason}` }
   }
@@ -40,7 +40,7 @@ export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): H
     const since = `Since ${clock(supplier.unreachableSince, now)}, ${age(supplier.unreachableSince, now)}.`
     return {
       sign: 'stop',
-      sentence: `The supplier does not answer. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait')}.`,
+      sentence: `The supplier does not answer. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait', counts.upTo)}.`,
       fact: `${since} Orders are still accepted, and nothing can be charged twice. They go out when the supplier is back.`,
     }
   }

@@ -5,9 +5,10 @@ import type { HeldPriceView, ListingDetailView } from '../http/api/listings.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { nameOf, priceSteps } from './listing.ts'
-import { ignoreAct, listingPath, releaseAct } from './listing-actions.ts'
+import { type Drawn, ignoreAct, listingPath, releaseAct } from './listing-actions.ts'
 import { section, sectionHead } from './lists.ts'
 import { mark } from './marks.ts'
+import { storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager } from './tables.ts'
 import { countedInWords, money, sentenceOf } from './words.ts'
@@ -55,20 +56,25 @@ ${
 
 /** What waits, each in a section of its own, with its actions. */
 export async function heldPriceParts(visit: Visit, items: readonly HeldPriceView[]): Promise<Html> {
-  const listings = await Promise.all(
-    items.map(({ store, id }) => visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant: id } })),
-  )
-  return html`${listings.map((listing, index) => heldPart(visit, items[index]?.store ?? '', listing, index))}`
+  const names = await storeNames(visit)
+  const drawn = items.map(async ({ store, id }) => ({
+    visit,
+    store,
+    name: storeName(names, store),
+    listing: await visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant: id } }),
+  }))
+  return html`${(await Promise.all(drawn)).map(heldPart)}`
 }
 
-function heldPart(visit: Visit, store: string, listing: ListingDetailView, index: number): Html {
+function heldPart(drawn: Drawn & { visit: Visit }, index: number): Html {
+  const { visit, store, name, listing } = drawn
   const { known, wantedPrice, wanted, detail, id } = listing
   const heading = `held-${index}`
   const may = visit.caller.role !== 'viewer'
   const sells = wanted && (wanted.stock === null ? wanted.available : wanted.stock > 0)
   return html`<section class="stack" aria-labelledby="${heading}">${sectionHead(
     heading,
-    html`<a href="${listingPath(store, id)}">${nameOf(listing)}</a> in ${store}`,
+    html`<a href="${listingPath(store, id)}">${nameOf(listing)}</a> in ${name}`,
     mark('held', 'price jump'),
   )}
 <div class="split"><div class="stack">
@@ -76,12 +82,12 @@ function heldPart(visit: Visit, store: string, listing: ListingDetailView, index
 ${priceSteps(listing)}
 <p class="small quiet">${
     sells
-      ? `While it is held, ${store} sells on at the price that it has.`
-      : `While it is held, ${store} shows no stock of it.`
+      ? `While it is held, ${name} sells on at the price that it has.`
+      : `While it is held, ${name} shows no stock of it.`
   }</p></div>
 <div>${
     may
-      ? html`${releaseAct({ visit, store, listing, isAway: true, isOpen: index === 0 })}${ignoreAct({ visit, store, listing, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`
+      ? html`${releaseAct({ ...drawn, isAway: true, isOpen: index === 0 })}${ignoreAct({ ...drawn, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`
       : notNow(['Release, ignore: they need the role operator; you are viewer.'])
   }</div></div></section>`
 }

@@ -5,7 +5,7 @@ import { assets } from './assets.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { mark } from './marks.ts'
 import { type Notice, navigationGroups, type Page } from './page.ts'
-import { duration, grouped } from './words.ts'
+import { countText, duration } from './words.ts'
 
 const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
 
@@ -80,14 +80,11 @@ function groupOf(
     const count = (status && waiting?.(status)) ?? 0
     const waits =
       count > 0 &&
-      html`<b><span class="hide">: </span>${countText(count, status)}<span class="hide"> waiting</span></b>`
+      html`<b><span class="hide">: </span>${countText(count, status?.counts.upTo)}<span class="hide"> waiting</span></b>`
     return html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${label}${waits}</a></li>\n`
   })
   return html`<div>${group && html`<h2>${group}</h2>`}<ul>${entries}</ul></div>\n`
 }
-
-const countText = (count: number, status: StatusView | undefined): string =>
-  status && count >= status.counts.upTo ? `${grouped(status.counts.upTo)}+` : grouped(count)
 
 /** Whether something is bought now. */
 export function buyingMark(

@@ -15,9 +15,11 @@ export const listingPath = (store: string, id: string): string =>
 const BACK = '/held-prices'
 
 /** The same fields on a page of many listings belong to one of them each. */
-interface Drawn {
+export interface Drawn {
   visit: Pick<Visit, 'form' | 'faults'>
+  /** Its id; `name` is what people call it. */
   store: string
+  name: string
   listing: ListingDetailView
   isOpen?: boolean
   /** Drawn on the page of the held prices. */
@@ -44,7 +46,7 @@ function marginOf(listing: ListingDetailView, price: string): string | undefined
     : `Sales at ${money(price, explained.currency)} leave ${money(left, explained.currency)} a unit over the cost.`
 }
 
-export function releaseAct({ visit, store, listing, isOpen, isAway }: Drawn): Html | undefined {
+export function releaseAct({ visit, store, name, listing, isOpen, isAway }: Drawn): Html | undefined {
   const { wantedPrice: price, known, explained, id } = listing
   if (price === null || !known) return undefined
   const text = money(price, known.currency)
@@ -57,7 +59,7 @@ export function releaseAct({ visit, store, listing, isOpen, isAway }: Drawn): Ht
     fields: html`${hidden('price', price)}${back(isAway)}${reasonField(visit, `release-${id}`)}`,
     effect: [
       ['Money', `Nothing is spent. ${marginOf(listing, price) ?? ''}`],
-      ['Store', `${store} gets ${text}${units == null ? '' : ` and ${units} units`} within seconds.`],
+      ['Store', `${name} gets ${text}${units == null ? '' : ` and ${units} units`} within seconds.`],
       ['Undo', html`Not by a click. Set a fixed price for the SKU in the configuration.`],
     ],
     button: `Release ${text}`,
@@ -65,7 +67,7 @@ export function releaseAct({ visit, store, listing, isOpen, isAway }: Drawn): Ht
   })
 }
 
-export const ignoreAct = ({ visit, store, listing, isAway }: Drawn): Html =>
+export const ignoreAct = ({ visit, store, name, listing, isAway }: Drawn): Html =>
   act({
     summary: `Ignore ${listing.known?.name ?? listing.id}…`,
     to: `${listingPath(store, listing.id)}/ignore`,
@@ -73,31 +75,31 @@ export const ignoreAct = ({ visit, store, listing, isAway }: Drawn): Html =>
     fields: html`${back(isAway)}${reasonField(visit, `ignore-${listing.id}`)}`,
     effect: [
       ['Money', 'Orders of it are not bought any more.'],
-      ['Store', `${store} keeps what it has, its stock too, until you change it there.`],
+      ['Store', `${name} keeps what it has, its stock too, until you change it there.`],
       ['Undo', 'Take the listing back at any time.'],
     ],
     button: 'Ignore this listing',
     stops: true,
   })
 
-export const unignoreAct = ({ store, listing }: Drawn): Html =>
+export const unignoreAct = ({ store, name, listing }: Drawn): Html =>
   act({
     summary: 'Take it back…',
     to: `${listingPath(store, listing.id)}/unignore`,
     about: 'Ends that it is ignored.',
     effect: [
       ['Money', 'Orders of it are bought again.'],
-      ['Store', `${store} gets its price and stock next.`],
+      ['Store', `${name} gets its price and stock next.`],
       ['Undo', 'Ignore it again.'],
     ],
     button: 'Take this listing back',
   })
 
-export const retryAct = ({ store, listing }: Drawn): Html =>
+export const retryAct = ({ store, name, listing }: Drawn): Html =>
   act({
     summary: 'Push again…',
     to: `${listingPath(store, listing.id)}/retry`,
-    about: `Pushes price and stock to ${store} at once, also while it is paused.`,
+    about: `Pushes price and stock to ${name} at once, also while it is paused.`,
     effect: [
       ['Money', 'Nothing is spent.'],
       ['Store', 'Gets what it should have now. A price that jumps stays held.'],
@@ -106,7 +108,7 @@ export const retryAct = ({ store, listing }: Drawn): Html =>
     button: 'Push this listing again',
   })
 
-export const linkAct = ({ visit, store, listing }: Drawn): Html =>
+export const linkAct = ({ visit, store, name, listing }: Drawn): Html =>
   act({
     summary: listing.linkedBy === 'sku' ? 'Link it to an offer…' : 'Link it to another offer…',
     to: `${listingPath(store, listing.id)}/link`,
@@ -119,20 +121,20 @@ export const linkAct = ({ visit, store, listing }: Drawn): Html =>
     }),
     effect: [
       ['Money', 'Later orders of it buy that offer.'],
-      ['Store', `${store} gets its price and stock within seconds; a price that jumps is held.`],
+      ['Store', `${name} gets its price and stock within seconds; a price that jumps is held.`],
       ['Undo', 'Unlink it, or link it to another one.'],
     ],
     button: 'Link this listing',
   })
 
-export const unlinkAct = ({ store, listing }: Drawn): Html =>
+export const unlinkAct = ({ store, name, listing }: Drawn): Html =>
   act({
     summary: 'Unlink…',
     to: `${listingPath(store, listing.id)}/unlink`,
     about: 'Takes the link back: the SKU counts again.',
     effect: [
       ['Money', 'Orders of it buy what the SKU names, or nothing.'],
-      ['Store', `Without an offer under the SKU, ${store} gets no stock.`],
+      ['Store', `Without an offer under the SKU, ${name} gets no stock.`],
       ['Undo', 'Link it again.'],
     ],
     button: 'Unlink this listing',
@@ -163,19 +165,16 @@ const reasonIn = (form: URLSearchParams) => ({ reason: form.get('reason') ?? '' 
 export const listingActions: Record<string, Action> = {
   release: operation(
     'releaseListing',
-    ({ path, form }) => ['Released', `${path.variant} gets the price ${form.get('price')} in ${path.store} next.`],
+    ({ path, form }) => ['Released', `${path.variant} gets the price ${form.get('price')} in its store next.`],
     (form) => ({ price: form.get('price') ?? '', ...reasonIn(form) }),
   ),
   ignore: operation(
     'ignoreListing',
-    ({ path }) => ['Ignored', `${path.variant} is left alone in ${path.store}.`],
+    ({ path }) => ['Ignored', `${path.variant} is left alone in its store.`],
     reasonIn,
   ),
-  unignore: operation('unignoreListing', ({ path }) => [
-    'Taken back',
-    `${path.variant} is pushed to ${path.store} next.`,
-  ]),
-  retry: operation('retryListing', ({ path }) => ['Pushed again', `${path.variant} goes to ${path.store} next.`]),
+  unignore: operation('unignoreListing', ({ path }) => ['Taken back', `${path.variant} is pushed to its store next.`]),
+  retry: operation('retryListing', ({ path }) => ['Pushed again', `${path.variant} goes to its store next.`]),
   unlink: operation('unlinkListing', ({ path }) => ['Unlinked', `The SKU of ${path.variant} counts again.`]),
   link: {
     role: 'operator',
@@ -191,7 +190,7 @@ export const listingActions: Record<string, Action> = {
           throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
         })
       })
-      return done('Linked', `${variant} is sold from ${offer} now, and pushed to ${store} next.`, form)
+      return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, form)
     },
   },
 }

@@ -2,9 +2,19 @@
 import type { ListingDetailView } from '../http/api/listings.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { ignoreAct, linkAct, listingActions, releaseAct, retryAct, unignoreAct, unlinkAct } from './listing-actions.ts'
+import {
+  type Drawn,
+  ignoreAct,
+  linkAct,
+  listingActions,
+  releaseAct,
+  retryAct,
+  unignoreAct,
+  unlinkAct,
+} from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
+import { storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, grouped, money, sentenceOf } from './words.ts'
@@ -15,12 +25,16 @@ export const listingPage: Page = {
   below: '/listings',
   show: async (visit) => {
     const { store = '', variant = '' } = visit.path
-    const one = await visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant } })
+    const [one, names] = await Promise.all([
+      visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant } }),
+      storeNames(visit),
+    ])
     const name = nameOf(one)
+    const shop = storeName(names, store)
     return {
-      title: `${name} in ${store}`,
-      main: html`<header class="title"><p class="trail"><a href="/listings?store=${store}">Listings</a> / ${store}</p><h1>${name}${one.variation && `, ${one.variation}`}</h1>
-<p>${stateMark(one.state)} <span class="quiet">${standing(one, store)}</span></p></header>
+      title: `${name} in ${shop}`,
+      main: html`<header class="title"><p class="trail"><a href="/listings">Listings</a> / <a href="/listings?store=${store}">${shop}</a></p><h1>${name}${one.variation && `, ${one.variation}`}</h1>
+<p>${stateMark(one.state)} <span class="quiet">${standing(one, shop)}</span></p></header>
 <div class="split">
 <div class="stack wide">
 ${section('price-h', 'How the price comes about', one.explained?.outcome === 'held' && mark('held', 'no price'), priceSteps(one))}
@@ -28,8 +42,8 @@ ${one.explained && section('stock-h', 'How the stock comes about', undefined, st
 ${section('prices-h', 'Prices that the store has confirmed', undefined, priceHistory(one, visit.now))}
 </div>
 <div class="stack wide">
-${section('facts-h', 'Facts', undefined, factsOf(one, store, visit.now))}
-${section('actions-h', 'Actions', undefined, html`<div>${actionsOf(one, store, visit)}</div>`)}
+${section('facts-h', 'Facts', undefined, factsOf(one, shop, visit.now))}
+${section('actions-h', 'Actions', undefined, html`<div>${actionsOf({ visit, store, name: shop, listing: one })}</div>`)}
 </div></div>`,
     }
   },
@@ -41,10 +55,10 @@ export const nameOf = ({ known, explained, sku }: ListingDetailView): string => 
 const stockText = ({ stock, available }: { stock: number | null; available: boolean }): string =>
   stock === null ? (available ? 'in stock, not counted' : 'out of stock') : `${grouped(stock)} in stock`
 
-function standing({ known, wantedPrice, state, detail }: ListingDetailView, store: string): string {
+function standing({ known, wantedPrice, state, detail }: ListingDetailView, shop: string): string {
   const has = known
-    ? `${store} sells it for ${money(known.price, known.currency)}, ${stockText(known)}.`
-    : `${store} was never known to have it.`
+    ? `${shop} sells it for ${money(known.price, known.currency)}, ${stockText(known)}.`
+    : `${shop} was never known to have it.`
   if (wantedPrice !== null && known) {
     return `The price ${money(wantedPrice, known.currency)} waits for a person. ${has}`
   }
@@ -108,7 +122,7 @@ const priceHistory = ({ prices }: ListingDetailView, now: number): Html =>
         ],
       })
 
-function factsOf(one: ListingDetailView, store: string, now: number): Html {
+function factsOf(one: ListingDetailView, shop: string, now: number): Html {
   const { known, wanted, explained, attempts, nextTryAt, pushedAt } = one
   const linkers: Record<string, string> = { sku: 'its SKU', person: 'a person', csv: 'an imported file' }
   return facts([
@@ -121,7 +135,7 @@ function factsOf(one: ListingDetailView, store: string, now: number): Html {
         : html`<span class="quiet">none</span>`,
     ],
     ['Linked by', linkers[one.linkedBy]],
-    [`${store} has`, known ? `${money(known.price, known.currency)}, ${stockText(known)}` : 'nothing known'],
+    [`${shop} has`, known ? `${money(known.price, known.currency)}, ${stockText(known)}` : 'nothing known'],
     ['It should have', wanted ? `${money(wanted.price, wanted.currency)}, ${stockText(wanted)}` : 'nothing now'],
     ['Floor', explained?.floor ? money(explained.floor, explained.currency) : 'none'],
     ['Last pushed', pushedAt ? ago(pushedAt, now) : 'never'],
@@ -131,8 +145,8 @@ function factsOf(one: ListingDetailView, store: string, now: number): Html {
   ])
 }
 
-function actionsOf(listing: ListingDetailView, store: string, visit: Visit): Html {
-  const drawn = { visit, store, listing }
+function actionsOf(drawn: Drawn & { visit: Visit }): Html {
+  const { visit, listing } = drawn
   if (visit.caller.role === 'viewer') {
     return html`${notNow(['Release, link, ignore, push again: they need the role operator; you are viewer.'])}`
   }

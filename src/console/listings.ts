@@ -6,6 +6,7 @@ import { type Html, html } from './html.ts'
 import { listingPath } from './listing-actions.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
+import { storeName, storeNames } from './orders.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, counted, grouped, money, sentenceOf } from './words.ts'
@@ -27,9 +28,9 @@ export const listingsPage: Page = {
   navigation: { group: 'Selling', label: 'Listings' },
   show: async (visit) => {
     const { query, now } = visit
-    const status = await visit.status()
-    const stores = status.stores.map((one) => one.store)
-    const store = query.get('store') || (stores[0] ?? '')
+    const [status, names] = await Promise.all([visit.status(), storeNames(visit)])
+    const store = query.get('store') || (status.stores[0]?.store ?? '')
+    const name = storeName(names, store)
     const [state, search, after] = [query.get('state') ?? '', query.get('q') ?? '', query.get('after')]
     const { items, next } = await visit.call<{ items: ListingView[]; next: string | null }>(
       state === PROBLEMS ? 'listListingProblems' : 'listStoreListings',
@@ -45,43 +46,37 @@ export const listingsPage: Page = {
     const isFiltered = state !== '' || search !== ''
     return {
       title: 'Listings',
-      main: html`<header class="title"><h1>Listings</h1><p>${headline(status, store)}</p></header>
+      main: html`<header class="title"><h1>Listings</h1><p>${headline(status, store, name)}</p></header>
 ${filters(
   '/listings',
-  html`${selectField({ label: 'Store', name: 'store', options: stores.map((id) => [id, id]), chosen: store })}${selectField(
-    {
-      label: 'State',
-      name: 'state',
-      options: [
-        ['', 'all states'],
-        ...Object.keys(states).map((one) => [one, one] as const),
-        [PROBLEMS, 'need a link'],
-      ],
-      chosen: state,
-    },
-  )}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
+  html`${selectField({ label: 'Store', name: 'store', options: [...names], chosen: store })}${selectField({
+    label: 'State',
+    name: 'state',
+    options: [['', 'all states'], ...Object.keys(states).map((one) => [one, one] as const), [PROBLEMS, 'need a link']],
+    chosen: state,
+  })}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
 )}
 ${section(
   'list-h',
-  search === '' ? `Listings of ${store}` : `Listings of ${store} that begin with “${search}”`,
+  search === '' ? `Listings of ${name}` : `Listings of ${name} that begin with “${search}”`,
   search === '' && states[state] && html`<p class="small quiet">${state}: ${states[state]}</p>`,
   items.length === 0
     ? empty(
         isFiltered ? 'No listing matches' : 'No listings yet',
         isFiltered
-          ? html`Search finds ids and SKUs from their beginning, in the same letters. <a href="/listings?store=${store}">Show all listings of ${store}</a>`
+          ? html`Search finds ids and SKUs from their beginning, in the same letters. <a href="/listings?store=${store}">Show all listings of ${name}</a>`
           : 'Offers of the supplier that pass the filters of the store come here after the first sync.',
       )
-    : html`${listOf(items, store, now)}${pager({ at: '/listings', query, next, by: 'after' })}`,
+    : html`${listOf(items, { store, name, now })}${pager({ at: '/listings', query, next, by: 'after' })}`,
 )}`,
     }
   },
 }
 
-function headline({ stores, paused }: StatusView, store: string): Html | string {
+function headline({ stores, paused }: StatusView, store: string, name: string): Html | string {
   const own = stores.find((one) => one.store === store)?.listings ?? {}
   const total = Object.values(own).reduce((sum, count) => sum + count, 0)
-  if (total === 0) return `${store} lists nothing yet.`
+  if (total === 0) return `${name} lists nothing yet.`
   const rest = ['held', 'failed', 'pending', 'ignored'].flatMap((state) => {
     const count = own[state] ?? 0
     return count > 0
@@ -89,7 +84,7 @@ function headline({ stores, paused }: StatusView, store: string): Html | string 
       : []
   })
   const pause = paused.find((one) => one.store === store)
-  return html`${store} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${pause.until.slice(11, 16)}: ${sentenceOf(pause.error ?? 'no reason')}`}`
+  return html`${name} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${pause.until.slice(11, 16)}: ${sentenceOf(pause.error ?? 'no reason')}`}`
 }
 
 /** A price that waits says more than what became of the one before. */
@@ -98,10 +93,14 @@ function whyText({ wantedPrice, known, reason, detail }: ListingView): string | 
   return reason && (detail ?? reason.replaceAll('_', ' '))
 }
 
-const listOf = (items: readonly ListingView[], store: string, now: number): Html =>
+const listOf = (
+  items: readonly ListingView[],
+  { store, name, now }: { store: string; name: string; now: number },
+): Html =>
   table<ListingView>({
-    caption: `Listings of ${store}`,
+    caption: `Listings of ${name}`,
     rows: items,
+    isPairs: true,
     columns: [
       {
         head: 'Listing',
@@ -116,6 +115,6 @@ const listOf = (items: readonly ListingView[], store: string, now: number): Html
         isNumber: true,
       },
       { head: 'Pushed', cell: ({ pushedAt }) => pushedAt && ago(pushedAt, now) },
-      { head: 'Why', cell: whyText },
+      { head: 'Why', cell: whyText, isPlain: true },
     ],
   })

@@ -20,8 +20,8 @@ type Found = { purchase: Purchase; line: OrderHistoryView['lines'][number] } | u
 /** An entry before it has its place: of one instant, the cause comes before what it caused. */
 type Entry = Omit<OrderEvent, 'line' | 'tag'> & { rank: number; purchaseId: string | undefined }
 
-/** The oldest first. */
-export function eventsOf(order: OrderHistoryView): OrderEvent[] {
+/** The oldest first. @param store what people call it */
+export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
   const purchases = new Map(
     order.lines.flatMap((line) => line.purchases.map((purchase) => [purchase.id, { purchase, line }] as const)),
   )
@@ -39,7 +39,7 @@ export function eventsOf(order: OrderHistoryView): OrderEvent[] {
       rank: 0,
       at: order.receivedAt,
       sign: 'done',
-      what: `${order.store} placed order ${order.reference}`,
+      what: `${store} placed order ${order.reference}`,
       detail: `${counted(order.lines.length, 'line')}, ${counted(units, 'unit')}.`,
       purchaseId: undefined,
     },
@@ -47,7 +47,7 @@ export function eventsOf(order: OrderHistoryView): OrderEvent[] {
     ...order.attempts.map((attempt) => attemptEntry(attempt, find(attempt.purchaseId), movedBy(attempt, left))),
     ...keysEntries(order, left),
     ...[...left].flatMap((one) => transitionEntry(one, find(one.purchaseId))),
-    ...order.updates.map((update) => updateEntry(update, order.store)),
+    ...order.updates.map((update) => updateEntry(update, store)),
     ...order.deliveries.map(
       (one): Entry => ({
         rank: 3,

@@ -4,7 +4,7 @@ import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
 import type { OrderHistoryView, RevealedKeysView } from '../http/api/orders.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { act, hidden, notNow, reasonField, textField } from './forms.ts'
+import { act, hidden, maybeReason, maybeReasonField, notNow, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
@@ -12,6 +12,7 @@ import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
 import { orderMark, orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Done, Page, Visit } from './page.ts'
+import { holdText } from './purchases.ts'
 import { ago, clock, clockTag, counted, money, sentenceOf, timeTag } from './words.ts'
 
 type Line = OrderHistoryView['lines'][number]
@@ -39,14 +40,17 @@ export const orderPage: Page = {
   },
   parts: {
     standing: async (visit) => standing(await historyOf(visit), visit.now),
-    log: async (visit) => logOf(await historyOf(visit), visit),
+    log: async (visit) => {
+      const [order, stores] = await Promise.all([historyOf(visit), storeNames(visit)])
+      return logOf(order, visit, storeName(stores, order.store))
+    },
   },
   actions: {
     retry: {
       role: 'operator',
       run: async ({ call, form }) => {
         const id = form.get('purchase') ?? ''
-        await call('retryPurchase', { path: { id } })
+        await call('retryPurchase', { path: { id }, body: maybeReason(form) })
         return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
       },
     },
@@ -54,7 +58,11 @@ export const orderPage: Page = {
       role: 'operator',
       run: async ({ call, form }) => {
         const ceiling = form.get('ceiling')?.trim()
-        const body = { ...(ceiling && { ceiling }), ...(form.has('overrideSpendCap') && { overrideSpendCap: true }) }
+        const body = {
+          ...(ceiling && { ceiling }),
+          ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
+          ...maybeReason(form),
+        }
         await call('releasePurchase', { path: { id: form.get('purchase') ?? '' }, body })
         return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
       },
@@ -62,7 +70,8 @@ export const orderPage: Page = {
     cancel: {
       role: 'operator',
       run: async (visit) => {
-        const { state } = await visit.call<{ state: string }>('cancelOrder', named(visit))
+        const asked = { ...named(visit), body: maybeReason(visit.form) }
+        const { state } = await visit.call<{ state: string }>('cancelOrder', asked)
         const isOpen = state === 'open'
         return done(
           'Cancelled',
@@ -75,7 +84,8 @@ export const orderPage: Page = {
     resend: {
       role: 'operator',
       run: async (visit) => {
-        const { keys } = await visit.call<{ keys: number }>('resendOrder', named(visit))
+        const asked = { ...named(visit), body: maybeReason(visit.form) }
+        const { keys } = await visit.call<{ keys: number }>('resendOrder', asked)
         return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
       },
     },
@@ -116,7 +126,7 @@ function contentOf(order: OrderHistoryView, around: Around): Html {
 ${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
 ${order.lines.flatMap((line) => line.purchases.flatMap((purchase) => attention(line, purchase)))}
 <div class="split">
-${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit) })}
+${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
 <div class="stack wide">
 ${order.lines.map((line, index) => lineSection(order, line, index, around))}
 ${section('whole-h', 'The whole order', undefined, wholeOf(order, name, visit))}
@@ -164,9 +174,11 @@ function attention(line: Line, purchase: Purchase): Html[] {
 /** Entries that one page shows: an order with more has parts that fail again and again. */
 const EVENTS_MAX = 200
 
-function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'now'>): Html {
+function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'now'>, store: string): Html {
   const chosen = query.get('line')
-  const all = folded(eventsOf(order).filter(({ line }) => chosen === null || line === undefined || line === chosen))
+  const all = folded(
+    eventsOf(order, store).filter(({ line }) => chosen === null || line === undefined || line === chosen),
+  )
   const events = all.length > EVENTS_MAX ? [...all.slice(0, 1), ...all.slice(1 - EVENTS_MAX)] : all
   const here = orderPath(order)
   const lines = [
@@ -202,7 +214,7 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
     held === 'review'
       ? mark('review', 'in review')
       : held !== null && line.state === 'held'
-        ? mark('held', `held: ${held.replaceAll('_', ' ')}`)
+        ? mark('held', `held: ${holdText(held)}`)
         : stateMark(line.state)
   const actions = [
     left.length > 0 && visit.caller.role === 'admin' && revealForm(order, line, left, index, visit),
@@ -258,7 +270,7 @@ const partsText = (current: readonly Purchase[]): string =>
 function continues({ holdReason, notBefore, deadlineAt }: Purchase, now: number): Piece {
   const look =
     notBefore === null ? 'when a person releases it' : html`by itself, looked at again ${clockTag(notBefore, now)}`
-  const until = html`; ends ${timeTag(deadlineAt, clock(deadlineAt, now, 'minutes'))} at the latest`
+  const until = html`; given up ${timeTag(deadlineAt, clock(deadlineAt, now, 'minutes'))}`
   return html`${look}${holdReason !== 'frozen' && until}`
 }
 
@@ -280,7 +292,7 @@ function keysOf(keys: readonly Key[], now: number): Html {
 
 function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], index: number, visit: Visit): Html {
   const keys = left.length === 1 ? 'the key' : `the ${left.length} keys`
-  const isMine = visit.form.get('line') === line.id
+  const isMine = isTypedFor(visit, 'line', line.id)
   const kept = line.keys.length - left.length
   return act({
     summary: `Reveal ${keys}…`,
@@ -291,11 +303,17 @@ function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], i
       ['Store', 'Sees nothing of it.'],
       ['Record', 'The audit log keeps your name, the time and your reason, for good.'],
     ],
-    fields: html`${hidden('line', line.id)}${reasonField(isMine ? visit : { form: new URLSearchParams(), faults: new Map() }, String(index))}`,
+    fields: html`${hidden('line', line.id)}${reasonField(typedFor(visit, 'line', line.id), String(index))}`,
     button: `Reveal ${counted(left.length, 'key')}`,
     isOpen: isMine && visit.faults.size > 0,
   })
 }
+
+/** Whether what was typed belongs to the form that carries this: a page has several with fields of one name. */
+const isTypedFor = ({ form }: Visit, name: string, value: string): boolean => form.get(name) === value
+
+const typedFor = (visit: Visit, name: string, value: string): Pick<Visit, 'form' | 'faults'> =>
+  isTypedFor(visit, name, value) ? visit : { form: new URLSearchParams(), faults: new Map() }
 
 /** What a person can do with one purchase now. */
 function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase, around: Around): Html[] {
@@ -320,8 +338,9 @@ function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase
           ['Store', 'Gets the keys when they come. It may have refunded the customer by now: look there first.'],
           ['Undo', 'Cancel it before it is sent; it is sent within seconds.'],
         ],
-        fields: hidden('purchase', purchase.id),
+        fields: html`${hidden('purchase', purchase.id)}${maybeReasonField(typedFor(visit, 'purchase', purchase.id), `retry-${purchase.id}`)}`,
         button: `Buy ${what} again`,
+        isOpen: isTypedFor(visit, 'purchase', purchase.id) && visit.faults.size > 0,
       }),
     ]
   }
@@ -343,8 +362,8 @@ interface ReleaseWords extends Around {
 
 function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, words: ReleaseWords): Html {
   const { visit, of, what, most, balance } = words
-  const isMine = visit.form.get('purchase') === purchase.id
-  const typed = isMine ? visit : { form: new URLSearchParams(), faults: new Map<string, string>() }
+  const isMine = isTypedFor(visit, 'purchase', purchase.id)
+  const typed = typedFor(visit, 'purchase', purchase.id)
   const isDear = purchase.holdReason === 'ceiling'
   const isCapped = purchase.holdReason === 'spend_cap'
   const per = money(line.cost, line.currency)
@@ -371,7 +390,7 @@ function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, wo
         isDecimal: true,
         at: purchase.id,
       })
-    }${isCapped && hidden('overrideSpendCap', 'true')}`,
+    }${isCapped && hidden('overrideSpendCap', 'true')}${maybeReasonField(typed, `release-${purchase.id}`)}`,
     effect: [
       [
         'Money',
@@ -409,6 +428,8 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
               ['Store', 'Writes to the customer once more.'],
               ['Undo', 'A mail cannot be called back.'],
             ],
+            fields: html`${hidden('deed', 'resend')}${maybeReasonField(typedFor(visit, 'deed', 'resend'), 'resend')}`,
+            isOpen: isTypedFor(visit, 'deed', 'resend') && visit.faults.size > 0,
             button: `Send ${counted(keys.filter(({ handedOverAt }) => handedOverAt !== null).length, 'key')} again`,
           }),
         ...waiting.slice(0, UPDATES_SHOWN).map((update) =>
@@ -443,6 +464,8 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
               ],
               ['Undo', 'No, but each purchase can be retried.'],
             ],
+            fields: html`${hidden('deed', 'cancel')}${maybeReasonField(typedFor(visit, 'deed', 'cancel'), 'cancel')}`,
+            isOpen: isTypedFor(visit, 'deed', 'cancel') && visit.faults.size > 0,
             button: `Cancel order ${order.reference}`,
             stops: true,
           }),
@@ -470,7 +493,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     ({ id }) => html`<p><a class="button" href="/reviews/${id}">Decide on the purchase in review</a></p>`,
   )
   return html`${facts([
-    ['Store', html`<span class="id">${order.store}</span>`],
+    ['Store', html`<a href="/stores/${encodeURIComponent(order.store)}">${store}</a>`],
     ['Received', clockTag(order.receivedAt, visit.now)],
     ...(order.closedAt === null ? [] : [['Closed', clockTag(order.closedAt, visit.now)] as const]),
   ])}
@@ -498,7 +521,11 @@ function revealedOf(items: RevealedKeysView['items'], visit: Visit): Html {
   const here = orderPath({ store, reference })
   const count = items.reduce((sum, { keys }) => sum + keys.length, 0)
   return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="${here}">Order ${reference}</a></p><h1>${counted(count, 'key')} of order ${reference}</h1></header>
-${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log has your name and your reason. Leaving the page masks them again.' })}
+${notice({
+  kind: 'held',
+  word: 'Shown this once',
+  text: html`The <a href="/audit?action=order.reveal">audit log</a> has your name and your reason. Leaving the page masks them again.`,
+})}
 ${items.map(({ line, keys }, index) =>
   section(
     `line-${index}`,

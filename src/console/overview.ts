@@ -54,9 +54,11 @@ const SAID_ELSEWHERE = new Set([
 
 /** Holds that wait for a person; the others end by themselves. */
 const waitingHolds: Record<string, string> = {
-  ceiling: 'The cost is above what the order allows. They continue by themselves if it falls.',
-  spend_cap: 'A spend cap of the order, the hour or the day is reached. They continue when there is room again.',
-  balance: 'The balance at the supplier is too low. Top it up; they continue by themselves.',
+  ceiling:
+    'A unit costs more than the order allows. Buying goes on by itself if the cost falls, or when you release it.',
+  spend_cap:
+    'A spend cap of the order, the hour or the day is reached. Buying goes on by itself when there is room again.',
+  balance: 'The balance at the supplier is too low. Top it up, and buying goes on by itself.',
 }
 
 /** What waits for a person, the oldest decision first. */
@@ -84,16 +86,15 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
     }),
   )
   const more = (counts.purchases.review ?? 0) - decisions.length
-  const grouping = (kind: Sign, count: number, one: string, several: string, to: string, why: Piece): Duty[] =>
-    count > 0 ? [{ sign: kind, what: counted(count, one, several), to, why }] : []
+  const grouping = (kind: Sign, count: number, what: string, to: string, why: Piece): Duty[] =>
+    count > 0 ? [{ sign: kind, what, to, why }] : []
   const shown = new Set(reviews.items.map(({ id }) => id))
   return [
     ...decisions,
     ...grouping(
       'review',
       more,
-      'more purchase needs a decision',
-      'more purchases need a decision',
+      counted(more, 'more purchase needs a decision', 'more purchases need a decision', counts.upTo - decisions.length),
       '/reviews',
       'Each with its evidence.',
     ),
@@ -101,8 +102,7 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       grouping(
         'held',
         counts.held[reason] ?? 0,
-        'purchase is held',
-        'purchases are held',
+        counted(counts.held[reason] ?? 0, 'purchase is held', 'purchases are held', counts.upTo),
         `/purchases?hold=${reason}`,
         why,
       ),
@@ -111,16 +111,14 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       ...grouping(
         'held',
         listings.held ?? 0,
-        `listing is held in ${name}`,
-        `listings are held in ${name}`,
+        counted(listings.held ?? 0, `listing is held in ${name}`, `listings are held in ${name}`),
         `/listings?store=${id}&state=held`,
         'A price changed by more than the rules allow, or it is not clear which product is meant. The store shows no stock where its price does not cover the cost.',
       ),
       ...grouping(
         'stop',
         listings.failed ?? 0,
-        `listing of ${name} failed`,
-        `listings of ${name} failed`,
+        counted(listings.failed ?? 0, `listing of ${name} failed`, `listings of ${name} failed`),
         `/listings?store=${id}&state=failed`,
         'The store does not take them.',
       ),
@@ -128,18 +126,26 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
     ...grouping(
       'stop',
       counts.deliveries.dead ?? 0,
-      'delivery used up its attempts',
-      'deliveries used up their attempts',
+      counted(
+        counts.deliveries.dead ?? 0,
+        'delivery used up its attempts',
+        'deliveries used up their attempts',
+        counts.upTo,
+      ),
       '/deliveries?state=dead',
-      'Remove the cause, then replay them. Sweeps find their orders in any case.',
+      'Remove the cause, then replay. Quayside reads its orders at the supplier in any case.',
     ),
     ...grouping(
       'stop',
       counts.callbacks.dead ?? 0,
-      'message to a store used up its attempts',
-      'messages to stores used up their attempts',
+      counted(
+        counts.callbacks.dead ?? 0,
+        'message to a store used up its attempts',
+        'messages to stores used up their attempts',
+        counts.upTo,
+      ),
       '/dead-letters',
-      'The store did not take them. Fix the store, then send them again.',
+      'The store did not take it in a day and more. Fix the store, then send it again.',
     ),
     ...status.alerts
       .filter(({ state, type, subject }) => state === 'open' && !SAID_ELSEWHERE.has(type) && !shown.has(subject ?? ''))
@@ -236,7 +242,7 @@ async function buyingPart(visit: Visit): Promise<Html> {
 
 /** Freezing and unfreezing; for those who may. */
 async function buyingActions(visit: Visit): Promise<Html | undefined> {
-  const { freeze, supplier } = await visit.status()
+  const { freeze, supplier, counts } = await visit.status()
   if (visit.caller.role === 'viewer') return html`<p class="small quiet">Freezing needs the role operator.</p>`
   if (!freeze) {
     return act({
@@ -265,7 +271,7 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
     effect: [
       [
         'Money',
-        `Once no cause is left, ${counted(supplier.waiting, 'purchase')} and those that are held as frozen go out, each up to its ceiling.`,
+        `Once no cause is left, ${counted(supplier.waiting, 'purchase', 'purchases', counts.upTo)} and those that are held as frozen go out, each up to its ceiling.`,
       ],
       ['Stores', 'Get their keys as soon as those have come.'],
       ['Undo', 'Freeze again at any time.'],
@@ -292,14 +298,16 @@ async function livelyPart(visit: Visit): Promise<Html> {
   const [status, activity] = [await visit.status(), await activityOf(visit, period)]
   const { total, totalBefore, steps, currency } = activity
   const more = total.orders - totalBefore.orders
+  const isComparable = activity.countedSince !== null && Date.parse(activity.countedSince) <= Date.parse(totalBefore.at)
   const { answerMs, quota } = status.supplier
   const cap = period === 'day' ? status.spendCaps.day : null
   const shown = figures([
     {
       name: 'Orders',
       value: grouped(total.orders),
-      beside:
-        more === 0
+      beside: !isComparable
+        ? `${BEFORE[period]} is not counted in full`
+        : more === 0
           ? `as many as ${BEFORE[period]}`
           : `${grouped(Math.abs(more))} ${more > 0 ? 'more' : 'fewer'} than ${BEFORE[period]}`,
     },
@@ -338,7 +346,7 @@ ${shown}</div>
 function figureOfTime(name: string, p50: number | null, p95: number | null, none: string) {
   if (p50 === null || p95 === null) return { name, value: '–', beside: none }
   const [value = '', ...unit] = duration(p50).split(' ')
-  return { name, value, unit: unit.join(' '), beside: `p50; p95 is ${duration(p95)}` }
+  return { name, value, unit: unit.join(' '), beside: `for half; 95 % in ${duration(p95)}` }
 }
 
 function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: string[]): Html {
@@ -358,7 +366,9 @@ function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: 
 
 function waitingTimes({ steps, total }: ActivityView, labels: string[]): Html {
   const isKnown = total.p50Ms !== null && total.p95Ms !== null
-  const text = isKnown ? `p50 ${duration(total.p50Ms ?? 0)}, p95 ${duration(total.p95Ms ?? 0)}` : 'no keys in this time'
+  const text = isKnown
+    ? `half in ${duration(total.p50Ms ?? 0)}, 95 % in ${duration(total.p95Ms ?? 0)}`
+    : 'no keys in this time'
   return timePlot({
     id: 'p-time',
     title: 'Time from order to keys',
@@ -382,7 +392,7 @@ function spendPlot(
   const most = Math.max(...values)
   return barPlot({
     id: 'p-spend',
-    title: `Spend per ${STEP[period]}`,
+    title: `Spend per ${STEP[period]}, ${currency}`,
     figure: money(total.spend, currency),
     description: `Spend per ${STEP[period]}, up to ${money(most.toFixed(2), currency)}.${cap === null ? '' : ` The cap is ${money(cap, currency)}.`}`,
     labels,
@@ -402,7 +412,7 @@ async function freshPart(visit: Visit): Promise<Html> {
   return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
     caption: 'Freshness of what is read from the supplier',
     columns: [
-      { head: 'What', cell: ({ what, about }) => html`${what}<small>${about}</small>` },
+      { head: 'What', cell: ({ what, to, about }) => html`<a href="${to}">${what}</a><small>${about}</small>` },
       { head: 'Last read', cell: ({ at }) => (at === null ? 'never' : ago(at, now)) },
       { head: 'Next', cell: ({ next }) => (next === null ? '–' : clockTag(next, now, 'minutes')) },
       { head: 'State', cell: ({ state }) => state, isTop: true },
@@ -414,7 +424,8 @@ async function freshPart(visit: Visit): Promise<Html> {
     columns: [
       {
         head: 'Store',
-        cell: ({ name, kind }) => html`${name}<small>${kind === 'backend' ? 'your backend' : kind}</small>`,
+        cell: ({ id, name, kind }) =>
+          html`<a href="/stores/${id}">${name}</a><small>${kind === 'backend' ? 'your backend' : kind}</small>`,
       },
       { head: 'Listings', cell: ({ listings }) => listingsText(listings) },
       { head: 'State', cell: storeMark, isTop: true },
@@ -450,6 +461,7 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
   return [
     {
       what: 'Catalogue',
+      to: '/syncs',
       about: `${counted(counts.offers.total, 'offer')}, ${grouped(counts.offers.inStock)} in stock`,
       at: catalogueAt,
       next: next.catalogueAt,
@@ -457,6 +469,7 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
     },
     {
       what: 'Balance',
+      to: '/balance',
       about: 'what is left to spend',
       at: balanceAt,
       next: next.balanceAt,
@@ -464,6 +477,7 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
     },
     {
       what: 'Sweep',
+      to: '/discrepancies',
       about: sweep
         ? `${counted(sweep.orders, 'order')} compared, ${sweep.orphans + sweep.missing === 0 ? 'no discrepancies' : counted(sweep.orphans + sweep.missing, 'discrepancy', 'discrepancies')}`
         : 'our purchases against the orders of the supplier',
@@ -476,6 +490,7 @@ function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, 
     },
     {
       what: 'Refused deliveries',
+      to: '/deliveries/refused',
       about: `${grouped(refusedDeliveries.total)} since the start, ${clock(refusedDeliveries.since, now, 'minutes')}`,
       at: refusedDeliveries.lastAt,
       next: null,

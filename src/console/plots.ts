@@ -153,10 +153,10 @@ export function timePlot(given: TimePlot): Html {
   return plot({
     ...given,
     drawn: html`${TIMES.filter((ms) => ms >= least && ms <= most).map((ms) => gridLine(y(ms), duration(ms).replace('24 h', '1 day').replace('1.0 s', '1 s')))}
-<path class="line line-2" d="${line(p95)}"/><path class="line" d="${line(p50)}"/>${nameAt(p95, 'p95', -7)}${nameAt(p50, 'p50', 14)}`,
+<path class="line line-2" d="${line(p95)}"/><path class="line" d="${line(p50)}"/>${nameAt(p95, '95 %', -7)}${nameAt(p50, 'half', 14)}`,
     table: numbersTable(
       given.title,
-      ['Time', 'p50', 'p95'],
+      ['Time', 'Half within', '95 % within'],
       labels.map((label, index): [Piece, ...Piece[]] => [
         label,
         ...[p50[index], p95[index]].map((ms) => (ms == null ? none : duration(ms))),

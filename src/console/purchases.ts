@@ -7,7 +7,7 @@ import { mark } from './marks.ts'
 import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { age, clockTag, countedInWords, money, sentenceOf, timeTag } from './words.ts'
+import { age, clockTag, countedInWords, countText, money, sentenceOf, timeTag } from './words.ts'
 
 interface Purchases {
   items: ListedPurchaseView[]
@@ -35,7 +35,7 @@ export const reviewsPage: Page = {
       main: html`<header class="title"><h1>Reviews</h1><p class="quiet">${
         count === 0
           ? 'No purchase waits for a decision.'
-          : `${countedInWords(count, 'purchase waits', 'purchases wait')} for a decision. Nothing of ${count === 1 ? 'it' : 'them'} moves until a person decides.`
+          : `${countedInWords(count, 'purchase waits', 'purchases wait', counts.upTo)} for a decision. Nothing of ${count === 1 ? 'it' : 'them'} moves until a person decides.`
       }</p></header>
 <section aria-labelledby="list-h"><h2 class="hide" id="list-h">Newest first</h2>${
         items.length === 0
@@ -73,7 +73,16 @@ export const holds: Record<HoldReason, string> = {
   frozen: 'All buying is frozen. Lift the freeze on the overview.',
 }
 
-const nameOf = (hold: string): string => hold.replaceAll('_', ' ')
+const holdNames: Record<HoldReason, string> = {
+  out_of_stock: 'out of stock',
+  balance: 'balance too low',
+  ceiling: 'cost above the ceiling',
+  spend_cap: 'spend cap reached',
+  frozen: 'buying is frozen',
+}
+
+/** What holds a purchase, in few words. */
+export const holdText = (hold: HoldReason): string => holdNames[hold]
 
 export const heldPurchasesPage: Page = {
   path: '/purchases',
@@ -98,13 +107,13 @@ export const heldPurchasesPage: Page = {
       main: html`<header class="title"><h1>Held purchases</h1><p class="quiet">${
         count === 0
           ? 'No purchase is held.'
-          : `${countedInWords(count, 'purchase is', 'purchases are')} held: nothing was charged for ${count === 1 ? 'it' : 'them'}, and most go on by themselves.`
+          : `${countedInWords(count, 'purchase is', 'purchases are', counts.upTo)} held. Nothing is charged for ${count === 1 ? 'it' : 'them'}, and ${count === 1 ? 'it goes on by itself' : 'they go on by themselves'} once the cause is gone.`
       }</p></header>
 <div class="stack">${tabs('What holds them', [
         { to: '/purchases', text: 'All', isCurrent: hold === 'any' },
         ...holdReasons.map((reason) => ({
           to: `/purchases?hold=${reason}`,
-          text: `${sentenceOf(nameOf(reason)).slice(0, -1)}${counts.held[reason] ? ` ${counts.held[reason]}` : ''}`,
+          text: `${sentenceOf(holdText(reason)).slice(0, -1)}${counts.held[reason] ? ` ${countText(counts.held[reason], counts.upTo)}` : ''}`,
           isCurrent: hold === reason,
         })),
       ])}${about && html`<p class="small quiet">${about}</p>`}</div>
@@ -124,9 +133,9 @@ export const heldPurchasesPage: Page = {
                     html`<a href="${orderPath(one.order)}#p-${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
                 },
                 {
-                  head: 'Held by',
+                  head: 'Hold',
                   isTop: true,
-                  cell: ({ holdReason }) => holdReason && mark('held', nameOf(holdReason)),
+                  cell: ({ holdReason }) => holdReason && mark('held', holdText(holdReason)),
                 },
                 { head: 'Why', cell: ({ note }) => note && sentenceOf(note) },
                 { head: 'Cost now', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },

@@ -161,7 +161,7 @@ function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): H
       agrees: null,
     },
     {
-      name: 'Whose',
+      name: 'Supplier order',
       ours: '',
       theirs: orders.map(whose),
       held:

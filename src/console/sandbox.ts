@@ -7,6 +7,7 @@ import { facts, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
+import { holdText } from './purchases.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, counted, countedInWords, duration, grouped, money } from './words.ts'
 
@@ -303,7 +304,7 @@ ${
 function stateOf({ state, lines }: OrderEntryView): Html {
   const waitsFor = lines.find((line) => line.waitsFor !== null)?.waitsFor
   if (state !== 'open' || !waitsFor) return stateMark(state)
-  return html`${stateMark(waitsFor === 'review' ? 'review' : 'held')}${waitsFor !== 'review' && html` <small>for ${waitsFor.replaceAll('_', ' ')}</small>`}`
+  return html`${stateMark(waitsFor === 'review' ? 'review' : 'held')}${waitsFor !== 'review' && html` <small>${holdText(waitsFor)}</small>`}`
 }
 
 function keysOf({ lines }: OrderEntryView): string {

@@ -7,6 +7,7 @@ import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
+import { type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Done, Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, counted } from './words.ts'
@@ -83,9 +84,10 @@ export const settingsPage: Page = {
 
 async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   const isAdmin = visit.caller.role === 'admin'
-  const [settings, webhooks, tokens, sessions] = await Promise.all([
+  const [settings, webhooks, names, tokens, sessions] = await Promise.all([
     visit.call<SettingsView>('viewSettings'),
     visit.call<{ items: WebhookView[] }>('listWebhooks'),
+    storeNames(visit),
     isAdmin ? visit.call<{ items: TokenView[] }>('listTokens') : { items: [] },
     isAdmin ? visit.call<{ items: ConsoleSession[] }>('listSessions') : { items: [] },
   ])
@@ -95,8 +97,8 @@ ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
 <div class="stack">${section('secret-actions-h', 'Rotate', undefined, rotations(visit, settings, open))}</div></div>
 <div class="split"><div class="stack wide">${sessionsPart(visit, sessions.items)}
-${tokensPart(visit, tokens.items)}</div>
-<div class="stack">${section('people-actions-h', 'Let in, lock out', undefined, peopleActions(visit, tokens.items, sessions.items))}</div></div>
+${tokensPart(visit, tokens.items, names)}</div>
+<div class="stack">${section('people-actions-h', 'Let in, lock out', undefined, peopleActions({ visit, tokens: tokens.items, sessions: sessions.items, names }))}</div></div>
 ${settingsPart(settings)}`
 }
 
@@ -257,7 +259,7 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ConsoleSession[
 const isGood = ({ revokedAt, expiresAt }: TokenView, now: number): boolean =>
   revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > now)
 
-function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[]): Html {
+function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names: StoreNames): Html {
   if (caller.role !== 'admin') {
     return section(
       'tokens-h',
@@ -270,7 +272,7 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[]): Html 
   return section(
     'tokens-h',
     'Tokens of the API',
-    html`<span class="small quiet">${counted(good.length, 'token')} in use, ${tokens.length - good.length} over</span>`,
+    html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
     good.length === 0
       ? empty(
           'No token',
@@ -284,7 +286,8 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[]): Html 
             { head: 'Role', isTop: true, cell: ({ role }) => role },
             {
               head: 'For',
-              cell: ({ store, scopes }) => store && html`<span>${store} <small>${scopes.join(', ')}</small></span>`,
+              cell: ({ store, scopes }) =>
+                store && html`<span>${storeName(names, store)} <small>${scopes.join(', ')}</small></span>`,
             },
             { head: 'Created', cell: ({ createdAt }) => ago(createdAt, now) },
             { head: 'Expires', cell: ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never') },
@@ -293,7 +296,14 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[]): Html 
   )
 }
 
-function peopleActions(visit: Visit, tokens: readonly TokenView[], sessions: readonly ConsoleSession[]): Html {
+interface People {
+  visit: Visit
+  tokens: readonly TokenView[]
+  sessions: readonly ConsoleSession[]
+  names: StoreNames
+}
+
+function peopleActions({ visit, tokens, sessions, names }: People): Html {
   const { caller, form, faults, now } = visit
   if (caller.role !== 'admin') {
     return html`${notNow([`Tokens, sessions: both need the role admin; you are ${caller.role}.`])}`
@@ -331,7 +341,10 @@ function peopleActions(visit: Visit, tokens: readonly TokenView[], sessions: rea
       fields: selectField({
         label: 'Token',
         name: 'token',
-        options: good.map(({ id, name, hint, role, store }) => [id, `${name}, ${hint}…, ${store ?? role}`] as const),
+        options: good.map(
+          ({ id, name, hint, role, store }) =>
+            [id, `${name}, ${hint}…, ${store === null ? role : storeName(names, store)}`] as const,
+        ),
         chosen: form.get('token') ?? '',
       }),
       effect: [

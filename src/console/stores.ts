@@ -56,7 +56,10 @@ function headline(stores: readonly StoreView[]): string {
   const troubled = stores.filter((store) => problemOf(store) !== undefined)
   const [one] = troubled
   if (stores.length === 0) return 'No store is connected.'
-  if (!one) return stores.length === 1 ? 'The store is up to date.' : `All ${stores.length} stores are up to date.`
+  if (!one)
+    return stores.length === 1
+      ? 'The store is up to date.'
+      : `${stores.length === 2 ? 'Both' : `All ${stores.length}`} stores are up to date.`
   if (troubled.length === 1) return `${one.name} needs a look: ${problemOf(one)?.text}.`
   return `${countedInWords(troubled.length, 'store')} need a look: ${troubled.map(({ name }) => name).join(', ')}.`
 }
@@ -152,7 +155,7 @@ function storeMain(visit: Visit, store: StoreView, first?: Html): Html {
   const { now } = visit
   const problem = problemOf(store)
   const states = Object.entries(listings)
-  return html`<header class="title"><p class="trail"><a href="/stores">Stores</a> / ${id}</p><h1>${name}</h1>
+  return html`<header class="title"><p class="trail"><a href="/stores">Stores</a></p><h1>${name}</h1>
 <p>${problem ? `It needs a look: ${problem.text}.` : store.publications > 0 ? 'Changes are being pushed to it.' : 'It is up to date.'}</p></header>
 ${first}
 <div class="split"><div class="stack wide">${section(

@@ -10,7 +10,7 @@ import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, duration, grouped, sentenceOf } from './words.ts'
+import { ago, clockTag, counted, duration, grouped, sentenceOf } from './words.ts'
 
 interface List<R> {
   items: R[]
@@ -78,6 +78,7 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
   return html`${head}${table<SyncRunView>({
     caption: 'Sync runs, newest first',
     rows: items,
+    isPairs: true,
     columns: [
       {
         head: 'Started',
@@ -186,10 +187,10 @@ ${figures([
     value: grouped(run.offersSeen),
     beside:
       pagesTotal === null
-        ? `${grouped(pages)} pages`
+        ? counted(pages, 'page')
         : pages >= pagesTotal
-          ? `all ${grouped(pagesTotal)} pages`
-          : `${grouped(pages)} of ${grouped(pagesTotal)} pages`,
+          ? `${pagesTotal === 1 ? 'on' : 'all'} ${counted(pagesTotal, 'page')}`
+          : `${grouped(pages)} of ${counted(pagesTotal, 'page')}`,
   },
   { name: 'Changed', value: grouped(run.offersChanged), beside: 'offers that were known' },
   { name: 'New', value: grouped(run.offersNew), beside: 'listed for the first time, or again' },

@@ -13,15 +13,19 @@ export const grouped = (value: number | string): string => {
   return fraction === undefined ? text : `${text}.${fraction}`
 }
 
-/** `1 order`, `2 orders` */
-export const counted = (count: number, one: string, several = `${one}s`): string =>
-  `${grouped(count)} ${count === 1 ? one : several}`
+/** `12,842`; `10,000+` where the count stopped there. @param upTo how far it was counted: this number stands for more, too */
+export const countText = (count: number, upTo = Number.POSITIVE_INFINITY): string =>
+  count >= upTo ? `${grouped(upTo)}+` : grouped(count)
+
+/** `1 order`, `2 orders`, `10,000+ orders` */
+export const counted = (count: number, one: string, several = `${one}s`, upTo?: number): string =>
+  `${countText(count, upTo)} ${count === 1 ? one : several}`
 
 const SMALL = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve']
 
 /** The same in words up to twelve, for the beginning of a sentence: `Four things`. */
-export const countedInWords = (count: number, one: string, several = `${one}s`): string =>
-  sentenceStart(`${SMALL[count] ?? grouped(count)} ${count === 1 ? one : several}`)
+export const countedInWords = (count: number, one: string, several = `${one}s`, upTo?: number): string =>
+  sentenceStart(`${SMALL[count] ?? countText(count, upTo)} ${count === 1 ? one : several}`)
 
 const sentenceStart = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 

@@ -143,6 +143,14 @@ export const ordersOfSku = statement(
       .limit(limit),
 )
 
+/** What their stores call them. */
+export const referencesOfOrders = statement((ids: string[]) =>
+  build
+    .select({ id: storeOrders.id, reference: storeOrders.reference })
+    .from(storeOrders)
+    .where(inArray(storeOrders.id, ids)),
+)
+
 export const linesOfOrders = statement((orderIds: string[]) =>
   build
     .select()

@@ -27,7 +27,7 @@ test('nothing is dead in a new installation, and the page says what would come h
 test('a message that a store did not take is sent again, and the store gets its keys once', async () => {
   const world = await worldWithDeadMessage()
   const { text } = await world.page('operator', '/dead-letters')
-  expect(text).toContain('1 message did not reach its store. Look for the cause, then send or replay.')
+  expect(text).toContain('1 message did not reach its store. Look for the cause, then send again.')
   expect(text).toContain('the keys of a line')
   expect(text).toContain('answered 500')
   expect(text).toContain('Dead letters<b><span class="hide">: </span>1<span class="hide"> waiting</span></b>')

@@ -3,6 +3,7 @@ import { deliveries } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openApi } from '../support/api-world.ts'
 import { auditOf, insertDeliveries, peopleOf } from '../support/console-data.ts'
+import { STORE } from '../support/test-app.ts'
 
 const worldOf = async () => {
   const world = await openApi()
@@ -35,6 +36,21 @@ describe('the list of deliveries', () => {
     expect((await world.page('viewer', `/deliveries?from=${later}`)).text).toContain('No delivery matches')
     expect((await world.page('viewer', `/deliveries?to=${later}`)).text).toContain(`/deliveries/${dead}`)
     expect((await world.page('viewer', '/deliveries?state=x')).status).toBe(400)
+  })
+
+  test('a delivery about a purchase leads neither to it nor to its order', async () => {
+    const world = await worldOf()
+    await world.buy('1001')
+    await world.pass(10_000)
+    const [purchase] = (await world.ask('GET', '/purchases?limit=1')).body.data.items
+    const [supplierOrderId, purchaseId] = [String(purchase?.supplierOrderId), String(purchase?.id)]
+    const about = { state: 'applied', event: 'order.completed', supplierOrderId, purchaseId }
+    const [id = '', other = ''] = await insertDeliveries(world, [about, { ...about, purchaseId: null }])
+    const { text } = await world.page('viewer', `/deliveries/${id}`)
+    expect(text).toContain(`href="/orders/${STORE}/1001"`)
+    expect(text).toContain(`href="/reviews/${purchaseId}"`)
+    expect((await world.page('viewer', `/deliveries/${other}`)).text).not.toContain(`href="/orders/`)
+    expect((await world.page('viewer', '/deliveries')).text).toContain(`href="/orders?q=${supplierOrderId}"`)
   })
 
   test('goes on to the next page with the same filters', async () => {

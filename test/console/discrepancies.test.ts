@@ -48,7 +48,7 @@ test('the balance is explained to the cent', async () => {
   await pass(60_000)
   await ordering.checkBalance()
   const { text } = await page('viewer', '/balance')
-  expect(text).toContain('Every cent is explained by our orders and by what was paid in.')
+  expect(text).toContain('Every cent that moved is explained by our orders and by what was paid in.')
   expect(text).toContain('Less what our orders cost')
   expect(text).toContain('charges of our orders')
   expect(text).toContain('beginning of the account')

@@ -3,9 +3,11 @@ import { expect, test } from 'vitest'
 import { consolePages } from '../../src/console/pages.ts'
 import { routesOf } from '../../src/console/router.ts'
 import { signedIn, visit } from '../support/console-client.ts'
+import { insertDeliveries } from '../support/console-data.ts'
 import { openDay } from '../support/console-day.ts'
 import { walkConsole } from '../support/console-walk.ts'
 import { tracedDatabase } from '../support/database.ts'
+import { STORE } from '../support/test-app.ts'
 
 const routes = routesOf(consolePages)
 /** What is typed into each text field: what several rows have, and what none has. */
@@ -31,6 +33,45 @@ test('every link, part and filter of every page leads to one, and links lead to 
     const wanted = routes.filter((route) => route.method === 'get' && (role === 'admin' || route.role === 'viewer'))
     expect(wanted.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([])
   }
+})
+
+/** What a person reads: no addresses, and no identifiers that are shown as such. */
+const readIn = (markup: string): string =>
+  markup.replaceAll(/<(\w+)[^>]* class="id"[^>]*>[^<]*<\/\1>|<(pre|code)\b.*?<\/\2>|<[^>]*>/gs, ' ')
+
+test('listings, orders and deliveries name their store by its id', async () => {
+  const world = await openDay({ storeNames: { [STORE]: 'North Games' } })
+  await insertDeliveries(world, [{ state: 'applied', source: `stores/${STORE}`, event: 'order.created' }])
+  const address = world.pages.address() ?? ''
+  const cookie = await signedIn(world, 'admin')
+  const named: string[] = []
+  const nameless: string[] = []
+  await walkConsole({
+    routes: routes.filter(({ path }) => path !== '/audit'),
+    searches,
+    examples: 3,
+    read: async ({ to, route }) => {
+      if (!route) return ''
+      const { text } = await visit(address, to, { cookie })
+      if (text.includes('North Games')) named.push(route.path)
+      if (readIn(text).includes(STORE)) nameless.push(to)
+      return text
+    },
+  })
+  expect(nameless).toEqual([])
+  expect(named).toEqual(
+    expect.arrayContaining([
+      '/dead-letters',
+      '/deliveries',
+      '/deliveries/:id',
+      '/held-prices',
+      '/listings',
+      '/listings/:store/:variant',
+      '/orders/:store/:reference',
+      '/orders/:store/:reference/parts/log',
+      '/settings',
+    ]),
+  )
 })
 
 /** Tables that stay small: settings, people, what a person started. All others grow with what is sold. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type HealthFacts, healthOf } from '../../src/console/health.ts'
+import { counted } from '../../src/console/words.ts'
 
 const now = Date.parse('2026-03-12T09:42:10Z')
 const at = '2026-03-12T02:10:14.000Z'
@@ -64,6 +65,14 @@ test('the worst thing speaks: frozen, silent, unreadable, a low balance, attenti
   ])
   expect(said[0]?.fact).toBe('Since 02:10:14, by mira: checking prices')
   expect(said[1]?.fact).toContain('Since 02:10:14, 7 h 31 min.')
+})
+
+test('a count that stopped at 10,000 is said as if it were exact', () => {
+  const counts = { upTo: 10_000, held: { frozen: 10_000 } }
+  const said = healthOf(facts({ status: { ...frozen, counts } as unknown as Partial<Status> })).sentence
+  expect(said).toBe('Buying is frozen. 10,000+ purchases wait.')
+  expect(counted(10_000, 'delivery', 'deliveries', 10_000)).toBe('10,000+ deliveries')
+  expect(counted(12_000, 'listing')).toBe('12,000 listings')
 })
 
 test('one thing that waits is said as one, and orders are not said to flow where none came', () => {

@@ -152,6 +152,32 @@ describe('one order', () => {
     expect(text).toContain('Cancel: nothing of it is open.')
   })
 
+  test('a retry, a release and a cancellation keep no reason', async () => {
+    const world = await worldOf()
+    await failed(world)
+    const { id = '' } = await world.purchaseOf('state=failed')
+    await world.act('operator', `${world.at('1001')}/retry`, { purchase: id, reason: ' the customer waits ' })
+    await world.order('1002', [{ sku: world.sku(0), unitPriceMinor: 100 }])
+    await world.pass(2_000)
+    const held = await world.purchaseOf('hold=ceiling')
+    const ceiling = { purchase: held.id ?? '', ceiling: '1.50' }
+    const long = await world.act('operator', `${world.at('1002')}/release`, { ...ceiling, reason: 'x'.repeat(501) })
+    expect(long.status).toBe(400)
+    expect(long.text).toContain(`id="f-reason-release-${held.id}-fault"`)
+    await world.act('operator', `${world.at('1002')}/release`, { ...ceiling, reason: 'half is agreed' })
+    await world.act('operator', `${world.at('1002')}/cancel`, { deed: 'cancel', reason: 'no longer wanted' })
+    expect((await auditOf(world)).map(({ action, detail }) => [action, detail])).toEqual(
+      expect.arrayContaining([
+        ['purchase.retry', 'the customer waits'],
+        ['purchase.release', 'ceiling 100 -> 150; half is agreed'],
+        ['order.cancel', 'no longer wanted'],
+      ]),
+    )
+    expect(await world.read(world.at('1002'))).toContain('mira cancelled what was not bought No longer wanted.')
+    const { body } = await world.ask('GET', '/orders/1002', { token: world.tokens.store })
+    expect(JSON.stringify(body)).not.toMatch(/half is agreed|no longer wanted/)
+  })
+
   test('has a waiting update sent again', async () => {
     const world = await worldOf()
     world.shop.answerNext(500)

@@ -12,7 +12,7 @@ const worldOf = async () => {
 test('the list says whether all stores are up to date, with kind, address and listings of each', async () => {
   const { page } = await worldOf()
   const { text } = await page('viewer', '/stores')
-  expect(text).toContain('All 2 stores are up to date.')
+  expect(text).toContain('Both stores are up to date.')
   expect(text).toContain(`href="/stores/${STORE}"`)
   expect(text).toContain('your backend')
   expect(text).toContain('http://127.0.0.1:9/')

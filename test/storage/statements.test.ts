@@ -213,6 +213,7 @@ const calls: Record<string, unknown[]> = {
       'purchasesBySupplierOrder',
       'keysOfPurchases',
       'linesOfOrders',
+      'referencesOfOrders',
       'offersByProduct',
       'offersWithRowid',
       'offersBySku',

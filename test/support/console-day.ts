@@ -3,14 +3,14 @@ import { insertDiscrepancy } from '../../src/storage/discrepancies.ts'
 import { insertOfferChanges } from '../../src/storage/offers.ts'
 import { listOutbox, markEffectDead } from '../../src/storage/outbox.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
-import { openApi } from './api-world.ts'
+import { type ApiOptions, openApi } from './api-world.ts'
 import { insertDeliveries, offer } from './console-data.ts'
-import { STORE, type TestAppOptions } from './test-app.ts'
+import { STORE } from './test-app.ts'
 
 const MINUTE = 60_000
 
 /** Orders that went well, failed, wait for a person, are held; deliveries, messages and listings in trouble; a sync and a sweep. */
-export async function openDay(options: TestAppOptions = {}) {
+export async function openDay(options: ApiOptions = {}) {
   const world = await openApi({ balanceMinor: 2_500_000, ...options })
   const { db, now, pass, order, sandbox, ask } = world
   const [first, second] = await world.offers()

@@ -2,31 +2,37 @@ import { z } from 'zod'
 import { redeliver } from '../../ordering/fulfil.ts'
 import { need } from '../../storage/database.ts'
 import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
+import { referencesOfOrders } from '../../storage/store-orders.ts'
 import { choice, paging } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
 
-export const Effect = view(
-  z
-    .object({
-      id: z.string(),
-      kind: z.string(),
-      type: z.string(),
-      store: words,
-      orderId: words,
-      state: z.string(),
-      attempts: count,
-      notBefore: at,
-      lastError: words,
-      createdAt: at,
-      doneAt: maybeAt,
-      about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
-    })
-    .meta({ id: 'Effect' }),
-  (row: OutboxRow) => ({ ...row, about: { ...row.payload } }),
-)
+const shape = z
+  .object({
+    id: z.string(),
+    kind: z.string(),
+    type: z.string(),
+    store: words,
+    orderId: words,
+    state: z.string(),
+    attempts: count,
+    notBefore: at,
+    lastError: words,
+    createdAt: at,
+    doneAt: maybeAt,
+    about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
+  })
+  .meta({ id: 'Effect' })
+const withAbout = <R extends OutboxRow>(row: R) => ({ ...row, about: { ...row.payload } })
+export const Effect = view(shape, withAbout<OutboxRow>)
 
-export type EffectView = z.output<typeof Effect>
+const ListedEffect = view(
+  shape
+    .extend({ reference: words.meta({ description: "The store's own number of the order" }) })
+    .meta({ id: 'ListedEffect' }),
+  withAbout<OutboxRow & { reference: string | null }>,
+)
+export type EffectView = z.output<typeof ListedEffect>
 
 const effectStates = ['due', 'done', 'dead'] as const
 const effectKinds = ['callback', 'alert'] as const
@@ -46,11 +52,15 @@ export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>): Op
         state: choice(effectStates, 'Only messages in this state'),
         kind: choice(effectKinds, 'Only callbacks to stores, or only alerts to operators'),
       },
-      answer: page(Effect),
+      answer: page(ListedEffect),
       success: { 200: 'A page of the outbox' },
       async handle({ query: { limit, ...filter } }) {
         const rows = await db.query(listOutbox({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, byId))
+        const ids = [...new Set(rows.flatMap(({ orderId }) => orderId ?? []))]
+        const orders = ids.length === 0 ? [] : await db.query(referencesOfOrders(ids))
+        const references = new Map(orders.map(({ id, reference }) => [id, reference]))
+        const listed = rows.map((row) => ({ ...row, reference: references.get(row.orderId ?? '') ?? null }))
+        return ok(pageOf(listed, limit, byId))
       },
     }),
     operation({
