@@ -58,7 +58,7 @@ ${section(
         rows: items,
         columns: [
           { head: 'At', cell: ({ at }) => clockTag(at, now) },
-          { head: 'What', cell: ({ kind }) => movements[kind] ?? kind },
+          { head: 'What', cell: ({ kind }) => movements[kind] ?? kind, isPlain: true },
           { head: 'Amount', cell: ({ amount }) => signed(amount, currency), isNumber: true, isTop: true },
         ],
       })}${pager({ at: '/balance', query, next })}`,

@@ -87,7 +87,7 @@ export function priceSteps({ explained, detail }: ListingDetailView): Html {
   }
   return steps(
     explained.steps.map(({ step, amount, currency, detail }) => ({
-      text: html`${stepNames[step] ?? step}: ${detail}`,
+      text: html`${stepNames[step] ?? step}: ${detail.replaceAll(' %', '\u00a0%')}`,
       amount: amount === null ? 'none' : money(amount, currency),
     })),
   )

@@ -306,7 +306,7 @@ async function livelyPart(visit: Visit): Promise<Html> {
       name: 'Orders',
       value: grouped(total.orders),
       beside: !isComparable
-        ? `${BEFORE[period]} is not counted in full`
+        ? `no full ${period} before to compare`
         : more === 0
           ? `as many as ${BEFORE[period]}`
           : `${grouped(Math.abs(more))} ${more > 0 ? 'more' : 'fewer'} than ${BEFORE[period]}`,
@@ -317,7 +317,12 @@ async function livelyPart(visit: Visit): Promise<Html> {
       name: 'Spend',
       value: grouped(total.spend),
       unit: currency,
-      beside: cap === null ? `${grouped(totalBefore.spend)} ${BEFORE[period]}` : `cap ${grouped(cap)} a day`,
+      beside:
+        cap !== null
+          ? `cap ${grouped(cap)} a day`
+          : isComparable
+            ? `${grouped(totalBefore.spend)} ${BEFORE[period]}`
+            : 'charged by the supplier',
     },
     figureOfTime('Supplier answers in', answerMs?.p50 ?? null, answerMs?.p95 ?? null, 'no answer since the start'),
     quota?.limit != null
@@ -367,7 +372,7 @@ function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: 
 function waitingTimes({ steps, total }: ActivityView, labels: string[]): Html {
   const isKnown = total.p50Ms !== null && total.p95Ms !== null
   const text = isKnown
-    ? `half in ${duration(total.p50Ms ?? 0)}, 95 % in ${duration(total.p95Ms ?? 0)}`
+    ? `half ${duration(total.p50Ms ?? 0)}, 95 % ${duration(total.p95Ms ?? 0)}`
     : 'no keys in this time'
   return timePlot({
     id: 'p-time',

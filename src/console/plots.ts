@@ -146,9 +146,9 @@ export function timePlot(given: TimePlot): Html {
       .join('')
   const nameAt = (values: readonly (number | null)[], name: string, by: number) => {
     const last = values.findLast((value) => value !== null)
-    return (
-      last != null && html`<text class="name" x="${RIGHT}" y="${short(y(last) + by)}" text-anchor="end">${name}</text>`
-    )
+    if (last == null) return undefined
+    const at = Math.min(y(last) + by, BASE - 3)
+    return html`<text class="name" x="${RIGHT}" y="${short(at)}" text-anchor="end">${name}</text>`
   }
   return plot({
     ...given,
