@@ -1,5 +1,8 @@
 /** The page of alerts: what is wrong, who looks after it, who is notified. */
+
 import { expect, test } from 'vitest'
+import { alertPath } from '../../src/console/alerts.ts'
+import { commandOf } from '../../src/observe/alerts.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { openApi } from '../support/api-world.ts'
@@ -75,4 +78,19 @@ test('a button sends a test message, and a channel that takes nothing is seen he
   expect(text).toContain('takes nothing')
   expect(text).toContain('Answered 404: there is nothing at this address.')
   expect((await world.page('viewer', '/overview')).text).toContain('Alerts do not reach people over duty')
+})
+
+test('alerts that are no discrepancies lead to the discrepancies', () => {
+  const path = (type: string, subject: string | null = null) =>
+    alertPath({ type, subject, command: commandOf({ type, subject }) })
+  expect(path('orphan')).toBe('/discrepancies')
+  expect(path('double_charge', '01k3')).toBe('/reviews/01k3')
+  expect(path('missing', '01k3')).toBe('/reviews/01k3')
+  expect(path('orphan_delivery', '01k4')).toBe('/deliveries/01k4')
+  expect(path('order_refused', '#10/1')).toBe('/orders?q=%2310%2F1')
+  expect(path('store_unreachable', 'demo')).toBe('/stores/demo')
+  expect(path('balance_runs_out')).toBe('/balance')
+  expect(path('sync_stale')).toBe('/syncs')
+  expect(path('deliveries_refused')).toBe('/deliveries/refused')
+  expect(path('unauthorized')).toBe('/settings')
 })
