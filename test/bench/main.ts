@@ -1,8 +1,10 @@
 /**
  * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- dry-run [--offers N]`,
- * `-- pages [--stored N] [--folder F]`, `-- journeys [--list]`, `-- quota [--long]`: a table for people and, last, one JSON line.
+ * `-- pages [--stored N] [--folder F]`, `-- counts [--rounds N]`, `-- journeys [--list]`, `-- quota [--long]`: a table for people and,
+ * last, one JSON line.
  */
 import { parseArgs } from 'node:util'
+import { benchCounts } from './counts.ts'
 import { benchDryRun } from './dry-run.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
@@ -20,11 +22,12 @@ if (name === 'sync') await sync()
 else if (name === 'receive') await receive()
 else if (name === 'dry-run') await dryRun()
 else if (name === 'pages') await pages()
+else if (name === 'counts') await counts()
 else if (name === 'journeys') await journeys()
 else if (name === 'quota') await quota()
 else {
   say(
-    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], -- journeys [--list], or -- quota [--long]',
+    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], -- counts [--rounds N], -- journeys [--list], or -- quota [--long]',
   )
   process.exitCode = 2
 }
@@ -75,6 +78,12 @@ async function pages(): Promise<void> {
     ...(values.stored && { stored: Number(values.stored) }),
     kept: values.folder,
   })
+  process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
+  process.exitCode = isGood ? 0 : 1
+}
+
+async function counts(): Promise<void> {
+  const { rows, figures, isGood } = await benchCounts(say, flag === '--rounds' ? Number(count) : undefined)
   process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
   process.exitCode = isGood ? 0 : 1
 }

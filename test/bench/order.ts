@@ -11,10 +11,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
 import { openSetUp } from '../../src/installation.ts'
-import { firstLine, here, medianOf } from './processes.ts'
+import { CORE_TIME, coreTimeOf, firstLine, here, medianOf } from './processes.ts'
 import type { Row } from './table.ts'
 
-const ORDERS = 400
+export const ORDERS = 400
 const ROUNDS = 3
 /** Purchases that Quayside has under way at once; the bare loop takes the same. */
 const IN_FLIGHT = 4
@@ -42,6 +42,37 @@ const read = async <T>(url: string, headers: Record<string, string> = {}): Promi
   (await (await request(url, { dispatcher, headers })).body.json()) as T
 
 export async function benchOrder(say: (text: string) => void) {
+  const bench = await openOrderBench()
+  const rates = { bare: [] as number[], quayside: [] as number[] }
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    say(round === 0 ? 'orders: warming up' : `orders: round ${round} of ${ROUNDS}`)
+    const [loop, whole] = [await bench.bare(round), await bench.orders(round)]
+    if (round === 0) continue
+    rates.bare.push(loop)
+    rates.quayside.push(whole)
+  }
+  await bench.close()
+  const [loop, whole] = [medianOf(rates.bare), medianOf(rates.quayside)]
+  const rows: Row[] = [
+    ['orders, the bare loop', `${Math.round(loop)} /s`],
+    ['orders, Quayside to the callback', `${Math.round(whole)} /s`],
+  ]
+  return { ratios: { order: whole / loop }, rows, figures: { bareOrders: Math.round(loop), orders: Math.round(whole) } }
+}
+
+/** A service with a supplier and a store of its own, each in a process, that takes orders by rounds. */
+export interface OrderBench {
+  /** Hands in a round of orders and waits for the keys of all. @returns orders a second */
+  orders: (round: number) => Promise<number>
+  /** The same requests by the bare loop. @returns orders a second */
+  bare: (round: number) => Promise<number>
+  /** Milliseconds of a core that the service has worked since its start. */
+  coreMs: () => Promise<number>
+  close: () => Promise<void>
+}
+
+/** @param preloads modules that the service loads before its own */
+export async function openOrderBench(preloads: string[] = []): Promise<OrderBench> {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
   const parties = spawn(process.execPath, [here('order-parties.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
   const addresses = JSON.parse(await firstLine(parties)) as { supplier: string; bare: string; store: string }
@@ -62,7 +93,10 @@ export async function benchOrder(say: (text: string) => void) {
   const token = (await setUp.createStoreToken(DEMO_STORE, 'bench')).reveal()
   await setUp.close()
   const entry = path.join(import.meta.dirname, '../../src/quayside.js')
-  const service = spawn(process.execPath, [entry, 'serve', '--config', configFile], { stdio: 'ignore' })
+  const imports = [CORE_TIME, ...preloads].flatMap((url) => ['--import', url])
+  const service = spawn(process.execPath, [...imports, entry, 'serve', '--config', configFile], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
   const api = `http://127.0.0.1:${port}/api/v1`
   const bearer = { authorization: `Bearer ${token}` }
   type Listing = { sku: string; stock: number | null; available: boolean }
@@ -79,7 +113,7 @@ export async function benchOrder(say: (text: string) => void) {
   const product = data.items.filter(({ local_stock: local, provider_stock: more }) => local + more >= STOCK_MIN)
   const count = async () => (await read<{ fulfilled: number }>(`${store}/count`)).fulfilled
 
-  const quayside = async (round: number): Promise<number> => {
+  const orders = async (round: number): Promise<number> => {
     const before = await count()
     const startedAt = performance.now()
     await workers(64, ORDERS, async (number) => {
@@ -109,26 +143,18 @@ export async function benchOrder(say: (text: string) => void) {
     return (ORDERS * 1_000) / (performance.now() - startedAt)
   }
 
-  const rates = { bare: [] as number[], quayside: [] as number[] }
-  for (let round = 0; round <= ROUNDS; round += 1) {
-    say(round === 0 ? 'orders: warming up' : `orders: round ${round} of ${ROUNDS}`)
-    const [loop, whole] = [await bare(round), await quayside(round)]
-    if (round === 0) continue
-    rates.bare.push(loop)
-    rates.quayside.push(whole)
+  return {
+    orders,
+    bare,
+    coreMs: () => coreTimeOf(service),
+    close: async () => {
+      for (const child of [service, parties]) {
+        child.kill('SIGTERM')
+        if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
   }
-  for (const child of [service, parties]) {
-    child.kill('SIGTERM')
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-  }
-  await dispatcher.close()
-  rmSync(folder, { recursive: true, force: true })
-  const [loop, whole] = [medianOf(rates.bare), medianOf(rates.quayside)]
-  const rows: Row[] = [
-    ['orders, the bare loop', `${Math.round(loop)} /s`],
-    ['orders, Quayside to the callback', `${Math.round(whole)} /s`],
-  ]
-  return { ratios: { order: whole / loop }, rows, figures: { bareOrders: Math.round(loop), orders: Math.round(whole) } }
 }
 
 async function workers(count: number, amount: number, work: (number: number) => Promise<void>): Promise<void> {

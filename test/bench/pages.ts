@@ -21,7 +21,7 @@ import { setUpOf } from '../../src/installation.ts'
 import { databaseFileOf, openDatabase } from '../../src/storage/sqlite/open.ts'
 import { cookieIn, visit } from '../support/console-client.ts'
 import { type Stop, walkConsole } from '../support/console-walk.ts'
-import { medianOf } from './processes.ts'
+import { CORE_TIME, coreTimeOf, medianOf } from './processes.ts'
 import { type Stored, storeSales } from './stored-pages.ts'
 import type { Row } from './table.ts'
 
@@ -30,7 +30,6 @@ const ROUNDS = 5
 const WANTED_MS = 100
 const PATIENCE_MS = 300_000
 const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
-const PRELOAD = new URL('./core-time.ts', import.meta.url).href
 const NOTHING = 'nothing-has-this-name'
 
 /** The calendar asks for no work of its own, and the supplier is away: what is measured is the pages. */
@@ -87,7 +86,7 @@ export async function benchPages(
     const link = await newLink(file)
     say(`${megabytes} MB; starting the service`)
     const startedAt = performance.now()
-    service = spawn(process.execPath, ['--import', PRELOAD, ENTRY, 'serve', '--config', configFile], {
+    service = spawn(process.execPath, ['--import', CORE_TIME, ENTRY, 'serve', '--config', configFile], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
     const api = `http://127.0.0.1:${port}`
@@ -193,19 +192,11 @@ const round = (ms: number): number => Number(ms.toFixed(1))
 
 /** How long the service takes for one request: by the clock as its asker sees it, and of a core by its own account. */
 async function timeOf(service: ChildProcess, work: () => Promise<void>) {
-  const before = await coreTime(service)
+  const before = await coreTimeOf(service)
   const startedAt = performance.now()
   await work()
   const clockMs = performance.now() - startedAt
-  return { clockMs, coreMs: (await coreTime(service)) - before }
-}
-
-/** Milliseconds. */
-async function coreTime(service: ChildProcess): Promise<number> {
-  const answer = once(service, 'message')
-  service.send('core time')
-  const [{ user, system }] = (await answer) as [NodeJS.CpuUsage]
-  return (user + system) / 1_000
+  return { clockMs, coreMs: (await coreTimeOf(service)) - before }
 }
 
 /** A link that signs an admin in, made while no service runs. */

@@ -19,6 +19,17 @@ export interface Server {
 
 export const here = (name: string): string => path.join(import.meta.dirname, name)
 
+/** Loaded before a service that has a channel to the bench: `coreTimeOf` asks it. */
+export const CORE_TIME = new URL('./core-time.ts', import.meta.url).href
+
+/** Milliseconds of a core that the main thread of a service has worked. */
+export async function coreTimeOf(service: ChildProcess): Promise<number> {
+  const answer = once(service, 'message')
+  service.send('core time')
+  const [{ user, system }] = (await answer) as [NodeJS.CpuUsage]
+  return (user + system) / 1_000
+}
+
 export async function openServer(kind: 'ceiling' | 'plain' | 'quayside', kept?: string): Promise<Server> {
   const file = kept ?? path.join(mkdtempSync(path.join(tmpdir(), 'quayside-bench-')), 'bench.db')
   const startedAt = performance.now()
