@@ -23,6 +23,9 @@ const headers = { 'if-match': '"review-9f86d081884c"' }
 /** A body of each operation that has one, nothing wrong with it. */
 const valid: Record<string, Json> = {
   takeOrder: { reference: '1001', lines: [{ id: '1', sku: 'A', quantity: 1, unitPrice: '19.99', currency: 'EUR' }] },
+  cancelOrder: { reason: 'the customer asked' },
+  resendOrder: { reason: 'the mail was lost' },
+  retryPurchase: { reason: 'the supplier has it again' },
   releasePurchase: { ceiling: '12.34' },
   decidePurchase: {
     decision: 'adopt',

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { orderBody, orderExample } from '../../src/http/input.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
+import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { apiDocument } from '../support/contract.ts'
 import { type Json, schemasOf } from '../support/contract-schema.ts'
@@ -128,6 +129,13 @@ describe('an example', () => {
     /** What is answered to a body that is understood, where the store of this test can do no more. */
     refused?: string
   }
+  /** Where an alert that is open is found. */
+  async function alertOf({ ordering, db, ask }: ApiWorld): Promise<string> {
+    const payload = { note: 'the shop changed it', store: STORE, reference: '1001' }
+    await db.commit([enqueueAlert(ordering, { type: 'order_changed', occasion: 'example', payload })])
+    const { alerts } = (await ask('GET', '/status')).body.data as { alerts: { id: string }[] }
+    return `/alerts/${alerts[0]?.id}`
+  }
   /** What an example needs to be there first. @returns where it goes */
   const ready: Record<string, (world: ApiWorld) => Promise<Ready>> = {
     takeOrder: async ({ tokens }) => ({ token: tokens.store }),
@@ -178,6 +186,11 @@ describe('an example', () => {
       await world.pass(10_000)
       return { path: `/orders/${orderExample.reference}/keys` }
     },
+    acknowledgeAlert: async (world) => ({ path: `${await alertOf(world)}/acknowledge` }),
+    muteAlert: async (world) => ({ path: `${await alertOf(world)}/mute` }),
+    unmuteAlert: async (world) => ({ path: `${await alertOf(world)}/unmute` }),
+    // No channel is configured here.
+    testAlertChannels: async () => ({ refused: 'not_found' }),
     freeze: async () => ({}),
     unfreeze: async (world) => {
       await world.ask('POST', '/freeze', { body: { reason: 'a look first' } })
