@@ -178,15 +178,22 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
   const answer = answerOf(placement, purchase.sends > 0)
   const notBefore = nextAttemptAt(ordering, purchase, placement, now)
   const unauthorized = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'
-  const rejected = placement.outcome === 'rejected'
   await Promise.all([
     ordering.db.commit(unauthorized ? [attempt, pauseUnauthorized(ordering)] : [attempt]),
     advance(ordering, purchase.id, () => ({ type: 'answer', answer, notBefore }), {
       leaseEpoch: held.leaseEpoch,
       detail: evidence.detail,
-      ...(rejected ? { columns: { failureCode: placement.code, failureMessage: placement.message } } : {}),
+      columns: statedBy(placement, purchase),
     }),
   ])
+}
+
+/** What an answer says besides its outcome. The amount frees what the ceiling reserved above it; what was paid is known once the order is read. */
+function statedBy(placement: Placement, { currency }: Purchase): PurchaseUpdate {
+  if (placement.outcome === 'rejected') return { failureCode: placement.code, failureMessage: placement.message }
+  if (placement.outcome !== 'accepted' || !placement.agrees) return {}
+  const { amountMinor, currency: stated = currency } = placement.order
+  return amountMinor === undefined || stated !== currency ? {} : { reservedMinor: amountMinor }
 }
 
 /** A request that never left says nothing about how the supplier answers. */

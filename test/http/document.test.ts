@@ -133,7 +133,7 @@ describe('an example', () => {
   async function alertOf({ ordering, db, ask }: ApiWorld): Promise<string> {
     const payload = { note: 'the shop changed it', store: STORE, reference: '1001' }
     await db.commit([enqueueAlert(ordering, { type: 'order_changed', occasion: 'example', payload })])
-    const { alerts } = (await ask('GET', '/status')).body.data as { alerts: { id: string }[] }
+    const { alerts } = (await ask('GET', '/status')).body.data as unknown as { alerts: { id: string }[] }
     return `/alerts/${alerts[0]?.id}`
   }
   /** What an example needs to be there first. @returns where it goes */

@@ -107,7 +107,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', '/deliveries/replay', { body: { ids: [delivery] } })
   world.shop.answerNext(500)
   await ask('POST', '/orders', { token: store, body: order('late', offers[2]?.sku) })
-  await world.pass(7_000)
+  await world.pass(4_000)
   await ask('POST', '/orders/late/keys', { body: { reason: 'a look' } })
   await ask('POST', `/outbox/${await idOf('/outbox?state=due&kind=callback')}/redeliver`)
   await ask('POST', `/outbox/${await idOf('/outbox?state=done')}/redeliver`)

@@ -37,6 +37,17 @@ describe('what a purchase reserves', () => {
     expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', reservedMinor: costMinor * 3 })
   })
 
+  test('held the balance back at the ceiling until its order was read, though the answer states the amount', async () => {
+    const { app, costMinor } = await openRoomy()
+    const orderId = await app.buy('1001', { unitPriceMinor: 90_000 })
+    await app.settle()
+    expect(await app.purchase(orderId)).toMatchObject({
+      state: 'accepted',
+      amountMinor: null,
+      reservedMinor: costMinor,
+    })
+  })
+
   test('is nothing while it waits for another try', async () => {
     const { app } = await openRoomy()
     app.sandbox.faults.add({ fault: 'rate-limit', retryAfter: 600 })
