@@ -79,6 +79,8 @@ function headline({ purchase, order, keys }: EvidenceView): string {
   const missing = purchase.quantity - keys.stored
   if (purchase.state !== 'review') return `Order ${order.reference}, line ${order.line}`
   if (keys.stored > 0 && missing > 0) return `Order ${order.reference} is ${counted(missing, 'key')} short`
+  if (missing <= 0 && purchase.cancelRequestedAt !== null)
+    return `Order ${order.reference} was cancelled, and its keys came`
   return `Order ${order.reference}: what became of line ${order.line}?`
 }
 

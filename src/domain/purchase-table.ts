@@ -215,7 +215,7 @@ const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
 /** Rows that lead to review because the store cancelled: it is known what was bought and paid. */
 export const reviewsByCancellation: readonly string[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
 
-const CANCELLED_TOO_LATE = 'cancelled by the store after the hand-over began'
+const CANCELLED_TOO_LATE = 'cancelled after the hand-over began'
 
 const over = ['rejected', 'failed', 'cancelled'] as const
 
@@ -259,7 +259,7 @@ const acceptedRows: readonly Row[] = [
     if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined
     // The store already has every key: the cancellation is only noted.
     if (facts.keysLeft >= facts.quantity) return undefined
-    const note = 'cancelled by the store after the keys had been bought'
+    const note = 'cancelled after the keys had been bought'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
   row('completed_while_held', ['accepted'], 'read', (facts, input) => {
@@ -317,7 +317,7 @@ const acceptedRows: readonly Row[] = [
   row('cancelled_before_hand_over', ['completed'], 'clock', (facts, _, now) => {
     if (facts.cancelRequestedAt === null) return undefined
     if (facts.handOverBegunAt !== null && facts.keysWaiting === 0) return undefined
-    const note = 'cancelled by the store before the keys were handed over'
+    const note = 'cancelled before the keys were handed over'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['alert'] }
   }),
   row('cancelled_after_hand_over', ['completed'], 'clock', (facts) =>

@@ -88,7 +88,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     'Takes one order of the supplier as the one that was bought: it is read again now, and the purchase goes on from it.',
     keys.length > 0 ? `Only its own, ${purchase.supplierOrderId}, because keys of that one came.` : '',
     orders.length > 1 ? 'The other orders seen count as decided: they do not freeze buying again.' : '',
-    purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: keys that come wait for a person once more.',
+    purchase.cancelRequestedAt === null ? '' : 'It was cancelled: keys that come wait for a person once more.',
     boughtToo(unattached, MAY_BE_THERE),
   ],
   hand_over: (loaded, { elsewhere, unattached }) => {
@@ -101,7 +101,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
       missing > 0
         ? `The store is notified that ${units(missing)} will not come; keys that come later are not taken.`
         : '',
-      purchase.cancelRequestedAt === null ? '' : "The store's cancellation is cleared.",
+      purchase.cancelRequestedAt === null ? '' : 'Its cancellation is cleared.',
       boughtToo(unattached, MAY_BE_THERE),
       elsewhere.length > 0 ? `Mind: a key of it is on purchase ${elsewhere.join(', ')} too.` : '',
     ]
@@ -120,7 +120,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
       boughtToo(unattached, 'it is read before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),
-      purchase.cancelRequestedAt === null ? '' : 'The store has cancelled: this buys all the same.',
+      purchase.cancelRequestedAt === null ? '' : 'It was cancelled: this buys all the same.',
       frozen ? 'Buying is frozen: it waits for quayside unfreeze.' : '',
     ]
   },

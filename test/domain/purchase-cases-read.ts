@@ -121,7 +121,7 @@ export const readCases: Case[] = [
     when: 'the order is completed with all keys, and cancelled',
     facts: { cancelRequestedAt: NOW },
     input: read('completed', 2, 2),
-    gives: kept('completed_and_cancelled', 'cancelled by the store'),
+    gives: kept('completed_and_cancelled', 'cancelled after the keys had been bought'),
   },
   {
     when: 'the order is completed, and cancelled after the store got all its keys',
@@ -138,7 +138,7 @@ export const readCases: Case[] = [
     when: 'the order is completed, and cancelled after the store got one of its keys',
     facts: { cancelRequestedAt: NOW, keysStored: 2, keysLeft: 1, handOverBegunAt: EARLIER },
     input: read('completed', 2, 0),
-    gives: kept('completed_and_cancelled', 'cancelled by the store'),
+    gives: kept('completed_and_cancelled', 'cancelled after the keys had been bought'),
   },
   {
     when: 'the order is completed with all keys, and its hand-over is held',
@@ -152,7 +152,7 @@ export const readCases: Case[] = [
     when: 'the order is completed with all keys, cancelled, and its hand-over is held',
     facts: { cancelRequestedAt: NOW, handOverHeldAt: EARLIER },
     input: read('completed', 2, 2),
-    gives: kept('completed_and_cancelled', 'cancelled by the store'),
+    gives: kept('completed_and_cancelled', 'cancelled after the keys had been bought'),
   },
   { when: 'the order is completed without keys', input: read('completed', 0, 0), gives: shortSince(NOW) },
   {

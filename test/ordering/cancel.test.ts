@@ -157,7 +157,7 @@ describe('cancelling a store order', () => {
     app.sandbox.world.orders.complete(first(app.sandbox.world.orders.known(1)))
     await app.pass(10 * MINUTE)
     const { id, state, note } = await app.purchase(orderId)
-    expect([state, note]).toEqual(['review', expect.stringContaining('cancelled by the store')])
+    expect([state, note]).toEqual(['review', expect.stringContaining('cancelled after the keys had been bought')])
     expect(await app.db.query(keysOfPurchases([id]))).toHaveLength(2)
     expect(await app.alerts()).toContain('completed_and_cancelled')
     expect(await app.state(orderId)).toBe('open')
@@ -188,7 +188,7 @@ describe('cancelling a store order', () => {
     await app.pass(2 * HOUR)
     expect(await app.purchase(orderId)).toMatchObject({
       state: 'fulfilled',
-      note: expect.stringContaining('cancelled by the store after the hand-over began'),
+      note: expect.stringContaining('cancelled after the hand-over began'),
     })
     expect(await app.alerts()).not.toContain('completed_and_cancelled')
     expect(closed(app)).toEqual(['fulfilled'])

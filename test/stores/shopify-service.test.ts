@@ -125,7 +125,7 @@ test('a line that is refunded while its keys are bought waits for a person, and 
   const states = (await app.purchases(orderId)).map(({ state, note }) => [state, note])
   expect(states.toSorted()).toEqual([
     ['fulfilled', null],
-    ['review', 'cancelled by the store before the keys were handed over'],
+    ['review', 'cancelled before the keys were handed over'],
   ])
 })
 

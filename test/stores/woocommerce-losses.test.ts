@@ -129,7 +129,7 @@ describe('an order that the shop cancels while the hand-over of its keys has no 
     app.shop.setStatus(Number(reference), 'cancelled')
     await app.pass(5 * MINUTE)
     const [bought] = await app.purchases((await app.orderOf(reference))?.id ?? '')
-    expect(bought).toMatchObject({ state: 'review', note: 'cancelled by the store before the keys were handed over' })
+    expect(bought).toMatchObject({ state: 'review', note: 'cancelled before the keys were handed over' })
     expect(app.keysOf(reference)).toEqual([])
     const because = { actor: 'test', reason: 'refunded' }
     await decidePurchase(app.runtime.ordering, bought?.id ?? '', { type: 'close' }, because)

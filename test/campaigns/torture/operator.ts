@@ -70,7 +70,7 @@ export async function lookAround(desk: Desk, shift: Shift): Promise<void> {
   // Without all of its reviews nothing can be said of a freeze.
   const counted = (reason: string) => Number(/^\d+/.exec(reason)?.[0] ?? Number.POSITIVE_INFINITY)
   const known = (status.freeze?.causes ?? []).filter(({ reason }) => counted(reason) <= seen.length)
-  const inDoubt = seen.filter((note) => !/cancelled by the store/.test(note)).length
+  const inDoubt = seen.filter((note) => !/^cancelled (after|before) /.test(note)).length
   for (const text of groundlessFreezes(known, inDoubt)) shift.groundless.add(text)
   if (status.freeze) {
     const name = `freeze ${status.freeze.at}`
@@ -132,7 +132,7 @@ function decisionOn(
   if (!order) return certain ? { decision: own.length > 0 ? 'close' : 'buy_again' } : undefined
   if (order.status === 'open' || order.keys.length < order.quantity) return undefined
   // What the store cancelled has been paid for: the customer gets the keys.
-  const cancelled = /cancelled by the store/.test(purchase.note ?? '')
+  const cancelled = /^cancelled (after|before) /.test(purchase.note ?? '')
   if (cancelled || /hand-over waits/.test(purchase.note ?? '')) return { decision: 'hand_over' }
   return { decision: 'adopt', orderId: order.id }
 }
