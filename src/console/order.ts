@@ -253,10 +253,21 @@ function lineFacts(line: Line, current: readonly Purchase[], now: number): (read
         html`<code>${first.failureCode}</code>${first.failureMessage !== null && ` ${sentenceOf(first.failureMessage)}`}`,
       ],
     isOne && first !== undefined && isHeld(first) && ['Continues', continues(first, now)],
+    isOne && first !== undefined && first.state in underWay && ['Waits for', waitingFor(first)],
     !isOne && first !== undefined && ['Parts', partsText(current)],
   ]
   return pairs.filter((pair) => pair !== false)
 }
+
+/** What a purchase that was sent waits for. */
+const underWay: Partial<Record<Purchase['state'], string>> = {
+  sending: 'the answer of the supplier.',
+  unknown: 'a look-up at the supplier, which goes on by itself.',
+  accepted: 'the keys of the supplier. Its order is read again and again by itself.',
+}
+
+const waitingFor = ({ id, state }: Purchase): Html =>
+  html`${underWay[state]}${state === 'accepted' && html` <a href="/reviews/${id}">See the evidence, or decide</a>`}`
 
 const sumText = (costs: readonly { amount: string; currency: string }[]): string => {
   const currency = costs[0]?.currency ?? ''

@@ -376,7 +376,7 @@ function waitingTimes({ steps, total }: ActivityView, labels: string[]): Html {
     : 'no keys in this time'
   return timePlot({
     id: 'p-time',
-    title: 'Time from order to keys',
+    title: 'From order to keys',
     figure: text,
     description: `${isKnown ? `Half of the lines had their keys within ${duration(total.p50Ms ?? 0)}, 95 % within ${duration(total.p95Ms ?? 0)}` : 'No keys were handed over'}. Logarithmic scale.`,
     labels,

@@ -137,7 +137,10 @@ export const heldPurchasesPage: Page = {
                   isTop: true,
                   cell: ({ holdReason }) => holdReason && mark('held', holdText(holdReason)),
                 },
-                { head: 'Why', cell: ({ note }) => note && sentenceOf(note) },
+                {
+                  head: 'Why',
+                  cell: ({ note, holdReason }) => (note ? sentenceOf(note) : holdReason && holds[holdReason]),
+                },
                 { head: 'Cost now', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
                 { head: 'Ceiling', isNumber: true, cell: ({ ceiling, currency }) => money(ceiling, currency) },
                 {

@@ -90,7 +90,7 @@ export const faultWords: Record<string, FaultWords> = {
     title: 'Leave it open',
     about: 'The order stays open until you end it.',
     next: 'next order',
-    heals: 'It is listed below under “Open at the supplier”: end it there.',
+    heals: 'It stays open until you end it, below under Actions.',
   },
   'short-pages': {
     title: 'Shorten the pages',
@@ -246,7 +246,7 @@ function customerLine({ customer }: SandboxView, now: number): Html {
 }
 
 const orderLink = (reference: string): Html =>
-  html`<a href="/orders?search=${encodeURIComponent(reference)}">${reference}</a>`
+  html`<a href="/orders?q=${encodeURIComponent(reference)}">${reference}</a>`
 
 const customerForm = (running: boolean): Html =>
   html`<form method="post" action="/sandbox/customer">${
@@ -255,13 +255,20 @@ const customerForm = (running: boolean): Html =>
       : html`<button name="do" value="start">Start the customer</button>`
   } <button name="do" value="order">Order now</button></form>`
 
-/** What is broken now, and the newest orders: what recovers is seen here. */
+/** What is broken now, the orders that are under way and the newest others: what recovers is seen here. */
 async function healingPart(visit: Visit, sandbox: SandboxView): Promise<Html> {
-  const { items } = await visit.call<{ items: OrderEntryView[] }>('listOrders', { query: { limit: String(NEWEST) } })
+  const limit = String(NEWEST)
+  const [open, newest] = await Promise.all([
+    visit.call<{ items: OrderEntryView[]; next: string | null }>('listOrders', { query: { state: 'open', limit } }),
+    visit.call<{ items: OrderEntryView[] }>('listOrders', { query: { limit } }),
+  ])
+  const items = [...open.items, ...newest.items.filter(({ state }) => state !== 'open')].slice(0, NEWEST)
   const set = sandbox.faults.filter(({ left }) => left > 0)
-  const open = items.filter(({ state }) => state === 'open').length
+  const count = open.items.length
   const beside =
-    open === 0 ? mark('done', 'every order here has ended') : mark('moving', `${counted(open, 'order')} under way`)
+    count === 0
+      ? mark('done', 'every order has ended')
+      : mark('moving', `${counted(count, 'order', 'orders', open.next === null ? undefined : count)} under way`)
   return html`${sectionHead('healing-h', 'What happens now', beside)}
 ${
   set.length === 0
@@ -275,7 +282,7 @@ ${
   items.length === 0
     ? empty('No orders yet', 'The customer orders here, or the command that the terminal printed at the start.')
     : table<OrderEntryView>({
-        caption: 'The newest orders',
+        caption: 'Orders under way, and the newest others',
         rows: items,
         columns: [
           {

@@ -25,7 +25,7 @@ describe.skipIf(!hasBrowser)(`the sandbox in a browser (${hasBrowser ? 'Chromium
     await now('1 order under way')
     if (hasScript) await expectAccessible(page)
     await world.pass(600_000)
-    await now('every order here has ended')
+    await now('every order has ended')
     await now('fulfilled')
     expect(await page.locator('#ledger').innerText()).toContain('balanced to the cent')
     world.expectLedger({ charges: 1, keys: world.shop.keys().get('D-0001/1')?.length ?? 0 })

@@ -3,6 +3,7 @@ import { faultWords } from '../../src/console/sandbox.ts'
 import { faultTable } from '../../src/sandbox/faults.ts'
 import { openApi } from '../support/api-world.ts'
 import { auditOf, peopleOf } from '../support/console-data.ts'
+import { STORE } from '../support/test-app.ts'
 
 const worldOf = async () => {
   const world = await openApi()
@@ -34,7 +35,7 @@ test('a fault is set by its button, is said until it has fired, and the order re
   expect(healing).toContain('1 order under way')
   await world.pass(600_000)
   expect(await world.state(id)).toBe('fulfilled')
-  expect((await world.page('operator', '/sandbox')).text).toContain('every order here has ended')
+  expect((await world.page('operator', '/sandbox')).text).toContain('every order has ended')
   world.expectLedger({ charges: 1, keys: 1 })
   expect((await auditOf(world)).map(({ action, subject }) => `${action} ${subject}`)).toContain(
     'sandbox.fault answer-lost',
@@ -51,6 +52,20 @@ test('every fault can be set by its button: the sandbox reads the options that i
   await world.act('operator', '/sandbox/clear', {})
   expect(world.sandbox.faults.list()).toEqual([])
   expect((await world.page('operator', '/sandbox')).text).toContain('The supplier works as it should again.')
+})
+
+test('an order that stands still leaves the page once eight newer ones came, and is said to have ended', async () => {
+  const world = await worldOf()
+  world.sandbox.faults.add({ fault: 'hold-open' })
+  for (const reference of ['1001', ...Array.from({ length: 9 }, (_, index) => `20${index}`)]) {
+    await world.buy(reference)
+    await world.pass(10_000)
+  }
+  const { text } = await world.page('operator', '/sandbox')
+  expect(text).toContain('1 order under way')
+  expect(text).toContain(`href="/orders/${STORE}/1001"`)
+  expect(text).toContain(`href="/orders/${STORE}/208"`)
+  expect(text).not.toContain(`href="/orders/${STORE}/200"`)
 })
 
 test('the ledger is shown newest first, each entry with the balance after it', async () => {
@@ -87,6 +102,9 @@ test('an order that was left open is ended on the page', async () => {
   const id = await world.buy('1001')
   await world.pass(60_000)
   expect(await world.state(id)).toBe('open')
+  const stuck = (await world.page('operator', `/orders/${STORE}/1001`)).text
+  expect(stuck).toContain('the keys of the supplier. Its order is read again and again by itself.')
+  expect(stuck).toMatch(/href="\/reviews\/\w+">See the evidence, or decide/)
   const { text } = await world.page('operator', '/sandbox')
   expect(text).toContain('End the open order of 1 key for')
   const [, order = ''] = /name="id" value="([^"]+)"/.exec(text) ?? []
@@ -105,7 +123,7 @@ test('the customer orders at once where a person wants it, is started and stoppe
   expect(ordered.status).toBe(303)
   await world.act('operator', '/sandbox/customer', { do: 'order' })
   const { text } = await world.page('viewer', '/sandbox')
-  expect(text).toContain('D-0002')
+  expect(text).toContain('href="/orders?q=D-0002"')
   await world.act('operator', '/sandbox/customer', { do: 'start' })
   expect((await world.page('viewer', '/sandbox')).text).toContain('A demo customer orders about twice a minute')
   await world.act('operator', '/sandbox/customer', { do: 'stop' })
