@@ -1,7 +1,7 @@
 /** What people do about alerts: acknowledge, mute, and try the channels. */
 import type { Context } from '../context.ts'
 import { Failure } from '../errors.ts'
-import { acknowledgeAlert, alertById, muteAlerts } from '../storage/alerts.ts'
+import { acknowledgeAlert, alertById, muteAlerts, unmuteAlerts } from '../storage/alerts.ts'
 import { need } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
 import type { Channel } from './channel.ts'
@@ -38,12 +38,13 @@ export async function acknowledge(acting: Acting, id: string, actor: string, rea
 export async function mute(acting: Acting, id: string, ms: number, actor: string, reason?: string): Promise<void> {
   const { db, now } = acting
   const { type, subject } = await alertNamed(acting, id)
-  const until = ms === 0 ? null : now() + ms
-  const entry =
-    until === null
-      ? audited(acting, actor, 'alert.unmute', id, reason)
-      : audited(acting, actor, 'alert.mute', id, `until ${new Date(until).toISOString()}${reason ? `: ${reason}` : ''}`)
-  await db.commit([muteAlerts(type, subject, until), entry])
+  if (ms === 0) {
+    await db.commit([unmuteAlerts(type, subject, now()), audited(acting, actor, 'alert.unmute', id, reason)])
+    return
+  }
+  const until = now() + ms
+  const detail = `until ${new Date(until).toISOString()}${reason ? `: ${reason}` : ''}`
+  await db.commit([muteAlerts(type, subject, until), audited(acting, actor, 'alert.mute', id, detail)])
 }
 
 /** What became of a test message. */

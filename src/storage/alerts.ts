@@ -104,11 +104,19 @@ export const acknowledgeAlert = change('any', (id: string, actor: string, now: n
     .where(and(eq(alerts.id, id), isNull(alerts.endedAt), isNull(alerts.acknowledgedAt))),
 )
 
-/** @param subject null: the service as a whole; @param until null: not muted */
-export const muteAlerts = change('any', (type: string, subject: string | null, until: number | null) =>
+/** @param subject null: the service as a whole */
+export const muteAlerts = change('any', (type: string, subject: string | null, until: number) =>
   build
     .update(alerts)
     .set({ mutedUntil: until })
+    .where(and(eq(alerts.type, type), sql`${alerts.subject} is ${subject}`)),
+)
+
+/** What ended while it was muted was muted until now, so that its end is no news. @param subject null: the service as a whole */
+export const unmuteAlerts = change('any', (type: string, subject: string | null, now: number) =>
+  build
+    .update(alerts)
+    .set({ mutedUntil: sql`case when ${alerts.endedAt} is null then null else min(${alerts.mutedUntil}, ${now}) end` })
     .where(and(eq(alerts.type, type), sql`${alerts.subject} is ${subject}`)),
 )
 

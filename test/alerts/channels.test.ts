@@ -170,6 +170,31 @@ describe('a channel', () => {
     expect(texts.filter(Boolean)).toEqual([expect.stringContaining('What: a &lt;b&gt; &amp; c')])
   })
 
+  test('was sent the ends of what it had not been sent while it was muted, when it was unmuted', async () => {
+    const world = await openAlerting()
+    world.disk.freeMb = 10
+    await pass(world, MINUTE)
+    const { body } = await world.ask('GET', '/alerts')
+    const id = body.data.items.find(({ type }) => type === 'disk_low')?.id
+    expect((await world.ask('POST', `/alerts/${id}/mute`, { body: { hours: 8 } })).status).toBe(200)
+    for (let hour = 0; hour < 6; hour += 1) {
+      world.disk.freeMb = hour % 2 === 0 ? 10_000 : 10
+      await pass(world, HOUR, 10 * MINUTE)
+    }
+    expect((await world.ask('POST', `/alerts/${id}/unmute`, { body: {} })).status).toBe(200)
+    await pass(world, 10 * MINUTE)
+    world.disk.freeMb = 10_000
+    await pass(world, 2 * HOUR, 10 * MINUTE)
+    const messages = world.receiver.received.filter(({ data }) => data.kind === 'disk_low')
+    // The first one, which was sent before, has ended; the last one stood when they were unmuted.
+    expect(messages.flatMap(({ data }) => data.alerts.map(({ state }) => state))).toEqual([
+      'raised',
+      'raised',
+      'ended',
+      'ended',
+    ])
+  })
+
   test('that redirects is not followed', async () => {
     const world = await openAlerting()
     const elsewhere = await startAlertReceiver()
