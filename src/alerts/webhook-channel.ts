@@ -39,6 +39,7 @@ export function webhookChannel({ format, address, key, now }: WebhookChannelOpti
           headers: {
             'content-type': 'application/json',
             'user-agent': 'quayside',
+            ...authorization(url),
             ...(key ? signatureHeaders([key], { id, at: now(), body }) : { 'webhook-id': id }),
           },
         })
@@ -51,6 +52,14 @@ export function webhookChannel({ format, address, key, now }: WebhookChannelOpti
     },
     close: () => agent.destroy(),
   }
+}
+
+/** The user and the password of an address, as a browser sends them. */
+function authorization(address: string): { authorization?: string } {
+  const { username, password } = new URL(address)
+  if (username === '' && password === '') return {}
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }
 }
 
 const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>

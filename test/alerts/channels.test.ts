@@ -195,6 +195,19 @@ describe('a channel', () => {
     ])
   })
 
+  test('was asked without the user and password of its address', async () => {
+    const receiver = await startAlertReceiver()
+    const world = await openAlerting(
+      {},
+      { alertAddresses: { QUAYSIDE_ALERT_DUTY: receiver.url.replace('://', '://du%40ty:p%3Ass@') } },
+    )
+    await raise(world, low('1'))
+    await world.alertRound()
+    expect(receiver.received.map(({ headers }) => headers.authorization)).toEqual([
+      `Basic ${Buffer.from('du@ty:p:ss').toString('base64')}`,
+    ])
+  })
+
   test('that redirects is not followed', async () => {
     const world = await openAlerting()
     const elsewhere = await startAlertReceiver()
