@@ -50,6 +50,8 @@ export async function openAlerts({
   const channels = openChannels(config, now)
   await db.commit(forgetChannels(channels.map(({ name }) => name)))
   let closed = false
+  let isChecked = false
+  const watch = alertWatcher({ ...context, service, wakeOutbox })
   const notifying: Notifying = {
     ...context,
     repeatMs: config.alerts.repeatHours * HOUR,
@@ -60,8 +62,18 @@ export async function openAlerts({
     service,
     channels,
     work: [
-      alertWatcher({ ...context, service, wakeOutbox }),
-      ...channels.map((channel) => () => notifyNext(notifying, channel)),
+      async () => {
+        // Where watching fails, what is known is better than silence.
+        let taken = 0
+        try {
+          taken = await watch()
+        } finally {
+          isChecked ||= taken === 0
+        }
+        return taken
+      },
+      // What was over while the service was away is not sent as if it stood.
+      ...channels.map((channel) => async () => (isChecked ? notifyNext(notifying, channel) : 0)),
     ],
     close: async () => {
       closed = true

@@ -4,7 +4,7 @@ import type { Condition } from '../domain/conditions.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { type Alert, type AlertChannel, alertsEndedFrom, openAlerts, untakenAlerts } from '../storage/alerts.ts'
 import { type Database, first } from '../storage/database.ts'
-import { deliveryById } from '../storage/deliveries.ts'
+import { deliveryById, listDeliveries } from '../storage/deliveries.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { type AlertEffect, type OutboxRow, outboxById } from '../storage/outbox.ts'
 import { purchaseById } from '../storage/purchases.ts'
@@ -38,7 +38,7 @@ export interface StandingAlert {
 
 /** What only the running service knows. */
 export interface ServiceFacts {
-  supplier: Pick<Supplier, 'unreadable' | 'reach'>
+  supplier: Pick<Supplier, 'unreadable' | 'isJudged' | 'reach'>
   clockSuspect: () => boolean
   /** When the last backup was made; undefined when there is none. */
   lastBackupAt: () => number | undefined
@@ -111,6 +111,13 @@ const isRight =
   ({ store = null }, { conditions }) =>
     !conditions.some((condition) => condition.type === type && condition.store === store)
 
+/** Deliveries come again since: that none is refused says nothing while there are none, or after a start. */
+const isDelivered: AlertRule['isOver'] = async (_about, { db, now }, raisedAt) => {
+  const [newest] = await db.query(listDeliveries({ limit: 1 }))
+  // An instant that is still to come was noted before the clock was set right.
+  return raisedAt > now || now - raisedAt > EVENT_MS || (newest?.receivedAt ?? 0) > raisedAt
+}
+
 /** Every alert but those of the ways into a review. */
 export const alertRules: Record<string, AlertRule> = {
   supplier_unreachable: of(
@@ -125,7 +132,8 @@ export const alertRules: Record<string, AlertRule> = {
     null,
     'configure a valid API key, restart',
     'doctor',
-    (_about, { supplier }) => !supplier.reach().refusesKey,
+    // Before its first answer a process does not know.
+    (_about, { supplier }) => supplier.reach().answered !== undefined && !supplier.reach().refusesKey,
   ),
   unreadable_answer: of(
     'critical',
@@ -133,6 +141,7 @@ export const alertRules: Record<string, AlertRule> = {
     'fix the dialect, restart',
     'doctor',
     ({ request, field }, { supplier }) =>
+      supplier.isJudged(request ?? '') &&
       !supplier.unreadable().some((answer) => answer.request === request && answer.field === field),
   ),
   freeze: of(
@@ -235,7 +244,7 @@ export const alertRules: Record<string, AlertRule> = {
     null,
     'set the clock of this machine',
     'doctor',
-    (_about, { clockSuspect }) => !clockSuspect(),
+    async (about, facts, raisedAt) => !facts.clockSuspect() && (await isDelivered(about, facts, raisedAt)),
   ),
   listing_failed: of(
     'warning',
@@ -288,7 +297,8 @@ export const alertRules: Record<string, AlertRule> = {
     null,
     'compare the signing secret and the clock; strangers may have sent them',
     'doctor',
-    isRight('deliveries_refused'),
+    async (about, facts, raisedAt) =>
+      (await isRight('deliveries_refused')(about, facts, raisedAt)) && (await isDelivered(about, facts, raisedAt)),
   ),
   disk_low: of('critical', null, 'make room: without it nothing is taken or bought', 'doctor', isRight('disk_low')),
   backup_missing: of(

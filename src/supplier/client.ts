@@ -111,6 +111,8 @@ export interface Supplier {
   openapi(): Promise<unknown>
   /** The kinds of answers that cannot be read at present. */
   unreadable(): readonly UnreadableAnswer[]
+  /** Whether this process has seen if answers to a request, such as `GET /orders`, can be read. */
+  isJudged(request: string): boolean
   /** Whether it answers. */
   reach(): Reach
   /** Requests that are left in the window under way; undefined where the supplier does not state them. */
@@ -250,6 +252,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       throw new Failure('unavailable', 'the supplier serves no OpenAPI description', { reason: 'not_found' })
     },
     unreadable: answers.list,
+    isJudged: answers.isJudged,
     reach: reach.read,
     quota: pacer.quota,
     pausedUntil: () => pacer.pausedUntil(),

@@ -370,9 +370,11 @@ export type Answers = ReturnType<typeof createAnswers>
 /** Remembers which kinds of answers cannot be read, until an answer of the kind can be. */
 export function createAnswers(now: () => number) {
   let known: readonly UnreadableAnswer[] = []
+  const judged = new Set<string>()
 
   function note(answer: UnreadableSample): void {
     const { request, setting, partly } = answer
+    judged.add(request)
     const earlier = known.find((one) => one.request === request && one.setting === setting)
     const { since = now(), requestId = answer.requestId } = earlier ?? {}
     const rest = known.filter((one) => one !== earlier)
@@ -381,8 +383,9 @@ export function createAnswers(now: () => number) {
     known = [...left, { ...answer, since, requestId }]
   }
 
-  function clear(request: string, which: (answer: UnreadableAnswer) => boolean = () => true): void {
-    if (known.length > 0) known = known.filter((one) => one.request !== request || !which(one))
+  function clear(request: string, which?: (answer: UnreadableAnswer) => boolean): void {
+    if (!which) judged.add(request)
+    if (known.length > 0) known = known.filter((one) => one.request !== request || (which && !which(one)))
   }
 
   async function watched<T>(request: string, reading: Promise<T>, id?: string): Promise<T> {
@@ -401,6 +404,8 @@ export function createAnswers(now: () => number) {
 
   return {
     list: (): readonly UnreadableAnswer[] => known,
+
+    isJudged: (request: string): boolean => judged.has(request),
 
     /** @param id of the record, where the request names one */
     one: async <T>(request: string, reading: Promise<T | undefined>, id?: string): Promise<T | undefined> => {

@@ -1,12 +1,16 @@
 /** Alerts reach people: raised, repeated, ended, over channels that may be down. */
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { openAlerts } from '../../src/alerts/alerts.ts'
 import { alertChannelNamed } from '../../src/storage/alerts.ts'
 import { type Alert, enqueueAlert } from '../../src/storage/outbox.ts'
+import { createReach } from '../../src/supplier/reach.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { type ApiOptions, type ApiWorld, openApi } from '../support/api-world.ts'
+import { SECRET, signedDelivery, timestampOf } from '../support/delivery.ts'
 import { startSmtpServer } from '../support/smtp-server.ts'
 import { until } from '../support/test-app.ts'
+import { addWebhook } from '../support/webhook-server.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -168,6 +172,48 @@ describe('a channel', () => {
     await world.alertRound()
     const texts = receiver.received.slice(1).map(({ body }) => (JSON.parse(body) as { text?: string }).text)
     expect(texts.filter(Boolean)).toEqual([expect.stringContaining('What: a &lt;b&gt; &amp; c')])
+  })
+
+  test('was told that what only the process before knew is over when the service had started again', async () => {
+    const world = await openAlerting()
+    const kinds = ['unauthorized', 'unreadable_answer', 'deliveries_refused', 'all_stale']
+    const payload = { note: 'raised before the restart', request: 'GET /webhooks', field: 'data' }
+    for (const type of kinds) await raise(world, { type, occasion: '1', payload })
+    const reach = createReach(world.now)
+    const supplier = { ...world.supplier, reach: reach.read }
+    const started = await openAlerts({ ...world.alertParts, service: { ...world.alertParts.service, supplier } })
+    const round = async () => {
+      world.move(10 * MINUTE)
+      for (const work of started.work) while ((await work()) > 0);
+    }
+    for (let count = 0; count < 18; count += 1) await round()
+    expect(world.saidOf(...kinds).toSorted()).toEqual(kinds.map((kind) => `${kind} raised`).toSorted())
+    reach.note({ stage: 'answered', status: 200, headers: {}, body: Buffer.from('') }, 1)
+    await world.supplier.webhooks()
+    await addWebhook(world.db, world.vault, { path: '', secret: SECRET, createdAt: 1 })
+    await world.runtime.inbox.reload()
+    const { headers, body } = signedDelivery({ timestamp: timestampOf(world.now()) })
+    const answer = await fetch(`${world.url}/webhooks/supplier`, { method: 'POST', headers: [...headers], body })
+    expect(answer.status).toBe(200)
+    await round()
+    expect(world.saidOf(...kinds).filter((text) => text.endsWith('ended'))).toHaveLength(4)
+    await started.close()
+  })
+
+  test('was told that an alert still stood that was over while the service was away', async () => {
+    const world = await openAlerting()
+    await raise(world, { type: 'backup_failed', occasion: '1', payload: { note: 'the disk is full' } })
+    await world.alertRound()
+    world.move(MINUTE)
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    world.move(3 * DAY)
+    const { work, close } = await openAlerts(world.alertParts)
+    const [watch, ...channels] = work
+    for (const send of channels) expect(await send()).toBe(0)
+    while ((await watch?.()) ?? 0);
+    for (const send of channels) while ((await send()) > 0);
+    await close()
+    expect(world.saidOf('backup_failed')).toEqual(['backup_failed raised', 'backup_failed ended'])
   })
 
   test('was sent the ends of what it had not been sent while it was muted, when it was unmuted', async () => {

@@ -163,7 +163,7 @@ describe('the status', () => {
     ])
   })
 
-  test('shows a listing and a failed backup until they are right, and a wrong clock while it seems to be', async () => {
+  test('shows a listing and a failed backup until they are right, and an answer that cannot be read', async () => {
     const world = await openApi()
     const { ordering, db } = world
     const raise = (type: string, payload: Record<string, string>) =>
@@ -171,13 +171,12 @@ describe('the status', () => {
     await db.commit([
       raise('backup_failed', {}),
       raise('listing_failed', { store: 'shop' }),
-      raise('all_stale', {}),
       raise('webhook_unheld', { webhook: 'w' }),
       raise('orphan_delivery', { delivery: 'd' }),
-      raise('unreadable_answer', { request: 'GET /orders', field: 'amount' }),
+      raise('unreadable_answer', { request: 'GET /balance', field: 'amount' }),
     ])
+    await world.supplier.balance()
     expect((await statesOf(world)).toSorted()).toEqual([
-      'all_stale ended',
       'backup_failed open',
       'listing_failed ended',
       'orphan_delivery ended',

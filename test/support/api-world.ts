@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Router } from 'express'
 import { expect, onTestFinished } from 'vitest'
 import { createAuth, createToken, mintToken, type NewToken } from '../../src/access/tokens.ts'
-import { openAlerts } from '../../src/alerts/alerts.ts'
+import { type AlertParts, openAlerts } from '../../src/alerts/alerts.ts'
 import { createBackups } from '../../src/backup/backup.ts'
 import { createDryRunKeeper } from '../../src/catalogue/dry-run-keeper.ts'
 import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
@@ -94,7 +94,7 @@ export async function openApi(given: ApiOptions = {}) {
   const backups = createBackups({ ...ordering, config: { ...config, dataDir: dirname(file) }, file, keys })
   /** What the disk of the data folder has left, in megabytes. */
   const disk = { freeMb: 10_000 }
-  const alerting = await openAlerts({
+  const alertParts: AlertParts = {
     ...ordering,
     config,
     service: { supplier, clockSuspect: inbox.clockSuspect, lastBackupAt: backups.lastMadeAt },
@@ -104,7 +104,8 @@ export async function openApi(given: ApiOptions = {}) {
       diskFreeMb: () => Promise.resolve(disk.freeMb),
     },
     wakeOutbox: () => ordering.wake('outbox'),
-  })
+  }
+  const alerting = await openAlerts(alertParts)
   const captures = createCaptures(ordering)
   const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
   const tail = createTail(ordering.log)
@@ -221,6 +222,7 @@ export async function openApi(given: ApiOptions = {}) {
     url,
     pages,
     alerting,
+    alertParts,
     alertRound,
     disk,
     access,
