@@ -174,7 +174,7 @@ describe('a channel', () => {
     expect(texts.filter(Boolean)).toEqual([expect.stringContaining('What: a &lt;b&gt; &amp; c')])
   })
 
-  test('was told that what only the process before knew is over when the service had started again', async () => {
+  test('heard after a restart that it was over what only the process before knew', async () => {
     const world = await openAlerting()
     const kinds = ['unauthorized', 'unreadable_answer', 'deliveries_refused', 'all_stale']
     const payload = { note: 'raised before the restart', request: 'GET /webhooks', field: 'data' }
@@ -200,7 +200,7 @@ describe('a channel', () => {
     await started.close()
   })
 
-  test('was told that an alert still stood that was over while the service was away', async () => {
+  test('heard as still open what had ended while the service was away', async () => {
     const world = await openAlerting()
     await raise(world, { type: 'backup_failed', occasion: '1', payload: { note: 'the disk is full' } })
     await world.alertRound()

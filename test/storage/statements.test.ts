@@ -257,6 +257,7 @@ const calls: Record<string, unknown[]> = {
   listAlerts: [{ state: 'open', before: 'z', limit: 1 }],
   acknowledgeAlert: ['a', 'ann', at],
   muteAlerts: ['freeze', null, at],
+  unmuteAlerts: ['freeze', null, 1],
   endAlert: ['a', at],
   forgetChannels: [['c']],
   forgetAlerts: [at],
