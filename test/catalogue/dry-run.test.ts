@@ -350,7 +350,7 @@ describe('a dry run', () => {
     const { db, dry, sync } = await dryWorld(3)
     const run = await sync()
     await dry()
-    expect(await db.query(lastCompleteSync())).toEqual([{ finishedAt: run.finishedAt }])
+    expect(await db.query(lastCompleteSync())).toMatchObject([{ finishedAt: run.finishedAt }])
     expect(await db.query(lastEndedSync())).toMatchObject([{ id: run.id, dry: false }])
   })
 
