@@ -22,7 +22,7 @@ export interface Alerts {
 
 export interface AlertParts extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   config: Config
-  service: Omit<ServiceFacts, 'conditions'>
+  service: Omit<ServiceFacts, 'conditions' | 'stores'>
   watched: Pick<ConditionSources, 'secretSuspect' | 'installedAt' | 'diskFreeMb'>
   wakeOutbox: () => void
 }
@@ -46,7 +46,11 @@ export async function openAlerts({
     limits: limitsOf(config),
     lastBackupAt: known.lastBackupAt,
   }
-  const service: ServiceFacts = { ...known, conditions: (status) => readConditions(sources, status) }
+  const service: ServiceFacts = {
+    ...known,
+    stores: config.stores,
+    conditions: (status) => readConditions(sources, status),
+  }
   const channels = openChannels(config, now)
   await db.commit(forgetChannels(channels.map(({ name }) => name)))
   let closed = false

@@ -40,6 +40,8 @@ export interface StandingAlert {
 export interface ServiceFacts {
   supplier: Pick<Supplier, 'unreadable' | 'isJudged' | 'reach'>
   clockSuspect: () => boolean
+  /** Those of the configuration. */
+  stores: readonly { id: string }[]
   /** When the last backup was made; undefined when there is none. */
   lastBackupAt: () => number | undefined
   /** The watched conditions that stand now. */
@@ -343,7 +345,13 @@ export const saysOf = ({ type, subject, note }: Pick<Alert, 'type' | 'subject' |
   JSON.stringify([type, subject, note])
 
 export const isOver = async (alert: Alert, facts: AlertFacts): Promise<boolean> =>
-  alert.endedAt !== null || ruleOf(alert.type).isOver(alert.payload, facts, alert.raisedAt)
+  alert.endedAt !== null ||
+  isOfRemovedStore(alert, facts) ||
+  ruleOf(alert.type).isOver(alert.payload, facts, alert.raisedAt)
+
+/** Nothing can be done here about a store that is not configured any more. */
+const isOfRemovedStore = ({ payload }: Alert, { stores }: AlertFacts): boolean =>
+  typeof payload.store === 'string' && !stores.some(({ id }) => id === payload.store)
 
 /** The command to begin with. */
 export function commandOf({ type, subject }: Pick<Alert, 'type' | 'subject'>): string {

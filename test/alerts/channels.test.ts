@@ -4,9 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { openAlerts } from '../../src/alerts/alerts.ts'
 import { alertChannelNamed } from '../../src/storage/alerts.ts'
 import { type Alert, enqueueAlert } from '../../src/storage/outbox.ts'
+import { connectStore, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
 import { createReach } from '../../src/supplier/reach.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
-import { type ApiOptions, type ApiWorld, openApi } from '../support/api-world.ts'
+import { type ApiOptions, type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { SECRET, signedDelivery, timestampOf } from '../support/delivery.ts'
 import { startSmtpServer } from '../support/smtp-server.ts'
 import { until } from '../support/test-app.ts'
@@ -125,7 +126,7 @@ describe('a channel', () => {
       enqueueAlert(ordering, {
         type: 'order_changed',
         occasion: `${index}`,
-        payload: { note: 'it was changed in the shop', store: 's', reference: String(10_000 + index) },
+        payload: { note: 'it was changed in the shop', store: OTHER_STORE, reference: String(10_000 + index) },
       })
     await db.commit(Array.from({ length: 1_000 }, (_, index) => dead(index)))
     await pass(world, 30 * MINUTE)
@@ -252,6 +253,22 @@ describe('a channel', () => {
     expect(receiver.received.map(({ headers }) => headers.authorization)).toEqual([
       `Basic ${Buffer.from('du@ty:p:ss').toString('base64')}`,
     ])
+  })
+
+  test('heard each day of a shop that gave no orders and was removed since', async () => {
+    const world = await openAlerting()
+    const { db, now } = world
+    await db.commit([
+      connectStore('shop', now()),
+      putStoreReading('shop', { failingSince: now() }),
+      insertLateOrder({ store: 'shop', reference: '11', attempts: 3, notBefore: now(), lastError: 'it failed' }),
+    ])
+    const kinds = ['store_unreachable', 'order_unread', 'order_refused']
+    for (const type of kinds) {
+      await raise(world, { type, occasion: '1', payload: { note: 'no answer', store: 'shop', reference: '11' } })
+    }
+    await pass(world, 3 * DAY, HOUR)
+    expect(world.saidOf(...kinds).filter((text) => text.endsWith('repeated'))).toEqual([])
   })
 
   test('that redirects is not followed', async () => {

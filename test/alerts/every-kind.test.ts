@@ -22,7 +22,7 @@ import { insertLine, insertStoreOrder } from '../../src/storage/store-orders.ts'
 import { connectStore, dropLateOrder, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
 import { putUnheldWebhooks } from '../../src/storage/webhooks.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
-import { type ApiWorld, openApi } from '../support/api-world.ts'
+import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { insertDeliveries, offer } from '../support/console-data.ts'
 import { databaseFile } from '../support/database.ts'
 import { SECRET, signedDelivery, timestampOf } from '../support/delivery.ts'
@@ -83,8 +83,10 @@ const deliveryIn = (state: string): Kind => ({
 })
 
 const taken = (reference: string): Kind => ({
-  payload: { store: 'shop', reference },
-  end: ({ now }) => [insertStoreOrder({ id: reference, store: 'shop', reference, bodyDigest: 'd', receivedAt: now() })],
+  payload: { store: OTHER_STORE, reference },
+  end: ({ now }) => [
+    insertStoreOrder({ id: reference, store: OTHER_STORE, reference, bodyDigest: 'd', receivedAt: now() }),
+  ],
 })
 
 const frozen = (note: string, purchaseId?: string): Pick<Kind, 'stand' | 'end'> => ({
@@ -132,8 +134,8 @@ const kinds: Record<string, Kind> = {
   balance_unexplained: { payload: {} },
   balance_low: { payload: {} },
   id_conflict: { payload: { delivery: 'd' } },
-  order_changed: { payload: { store: 'shop', reference: '1' } },
-  store_webhook: { payload: { store: 'shop' } },
+  order_changed: { payload: { store: OTHER_STORE, reference: '1' } },
+  store_webhook: { payload: { store: OTHER_STORE } },
   supplier_unreachable: {
     payload: { outage: 'o' },
     stand: ({ now }) => [insertOutage({ id: 'o', beganAt: now(), error: 'cannot be reached' })],
@@ -170,18 +172,18 @@ const kinds: Record<string, Kind> = {
   order_refused: taken('refused'),
   order_before_connection: taken('earlier'),
   order_unread: {
-    payload: { store: 'shop', reference: 'unread' },
+    payload: { store: OTHER_STORE, reference: 'unread' },
     stand: ({ now }) => [
-      insertLateOrder({ store: 'shop', reference: 'unread', attempts: 1, notBefore: now(), lastError: 'e' }),
+      insertLateOrder({ store: OTHER_STORE, reference: 'unread', attempts: 1, notBefore: now(), lastError: 'e' }),
     ],
-    end: () => [dropLateOrder('shop', 'unread')],
+    end: () => [dropLateOrder(OTHER_STORE, 'unread')],
   },
   store_unreachable: {
-    payload: { store: 'shop' },
+    payload: { store: OTHER_STORE },
     stand: async ({ db, now }) => {
-      await db.commit([connectStore('shop', now()), putStoreReading('shop', { failingSince: now() })])
+      await db.commit([connectStore(OTHER_STORE, now()), putStoreReading(OTHER_STORE, { failingSince: now() })])
     },
-    end: () => [putStoreReading('shop', { failingSince: null })],
+    end: () => [putStoreReading(OTHER_STORE, { failingSince: null })],
   },
   all_stale: { end: fresh },
   deliveries_refused: { end: fresh },

@@ -5,7 +5,7 @@ import { alertPath } from '../../src/console/alerts.ts'
 import { commandOf } from '../../src/observe/alerts.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
-import { openApi } from '../support/api-world.ts'
+import { OTHER_STORE, openApi } from '../support/api-world.ts'
 import { auditOf, peopleOf } from '../support/console-data.ts'
 
 async function openAlerting() {
@@ -14,7 +14,7 @@ async function openAlerting() {
     alerts: { channels: { duty: { kind: 'webhook' } } },
     alertAddresses: { QUAYSIDE_ALERT_DUTY: receiver.url },
   })
-  const payload = { note: 'the order was <changed>', store: 'shop', reference: '11' }
+  const payload = { note: 'the order was <changed>', store: OTHER_STORE, reference: '11' }
   await world.db.commit([enqueueAlert(world.ordering, { type: 'order_changed', occasion: '1', payload })])
   await world.alertRound()
   const { items } = (await world.ask('GET', '/alerts')).body.data

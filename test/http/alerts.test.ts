@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
-import { type ApiWorld, openApi } from '../support/api-world.ts'
+import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -24,7 +24,7 @@ async function openAlerting() {
     alertAddresses: { QUAYSIDE_ALERT_DUTY: receiver.url },
   })
   const raise = async (occasion: string, reference = '11') => {
-    const payload = { note: `changed ${occasion}`, store: 'shop', reference }
+    const payload = { note: `changed ${occasion}`, store: OTHER_STORE, reference }
     await world.db.commit([enqueueAlert(world.ordering, { type: 'order_changed', occasion, payload })])
     await world.alertRound()
   }

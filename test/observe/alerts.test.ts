@@ -9,7 +9,7 @@ import { sweep } from '../../src/reconciliation/sweep.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { insertStoreOrder } from '../../src/storage/store-orders.ts'
 import { connectStore, dropLateOrder, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
-import { type ApiWorld, openApi } from '../support/api-world.ts'
+import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { databaseFile } from '../support/database.ts'
 import { defaultDialect, first } from '../support/test-app.ts'
 
@@ -121,10 +121,10 @@ describe('the status', () => {
   test('shows that a shop gives no orders until it does, and a refused order until it is taken', async () => {
     const world = await openApi()
     const { ordering, db } = world
-    const late = { store: 'shop', reference: '11', attempts: 3, notBefore: world.now(), lastError: 'it failed' }
+    const late = { store: OTHER_STORE, reference: '11', attempts: 3, notBefore: world.now(), lastError: 'it failed' }
     await db.commit([
-      connectStore('shop', world.now()),
-      putStoreReading('shop', { failingSince: world.now() }),
+      connectStore(OTHER_STORE, world.now()),
+      putStoreReading(OTHER_STORE, { failingSince: world.now() }),
       insertLateOrder(late),
     ])
     for (const type of [
@@ -135,7 +135,7 @@ describe('the status', () => {
       'order_unread',
       'store_webhook',
     ]) {
-      const payload = { note: null, store: 'shop', reference: '11' }
+      const payload = { note: null, store: OTHER_STORE, reference: '11' }
       await db.commit([enqueueAlert(ordering, { type, occasion: '1', payload })])
     }
     const states = async () => (await statesOf(world)).toSorted()
@@ -147,10 +147,10 @@ describe('the status', () => {
       'store_unreachable open',
       'store_webhook open',
     ])
-    const taken = { id: 'o', store: 'shop', reference: '11', bodyDigest: 'x', receivedAt: world.now() }
+    const taken = { id: 'o', store: OTHER_STORE, reference: '11', bodyDigest: 'x', receivedAt: world.now() }
     await db.commit([
-      putStoreReading('shop', { failingSince: null }),
-      dropLateOrder('shop', '11'),
+      putStoreReading(OTHER_STORE, { failingSince: null }),
+      dropLateOrder(OTHER_STORE, '11'),
       insertStoreOrder(taken),
     ])
     expect(await states()).toEqual([
@@ -170,7 +170,7 @@ describe('the status', () => {
       enqueueAlert(ordering, { type, occasion: '1', payload: { note: null, ...payload } })
     await db.commit([
       raise('backup_failed', {}),
-      raise('listing_failed', { store: 'shop' }),
+      raise('listing_failed', { store: OTHER_STORE }),
       raise('webhook_unheld', { webhook: 'w' }),
       raise('orphan_delivery', { delivery: 'd' }),
       raise('unreadable_answer', { request: 'GET /balance', field: 'amount' }),
