@@ -50,6 +50,7 @@ describe('a secret', { timeout: 240_000 }, () => {
       'order.taken',
       'ending, to be started again',
       'does not open this database',
+      'alerts.not_sent',
     ]) {
       expect(output).toContain(line)
     }
@@ -98,9 +99,11 @@ async function live(installation: CanaryInstallation, harvest: Harvest): Promise
     'callback secret, as it is written': installation.callbackSecret.replace('whsec_', ''),
     'callback secret': Buffer.from(installation.callbackSecret.replace('whsec_', ''), 'base64'),
     'token of the store': installation.storeToken,
+    ...installation.channels,
   })
   await installation.start()
   const owner = installation.ownerToken()
+  await ask('POST', '/api/v1/alerts/test', { token: owner, body: {} })
   const tokens = await makeSecrets(installation, harvest, owner)
   await until('the catalogue', async () => {
     const { data } = await ask('GET', '/api/v1/listings', { token: installation.storeToken })
@@ -154,6 +157,8 @@ async function startWrongly({ run }: CanaryInstallation, { plant }: Harvest): Pr
   }
   await fail({ QUAYSIDE_KEY_ENCRYPTION_KEY: Buffer.from(plant('wrong key-encryption key')).toString('base64') })
   await Promise.all([
+    fail({ QUAYSIDE_ALERT_CHAT: `not an address ${plant('malformed address of a channel')}` }),
+    fail({ QUAYSIDE_ALERT_MAIL: `http://${plant('address of a channel of another kind')}@mail.example` }),
     fail({ QUAYSIDE_KEY_ENCRYPTION_KEY: `${plant('malformed key-encryption key')} ` }),
     fail({ QUAYSIDE_API_KEY: `two words ${plant('malformed API key')}` }),
     fail({ QUAYSIDE_API_KEY: `a\nb${plant('API key of two lines')}` }),

@@ -1,5 +1,6 @@
 /** A whole installation whose secrets are all known, in processes of its own, with everything that it writes kept. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -40,8 +41,34 @@ export async function openCanaryInstallation() {
     port,
     dialect: dialectFile,
     storePort: Number(new URL(store.origin).port),
-    more: { ordering: { tickSeconds: 1 } },
+    more: {
+      ordering: { tickSeconds: 1 },
+      // No balance is enough: there is something to send from the start.
+      alerts: {
+        balanceBelow: '99999999.00',
+        channels: {
+          chat: { kind: 'slack' },
+          monitor: { kind: 'webhook' },
+          mail: { kind: 'email', from: 'quayside@shop.example', to: ['duty@shop.example'] },
+        },
+      },
+    },
   })
+  const channels = {
+    'path of a channel': randomBytes(16).toString('hex'),
+    'password of a channel': randomBytes(16).toString('hex'),
+    'secret of a channel': randomBytes(32).toString('base64'),
+    'password of a mail server': randomBytes(16).toString('hex'),
+  }
+  const dead = await freePort()
+  const addresses = {
+    chat: `http://127.0.0.1:${dead}/services/${channels['path of a channel']}`,
+    monitor: `http://duty:${channels['password of a channel']}@127.0.0.1:${dead}/hook whsec_${channels['secret of a channel']}`,
+    mail: `smtp://duty:${channels['password of a mail server']}@127.0.0.1:${dead}`,
+  }
+  for (const [name, address] of Object.entries(addresses)) {
+    writeFileSync(path.join(folder, 'secrets', `alert-${name}`), address, { mode: 0o600 })
+  }
   const setUp = await openSetUp(configFile, {})
   const storeToken = (await setUp.createStoreToken(DEMO_STORE, 'test')).reveal()
   const callbackSecret = (await setUp.callbackSecret(DEMO_STORE)).reveal()
@@ -75,6 +102,7 @@ export async function openCanaryInstallation() {
     url,
     storeToken,
     callbackSecret,
+    channels,
     run,
     ownerTokens,
     keyEncryptionKey: readFileSync(path.join(folder, 'secrets', 'key-encryption-key'), 'utf8').trim(),

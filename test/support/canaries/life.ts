@@ -196,8 +196,9 @@ const PAGED = [
   'sweeps',
   'listings',
   'balance',
+  'alerts',
 ]
-const WHOLE = ['status', 'webhooks', 'captures', 'tokens', 'backups', 'openapi.json']
+const WHOLE = ['status', 'alerts/channels', 'webhooks', 'captures', 'tokens', 'backups', 'openapi.json']
 
 /** Everything that can be read, by everybody; and then what only some may see, by those. */
 export async function lookAtEverything(
