@@ -5,7 +5,7 @@ import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient } from './client.ts'
 import type { Visit } from './doctor.ts'
 import { asRow, asRows, cell, commandLine, counted, instant, messageLines, NOT_RUNNING, type Row } from './output.ts'
-import { FIX_DIALECT, pausedOf, unreadableOf, waitingListings } from './status.ts'
+import { FIX_DIALECT, pausedOf, silentOf, unreadableOf, waitingListings } from './status.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
 
@@ -115,6 +115,21 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
     report('warn', 'dead letters', counted(count, one, several), commandLine(how))
   }
   if (found.length === 0) report('ok', 'dead letters', 'none')
+}
+
+/** Whether people are notified of alerts. */
+export function checkChannels({ io, config, report }: Visit, service: Service): void {
+  if (!config) return
+  const names = Object.keys(config.alerts.channels)
+  if (names.length === 0) {
+    report('warn', 'alerts', 'no channel is configured: no person is notified', 'see "alerts" in docs/configuration.md')
+    return
+  }
+  const silent = 'fault' in service ? [] : silentOf(service.status.alertChannels, io.now())
+  for (const line of silent) report('warn', 'alerts', line)
+  if (silent.length === 0) {
+    report('ok', 'alerts', `sent by ${names.join(', ')}; \`${commandLine('alerts test')}\` tries each`)
+  }
 }
 
 function checkListings(status: Row, paused: string[], report: Visit['report']): void {

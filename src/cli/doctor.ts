@@ -10,7 +10,14 @@ import { fileSystemOf, fileSystemType } from '../storage/sqlite/open.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
 import { type Io, proseWidth } from './command.ts'
-import { checkDuties, checkPublicUrl, checkStores, checkWebhooks, meetService } from './doctor-service.ts'
+import {
+  checkChannels,
+  checkDuties,
+  checkPublicUrl,
+  checkStores,
+  checkWebhooks,
+  meetService,
+} from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
 import { asRow, commandLine, counted, exitCodes, instant } from './output.ts'
 
@@ -77,6 +84,7 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
     await checkWebhooks(visited, supplier, service)
     await checkPublicUrl(visited)
     await checkDuties(visited, service)
+    checkChannels(visited, service)
     await checkStores(visited)
   } finally {
     await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))

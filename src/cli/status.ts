@@ -135,7 +135,7 @@ function attended({ acknowledgedBy, mutedUntil }: Row, now: number): string[] {
 }
 
 /** Channels by which no person is notified now. */
-const silentOf = (channels: unknown, now: number): string[] =>
+export const silentOf = (channels: unknown, now: number): string[] =>
   asRows(channels).flatMap(({ channel, failingSince, error }) =>
     failingSince
       ? [

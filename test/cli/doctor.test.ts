@@ -76,6 +76,7 @@ describe('doctor', () => {
         'freeze',
         'listings',
         'dead letters',
+        'alerts',
         'callbacks',
         'disk',
       ],
@@ -271,6 +272,20 @@ describe('doctor', () => {
       { level: 'warn', message: expect.stringContaining('secret is not held') },
     ])
     expect(of('public address')).toMatchObject([{ level: 'ok' }])
+  })
+
+  it('names a channel that takes no alerts, and says where there is none', async () => {
+    const alertChannels = [{ channel: 'duty', failingSince: '2026-08-02T14:00:00.000Z', error: 'answered 503' }]
+    const { config, secrets } = await startSetUp({ answers: { 'GET /status': () => ({ counts: {}, alertChannels }) } })
+    expect((await examine(config)).of('alerts')).toMatchObject([
+      { level: 'warn', message: 'no channel is configured: no person is notified' },
+    ])
+    const settings = JSON.parse(readFileSync(config, 'utf8'))
+    writeFileSync(config, JSON.stringify({ ...settings, alerts: { channels: { duty: { kind: 'webhook' } } } }))
+    writeFileSync(path.join(secrets, 'alert-duty'), 'http://127.0.0.1:9/', { mode: 0o600 })
+    expect((await examine(config)).of('alerts')).toMatchObject([
+      { level: 'warn', message: expect.stringMatching(/^alerts are not sent by duty since .*: answered 503/) },
+    ])
   })
 
   it('names a freeze and what waits for a person', async () => {
