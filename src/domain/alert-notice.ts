@@ -53,7 +53,8 @@ export function noticeOf(alert: NoticeSubject, policy: ChannelPolicy, now: numbe
   if (said === 'ended') return undefined
   if (said === 'raised') {
     if (endedAt !== null) return 'ended'
-    return acknowledgedAt === null && at !== null && now - at >= policy.repeatMs ? 'repeated' : undefined
+    // It was said later than now where the clock was put back since.
+    return acknowledgedAt === null && at !== null && Math.abs(now - at) >= policy.repeatMs ? 'repeated' : undefined
   }
   if (endedAt === null) return 'raised'
   const wasMuted = mutedUntil !== null && endedAt <= mutedUntil

@@ -271,6 +271,15 @@ describe('a channel', () => {
     expect(world.saidOf(...kinds).filter((text) => text.endsWith('repeated'))).toEqual([])
   })
 
+  test('heard nothing for a month of what still stood after the clock was put back by a month', async () => {
+    const world = await openAlerting()
+    world.disk.freeMb = 10
+    await pass(world, MINUTE)
+    world.move(-30 * DAY)
+    await pass(world, 30 * HOUR, HOUR)
+    expect(world.saidOf('disk_low')).toEqual(['disk_low raised', 'disk_low repeated', 'disk_low repeated'])
+  })
+
   test('that redirects is not followed', async () => {
     const world = await openAlerting()
     const elsewhere = await startAlertReceiver()
