@@ -30,9 +30,12 @@ export const insertAlert = change(1, (row: typeof alerts.$inferInsert) => build.
 
 export const alertById = statement((id: string) => build.select().from(alerts).where(eq(alerts.id, id)))
 
-/** The newest first. */
+/** A kind with many alerts comes after those with few, so that a flood of one hides no other. */
+const rareFirst = sql`count(*) over (partition by ${alerts.type})`
+
+/** Those of a kind with few first, then the newest first. */
 export const openAlerts = statement((limit: number) =>
-  build.select().from(alerts).where(isNull(alerts.endedAt)).orderBy(desc(alerts.id)).limit(limit),
+  build.select().from(alerts).where(isNull(alerts.endedAt)).orderBy(rareFirst, desc(alerts.id)).limit(limit),
 )
 
 export const alertsEndedFrom = statement((instant: number, limit: number) =>
@@ -159,14 +162,14 @@ export const changeChannel = change(1, (channel: string, set: Partial<Omit<Alert
 const noticed = { ...getTableColumns(alerts), said: alertNotices.said, at: alertNotices.at, times: alertNotices.times }
 const byChannel = (channel: string) => and(eq(alertNotices.alert, alerts.id), eq(alertNotices.channel, channel))
 
-/** The open alerts, each with what a channel has said of it; the newest first. */
+/** The open alerts, each with what a channel has said of it; those of a kind with few first, then the newest first. */
 export const openForChannel = statement((channel: string, limit: number) =>
   build
     .select(noticed)
     .from(alerts)
     .leftJoin(alertNotices, byChannel(channel))
     .where(isNull(alerts.endedAt))
-    .orderBy(desc(alerts.id))
+    .orderBy(rareFirst, desc(alerts.id))
     .limit(limit),
 )
 

@@ -280,6 +280,27 @@ describe('a channel', () => {
     expect(world.saidOf('disk_low')).toEqual(['disk_low raised', 'disk_low repeated', 'disk_low repeated'])
   })
 
+  test('heard nothing more of a full disk behind a flood of other alerts', async () => {
+    const world = await openAlerting()
+    const { db, ordering } = world
+    world.disk.freeMb = 10
+    await pass(world, MINUTE)
+    const payload = { note: 'it was changed in the shop', store: OTHER_STORE }
+    for (let reference = 0; reference < 5_200; reference += 100) {
+      const alerts = Array.from({ length: 100 }, (_, index) => {
+        const occasion = String(reference + index)
+        return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { ...payload, reference: occasion } })
+      })
+      await db.commit(alerts)
+    }
+    await pass(world, 30 * MINUTE)
+    const { body } = await world.ask('GET', '/status')
+    expect(body.data.alerts).toContainEqual(expect.objectContaining({ type: 'disk_low', state: 'open' }))
+    world.disk.freeMb = 10_000
+    await pass(world, HOUR, 30 * MINUTE)
+    expect(world.saidOf('disk_low')).toEqual(['disk_low raised', 'disk_low ended'])
+  }, 60_000)
+
   test('that redirects is not followed', async () => {
     const world = await openAlerting()
     const elsewhere = await startAlertReceiver()
