@@ -18,7 +18,7 @@ import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
 import { mayRepeat, prepareSend } from './send.ts'
 import { alertUnreadable } from './unreadable-answers.ts'
-import { listedAgainAt, listedOrders, noteRead } from './watch.ts'
+import { listedAgainAt, noteRead, openOrders } from './watch.ts'
 
 const BATCH = 100
 /** Reads side by side; reads have connections of their own, so that they are never starved by orders. */
@@ -39,10 +39,10 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
     }
   }
   const due = await ordering.db.query(dueRefreshes(now, BATCH))
-  const listed = await listedOrders(ordering, due)
+  const open = await openOrders(ordering, due)
   await inParallel(due, AT_ONCE, async (purchase) => {
     try {
-      await refresh(ordering, purchase, listed)
+      await refresh(ordering, purchase, open)
       const after = await first(ordering.db, purchaseById(purchase.id))
       noteRead(ordering, purchase, after)
       if (after?.version === purchase.version) await reschedule(ordering, purchase)
@@ -58,11 +58,11 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
 async function refresh(
   ordering: Ordering,
   purchase: Purchase,
-  listed: ReadonlyMap<string, SupplierOrder>,
+  open: ReadonlyMap<string, SupplierOrder>,
 ): Promise<void> {
   if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
-  const order = listed.get(purchase.supplierOrderId)
-  if (order?.status === 'open') return applyOrder(ordering, purchase, order, listedAgainAt(purchase, ordering.now()))
+  const order = open.get(purchase.supplierOrderId)
+  if (order) return applyOrder(ordering, purchase, order, listedAgainAt(purchase, ordering.now()))
   // A process that ended between the store's yes and this row left only the keys marked.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
   await readSupplierOrder(ordering, purchase, purchase.supplierOrderId)

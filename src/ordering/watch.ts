@@ -51,29 +51,40 @@ const ORDERS_A_PAGE = 20
 /**
  * Reads the orders of due purchases from pages of the supplier's list, where that costs less than to read each.
  *
- * @returns by the supplier's id. An order that is missing is read by its id, and so is one that is over, because only that read
- *   brings its keys
+ * @returns the open ones by the supplier's id. All others are read by their ids: what the list lacks, what differs there from
+ *   what was ordered, and what is over, because only that read brings its keys
  */
-export async function listedOrders(ordering: Ordering, due: readonly Purchase[]): Promise<Map<string, SupplierOrder>> {
+export async function openOrders(ordering: Ordering, due: readonly Purchase[]): Promise<Map<string, SupplierOrder>> {
   const { announced } = ordering.pace.watch
   const oldest = ordering.now() - LISTED_FOR_MS
   const watched = due.filter(
     ({ id, state, supplierOrderId, acceptedAt }) =>
       state === 'accepted' && supplierOrderId !== null && (acceptedAt ?? 0) > oldest && !announced.has(id),
   )
-  const listed = new Map<string, SupplierOrder>()
-  if (watched.length < LISTED_MIN) return listed
-  const missing = new Set(watched.map(({ supplierOrderId }) => supplierOrderId))
+  const open = new Map<string, SupplierOrder>()
+  if (watched.length < LISTED_MIN) return open
+  const missing = new Map(watched.map((purchase) => [purchase.supplierOrderId, purchase]))
   const from = Math.min(...watched.map(({ firstSentAt, createdAt }) => firstSentAt ?? createdAt)) - SKEW_MS
   let pagesLeft = Math.ceil(watched.length / ORDERS_A_PAGE)
   try {
     for await (const page of pagesSince(ordering, from, { onUnreadable: () => {}, onListEnd: () => {} })) {
-      for (const order of page) if (missing.delete(order.id)) listed.set(order.id, order)
+      for (const order of page) {
+        const purchase = missing.get(order.id)
+        missing.delete(order.id)
+        if (purchase && order.status === 'open' && agrees(ordering, purchase, order)) open.set(order.id, order)
+      }
       pagesLeft -= 1
       if (missing.size === 0 || pagesLeft === 0) break
     }
   } catch (error) {
     ordering.log.warn('orders.unlisted', { count: missing.size, error: messageOf(error) })
   }
-  return listed
+  return open
 }
+
+const agrees = ({ supplier }: Ordering, purchase: Purchase, order: SupplierOrder): boolean =>
+  supplier.agrees(order, {
+    externalOrderId: purchase.externalOrderId,
+    productId: purchase.supplierProductId,
+    quantity: purchase.quantity,
+  })

@@ -78,6 +78,19 @@ describe('accepted orders', () => {
     expect(asked.orders).toBeLessThanOrEqual(2)
   })
 
+  test('that differ in the list from what was ordered are read by their ids, and held against that', async () => {
+    const { app, orders, asked } = await openAccepted(5)
+    const { orders: list } = app.ordering.supplier
+    app.ordering.supplier.orders = async (query) => {
+      const page = await list(query)
+      return { ...page, items: page.items.map((order) => ({ ...order, quantity: 9 })) }
+    }
+    app.move(2 * SECOND)
+    await refreshDue(app.ordering)
+    expect(asked.orders).toBe(5)
+    expect(new Set(await states(app, orders))).toEqual(new Set(['accepted']))
+  })
+
   test('are read one by one where the list cannot be read', async () => {
     const { app, orders, asked } = await openAccepted(5)
     app.ordering.supplier.orders = () => Promise.reject(new Error('503'))
