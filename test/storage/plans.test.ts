@@ -160,7 +160,8 @@ const cases: [string, SQLWrapper, string][] = [
 test.each(cases)('%s are found by an index', (_what, statement, index) => {
   const plan = planOf(statement)
   expect(plan.join('\n')).toContain(index)
-  expect(plan.filter((step) => step.startsWith('SCAN'))).toEqual([])
+  // The rows of a window function are those that the index found.
+  expect(plan.filter((step) => /^SCAN (?!\(subquery)/.test(step))).toEqual([])
 })
 
 test('orders to close are searched among the open ones, oldest first and without sorting', () => {
