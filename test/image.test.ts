@@ -9,6 +9,7 @@ import { startShop } from '../src/demo/shop.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
 import { buildImage, type Image, ignoreOf } from './support/dockerfile.ts'
+import { isNeeded } from './support/needs.ts'
 import { until } from './support/service-process.ts'
 
 const context = path.join(import.meta.dirname, '..')
@@ -26,7 +27,11 @@ const BUILD_MS = 180_000
 const UNREACHABLE =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|ERR_SOCKET_TIMEOUT|E50[234]/
 
-describe(`the image, its steps executed in a folder and run as ${who}`, () => {
+/** It installs from the registry as often as it runs. */
+const runs = isNeeded('campaigns')
+const needs = runs ? '' : ' (skipped: .ci/run runs it)'
+
+describe.runIf(runs)(`the image, its steps executed in a folder and run as ${who}${needs}`, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-image-'))
   const running: ChildProcess[] = []
   let port = 0

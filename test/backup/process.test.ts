@@ -1,4 +1,4 @@
-/** Backups, restores and key rotation with the program itself, as people use it. */
+/** Backups, restores and key rotation with the program itself, as people use it. What takes half a minute skips itself where .ci/run does not ask for it. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
@@ -19,7 +19,10 @@ import { Secret } from '../../src/secret.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { run } from '../support/cli-run.ts'
+import { isNeeded } from '../support/needs.ts'
 import { type Installation, openInstallation, until } from '../support/service-process.ts'
+
+const isLong = isNeeded('campaigns')
 
 /** A request has run within some seconds, or never will: reattaching takes no longer. */
 const SETTLES_SOON = { settleSeconds: 3, listLagSeconds: 0.2, scanGapSeconds: 0.5 }
@@ -90,7 +93,7 @@ describe('a backup', () => {
 })
 
 describe('a restore', () => {
-  test.concurrent(
+  test.runIf(isLong).concurrent(
     'is refused under a running service, and buys nothing again that was bought after the backup',
     async ({ onTestFinished }) => {
       const world = await open(onTestFinished)
@@ -123,7 +126,7 @@ describe('a restore', () => {
     PATIENCE_MS,
   )
 
-  test.concurrent(
+  test.runIf(isLong).concurrent(
     'by copying an old file back is recognised at the start',
     async ({ onTestFinished }) => {
       const world = await open(onTestFinished)
@@ -194,7 +197,7 @@ describe('a restore', () => {
 })
 
 describe('the key-encryption key', () => {
-  test.concurrent(
+  test.runIf(isLong).concurrent(
     'is rotated under a running service: a backup needs the one that it was made under, a start takes either',
     async ({ onTestFinished }) => {
       const world = await open(onTestFinished)
