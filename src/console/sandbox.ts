@@ -70,7 +70,8 @@ export const faultWords: Record<string, FaultWords> = {
     title: 'Fail the order',
     about: 'Accepts it, then fails and refunds it.',
     next: 'next order',
-    heals: 'The money comes back, and Quayside buys the part once more.',
+    heals:
+      'The money comes back, and the store hears that the line failed. It is not bought again by itself: a person retries the order.',
   },
   'list-lag': {
     title: 'Hide it',
@@ -83,7 +84,8 @@ export const faultWords: Record<string, FaultWords> = {
     title: 'Hold a key back',
     about: 'Completes with half of the keys, the others come 20 seconds later.',
     next: 'next order',
-    heals: 'Keys that came are handed over at once, the others when they come.',
+    heals:
+      'Keys that came are kept, and go to the store together with the others. Quayside reads the order again by itself.',
     delayMs: 20_000,
   },
   'hold-open': {

@@ -42,6 +42,32 @@ test('a fault is set by its button, is said until it has fired, and the order re
   )
 })
 
+test('the button that fails an order said that Quayside buys it once more: it does not, and a person retries it', async () => {
+  const world = await worldOf()
+  await world.act('operator', '/sandbox/break', { fault: 'failed-order' })
+  expect((await world.page('operator', '/sandbox')).text).toContain('a person retries the order')
+  const id = await world.buy('1001')
+  await world.pass(600_000)
+  expect(await world.state(id)).toBe('failed')
+  const { id: purchase } = await world.purchase(id)
+  await world.act('operator', `/orders/${STORE}/1001/retry`, { purchase })
+  await world.pass(600_000)
+  expect(world.shop.keys().get('1001/1')).toHaveLength(1)
+})
+
+test('the button that holds a key back said that the others go out at once: they wait for it', async () => {
+  const world = await worldOf()
+  await world.act('operator', '/sandbox/break', { fault: 'partial-keys' })
+  expect((await world.page('operator', '/sandbox')).text).toContain('go to the store together with the others')
+  const id = await world.buy('1001', { quantity: 2 })
+  await world.pass(10_000)
+  expect((await world.page('operator', `/orders/${STORE}/1001`)).text).toContain('1 key came')
+  expect(world.shop.keys().get('1001/1')).toBeUndefined()
+  await world.pass(600_000)
+  expect(await world.state(id)).toBe('fulfilled')
+  expect(world.shop.keys().get('1001/1')).toHaveLength(2)
+})
+
 test('every fault can be set by its button: the sandbox reads the options that it is sent', async () => {
   const world = await worldOf()
   for (const fault of Object.keys(faultTable)) {
