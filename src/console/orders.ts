@@ -163,10 +163,10 @@ const sumOf = ({ lines }: Pick<OrderEntryView, 'lines'>, name: 'quantity' | 'del
 
 const keysOf = (order: OrderEntryView): string => `${sumOf(order, 'delivered')} of ${sumOf(order, 'quantity')}`
 
-const toKeys = ({ lastKeyAt, receivedAt }: OrderEntryView): Piece =>
-  lastKeyAt === null
-    ? html`<span class="quiet">not yet</span>`
-    : duration(Date.parse(lastKeyAt) - Date.parse(receivedAt))
+function toKeys({ state, lastKeyAt, receivedAt }: OrderEntryView): Piece {
+  if (lastKeyAt !== null) return duration(Date.parse(lastKeyAt) - Date.parse(receivedAt))
+  return state === 'open' ? html`<span class="quiet">not yet</span>` : '–'
+}
 
 function nothing(query: URLSearchParams): Html {
   const isFiltered = ['q', 'store', 'state', 'before'].some((name) => query.get(name))

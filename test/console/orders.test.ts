@@ -53,6 +53,12 @@ describe('the list of orders', () => {
     expect((await world.page('viewer', '/orders?state=none')).status).toBe(400)
   })
 
+  test('promises no keys of an order that has ended without them', async () => {
+    const world = await worldOf()
+    await failed(world)
+    expect(await world.read('/orders')).toMatch(/0 of 1 – .* failed/)
+  })
+
   test('goes on to older orders with its filters, and announces newer ones', async () => {
     const world = await worldOf()
     for (let count = 1; count <= 51; count += 1) await world.order(`r${count}`, [{ sku: world.sku(0) }])
