@@ -192,12 +192,13 @@ export function consoleRouter(parts: RouterParts): Router {
     send(response, signedOutPage(request.query.link === undefined ? SIGNED_OUT : LINK_GONE, undefined))
   })
   router.post('/signin', async (request, response) => {
+    const form = await readForm(request, response)
+    // While the form was on its way others may have failed.
     const wait = limit.waitSeconds()
     if (wait > 0) {
       response.set('retry-after', String(wait))
       throw new ConsoleRefusal(429, `Too many sign-ins have failed. Try again in ${wait} seconds.`)
     }
-    const form = await readForm(request, response)
     try {
       const session = await signIn(access, form.get('link') ?? '')
       response.set('set-cookie', cookie.set(session.reveal())).redirect(303, '/overview')

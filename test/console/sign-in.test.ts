@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { createLink, forgetEnded, IDLE_MS, LINK_MS, SESSION_MS } from '../../src/access/sessions.ts'
 import { sessionCookie } from '../../src/console/signin.ts'
@@ -99,6 +101,39 @@ test('eleven failed sign-ins within a minute are one too many, also for a good l
   expect(Number(refused.headers['retry-after'])).toBe(60)
   await pass(MINUTE_MS)
   expect((await redeem(good)).status).toBe(303)
+})
+
+/** Begins a sign-in whose form has yet to come. @returns once the console waits for the form */
+async function signInBegun(address: string, length: number): Promise<ClientRequest> {
+  const asked = request(`${address}/signin`, {
+    method: 'POST',
+    agent: false,
+    headers: {
+      'sec-fetch-site': 'same-origin',
+      'content-type': 'application/x-www-form-urlencoded',
+      'content-length': String(length),
+      expect: '100-continue',
+    },
+  })
+  asked.flushHeaders()
+  await once(asked, 'continue')
+  return asked
+}
+
+async function statusOf(asked: ClientRequest, body: string): Promise<number | undefined> {
+  asked.end(body)
+  const [response] = (await once(asked, 'response')) as [IncomingMessage]
+  response.resume()
+  return response.statusCode
+}
+
+test('failed sign-ins that begin at the same moment are ten at most, too', async () => {
+  const { address } = await openWorld()
+  const body = new URLSearchParams({ link: 'x'.repeat(43) }).toString()
+  const begun = await Promise.all(Array.from({ length: 15 }, () => signInBegun(address, body.length)))
+  const statuses = await Promise.all(begun.map((asked) => statusOf(asked, body)))
+  expect(statuses.filter((status) => status === 401)).toHaveLength(10)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(5)
 })
 
 describe('a session', () => {
