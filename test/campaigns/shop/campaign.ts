@@ -69,14 +69,14 @@ const SPEED = 30
 /** A request to the supplier has run within 20 of our seconds, or never will. */
 const TIMES = { settleSeconds: 20 * SPEED, listLagSeconds: 0.2 * SPEED, scanGapSeconds: 0.5 * SPEED, quantityMax: 2 }
 const HOUR_MS = 3_600_000
-/** Waits go up to hours. Far less than any time after which a request that is under way counts as over. */
-const SKIP_MS = 120_000
+/** Waits go up to hours. Far less than any time after which a request that is under way counts as over, or a hand-over is given up. */
+const SKIP_MS = 24_000
 const STEP_MS = 50
 const STRUCK = 0.1
 const ORDER_EVERY_MS = 75
 /** The shop hears nothing of the service for so long only when it cannot be reached. */
 const QUIET_MS = 700
-const PATIENCE_MS = 300_000
+const PATIENCE_MS = 600_000
 const STORE = 'shop-3f6k2m9q'
 /** One kill while products are made, the others while customers buy. */
 export const KILLS = 1 + 3
@@ -256,7 +256,7 @@ async function cutOffForAnHour({ clock, shop, weather }: Scene, outage: Outage):
   await shop.stop()
   outage.from = clock.now()
   while (clock.now() < outage.from + HOUR_MS) {
-    clock.skip(SKIP_MS / 4)
+    clock.skip(30_000)
     await sleep(STEP_MS)
   }
   await shop.start()
@@ -332,6 +332,6 @@ async function until({ clock, url, folder }: Scene, isSo: () => boolean): Promis
       ({ ok }) => ok,
       () => false,
     )
-    if (isAlive) clock.skip(isBuying(folder) ? SKIP_MS / 8 : SKIP_MS)
+    if (isAlive) clock.skip(isBuying(folder) ? SKIP_MS / 4 : SKIP_MS)
   }
 }
