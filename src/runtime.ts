@@ -163,9 +163,11 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   }
   const publisher: Publisher = { ...context, stores, storeOf }
   const publishing = stores.map((store) => () => publishNext(publisher, store))
-  const handing = [...stores.map(({ id }) => id), undefined].map((store) => async () => {
-    return (await deliverDue(ordering, store)) + (await closeOrders(ordering))
-  })
+  const handsOver = (store: string) => () => deliverDue(ordering, store)
+  const handing = [
+    ...stores.map(({ id }) => handsOver(id)),
+    async () => (await deliverDue(ordering, undefined)) + (await closeOrders(ordering)),
+  ]
   const polling = shops.flatMap(({ id, adapter, take }) => {
     const { ordersSince, order } = adapter
     return ordersSince

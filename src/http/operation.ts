@@ -82,7 +82,6 @@ interface SandboxSum {
   minor: number
 }
 
-/** What the handlers of the API work with: each calls the functions of the flows itself. */
 /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
 export interface NextRuns {
   catalogue: number | null
@@ -90,6 +89,7 @@ export interface NextRuns {
   sweep: number | null
 }
 
+/** What the handlers of the API work with: each calls the functions of the flows itself. */
 export interface ApiContext {
   /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
   ordering: Fulfilment

@@ -101,9 +101,9 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
     const why = own ? {} : { reason: failure?.outcome ?? null, detail: failure?.detail ?? null }
     return { row: after(push, { ...why, nextTryAt: pausedUntil }, now) }
   })
+  const count = [...answers.values()].filter((answer) => answer.outcome === 'confirmed').length
   // A store that takes prices may create products again, too.
-  const uncreated =
-    failure || !hasConfirmed(answers) ? undefined : await first(publisher.db, pausedCreation(store, now))
+  const uncreated = failure || count === 0 ? undefined : await first(publisher.db, pausedCreation(store, now))
   const rest = failure
     ? [pausePublishing(store, { attempts, until: pausedUntil, error: failure.detail }, now)]
     : [
@@ -112,7 +112,6 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
         ...done,
       ]
   await commitUnchanged(publisher, store, recorded, [...rest, ...alertOf(publisher, store, pushes, recorded)])
-  const count = [...answers.values()].filter((answer) => answer.outcome === 'confirmed').length
   const fields = { store, count, others: pushes.length - count, attempts, durationMs }
   const refused = recorded.filter(({ row }) => row.state === 'failed')
   const [one] = refused
@@ -123,9 +122,6 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
   if (failure) log.warn('listings.kept', { ...fields, outcome: failure.outcome, detail: failure.detail })
   else log.info('listings.published', fields)
 }
-
-const hasConfirmed = (answers: PushOutcome['answers']): boolean =>
-  [...answers.values()].some(({ outcome }) => outcome === 'confirmed')
 
 /** Tries in a row after which people are alerted: some six minutes. */
 const ALERT_TRIES = 3

@@ -3,7 +3,9 @@ import type { Dialect } from '../dialect/dialect.ts'
 import type { StorePolicy } from '../domain/listing.ts'
 import { type Breaker, closedBreaker } from '../domain/pace.ts'
 import type { Rate } from '../domain/rates.ts'
+import type { ExpectedOrder } from '../domain/supplier.ts'
 import type { Outage } from '../storage/outages.ts'
+import type { Purchase } from '../storage/purchases.ts'
 import type { Supplier } from '../supplier/client.ts'
 
 export type OrderingSupplier = Pick<
@@ -146,6 +148,17 @@ export interface Ordering extends Context {
   /** Once aborted, a sweep stops after the page it is at. */
   signal?: AbortSignal
 }
+
+/** The supplier's order of a purchase, as it was asked for. */
+export const expectedOf = ({
+  externalOrderId,
+  supplierProductId: productId,
+  quantity,
+}: Pick<Purchase, 'externalOrderId' | 'supplierProductId' | 'quantity'>): ExpectedOrder => ({
+  externalOrderId,
+  productId,
+  quantity,
+})
 
 /** Deadline of a request: a third of the supplier's settle time, so that its outcome is recorded long before that ends. */
 export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3

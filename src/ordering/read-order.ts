@@ -13,7 +13,7 @@ import {
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
-import type { Ordering } from './context.ts'
+import { expectedOf, type Ordering } from './context.ts'
 import { keysToStore, openKey, type Reading } from './effects.ts'
 import { deliveriesArrive } from './watch.ts'
 
@@ -146,11 +146,7 @@ export async function foundOrders(
   return orders.map((order) => ({
     id: order.id,
     status: order.status,
-    agrees: supplier.agrees(order, {
-      externalOrderId: purchase.externalOrderId,
-      productId: purchase.supplierProductId,
-      quantity: purchase.quantity,
-    }),
+    agrees: supplier.agrees(order, expectedOf(purchase)),
     ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
     // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
     decided: seen.has(order.id),

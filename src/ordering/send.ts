@@ -10,7 +10,7 @@ import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
-import { deadlineMs, type Ordering } from './context.ts'
+import { deadlineMs, expectedOf, type Ordering } from './context.ts'
 import { capsOf } from './guards.ts'
 import { forgetIntent, noteIntent } from './last-requests.ts'
 
@@ -94,11 +94,7 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
   const placement = await ordering.supplier.placeOrder({
     body: purchase.body,
     idempotencyKey: purchase.idempotencyKey,
-    expected: {
-      externalOrderId: purchase.externalOrderId,
-      productId: purchase.supplierProductId,
-      quantity: purchase.quantity,
-    },
+    expected: expectedOf(purchase),
     maybeCharged: purchase.maybeChargedAt !== null,
     deadlineMs: deadlineMs(ordering),
     // Checked right before the write: a process that slept through its lease sends nothing, and what was intended is

@@ -7,7 +7,7 @@ import type { SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { messageOf } from '../errors.ts'
 import type { Purchase } from '../storage/purchases.ts'
-import type { Ordering } from './context.ts'
+import { expectedOf, type Ordering } from './context.ts'
 import { pagesSince } from './scan.ts'
 
 /** Orders that end unannounced, in a row, before deliveries no longer count as arriving. One is late or lost by chance. */
@@ -71,7 +71,8 @@ export async function openOrders(ordering: Ordering, due: readonly Purchase[]): 
       for (const order of page) {
         const purchase = missing.get(order.id)
         missing.delete(order.id)
-        if (purchase && order.status === 'open' && agrees(ordering, purchase, order)) open.set(order.id, order)
+        const isOpen = order.status === 'open' && purchase && ordering.supplier.agrees(order, expectedOf(purchase))
+        if (isOpen) open.set(order.id, order)
       }
       pagesLeft -= 1
       if (missing.size === 0 || pagesLeft === 0) break
@@ -81,10 +82,3 @@ export async function openOrders(ordering: Ordering, due: readonly Purchase[]): 
   }
   return open
 }
-
-const agrees = ({ supplier }: Ordering, purchase: Purchase, order: SupplierOrder): boolean =>
-  supplier.agrees(order, {
-    externalOrderId: purchase.externalOrderId,
-    productId: purchase.supplierProductId,
-    quantity: purchase.quantity,
-  })
