@@ -6,11 +6,12 @@ import Connection from 'better-sqlite3'
 import { sql } from 'drizzle-orm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
+import { readMigrations } from '../../src/storage/migration-files.ts'
 import { settings } from '../../src/storage/schema.ts'
 import { migrate } from '../../src/storage/sqlite/migrate.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { build } from '../../src/storage/statement.ts'
-import { databaseFile, fileDatabase, programMigrations, TEST_NOW } from '../support/database.ts'
+import { databaseFile, fileDatabase, TEST_NOW } from '../support/database.ts'
 
 /** What a second process runs: it opens the file, says so, and commits until it is killed, printing what is acknowledged. */
 const WRITER = `
@@ -144,7 +145,7 @@ describe('migrations', () => {
 
   test('run once', () => {
     const connection = memory()
-    const migrations = programMigrations()
+    const migrations = readMigrations()
     expect(migrate(connection, migrations, () => 1)).toBe(migrations.length)
     expect(migrate(connection, migrations, () => 2)).toBe(migrations.length)
     const rows = connection.prepare('select distinct applied_at from schema_migrations').all()

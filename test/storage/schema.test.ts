@@ -2,9 +2,9 @@ import Connection from 'better-sqlite3'
 import { getTableColumns, is } from 'drizzle-orm'
 import { getTableConfig, SQLiteSyncDialect, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { readMigrations } from '../../src/storage/migration-files.ts'
 import * as schema from '../../src/storage/schema.ts'
 import { migrate } from '../../src/storage/sqlite/migrate.ts'
-import { programMigrations } from '../support/database.ts'
 
 interface Shape {
   columns: { name: string; type: string; notNull: boolean; default: string | null }[]
@@ -18,7 +18,7 @@ const tables = Object.values(schema).filter((value) => is(value, SQLiteTable))
 function migratedConnection(): Connection.Database {
   const connection = new Connection(':memory:')
   onTestFinished(() => void connection.close())
-  migrate(connection, programMigrations(), () => 1)
+  migrate(connection, readMigrations(), () => 1)
   return connection
 }
 

@@ -6,8 +6,9 @@ import Connection from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
 import type { Failure } from '../../src/errors.ts'
 import type { Database } from '../../src/storage/database.ts'
+import { readMigrations } from '../../src/storage/migration-files.ts'
 import { settings } from '../../src/storage/schema.ts'
-import { migrate, readMigrations } from '../../src/storage/sqlite/migrate.ts'
+import { migrate } from '../../src/storage/sqlite/migrate.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
 import { build } from '../../src/storage/statement.ts'
@@ -32,16 +33,13 @@ export function databaseFile(): string {
   return join(folder, 'quayside.db')
 }
 
-/** The migrations of the program. */
-export const programMigrations = () => readMigrations(new URL('../../src/storage/migrations/', import.meta.url))
-
 /** The bare engine over a connection that records every SQL text SQLite runs, and every failure that is fatal. */
 export function tracedDatabase(file = ':memory:') {
   const trace: string[] = []
   const fatal: Failure[] = []
   const connection = new Connection(file, { timeout: 0, verbose: (text) => trace.push(String(text)) })
   connection.pragma('journal_mode = WAL')
-  migrate(connection, programMigrations(), () => TEST_NOW)
+  migrate(connection, readMigrations(), () => TEST_NOW)
   const database = closedInTheEnd(sqliteDatabase(connection, { onFatal: (failure) => fatal.push(failure) }))
   trace.length = 0
   return {

@@ -6,13 +6,14 @@ import { Failure } from '../../src/errors.ts'
 import { noteRestore, recogniseRestore } from '../../src/reconciliation/restore.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { openMarker } from '../../src/storage/marker.ts'
+import { readMigrations } from '../../src/storage/migration-files.ts'
 import { countOffers } from '../../src/storage/offers.ts'
 import { currentEpoch, setStoresMade } from '../../src/storage/restores.ts'
 import { dataKeys } from '../../src/storage/schema.ts'
 import { migrate } from '../../src/storage/sqlite/migrate.ts'
 import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
 import { build } from '../../src/storage/statement.ts'
-import { databaseFile, programMigrations, TEST_NOW } from './database.ts'
+import { databaseFile, TEST_NOW } from './database.ts'
 import { type OrderLine, openTestApp, type TestAppOptions } from './test-app.ts'
 
 export type RestoreWorld = Awaited<ReturnType<typeof openRestoreWorld>>
@@ -20,7 +21,7 @@ export type RestoreWorld = Awaited<ReturnType<typeof openRestoreWorld>>
 export async function openRestoreWorld(options: TestAppOptions = {}) {
   const backups: Buffer[] = []
   let connection = new Connection(':memory:')
-  migrate(connection, programMigrations(), () => TEST_NOW)
+  migrate(connection, readMigrations(), () => TEST_NOW)
   let current = engine(connection)
   let changesSeen = -1
   const backUpAfterCommit = (): void => {
@@ -123,7 +124,7 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
     lose: async (made: string[] = []): Promise<void> => {
       rmSync(`${file}.marker`, { force: true })
       connection = new Connection(':memory:')
-      migrate(connection, programMigrations(), now)
+      migrate(connection, readMigrations(), now)
       changesSeen = -1
       current = engine(connection)
       await db.commit([{ statement: build.insert(dataKeys).values(keys), rows: keys.length }])

@@ -15,7 +15,8 @@ import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { makeFolder } from '../files.ts'
-import { migrate, readMigrations } from './migrate.ts'
+import { readMigrations } from '../migration-files.ts'
+import { migrate } from './migrate.ts'
 import { type EngineOptions, sqliteDatabase } from './sqlite.ts'
 
 export interface OpenOptions extends Partial<EngineOptions> {
@@ -120,7 +121,7 @@ function makeReady(file: string, now: () => number, mustExist = false): Connecti
     if (mustExist && !hasTables(connection)) throw noDatabase(file)
     assertVersion(String(connection.prepare('select sqlite_version()').pluck().get()))
     for (const [name, { set }] of Object.entries(PRAGMAS)) connection.pragma(`${name} = ${set}`)
-    const version = migrate(connection, readMigrations(new URL('../migrations/', import.meta.url)), now)
+    const version = migrate(connection, readMigrations(), now)
     // Always a write, also when there was nothing to migrate: a file that cannot be written must fail here, and some
     // settings show their true value only after the first write.
     connection.pragma(`user_version = ${version}`)

@@ -4,8 +4,9 @@ import { sql } from 'drizzle-orm'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import type { ListingRow } from '../listings.ts'
+import { readMigrations } from '../migration-files.ts'
 import { statement } from '../statement.ts'
-import { migrate, readMigrations } from './migrate.ts'
+import { migrate } from './migrate.ts'
 import { makePrivate } from './open.ts'
 import { sqliteDatabase } from './sqlite.ts'
 
@@ -45,7 +46,7 @@ export function takeSnapshot(source: string, file: string, now: () => number): D
     // A row may refer to one that was not copied.
     connection.pragma('foreign_keys = OFF')
     connection.pragma(`cache_size = ${CACHE_KIB}`)
-    migrate(connection, readMigrations(new URL('../migrations/', import.meta.url)), now)
+    migrate(connection, readMigrations(), now)
     copyTables(connection, source)
     keepFirstImages(connection)
   } catch (error) {

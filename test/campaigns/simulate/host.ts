@@ -6,7 +6,8 @@ import type { OrderingPolicy, WorkerName } from '../../../src/ordering/context.t
 import { Secret } from '../../../src/secret.ts'
 import type { Change, Database } from '../../../src/storage/database.ts'
 import type { Marker, MarkerFacts } from '../../../src/storage/marker.ts'
-import { migrate, readMigrations } from '../../../src/storage/sqlite/migrate.ts'
+import { readMigrations } from '../../../src/storage/migration-files.ts'
+import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { sqliteDatabase } from '../../../src/storage/sqlite/sqlite.ts'
 import { openVault } from '../../../src/vault/vault.ts'
 import type { Chance } from './chance.ts'
@@ -41,7 +42,7 @@ let template: Buffer | undefined
 function emptyDatabase(): Buffer {
   if (template) return template
   const connection = new Connection(':memory:')
-  migrate(connection, readMigrations(new URL('../../../src/storage/migrations/', import.meta.url)), () => 0)
+  migrate(connection, readMigrations(), () => 0)
   template = connection.serialize()
   connection.close()
   return template

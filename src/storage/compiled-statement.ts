@@ -1,0 +1,106 @@
+/** What an engine makes of a statement: a text, its parameters, and the rows that come back. */
+import { strict as assert } from 'node:assert'
+import { Column, is, Param, Placeholder, type Query, type SQL, type SQLWrapper } from 'drizzle-orm'
+import { TypedQueryBuilder } from 'drizzle-orm/query-builders/query-builder'
+import { isBound } from './statement.ts'
+
+export interface CompiledStatement {
+  sql: string
+  params: unknown[]
+}
+
+/** Compiles statements to the texts of one dialect; each once, whatever its values. */
+export function statementCompiler(dialect: {
+  sqlToQuery(statement: SQL): Query
+}): (statement: SQLWrapper) => CompiledStatement {
+  /** What a statement compiles to is the same for every connection. */
+  const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
+
+  function fill(statement: SQLWrapper, values: unknown[]): CompiledStatement {
+    let known = compiled.get(statement)
+    if (!known) {
+      const { sql, params } = dialect.sqlToQuery(statement.getSQL())
+      known = { sql, slots: params.map(slotOf) }
+      compiled.set(statement, known)
+    }
+    return { sql: known.sql, params: known.slots.map((slot) => slot(values)) }
+  }
+
+  return (statement) => {
+    const whole = isBound(statement)
+      ? fill(statement.statement, statement.values)
+      : dialect.sqlToQuery(statement.getSQL())
+    if (!whole.params.every(isBindable)) {
+      throw new TypeError(`a statement is given a value that no column holds: ${whole.sql}`)
+    }
+    return whole
+  }
+}
+
+/** Gives one parameter of a compiled statement, from the values of its placeholders or by itself. */
+type Slot = (values: unknown[]) => unknown
+
+function slotOf(param: unknown): Slot {
+  const holder = is(param, Param) ? param.value : param
+  if (!is(holder, Placeholder)) return () => param
+  const index = Number(holder.name)
+  const encode = is(param, Param) ? (value: unknown) => param.encoder.mapToDriverValue(value) : undefined
+  return (values) => {
+    const value = values[index]
+    return value === null || encode === undefined ? value : encode(value)
+  }
+}
+
+/** An engine would bind undefined and NaN as null without a word; both are bugs of the caller. */
+const isBindable = (value: unknown): boolean =>
+  value === null ||
+  typeof value === 'string' ||
+  typeof value === 'bigint' ||
+  (typeof value === 'number' && Number.isFinite(value)) ||
+  value instanceof Uint8Array
+
+/**
+ * Reads rows: under the property names that a builder's selection promises its reader, else the columns'. Each value as its column reads it.
+ *
+ * `select({ orderId: storeOrders.id })` compiles to a column called `id`; only the builder knows of `orderId`.
+ *
+ * @param columns the names of what comes back, in camelCase
+ */
+export function rowReader(statement: SQLWrapper, columns: string[]): RowReader {
+  const built = isBound(statement) ? statement.statement : statement
+  if (!is(built, TypedQueryBuilder)) return readerOf(columns, [])
+  const known = readers.get(built)
+  if (known) return known
+  const selected = built._.selectedFields as Record<string, unknown>
+  const names = Object.keys(selected)
+  assert(names.length === columns.length, 'the selection of a join names its columns one by one')
+  const reader = readerOf(names, Object.values(selected).map(decoderOf))
+  readers.set(built, reader)
+  return reader
+}
+
+type RowReader = (values: unknown[]) => Record<string, unknown>
+type Decoder = (value: unknown) => unknown
+
+const readers = new WeakMap<SQLWrapper, RowReader>()
+
+/** Undefined where the column holds its values as they are read. */
+const decoderOf = (field: unknown): Decoder | undefined =>
+  is(field, Column) && field.mapFromDriverValue !== Column.prototype.mapFromDriverValue
+    ? (value) => (value === null ? null : field.mapFromDriverValue(value))
+    : undefined
+
+function readerOf(names: string[], decoders: (Decoder | undefined)[]): RowReader {
+  return (values) => {
+    const row: Record<string, unknown> = {}
+    for (let i = 0; i < names.length; i++) {
+      const decode = decoders[i]
+      row[names[i] as string] = decode ? decode(values[i]) : values[i]
+    }
+    return row
+  }
+}
+
+/** The property under which a column comes back. */
+export const camelCase = (name: string): string =>
+  name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
