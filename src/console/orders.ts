@@ -22,9 +22,9 @@ export const orderPath = ({ store, reference }: Pick<OrderEntryView, 'store' | '
 /** What people call each configured store, by its id. */
 export type StoreNames = ReadonlyMap<string, string>
 
-export async function storeNames({ call }: Pick<Visit, 'call'>): Promise<StoreNames> {
-  const { items } = await call<{ items: { id: string; name: string }[] }>('listStores')
-  return new Map(items.map(({ id, name }) => [id, name]))
+export async function storeNames(visit: Pick<Visit, 'status'>): Promise<StoreNames> {
+  const { stores } = await visit.status()
+  return new Map(stores.map(({ store, name }) => [store, name]))
 }
 
 /** A store that is configured no more goes by its id. */

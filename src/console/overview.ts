@@ -37,8 +37,6 @@ interface Store {
   error: string | null
 }
 
-const storesOf = async ({ call }: Visit): Promise<Store[]> => (await call<{ items: Store[] }>('listStores')).items
-
 /** Reviews that are named one by one; the page of reviews has all of them. */
 const REVIEWS_SHOWN = 5
 
@@ -63,15 +61,13 @@ const waitingHolds: Record<string, string> = {
 
 /** What waits for a person, the oldest decision first. */
 async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
-  const { counts } = status
-  const [stores, reviews] = await Promise.all([
-    storesOf(visit),
+  const { counts, stores } = status
+  const reviews =
     (counts.purchases.review ?? 0) > 0
-      ? visit.call<{ items: ListedPurchaseView[] }>('listPurchases', {
+      ? await visit.call<{ items: ListedPurchaseView[] }>('listPurchases', {
           query: { state: 'review', limit: String(REVIEWS_SHOWN) },
         })
-      : { items: [] },
-  ])
+      : { items: [] }
   const decisions = reviews.items.toReversed().map(
     (review): Duty => ({
       sign: 'review',
@@ -107,19 +103,19 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
         why,
       ),
     ),
-    ...stores.flatMap(({ id, name, listings }) => [
+    ...stores.flatMap(({ store, name, listings }) => [
       ...grouping(
         'held',
         listings.held ?? 0,
         counted(listings.held ?? 0, `listing is held in ${name}`, `listings are held in ${name}`),
-        `/listings?store=${id}&state=held`,
+        `/listings?store=${store}&state=held`,
         'A price changed by more than the rules allow, or it is not clear which product is meant. The store shows no stock where its price does not cover the cost.',
       ),
       ...grouping(
         'stop',
         listings.failed ?? 0,
         counted(listings.failed ?? 0, `listing of ${name} failed`, `listings of ${name} failed`),
-        `/listings?store=${id}&state=failed`,
+        `/listings?store=${store}&state=failed`,
         'The store does not take them.',
       ),
     ]),
@@ -413,7 +409,7 @@ function spendPlot(
 
 async function freshPart(visit: Visit): Promise<Html> {
   const { now } = visit
-  const [status, stores] = [await visit.status(), await storesOf(visit)]
+  const [status, { items: stores }] = [await visit.status(), await visit.call<{ items: Store[] }>('listStores')]
   return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
     caption: 'Freshness of what is read from the supplier',
     columns: [

@@ -27,7 +27,7 @@ export const reviewsPage: Page = {
     const [{ items, next }, { counts }, stores] = await Promise.all([
       call<Purchases>('listPurchases', { query: { state: 'review', ...(before !== null && { before }) } }),
       status(),
-      storeNames({ call }),
+      storeNames({ status }),
     ])
     const count = counts.purchases.review ?? 0
     return {
@@ -98,7 +98,7 @@ export const heldPurchasesPage: Page = {
     const [{ items, next }, { counts }, stores] = await Promise.all([
       call<Purchases>('listPurchases', { query: { hold, ...(before !== null && { before }) } }),
       status(),
-      storeNames({ call }),
+      storeNames({ status }),
     ])
     const count = sum(counts.held)
     const about = holds[hold as HoldReason]

@@ -14,7 +14,7 @@ import { type ApiContext, type NextRuns, type Operation, ok, operation } from '.
 import { Alert, AlertChannel } from './alerts.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
-import { amount, amountOf, at, byId, count, counts, currency, maybeAt, view, words } from './views.ts'
+import { amount, amountOf, at, count, counts, currency, maybeAt, view, words } from './views.ts'
 
 const cause = {
   reason: z.string(),
@@ -63,7 +63,9 @@ const Status = view(
         discrepancies: counts,
       }),
       stores: z
-        .array(z.object({ store: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }))
+        .array(
+          z.object({ store: z.string(), name: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }),
+        )
         .meta({ description: 'Each configured store with its listings by state' }),
       freshness: z.object({
         catalogueAt: maybeAt,
@@ -139,7 +141,7 @@ const Status = view(
     next,
   }: {
     status: StoredStatus
-    stores: string[]
+    stores: { id: string; name: string }[]
     supplier: Pick<Supplier, 'unreadable' | 'reach' | 'quota'>
     caps: { order: number | null; hour: number | null; day: number | null; currency: string }
     refused: ReturnType<Inbox['refused']>
@@ -174,10 +176,11 @@ const Status = view(
         alerts: byState(outbox.filter(({ kind }) => kind === 'alert')),
         discrepancies: tally(discrepancies, ({ kind }) => kind),
       },
-      stores: stores.map((store) => ({
-        store,
-        listings: byState(listings.filter((row) => row.store === store)),
-        callbackSecret: callbackSecretOf(status.callbackSecrets, store),
+      stores: stores.map(({ id, name }) => ({
+        store: id,
+        name,
+        listings: byState(listings.filter((row) => row.store === id)),
+        callbackSecret: callbackSecretOf(status.callbackSecrets, id),
       })),
       freshness: {
         catalogueAt: status.completeSync?.finishedAt ?? null,
@@ -279,7 +282,7 @@ export function statusOperations({
         const caps = { ...ordering.policy.caps, currency: ordering.dialect.money.currency }
         return ok({
           status,
-          stores: stores.map(byId),
+          stores: [...stores],
           supplier,
           caps,
           refused: inbox.refused(),
