@@ -22,6 +22,7 @@ export default defineConfig({
   plugins: QUAYSIDE_MISTAKE ? [mistake(QUAYSIDE_MISTAKE)] : [],
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: './test/support/postgres-server.ts',
     // Real processes and sockets on a busy machine; nothing here is meant to come near this.
     testTimeout: 120_000,
     hookTimeout: 120_000,

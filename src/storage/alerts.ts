@@ -112,15 +112,20 @@ export const muteAlerts = change('any', (type: string, subject: string | null, u
   build
     .update(alerts)
     .set({ mutedUntil: until })
-    .where(and(eq(alerts.type, type), sql`${alerts.subject} is ${subject}`)),
+    .where(and(eq(alerts.type, type), sql`${alerts.subject} is not distinct from ${subject}`)),
 )
 
 /** What ended while it was muted was muted until now, so that its end is no news. @param subject null: the service as a whole */
 export const unmuteAlerts = change('any', (type: string, subject: string | null, now: number) =>
   build
     .update(alerts)
-    .set({ mutedUntil: sql`case when ${alerts.endedAt} is null then null else min(${alerts.mutedUntil}, ${now}) end` })
-    .where(and(eq(alerts.type, type), sql`${alerts.subject} is ${subject}`)),
+    .set({
+      mutedUntil: sql`case
+        when ${alerts.endedAt} is null then null
+        when ${alerts.mutedUntil} > ${now} then ${now}
+        else ${alerts.mutedUntil} end`,
+    })
+    .where(and(eq(alerts.type, type), sql`${alerts.subject} is not distinct from ${subject}`)),
 )
 
 /** Forgets channels that are not configured any more, and what they have said. */

@@ -13,7 +13,7 @@ export const offersByProduct = statement((productIds: string[]) =>
 const withPlace = { rowid: sql<number>`rowid`, ...getTableColumns(offers) }
 /**
  * Offers with their rowid in the table, a small whole number that stays for the life of the process: nothing renumbers
- * the rows of a table that is never vacuumed in place.
+ * the rows of a table that is never vacuumed in place. PostgreSQL stores one with each offer.
  */
 export const offersWithRowid = statement((productIds: string[]) =>
   build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),

@@ -185,7 +185,7 @@ export const countByState = statement(() =>
   countUpTo(kinds, ({ state, holdReason }) =>
     notSent.includes(state)
       ? // Written out as the index has it, so that SQLite sees that the index of these purchases alone is enough.
-        sql`purchases where state in ('planned', 'waiting') and state = ${state} and hold_reason is ${sql.param(holdReason)}`
+        sql`purchases where state in ('planned', 'waiting') and state = ${state} and hold_reason is not distinct from ${sql.param(holdReason)}`
       : sql`purchases where state = ${state}`,
   ),
 )

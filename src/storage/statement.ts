@@ -141,12 +141,15 @@ function placeholder(index: number) {
   return Object.assign(sql.placeholder(String(index)), { [Symbol.toPrimitive]: computed, toJSON: computed })
 }
 
+/** Encodes a list as one value. An engine that sends lists in another way knows them by this encoder. */
+export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]): unknown => JSON.stringify(list) }
+
 /**
  * `column in (…)` for a list of any length under one text. The list must be a property of an object, which reaches the
  * statement whole.
  */
 export const inWhole = (column: SQLWrapper, list: readonly (string | number)[]) =>
-  sql`${column} in (select value from json_each(${sql.param(list, { mapToDriverValue: (whole) => JSON.stringify(whole) })}))`
+  sql`${column} in (select value from json_each(${sql.param(list, wholeList)}))`
 
 /** What an update sets: values, or expressions over the row. What is undefined stays as it is. */
 export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?: T['$inferInsert'][K] | Bound }
@@ -203,9 +206,9 @@ export const countUpTo = <K extends Record<string, string | null>>(kinds: readon
   const counts = kinds.map((kind) => {
     const names = Object.entries(kind).map(([name, value]) => sql`${sql.param(value)} as ${sql.identifier(name)}`)
     const rows = sql`select 1 from ${rowsOf(kind)} limit ${sql.raw(String(COUNT_MAX))}`
-    return sql`select ${sql.join(names, sql`, `)}, count(*) as total from (${rows})`
+    return sql`select ${sql.join(names, sql`, `)}, count(*) as total from (${rows}) counted`
   })
-  return sql<K & { total: number }>`select * from (${sql.join(counts, sql` union all `)}) where total > 0`
+  return sql<K & { total: number }>`select * from (${sql.join(counts, sql` union all `)}) counts where total > 0`
 }
 
 /** Rows of one statement: few texts of it exist, a page of a hundred is one, and what is left of one is a handful. */

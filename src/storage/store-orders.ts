@@ -132,13 +132,17 @@ export const ordersOfSku = statement(
       .where(
         and(
           eq(storeOrderLines.sku, sku),
+          // An order whose lines share a SKU comes once.
+          sql`not exists (
+            select 1 from store_order_lines earlier
+            where earlier.sku = ${sku} and earlier.order_id = ${storeOrderLines.orderId} and earlier.id < ${storeOrderLines.id}
+          )`,
           before === undefined ? undefined : lt(storeOrderLines.orderId, before),
           from === undefined ? undefined : gte(storeOrderLines.orderId, from),
           store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
           closedState === undefined ? undefined : sql`+${storeOrders.closedState} = ${closedState}`,
         ),
       )
-      .groupBy(storeOrderLines.orderId)
       .orderBy(desc(storeOrderLines.orderId))
       .limit(limit),
 )

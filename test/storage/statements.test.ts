@@ -4,6 +4,7 @@ import type { SQLWrapper } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { type Change, type Database, StaleWrite } from '../../src/storage/database.ts'
 import { memoryDatabase } from '../support/database.ts'
+import { hasPostgres, openPostgresDatabase } from '../support/engines.ts'
 
 const folder = new URL('../../src/storage/', import.meta.url)
 /** What is no table module: the port, the engine and what they stand on. */
@@ -452,34 +453,66 @@ const others = [
   'isReattaching',
 ]
 
-async function run(db: Database, statement: unknown): Promise<void> {
+/** @returns the rows of a read, sorted; how many rows a change touched; `stale` for one that found another number */
+async function run(db: Database, statement: unknown): Promise<unknown> {
   if (Array.isArray(statement)) {
-    for (const one of statement) await run(db, one)
-  } else if (typeof statement === 'object' && statement !== null && 'rows' in statement) {
+    const results: unknown[] = []
+    for (const one of statement) results.push(await run(db, one))
+    return results
+  }
+  if (typeof statement === 'object' && statement !== null && 'rows' in statement) {
     // Whether it finds its row is the business of other tests; here the database has to understand it.
-    await db.commit([statement as Change]).catch((error: unknown) => {
-      if (!(error instanceof StaleWrite)) throw error
+    return db.commit([statement as Change]).catch((error: unknown) => {
+      if (error instanceof StaleWrite) return 'stale'
+      throw error
     })
-  } else await db.query(statement as SQLWrapper)
+  }
+  const rows = await db.query(statement as SQLWrapper)
+  return rows.map((row) => JSON.stringify(row)).sort()
+}
+
+async function buildersOf(): Promise<Map<string, (...given: unknown[]) => unknown>> {
+  const builders = new Map<string, (...given: unknown[]) => unknown>()
+  for (const name of modules) {
+    const module = (await import(new URL(`${name}.ts`, folder).href)) as Record<string, unknown>
+    for (const [key, value] of Object.entries(module)) {
+      if (typeof value === 'function') builders.set(key, value as (...given: unknown[]) => unknown)
+    }
+  }
+  return builders
+}
+
+/** Runs all of them. @returns the answer to each, and the failure of each that was not understood */
+async function runAll(db: Database) {
+  const builders = await buildersOf()
+  const answers: Record<string, unknown> = {}
+  const refused: string[] = []
+  for (const name of [...Object.keys(calls), ...noArguments]) {
+    answers[name] = await run(db, builders.get(name)?.(...(calls[name] ?? []))).catch((error: unknown) => {
+      refused.push(`${name}: ${String(error)}`)
+    })
+  }
+  return { answers, refused }
 }
 
 describe('the statements', () => {
-  test('are all understood by the migrated database, and none is unknown to this test', async () => {
-    const db = memoryDatabase()
-    const builders = new Map<string, (...given: unknown[]) => unknown>()
-    for (const name of modules) {
-      const module = (await import(new URL(`${name}.ts`, folder).href)) as Record<string, unknown>
-      for (const [key, value] of Object.entries(module)) {
-        if (typeof value === 'function') builders.set(key, value as (...given: unknown[]) => unknown)
-      }
-    }
+  test('are all understood by the migrated database', async () => {
+    expect((await runAll(memoryDatabase())).refused).toEqual([])
+  })
+
+  test('are all known to this test', async () => {
+    const builders = await buildersOf()
     const known = [...Object.keys(calls), ...noArguments, ...others]
     expect([...builders.keys()].filter((name) => !known.includes(name))).toEqual([])
     expect(known.filter((name) => !builders.has(name))).toEqual([])
-    for (const name of [...Object.keys(calls), ...noArguments]) {
-      await run(db, builders.get(name)?.(...(calls[name] ?? []))).catch((error: unknown) => {
-        throw new Error(`${name}: ${String(error)}`)
-      })
-    }
+  })
+})
+
+describe.runIf(hasPostgres)('the statements, on PostgreSQL', () => {
+  test('are all understood, and answered as on SQLite', async () => {
+    const { database } = await openPostgresDatabase()
+    const { answers, refused } = await runAll(database)
+    expect(refused).toEqual([])
+    expect(answers).toEqual((await runAll(memoryDatabase())).answers)
   })
 })

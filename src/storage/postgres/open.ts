@@ -1,0 +1,139 @@
+import { isIP } from 'node:net'
+import pg from 'pg'
+import { Failure, messageOf } from '../../errors.ts'
+import type { Database } from '../database.ts'
+import { readMigrations } from '../migration-files.ts'
+import { migrate } from './migrate.ts'
+import { type EngineOptions, postgresDatabase } from './postgres.ts'
+
+export interface OpenOptions extends EngineOptions {
+  /** `postgres://user:password@host:port/database?sslmode=…`; see `connectionOf`. */
+  url: string
+  /** Epoch ms, by the clock of this machine. */
+  now: () => number
+  /** How far the server's clock may be from it. Default: `CLOCKS_APART_MS`. */
+  clocksApartMs?: number
+}
+
+/** Most connections of one process that read; one more commits. */
+const READERS = 8
+
+/** What a statement may take; far above what any needs. The connection is given up then. */
+const ANSWER_MS = 30_000
+
+/** How long a connection may take to be there. */
+const CONNECT_MS = 5_000
+
+/** Leases count by the server's clock and instants by this machine's: more than this apart, one of them is wrong. */
+const CLOCKS_APART_MS = 5_000
+
+/**
+ * Opens a database of a PostgreSQL server, brings its tables up to date and makes sure that an acknowledged commit survives
+ * a power cut of the server.
+ *
+ * @throws Failure `invalid` when the address cannot be read, or the database is newer than the program
+ * @throws Failure `unavailable` when the server cannot be reached, is older than 15, is a standby, or keeps commits in a way
+ *   that can lose them
+ */
+export async function openPostgres(options: OpenOptions): Promise<Database> {
+  const { url, now, clocksApartMs = CLOCKS_APART_MS, ...engine } = options
+  const connection = connectionOf(url)
+  const client = new pg.Client(connection)
+  client.on('error', ignore)
+  try {
+    await client.connect()
+    await assertServer(client)
+    await assertClock(client, now, clocksApartMs)
+    await migrate(client, readMigrations(), now)
+  } catch (cause) {
+    if (cause instanceof Failure) throw cause
+    throw new Failure('unavailable', `the database cannot be opened: ${messageOf(cause)}`, { cause })
+  } finally {
+    await client.end()
+  }
+  const poolOf = (max: number): pg.Pool => {
+    const pool = new pg.Pool({ ...connection, max, query_timeout: ANSWER_MS })
+    // The query on a connection that breaks says so; one that is not in use is replaced when it is needed.
+    pool.on('error', ignore)
+    pool.on('connect', (made) => made.on('error', ignore))
+    return pool
+  }
+  return postgresDatabase({ reads: poolOf(READERS), commits: poolOf(1) }, engine)
+}
+
+const ignore = (): void => undefined
+
+/**
+ * What to connect to. TLS as `sslmode` of the address says, in the words of PostgreSQL's own programs: `disable`, `require`
+ * (encrypted, and anybody may answer), `verify-ca`, `verify-full`. Default: `verify-full`, and `disable` on this machine.
+ *
+ * @throws Failure `invalid`, without the address: it holds the password
+ */
+export function connectionOf(address: string): pg.ClientConfig {
+  const url = URL.canParse(address) ? new URL(address) : undefined
+  if (url === undefined || !['postgres:', 'postgresql:'].includes(url.protocol)) {
+    throw new Failure('invalid', 'the address of the database is no postgres://user:password@host:port/database')
+  }
+  const mode = url.searchParams.get('sslmode') ?? (isThisMachine(url) ? 'disable' : 'verify-full')
+  if (!TLS_MODES.includes(mode)) {
+    throw new Failure('invalid', `the address of the database has sslmode=${mode}: it may be ${TLS_MODES.join(', ')}`)
+  }
+  url.searchParams.set('sslmode', mode)
+  // Otherwise `pg` reads `require` as `verify-full`, and warns that it will not.
+  url.searchParams.set('uselibpqcompat', 'true')
+  return {
+    connectionString: url.href,
+    application_name: 'quayside',
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+  }
+}
+
+const TLS_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
+
+/** A socket of this machine, or its loopback. */
+function isThisMachine({ hostname, searchParams }: URL): boolean {
+  const host = (searchParams.get('host') ?? decodeURIComponent(hostname)).replace(/^\[(.*)\]$/, '$1')
+  if (host === '' || host.startsWith('/') || host === 'localhost' || host === '::1') return true
+  return isIP(host) === 4 && host.startsWith('127.')
+}
+
+/** What the server must say of itself, and why. */
+const SETTINGS: Record<string, { wrong: string; why: string }> = {
+  synchronous_commit: { wrong: 'off', why: 'a commit is acknowledged before it is on the disk' },
+  fsync: { wrong: 'off', why: 'a power cut can destroy the database' },
+  full_page_writes: { wrong: 'off', why: 'a power cut can destroy the database' },
+}
+
+const VERSION_MIN = 15
+
+async function assertServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ version: number; encoding: string; standby: boolean }>(
+    `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby,
+      current_setting('server_encoding') as encoding`,
+  )
+  const [server] = rows
+  if (server === undefined || server.version < VERSION_MIN) {
+    throw new Failure('unavailable', `PostgreSQL ${server?.version} is too old: ${VERSION_MIN} is needed`)
+  }
+  if (server.standby) throw new Failure('unavailable', 'the database server is a standby: connect to the primary')
+  if (server.encoding !== 'UTF8') {
+    throw new Failure('unavailable', `the database has the encoding ${server.encoding}: create it with UTF8`)
+  }
+  for (const [name, { wrong, why }] of Object.entries(SETTINGS)) {
+    const answer = await client.query<{ value: string }>('select current_setting($1) as value', [name])
+    if (answer.rows[0]?.value !== wrong) continue
+    throw new Failure('unavailable', `the database server has ${name} = ${wrong}: ${why}`)
+  }
+}
+
+async function assertClock(client: pg.Client, now: () => number, apartMs: number): Promise<void> {
+  const before = now()
+  const { rows } = await client.query<{ at: string }>('select extract(epoch from clock_timestamp()) * 1000 as at')
+  const after = now()
+  const at = Number(rows[0]?.at)
+  const apart = Math.max(before - at, at - after)
+  if (apart <= apartMs) return
+  const message = `the clocks of this machine and the database server are ${Math.round(apart / 1000)} seconds apart`
+  throw new Failure('unavailable', `${message}: let both follow NTP`)
+}

@@ -1,0 +1,95 @@
+/**
+ * What PostgreSQL says in other words than SQLite. Statements and migrations are written once, in SQL that both read; the
+ * few differences stand here, and a test runs every statement on both.
+ */
+import { is, Param, type SQL } from 'drizzle-orm'
+import { PgDialect } from 'drizzle-orm/pg-core'
+import type pg from 'pg'
+import { statementCompiler } from '../compiled-statement.ts'
+import { wholeList } from '../statement.ts'
+
+const dialect = new PgDialect()
+
+/** Compiles statements to PostgreSQL's texts. */
+export const compile = statementCompiler({
+  sqlToQuery(statement: SQL) {
+    const { params, ...query } = dialect.sqlToQuery(statement)
+    return { ...query, sql: statementText(query.sql), params: params.map(listAsArray) }
+  },
+})
+
+const statementText = (text: string): string =>
+  functionNames(text)
+    .replaceAll(/ in \(select value from json_each\((\$\d+)\)\)/g, ' = any($1)')
+    // The columns of a unique key stand without their table.
+    .replaceAll(/(?<= on conflict )\([^)]*\)/g, (target) => target.replaceAll(/"[a-z_]+"\./g, ''))
+    // A plus keeps SQLite from the index of a column; PostgreSQL has none for text.
+    .replaceAll(/(?<=[ (])\+(?=["a-z])/g, '')
+
+/** A list reaches PostgreSQL as an array, whose type is that of the column that it is compared with. */
+const listAsArray = (param: unknown): unknown =>
+  is(param, Param) && param.encoder === wholeList ? new Param(param.value, { mapToDriverValue: arrayText }) : param
+
+const arrayText = (list: readonly (string | number)[]): string => `{${list.map((item) => elementText(item)).join(',')}}`
+
+const elementText = (item: string | number): string =>
+  typeof item === 'number' ? String(item) : `"${item.replace(/["\\]/g, '\\$&')}"`
+
+const functionNames = (text: string): string => text.replaceAll(/\binstr\(/g, 'strpos(')
+
+/**
+ * The text of a migration. Text is ordered by its bytes, as SQLite orders it and as ids and ranges of SKUs need it; a
+ * column of `integer` holds 64 bits in SQLite.
+ */
+export const migrationText = (text: string): string =>
+  functionNames(text.replaceAll(/--.*$/gm, ''))
+    .replaceAll(/^\) strict;/gm, ');')
+    .replaceAll(/\binteger\b/g, 'bigint')
+    .replaceAll(/\bblob\b/g, 'bytea')
+    .replaceAll(/\btext\b/g, 'text collate "C"')
+    .replaceAll(/json_extract\(([a-z_.]+), '\$\.([a-z]+)'\)/g, "($1::json ->> '$2')")
+    // SQLite numbers the rows of a table by itself. Only the numbers of offers are used: see `offersWithRowid`.
+    .replace(/^create table offers \(/m, '$&\n  rowid bigint generated always as identity unique,')
+
+/**
+ * A value as it is sent.
+ *
+ * PostgreSQL holds no U+0000 in a text; names and error texts of other systems may have one. It is stored as U+0001 U+0001,
+ * and U+0001 itself as U+0001 U+0002: every text has one stored form, no two share one, and the order stays.
+ */
+export function encodeValue(value: unknown): string | Buffer | null {
+  if (value === null) return null
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  return String(value).replaceAll('\u0001', '\u0001\u0002').replaceAll('\0', '\u0001\u0001')
+}
+
+const decodeText = (stored: string): string =>
+  stored.includes('\u0001') ? stored.replaceAll('\u0001\u0001', '\0').replaceAll('\u0001\u0002', '\u0001') : stored
+
+/** A whole number: int8 and numeric, which a sum of int8 is, arrive as text. */
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`the database holds a number that is not safe: ${text}`)
+  return value
+}
+
+/** By the oid of the type. */
+const parsers: Record<number, (text: string) => unknown> = {
+  16: (text) => (text === 't' ? 1 : 0),
+  17: (text) => Buffer.from(text.slice(2), 'hex'),
+  20: wholeNumber,
+  21: wholeNumber,
+  23: wholeNumber,
+  25: decodeText,
+  701: Number,
+  1700: wholeNumber,
+}
+
+/** Values as SQLite gives them. */
+export const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number) => parsers[oid] ?? unknownType,
+}
+
+function unknownType(): never {
+  throw new TypeError('a statement returns a type that no column has')
+}

@@ -1,0 +1,323 @@
+/** What only the PostgreSQL engine can get wrong: round trips, lost answers, other processes, servers that lose commits. */
+import { eq, is, sql } from 'drizzle-orm'
+import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import { describe, expect, inject, test } from 'vitest'
+import { type Change, type Database, first, StaleWrite } from '../../src/storage/database.ts'
+import { readMigrations } from '../../src/storage/migration-files.ts'
+import { connectionOf, type OpenOptions, openPostgres } from '../../src/storage/postgres/open.ts'
+import * as schema from '../../src/storage/schema.ts'
+import { settings } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
+import { TEST_NOW } from '../support/database.ts'
+import { hasPostgres, newPostgresUrl, openPostgresDatabase, postgresUrl } from '../support/engines.ts'
+import { COMMIT, type Fate, openProxy } from '../support/postgres-proxy.ts'
+import { run } from '../support/postgres-server.ts'
+
+const insert = (name: string, value = ''): Change => ({
+  statement: build.insert(settings).values({ name, value, changedAt: TEST_NOW }),
+  rows: 1,
+})
+/** Adds one to a counter that was read as this. */
+const countUp = (name: string, seen: number): Change => ({
+  statement: sql`update settings set value = ${String(seen + 1)} where name = ${name} and value = ${String(seen)}`,
+  rows: 1,
+})
+const storedIn = async (db: Database, name: string) =>
+  (await first(db, build.select().from(settings).where(eq(settings.name, name))))?.value
+const namesIn = async (db: Database) =>
+  (await db.query(build.select().from(settings).orderBy(settings.name))).map(({ name }) => name)
+
+const options = (url: string): OpenOptions => ({
+  url,
+  now: () => TEST_NOW,
+  clocksApartMs: Number.POSITIVE_INFINITY,
+  onFatal: (failure) => {
+    throw failure
+  },
+})
+
+async function throughProxy() {
+  const url = await postgresUrl()
+  const proxy = await openProxy(url)
+  const { database, fatal } = await openPostgresDatabase(proxy.url)
+  // The first connections take round trips of their own.
+  await database.query(build.select().from(settings))
+  await database.commit([{ statement: sql`delete from settings`, rows: 'any' }])
+  proxy.trips.length = 0
+  return { proxy, database, fatal, direct: (await openPostgresDatabase(url)).database }
+}
+
+describe.runIf(hasPostgres)('a commit', () => {
+  test('takes two round trips, whatever its length', async () => {
+    const { proxy, database } = await throughProxy()
+    await database.commit(Array.from({ length: 30 }, (_, n) => insert(`n${n}`)))
+    expect(proxy.trips).toHaveLength(2)
+    expect(proxy.trips[0]).toContain('begin isolation level serializable')
+    expect(proxy.trips[1]).toContain('commit')
+  })
+
+  test('shares its transaction with the others of one turn', async () => {
+    const { proxy, database } = await throughProxy()
+    await Promise.all(Array.from({ length: 50 }, (_, n) => database.commit([insert(`n${n}`)])))
+    expect(proxy.trips.filter((trip) => trip.includes(COMMIT))).toHaveLength(1)
+    expect(await namesIn(database)).toHaveLength(50)
+  })
+
+  test('that is stale among fifty leaves them alone, in few round trips', async () => {
+    const { proxy, database } = await throughProxy()
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 50 }, (_, n) =>
+        database.commit(n === 30 ? [insert('lost'), countUp('absent', 1)] : [insert(`n${n}`)]),
+      ),
+    )
+    expect(outcomes.filter(({ status }) => status === 'rejected')).toMatchObject([{ reason: { index: 1 } }])
+    expect(outcomes[30]).toMatchObject({ reason: expect.any(StaleWrite) })
+    expect(await namesIn(database)).toHaveLength(49)
+    expect(proxy.trips.length).toBeLessThan(12)
+  })
+
+  test('has no names for its statements and sets nothing for its session', async () => {
+    const { proxy, database } = await throughProxy()
+    await database.commit([insert('a')])
+    await database.query(build.select().from(settings).where(eq(settings.name, 'a')))
+    const text = proxy.trips.join('\n')
+    // A message that parses a statement begins with P, its length, and the name, which is empty.
+    expect(text.match(/P[\0-\xff]{4}\0(begin|set local|insert|commit|select)/g)).toHaveLength(5)
+    expect(text).not.toMatch(/\bset (?!local)/)
+  })
+})
+
+describe.runIf(hasPostgres)('a connection that is lost', () => {
+  test.each<Fate['how']>(['cut before', 'cut after'])(
+    'before COMMIT (%s the server has the statements) stores nothing, says so, and another one takes its place',
+    async (how) => {
+      const { proxy, database, direct, fatal } = await throughProxy()
+      proxy.fate = { at: 'begin', how }
+      const outcomes = await Promise.allSettled([database.commit([insert('a')]), database.commit([insert('b')])])
+      expect(outcomes).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
+      await database.commit([insert('c')])
+      expect(await namesIn(direct)).toEqual(['c'])
+      expect(fatal).toEqual([])
+    },
+  )
+
+  test.each<Fate['how']>(['cut before', 'cut after'])(
+    'at COMMIT (%s the server has it) is an unknown outcome, and the last',
+    async (how) => {
+      const { proxy, database, direct, fatal } = await throughProxy()
+      proxy.fate = { at: COMMIT, how }
+      const outcomes = await Promise.allSettled([database.commit([insert('a')]), database.commit([insert('b')])])
+      expect(outcomes).toMatchObject([{ reason: { code: 'unknown_outcome' } }, { reason: { code: 'unknown_outcome' } }])
+      expect(fatal).toMatchObject([{ code: 'unknown_outcome' }])
+      await expect(database.commit([insert('c')])).rejects.toMatchObject({ code: 'unavailable' })
+      await expect(database.query(build.select().from(settings))).rejects.toMatchObject({ code: 'unavailable' })
+      expect(await namesIn(direct)).toEqual(how === 'cut after' ? ['a', 'b'] : [])
+    },
+  )
+
+  test('to a server that is away is no answer, and nothing is stored', async () => {
+    const { proxy, database, direct, fatal } = await throughProxy()
+    const away = await openProxy(proxy.url)
+    const other = await openPostgresDatabase(away.url)
+    away.isOpen = false
+    await expect(other.database.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(other.database.query(build.select().from(settings))).rejects.toMatchObject({ code: 'unavailable' })
+    away.isOpen = true
+    await other.database.commit([insert('b')])
+    expect(await namesIn(direct)).toEqual(['b'])
+    expect([...fatal, ...other.fatal]).toEqual([])
+    await database.close()
+  })
+})
+
+describe.runIf(hasPostgres)('COMMIT', () => {
+  test('that answers ROLLBACK has stored nothing, and says so', async () => {
+    const { proxy, database, direct, fatal } = await throughProxy()
+    proxy.fate = { at: COMMIT, how: 'fail the transaction' }
+    const refused = await database.commit([insert('a')]).catch((error: Error) => error)
+    expect(refused).toMatchObject({ code: 'unavailable' })
+    expect((refused as Error).cause).toMatchObject({ message: 'COMMIT was answered by ROLLBACK' })
+    expect(await namesIn(direct)).toEqual([])
+    expect(fatal).toEqual([])
+    await database.commit([insert('b')])
+    expect(await namesIn(direct)).toEqual(['b'])
+  })
+})
+
+describe.runIf(hasPostgres)('two processes on one database', () => {
+  async function two() {
+    const url = await postgresUrl()
+    return [(await openPostgresDatabase(url)).database, (await openPostgresDatabase(url)).database] as const
+  }
+
+  test('count up one counter without losing a step', async () => {
+    const both = await two()
+    await both[0].commit([insert('counter', '0')])
+    let stale = 0
+    const steps = both.map(async (db) => {
+      for (let done = 0; done < 30; ) {
+        const seen = Number(await storedIn(db, 'counter'))
+        try {
+          await db.commit([countUp('counter', seen)])
+          done += 1
+        } catch (error) {
+          expect(error).toBeInstanceOf(StaleWrite)
+          stale += 1
+        }
+      }
+    })
+    await Promise.all(steps)
+    expect(await storedIn(both[0], 'counter')).toBe('60')
+    expect(stale).toBeLessThan(60)
+  })
+
+  test('that write the same rows in opposite orders both store theirs', async () => {
+    const both = await two()
+    await both[0].commit([insert('x', ''), insert('y', '')])
+    const add = (name: string): Change => ({
+      statement: sql`update settings set value = value || '+' where name = ${name}`,
+      rows: 1,
+    })
+    await Promise.all(
+      both.map(async (db, index) => {
+        const names = index === 0 ? ['x', 'y'] : ['y', 'x']
+        for (let n = 0; n < 20; n += 1) await db.commit(names.map(add))
+      }),
+    )
+    expect(await storedIn(both[0], 'x')).toBe('+'.repeat(40))
+    expect(await storedIn(both[1], 'y')).toBe('+'.repeat(40))
+  })
+
+  test('that insert one key store it once, and the other gets a conflict', async () => {
+    const both = await two()
+    const outcomes = await Promise.allSettled(both.map((db) => db.commit([insert('once')])))
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'conflict' } })
+  })
+})
+
+describe.runIf(hasPostgres)('a number that JavaScript cannot hold', () => {
+  test('is refused, and the connection goes on', async () => {
+    const { database } = await openPostgresDatabase()
+    await database.commit([
+      { statement: sql`insert into settings (name, value, changed_at) values ('a', '', 9007199254740993)`, rows: 1 },
+    ])
+    await expect(database.query(build.select().from(settings))).rejects.toThrow('not safe: 9007199254740993')
+    expect(await namesOnly(database)).toEqual([{ name: 'a' }])
+  })
+
+  const namesOnly = (db: Database) => db.query(build.select({ name: settings.name }).from(settings))
+})
+
+describe.runIf(hasPostgres)('opening', () => {
+  /** A database without tables. */
+  async function bareUrl(): Promise<string> {
+    const url = await newPostgresUrl()
+    await run(url, 'drop schema public cascade; create schema public')
+    return url
+  }
+
+  test('by four processes at once makes the tables once', async () => {
+    const url = await bareUrl()
+    const opened = await Promise.all([1, 2, 3, 4].map(() => openPostgres(options(url))))
+    const [db] = opened as [Database, ...Database[]]
+    expect(await db.query(sql`select version, name from schema_migrations order by version`)).toEqual(
+      readMigrations().map(({ version, name }) => ({ version, name })),
+    )
+    for (const one of opened) await one.close()
+  })
+
+  test('makes the tables of the schema, with their columns and indexes', async () => {
+    const { database } = await openPostgresDatabase()
+    const types: Record<string, string> = { integer: 'bigint', text: 'text', blob: 'bytea' }
+    const declared = Object.values(schema)
+      .filter((value) => is(value, SQLiteTable))
+      .map((table) => getTableConfig(table))
+    for (const { name, columns, indexes } of declared) {
+      const made = await database.query(sql<{ name: string; type: string; required: string }>`
+        select column_name::text as name, data_type::text as type, is_nullable = 'NO' as required
+        from information_schema.columns where table_name = ${name} and column_name <> 'rowid' order by name`)
+      const expected = columns.map((column) => ({
+        name: column.name,
+        type: types[column.getSQLType()],
+        required: column.notNull ? 1 : 0,
+      }))
+      expect(made).toEqual(expected.sort((a, b) => (a.name < b.name ? -1 : 1)))
+      const found = await database.query(
+        sql<{ name: string }>`select indexname::text as name from pg_indexes where tablename = ${name}`,
+      )
+      expect(found.map((index) => index.name)).toEqual(expect.arrayContaining(indexes.map(({ config }) => config.name)))
+    }
+  })
+
+  test('refuses a database of a newer program, and one that other files made', async () => {
+    const newer = await newPostgresUrl()
+    await run(newer, "insert into schema_migrations values (999, 'later', 'd', 1)")
+    await expect(openPostgres(options(newer))).rejects.toMatchObject({ code: 'invalid', reason: 'database_newer' })
+    const changed = await newPostgresUrl()
+    await run(changed, "update schema_migrations set digest = 'x' where version = 1")
+    await expect(openPostgres(options(changed))).rejects.toMatchObject({ code: 'invalid', reason: 'migration_changed' })
+  })
+
+  test('refuses a server that acknowledges commits before they are on its disk', async () => {
+    const url = await newPostgresUrl()
+    await run(url, `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
+    await expect(openPostgres(options(url))).rejects.toThrow('synchronous_commit = off')
+  })
+
+  test('refuses a server whose clock is not that of this machine', async () => {
+    const url = await postgresUrl()
+    const late = openPostgres({ ...options(url), now: () => Date.now() - 60_000, clocksApartMs: 5_000 })
+    await expect(late).rejects.toThrow('are 60 seconds apart')
+    const database = await openPostgres({ ...options(url), now: Date.now, clocksApartMs: 5_000 })
+    await database.close()
+  })
+
+  test('of a server that is away says so without the password', async () => {
+    const away = openPostgres(options('postgres://quayside:topsecret@127.0.0.1:9/none'))
+    await expect(away).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(away).rejects.not.toThrow('topsecret')
+  })
+})
+
+describe('the address of a database', () => {
+  const modeOf = (address: string) =>
+    new URL(String(connectionOf(address).connectionString)).searchParams.get('sslmode')
+
+  test.each([
+    ['postgres://u:p@127.0.0.1/d', 'disable'],
+    ['postgres://u:p@localhost:5432/d', 'disable'],
+    ['postgres://u:p@[::1]/d', 'disable'],
+    ['postgres:///d?host=/run/postgresql', 'disable'],
+    ['postgres://u:p@db.example.com/d', 'verify-full'],
+    ['postgresql://u:p@10.0.0.5/d', 'verify-full'],
+    ['postgres://u:p@db.example.com/d?sslmode=require', 'require'],
+    ['postgres://u:p@localhost/d?sslmode=verify-full', 'verify-full'],
+    ['postgres://u:p@db.internal/d?sslmode=disable', 'disable'],
+  ])('%s asks for sslmode=%s', (address, mode) => {
+    expect(modeOf(address)).toBe(mode)
+  })
+
+  test.each([
+    'mysql://u:topsecret@h/d',
+    'topsecret',
+    'postgres://u:topsecret@h:port/d',
+    'postgres://u:topsecret@h/d?sslmode=prefer',
+  ])('that is none is refused without a word of it: %s', (address) => {
+    expect(() => connectionOf(address)).toThrow(expect.objectContaining({ code: 'invalid' }))
+    expect(() => connectionOf(address)).not.toThrow('topsecret')
+  })
+
+  test.runIf(inject('postgres')?.certificate)('leads to a server whose certificate is verified', async () => {
+    const url = new URL(await postgresUrl())
+    url.hostname = 'localhost'
+    url.searchParams.set('sslmode', 'verify-full')
+    await expect(openPostgres(options(url.href))).rejects.toThrow('self-signed certificate')
+    url.searchParams.set('sslrootcert', inject('postgres')?.certificate ?? '')
+    const { database } = await openPostgresDatabase(url.href)
+    const encrypted = sql`select count(*) as total from pg_stat_ssl where ssl and pid = pg_backend_pid()`
+    expect(await database.query(encrypted)).toEqual([{ total: 1 }])
+    url.hostname = '127.0.0.1'
+    await expect(openPostgres(options(url.href))).rejects.toThrow('does not match')
+  })
+})

@@ -1,0 +1,87 @@
+/** A proxy before a PostgreSQL server, through which tests see what passes and break it. */
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+export interface PostgresProxy {
+  /** The same database through the proxy. */
+  url: string
+  /** What was sent, each until the server answered. */
+  trips: string[]
+  /** What happens, once, to the next piece that holds this text. */
+  fate: Fate | undefined
+  /** Whether connections are taken. */
+  isOpen: boolean
+}
+
+export interface Fate {
+  at: string
+  how: 'cut before' | 'cut after' | 'fail the transaction'
+}
+
+/** How the message begins that ends a transaction. */
+export const COMMIT = 'commit\0'
+
+export async function openProxy(target: string): Promise<PostgresProxy> {
+  const { hostname, port } = new URL(target)
+  const sockets = new Set<Socket>()
+  const listener = createServer((client) => {
+    const server = connect(Number(port), hostname)
+    for (const socket of [client, server]) {
+      sockets.add(socket)
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        client.destroy()
+        server.destroy()
+      })
+    }
+    if (!proxy.isOpen) client.destroy()
+    let isAnswered = true
+    let onAnswer = (answer: Buffer): void => void client.write(answer)
+    server.on('data', (answer) => {
+      isAnswered = true
+      onAnswer(answer)
+    })
+    client.on('data', (piece) => {
+      const text = piece.toString('latin1')
+      if (isAnswered) proxy.trips.push(text)
+      else proxy.trips.push(`${proxy.trips.pop() ?? ''}${text}`)
+      isAnswered = false
+      const fate = proxy.fate && text.includes(proxy.fate.at) ? proxy.fate.how : undefined
+      if (fate) proxy.fate = undefined
+      if (fate === 'cut before') return client.destroy()
+      if (fate === 'cut after') onAnswer = () => client.destroy()
+      if (fate === 'fail the transaction') {
+        const pass = onAnswer
+        onAnswer = (answer) => {
+          if (!answer.toString('latin1').endsWith(READY_AFTER_FAILURE)) return
+          onAnswer = pass
+          server.write(piece)
+        }
+        return server.write(simpleQuery('select 1 / 0'))
+      }
+      return server.write(piece)
+    })
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    listener.close()
+  })
+  const address = new URL(target)
+  address.host = `127.0.0.1:${(listener.address() as { port: number }).port}`
+  const proxy: PostgresProxy = { url: address.href, trips: [], fate: undefined, isOpen: true }
+  return proxy
+}
+
+/** How the message begins and ends that says that the transaction has failed, and that the server waits. */
+const READY_AFTER_FAILURE = 'Z\0\0\0\u0005E'
+
+/** A message of the protocol. */
+function simpleQuery(text: string): Buffer {
+  const body = Buffer.from(`${text}\0`)
+  const head = Buffer.from('Q\0\0\0\0')
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
+}
