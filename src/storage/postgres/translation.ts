@@ -75,7 +75,7 @@ function wholeNumber(text: string): number {
 
 /** By the oid of the type. */
 const parsers: Record<number, (text: string) => unknown> = {
-  16: (text) => (text === 't' ? 1 : 0),
+  16: (text) => (text === 'f' ? 0 : 1),
   17: (text) => Buffer.from(text.slice(2), 'hex'),
   20: wholeNumber,
   21: wholeNumber,
