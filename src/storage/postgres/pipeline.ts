@@ -7,7 +7,7 @@ export interface PipelineStatement {
 
 /** What became of a pipeline. */
 export interface PipelineResult {
-  /** The command tags of the statements that ran, such as `UPDATE 1`; `RETURNED` for one that gave rows. */
+  /** The command tags of the statements that ran, such as `UPDATE 1`; `SELECT` for one that gave rows. */
   tags: string[]
   /** Why the one after them failed; undefined when all ran. */
   error: unknown
@@ -55,7 +55,7 @@ export function runPipeline(client: pg.ClientBase, statements: PipelineStatement
         wire.stream.uncork()
       },
       handleCommandComplete({ text }: { text: string }): void {
-        tags.push(returned ? 'RETURNED' : text)
+        tags.push(returned ? 'SELECT' : text)
         returned = false
       },
       handleError: (error: unknown): void => finish(error),
