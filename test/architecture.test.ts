@@ -100,6 +100,20 @@ describe('the source', () => {
     expect(inCycles(values)).toEqual([])
   })
 
+  test('leaves the packages of an engine of the database to its folder', () => {
+    const packages: Record<string, string> = {
+      'better-sqlite3': 'storage/sqlite/',
+      'drizzle-orm/better-sqlite3': 'nowhere',
+      pg: 'storage/postgres/',
+      'drizzle-orm/pg-core': 'storage/postgres/',
+    }
+    const elsewhere = imports.filter(({ file, target }) => {
+      const folder = packages[target]
+      return folder !== undefined && !file.startsWith(folder) && !/^(sandbox|backup)\//.test(file)
+    })
+    expect(elsewhere.map(({ line }) => line)).toEqual([])
+  })
+
   test('has at most twelve files at its root', () => {
     expect(files.filter((file) => !file.includes('/')).length).toBeLessThanOrEqual(12)
   })

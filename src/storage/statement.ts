@@ -1,6 +1,11 @@
 import { and, desc, eq, getTableColumns, gte, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
-import { drizzle } from 'drizzle-orm/better-sqlite3'
-import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import {
+  BaseSQLiteDatabase,
+  type SQLiteColumn,
+  type SQLiteSession,
+  SQLiteSyncDialect,
+  type SQLiteTable,
+} from 'drizzle-orm/sqlite-core'
 import type { Change, RowCount } from './database.ts'
 
 /**
@@ -8,7 +13,8 @@ import type { Change, RowCount } from './database.ts'
  *
  * `build.select().from(offers)` is data until it is given to `Database.query` or `Database.commit`.
  */
-export const build = drizzle.mock()
+export const build = new BaseSQLiteDatabase('sync', new SQLiteSyncDialect(), {} as NoSession, undefined)
+type NoSession = SQLiteSession<'sync', never, Record<string, never>, Record<string, never>>
 
 /** A statement that is built once, with the values of one use. */
 export interface Bound<S extends SQLWrapper = SQLWrapper> extends SQLWrapper {

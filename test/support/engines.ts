@@ -4,7 +4,6 @@ import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { describe, inject, onTestFinished } from 'vitest'
 import type { Failure } from '../../src/errors.ts'
 import type { Database } from '../../src/storage/database.ts'
-import { openPostgres } from '../../src/storage/postgres/open.ts'
 import * as schema from '../../src/storage/schema.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
 import { run, withDatabase } from './postgres-server.ts'
@@ -73,6 +72,7 @@ export async function newPostgresUrl(): Promise<string> {
 export async function openPostgresDatabase(given?: string) {
   const url = given ?? (await postgresUrl())
   const fatal: Failure[] = []
+  const { openPostgres } = await import('../../src/storage/postgres/open.ts')
   const database = await openPostgres({
     url,
     now: () => TEST_NOW,

@@ -1,7 +1,7 @@
 /**
  * Vitest starts this once a run: a PostgreSQL server for the tests that need one, and a database with the tables of the
  * program that each of theirs is a copy of. The server of `TEST_POSTGRES_URL` is used when there is one; its user may make
- * databases.
+ * databases. Where none is needed, nothing of PostgreSQL is loaded.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,9 +9,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { openPostgres } from '../../src/storage/postgres/open.ts'
 import { isNeeded } from './needs.ts'
 
 declare module 'vitest' {
@@ -41,6 +40,7 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
   const pooler = isNeeded('pgbouncer') ? await startPooler(server.url) : undefined
   const template = `quayside_template_${process.pid}`
   await run(server.url, `create database ${template} template template0 encoding 'UTF8'`)
+  const { openPostgres } = await import('../../src/storage/postgres/open.ts')
   const db = await openPostgres({
     url: withDatabase(server.url, template),
     now: () => 0,
@@ -60,21 +60,24 @@ export default async function setUp(project: TestProject): Promise<(() => Promis
 
 /** Leaves a server that goes on as it was. */
 async function dropCopies(url: string, template: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  const { rows } = await client.query<{ name: string }>(
-    `select datname as name from pg_database where starts_with(datname, '${template}')`,
-  )
-  for (const { name } of rows) await client.query(`drop database ${name} with (force)`)
-  await client.end()
+  await withClient(url, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `select datname as name from pg_database where starts_with(datname, '${template}')`,
+    )
+    for (const { name } of rows) await client.query(`drop database ${name} with (force)`)
+  })
 }
 
 /** Runs statements on a connection of its own. */
-export async function run(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
+export const run = (url: string, statements: string): Promise<void> =>
+  withClient(url, async (client) => void (await client.query(statements)))
+
+async function withClient(url: string, use: (client: pg.Client) => Promise<void>): Promise<void> {
+  const { default: driver } = await import('pg')
+  const client = new driver.Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(statement)
+    await use(client)
   } finally {
     await client.end()
   }
