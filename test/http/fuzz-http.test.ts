@@ -31,7 +31,7 @@ import { addWebhook } from '../support/webhook-server.ts'
 
 /** Another one tries other requests; a finding names the one that it came with. */
 const SEED = Number(process.env.QUAYSIDE_FUZZ_SEED ?? 1)
-const REQUESTS = Number(process.env.QUAYSIDE_FUZZ_REQUESTS ?? 3_000)
+const REQUESTS = Number(process.env.QUAYSIDE_FUZZ_REQUESTS ?? 4_500)
 /** Connections at once. */
 const SENDERS = 24
 /** A sender that heard nothing for so long hangs up: an answer comes sooner, unless the server waits for more bytes. */
