@@ -21,7 +21,8 @@ export function referenceRouter(): Router {
       response.sendFile(name, { root: folder })
     })
   }
-  router.all('/docs', methodNotAllowed('GET, HEAD'))
+  const files = [starter, ...assets.map((name) => `${swagger.version}/${name}`)]
+  router.all(['/docs', ...files.map((name) => `/docs/${name}`)], methodNotAllowed('GET, HEAD'))
   return router
 }
 

@@ -1,5 +1,6 @@
 import type { Router } from 'express'
 import type { Authenticate } from '../../access/tokens.ts'
+import { methodNotAllowed } from '../answers.ts'
 import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
 import { type ApiContext, type Operation, routerOf } from '../operation.ts'
@@ -33,6 +34,7 @@ export function apiRouter(context: ApiContext, authenticate: Authenticate): Rout
       document ??= JSON.stringify(openApiDocument(operations))
       response.type('json').send(document)
     })
+    .all('/openapi.json', methodNotAllowed('GET, HEAD'))
     .use(referenceRouter())
 }
 
