@@ -241,7 +241,7 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await Promise.all([server.close(), pages.close()])
-    await inbox.countHours().catch((error: unknown) => log.warn('inbox.counts_lost', { error: messageOf(error) }))
+    await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
     // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
     await db.close()
     await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))

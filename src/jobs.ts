@@ -68,7 +68,7 @@ export function startJobs({
     runtime.wakeAll()
     wakeAlerts()
     await captures.expire()
-    await runtime.inbox.countHours()
+    await runtime.hourly.write()
   }
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
   const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)

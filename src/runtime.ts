@@ -15,6 +15,7 @@ import { storeSource } from './inbox/sources.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
 import type { Log } from './log.ts'
+import { createHourlyCounts, type HourlyCounts } from './observe/hourly-counts.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders } from './ordering/close.ts'
 import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/context.ts'
@@ -68,6 +69,8 @@ export interface Runtime {
   ordering: Fulfilment
   catalogue: Catalogue
   inbox: Inbox
+  /** What happens in each hour, for the plots. */
+  hourly: HourlyCounts
   syncs: SyncRunner
   sweeps: SweepRunner
   /** One batch of each worker; resolves with how much it did, 0 when nothing is due. */
@@ -113,6 +116,8 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     if (hooks.mayWake !== false) workers[name].wake()
   }
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
+  const hourly = createHourlyCounts({ db, now })
+  const { count } = hourly
   const context = { db, vault, supplier, dialect, now, monotonic, random, newId, log, wake }
   const catalogue: Catalogue = {
     ...context,
@@ -127,6 +132,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     ...context,
     stores,
     storeOf,
+    count,
     timeKeys,
     signal: halt.signal,
     owner: parts.owner,
@@ -149,6 +155,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   const inbox = await openInbox({
     ...context,
     storeSources,
+    count,
     countReceived,
     onStored: () => wake('inbox'),
     onStale: () => void sweeps.recent('stale').catch(logged('sweep.failed')),
@@ -202,6 +209,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     ordering,
     catalogue,
     inbox,
+    hourly,
     syncs,
     sweeps,
     work,

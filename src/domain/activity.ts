@@ -9,6 +9,9 @@ const HOUR = 3_600_000
 export const activityNames = ['orders', 'deliveries', 'refused', 'keys', 'spend', 'keysWithin'] as const
 export type ActivityName = (typeof activityNames)[number]
 
+/** Counts what happens now. @param count may be below zero: an amount that was corrected */
+export type CountActivity = (name: ActivityName, count?: number, part?: string) => void
+
 export interface ActivityCount {
   /** The beginning of an hour, or of several. */
   at: number

@@ -7,11 +7,10 @@
 import { strict as assert } from 'node:assert'
 import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
-import { hourOf } from '../domain/activity.ts'
+import type { CountActivity } from '../domain/activity.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { deliveryTwins, insertDelivery } from '../storage/deliveries.ts'
-import { countHourly } from '../storage/hourly-counts.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { type DeliveryProof, type Headers, type Source, supplierSources } from './sources.ts'
 import { hourly } from './supplier-events.ts'
@@ -22,6 +21,8 @@ export interface ReceiveDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'new
   storeSources?: readonly Source[]
   /** Counts what became of a request; reasons are for people who run the service, never for the sender. */
   countReceived: (outcome: Receipt['outcome'] | 'refused', reason: string) => void
+  /** Counts what happened for the plots of the hour. */
+  count: CountActivity
   /** A row was stored: there is something to process. */
   onStored: () => void
   /** An authentic delivery was stale and never stored, so others may be lost: asks for a sweep, at most once a minute. */
@@ -79,8 +80,6 @@ export interface Inbox {
   traffic(): Map<string, Traffic>
   /** What was refused since the start of the service, by reason. */
   refused(): { since: number; reasons: Map<string, Traffic> }
-  /** Writes the refused deliveries since the last call into the counts of their hours; nothing else of them is stored. */
-  countHours(): Promise<void>
   /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
   clockSuspect(): boolean
   /** True while the signatures of deliveries do not fit and none came whose signature does: the secret is probably wrong. */
@@ -100,8 +99,6 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   let sources = await readSources(deps)
   const traffic = new Map<string, Traffic>()
   const refused = new Map<string, Traffic>()
-  /** By the hour, not written yet: a flood of forged deliveries must not become one of commits. */
-  const unwritten = new Map<number, number>()
   const openedAt = now()
   /** When the last deliveries came whose signature does not fit, since the last one whose signature does. */
   let misfitsAt: number[] = []
@@ -109,9 +106,8 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, lastAt: at })
   }
   const countRefusal = (reason: string): void => {
-    const at = now()
-    countIn(refused, reason, at)
-    unwritten.set(hourOf(at), (unwritten.get(hourOf(at)) ?? 0) + 1)
+    countIn(refused, reason, now())
+    deps.count('refused')
   }
   const staleness = watchStaleness({
     now,
@@ -195,8 +191,8 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
         state: 'stored',
         notBefore: receivedAt,
       }),
-      countHourly(receivedAt, 'deliveries'),
     ])
+    deps.count('deliveries')
     if (stored === 1) {
       deps.onStored()
       return { outcome: 'stored', id }
@@ -219,11 +215,6 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     },
     traffic: () => new Map(traffic),
     refused: () => ({ since: openedAt, reasons: new Map(refused) }),
-    countHours: async () => {
-      const counts = [...unwritten]
-      unwritten.clear()
-      if (counts.length > 0) await db.commit(counts.map(([hour, count]) => countHourly(hour, 'refused', count)))
-    },
     clockSuspect: staleness.suspect,
     secretSuspect: () => misfitsAt.length === MISFITS_MIN && misfitsAt.every((at) => Math.abs(now() - at) < MISFITS_MS),
   }

@@ -18,7 +18,6 @@ import {
 } from '../domain/purchase.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
-import { countHourly } from '../storage/hourly-counts.ts'
 import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
 import {
   changePurchase,
@@ -124,13 +123,13 @@ export async function advance(
     const changes = [
       ...effects.before,
       changePurchase(purchase, set, now),
-      ...spendCount(purchase, set, now),
       ...effects.after,
       ...(also?.(loaded, decision) ?? []),
       ...(entersReview ? await freezeForReviews(ordering, purchaseId, decision.row) : []),
       ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
     ]
     await ordering.db.commit(changes)
+    countSpend(ordering, purchase, set)
     announce(ordering, purchase, decision)
     return decision
   })
@@ -172,13 +171,12 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
 }
 
 /** Counts what a purchase cost in the hour in which the supplier first said so; what it says later corrects that. */
-function spendCount(
+function countSpend(
+  { count }: Ordering,
   { amountMinor: before, currency }: Purchase,
   { amountMinor }: PurchaseUpdate,
-  now: number,
-): Change[] {
-  if (typeof amountMinor !== 'number' || amountMinor === before) return []
-  return [countHourly(now, 'spend', amountMinor - (before ?? 0), currency)]
+): void {
+  if (typeof amountMinor === 'number') count('spend', amountMinor - (before ?? 0), currency)
 }
 
 const LOUD: ReadonlySet<Effect> = new Set<Effect>(['alert', 'freeze'])

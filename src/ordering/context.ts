@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
+import type { CountActivity } from '../domain/activity.ts'
 import type { StorePolicy } from '../domain/listing.ts'
 import { type Breaker, closedBreaker } from '../domain/pace.ts'
 import type { Rate } from '../domain/rates.ts'
@@ -132,6 +133,8 @@ export interface Ordering extends Context {
   /** The stores that we sell through. A supplier order that carries none of their ids is another client's. */
   stores: readonly OrderingStore[]
   wake: (worker: WorkerName) => void
+  /** Counts what happened for the plots of the hour, after its commit. */
+  count: CountActivity
   /** Reads one offer from the supplier again. */
   refreshOffer: (productId: string) => Promise<void>
   /** Reads the balance again. */

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
+import { bucketOf } from '../domain/activity.ts'
 import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { isComplete, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { first, StaleWrite } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
-import { countHourly, countHourlyTime } from '../storage/hourly-counts.ts'
 import { beginHandOver, keysOfHandOver, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
 import {
   beginCallback,
@@ -118,13 +118,14 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
-  // Keys that the store gets for the first time, and how long their customer waited.
-  const keysWithin = order && now() - order.receivedAt
-  if (keysWithin !== undefined) {
-    done.push(countHourly(now(), 'keys', fresh), countHourlyTime(now(), 'keysWithin', keysWithin))
+  await db.commit(done)
+  // Keys that the store got for the first time, and how long their customer waited.
+  if (order) {
+    const keysWithin = now() - order.receivedAt
+    fulfilment.count('keys', fresh)
+    fulfilment.count('keysWithin', 1, String(bucketOf(keysWithin)))
     fulfilment.timeKeys(keysWithin)
   }
-  await db.commit(done)
   at('noted')
   if (effect.type !== 'line.fulfilled') return
   await confirmHandOver(fulfilment, effect.payload.purchaseId)

@@ -3,7 +3,6 @@ import { ceilingMinor } from '../domain/pricing.ts'
 import { countParts, PARTS_MAX, type ShopOrderState, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure, type FailureReason } from '../errors.ts'
 import { type Change, first } from '../storage/database.ts'
-import { countHourly } from '../storage/hourly-counts.ts'
 import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import { insertPurchase } from '../storage/purchases.ts'
@@ -72,7 +71,6 @@ export async function takeOrder(
       receivedAt: now,
       shopState: shop?.shopState ?? null,
     }),
-    countHourly(now, 'orders'),
   ]
   // Lines are listed by id, so sorted ids keep the order in which the store sent them.
   const lineIds = input.lines.map(() => ordering.newId()).sort()
@@ -111,6 +109,7 @@ export async function takeOrder(
     if (!other) throw error
     return other
   }
+  ordering.count('orders')
   ordering.log.info('order.taken', { id: orderId, store, reference: input.reference, count: input.lines.length })
   ordering.wake('place')
   return { orderId, created: true }

@@ -1,10 +1,10 @@
 import { and, gte, lt, sql } from 'drizzle-orm'
-import { type ActivityCount, type ActivityName, bucketOf, hourOf } from '../domain/activity.ts'
-import type { Change } from './database.ts'
+import type { ActivityCount } from '../domain/activity.ts'
 import { hourlyCounts } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
-const addHourly = change(1, (row: typeof hourlyCounts.$inferInsert) =>
+/** Adds to the count of an hour. */
+export const addHourlyCount = change(1, (row: typeof hourlyCounts.$inferInsert) =>
   build
     .insert(hourlyCounts)
     .values(row)
@@ -13,14 +13,6 @@ const addHourly = change(1, (row: typeof hourlyCounts.$inferInsert) =>
       set: { count: sql`${hourlyCounts.count} + excluded.count` },
     }),
 )
-
-/** Part of the commit that does what is counted. @param count may be below zero: an amount that was corrected */
-export const countHourly = (now: number, name: Exclude<ActivityName, 'keysWithin'>, count = 1, part = ''): Change =>
-  addHourly({ hour: hourOf(now), name, part, count })
-
-/** Counts how long something took. */
-export const countHourlyTime = (now: number, name: 'keysWithin', ms: number): Change =>
-  addHourly({ hour: hourOf(now), name, part: String(bucketOf(ms)), count: 1 })
 
 /** The counts of a time, each of several hours together. @param stepMs a multiple of an hour */
 export const countsBetween = statement((from: number, to: number, stepMs: number) =>

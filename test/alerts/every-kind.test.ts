@@ -2,13 +2,14 @@
 import { createServer } from 'node:http'
 import { eq } from 'drizzle-orm'
 import { expect, test } from 'vitest'
+import { hourOf } from '../../src/domain/activity.ts'
 import { conditionTypes } from '../../src/domain/conditions.ts'
 import { alertRules } from '../../src/observe/alerts.ts'
 import { openAlerts } from '../../src/storage/alerts.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
 import type { Change } from '../../src/storage/database.ts'
 import { setFreeze } from '../../src/storage/freezes.ts'
-import { countHourly } from '../../src/storage/hourly-counts.ts'
+import { addHourlyCount } from '../../src/storage/hourly-counts.ts'
 import { putOffer } from '../../src/storage/offers.ts'
 import { endOutage, insertOutage } from '../../src/storage/outages.ts'
 import { enqueueAlert, enqueueUpdate, markEffectDead, postponeEffect } from '../../src/storage/outbox.ts'
@@ -188,7 +189,10 @@ const kinds: Record<string, Kind> = {
   all_stale: { end: fresh },
   deliveries_refused: { end: fresh },
   balance_below: { stand: (world) => balance(world, 100), end: topUp },
-  balance_runs_out: { stand: ({ now }) => [countHourly(now(), 'spend', 100_000, 'EUR')], end: topUp },
+  balance_runs_out: {
+    stand: ({ now }) => [addHourlyCount({ hour: hourOf(now()), name: 'spend', part: 'EUR', count: 100_000 })],
+    end: topUp,
+  },
   sync_stale: {
     end: ({ now }) => {
       const run = { id: 'run', cause: 'schedule', state: 'complete', cursor: 1 } as const

@@ -14,6 +14,7 @@ import { webhookRouter } from '../../src/http/webhooks.ts'
 import { createIds, pooledRandomBytes } from '../../src/ids.ts'
 import { openInbox } from '../../src/inbox/receive.ts'
 import { createLog } from '../../src/log.ts'
+import { createHourlyCounts } from '../../src/observe/hourly-counts.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { Secret } from '../../src/secret.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
@@ -58,6 +59,8 @@ async function openQuayside(): Promise<number> {
   const log = createLog({ level: 'info', write: () => {} })
   const metrics = createMetrics(() => Promise.reject(new Error('nothing is observed here')))
   const dialect = readDialect(new URL('../../config/dialects/reseller-v1.1.json', import.meta.url))
+  const hourly = createHourlyCounts({ db, now })
+  setInterval(() => void hourly.write(), 2_000).unref()
   const inbox = await openInbox({
     db,
     vault,
@@ -65,6 +68,7 @@ async function openQuayside(): Promise<number> {
     now,
     newId,
     log,
+    count: hourly.count,
     onStored: () => {},
     onStale: () => {},
     countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),

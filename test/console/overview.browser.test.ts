@@ -15,7 +15,7 @@ async function openDay() {
     }
     await world.pass(3_600_000, 1_200_000)
     if (hour === 17) for (let count = 0; count < 3; count += 1) world.runtime.inbox.countRefused('mismatch')
-    await world.runtime.inbox.countHours()
+    await world.runtime.hourly.write()
   }
   return world
 }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { ACTIVITY_KEPT_MS, bucketMs, bucketOf } from '../../src/domain/activity.ts'
 import type { ActivityView } from '../../src/http/api/activity.ts'
 import { forgetOld } from '../../src/inbox/process.ts'
+import { createHourlyCounts } from '../../src/observe/hourly-counts.ts'
 import { hourlyCounts } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openApi } from '../support/api-world.ts'
@@ -10,8 +11,11 @@ const HOUR = 3_600_000
 
 async function openWorld() {
   const world = await openApi()
-  const activity = async (period?: string) =>
-    (await world.ask('GET', `/activity${period ? `?period=${period}` : ''}`)).body.data as unknown as ActivityView
+  const activity = async (period?: string) => {
+    await world.runtime.hourly.write()
+    const { body } = await world.ask('GET', `/activity${period ? `?period=${period}` : ''}`)
+    return body.data as unknown as ActivityView
+  }
   const rows = () => world.db.query(build.select().from(hourlyCounts))
   return { ...world, activity, rows }
 }
@@ -53,15 +57,32 @@ test('refused deliveries are counted in their hour, many in one commit', async (
   const world = await openWorld()
   for (let count = 0; count < 3; count += 1) world.runtime.inbox.countRefused('too_large')
   expect(await world.rows()).toEqual([])
-  await world.runtime.inbox.countHours()
-  await world.runtime.inbox.countHours()
+  await world.runtime.hourly.write()
+  await world.runtime.hourly.write()
   expect((await world.activity()).total).toMatchObject({ refused: 3, deliveries: 0 })
+})
+
+test('what could not be written is written with what comes next', async () => {
+  let isBusy = true
+  const world = await openWorld()
+  const { write, count } = createHourlyCounts({
+    now: world.now,
+    db: { commit: (changes) => (isBusy ? Promise.reject(new Error('busy')) : world.db.commit(changes)) },
+  })
+  count('orders')
+  await expect(write()).rejects.toThrow('busy')
+  count('orders')
+  isBusy = false
+  await write()
+  await write()
+  expect(await world.rows()).toMatchObject([{ name: 'orders', count: 2 }])
 })
 
 test('counts are gone after two months', async () => {
   const world = await openWorld()
   const offer = await world.offer()
   await world.order('1001', [{ sku: offer.sku }])
+  await world.runtime.hourly.write()
   world.move(ACTIVITY_KEPT_MS - HOUR)
   await forgetOld(world.ordering)
   expect(await world.rows()).toHaveLength(1)

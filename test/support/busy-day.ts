@@ -71,7 +71,7 @@ export async function openBusyDay() {
       sandbox.world.offers.reprice(9)
       await sync()
     }
-    await runtime.inbox.countHours()
+    await runtime.hourly.write()
     await world.ordering.checkBalance()
     if (hour === 20) await ask('POST', '/sweeps')
   }
@@ -105,7 +105,7 @@ export async function openBusyDay() {
     sandbox.faults.add({ fault: 'answer-lost' })
     await place([{ id: '1', sku: skuOf(11), quantity: 1 }])
     await world.pass(2_000, 1_000)
-    await runtime.inbox.countHours()
+    await runtime.hourly.write()
     await world.ordering.checkBalance()
   }
 }

@@ -66,7 +66,7 @@ export async function openDay(options: ApiOptions = {}) {
   await world.runtime.idle()
   await world.ordering.checkBalance()
   await ask('POST', '/freeze', { body: { reason: 'checking prices' } })
-  await world.runtime.inbox.countHours()
+  await world.runtime.hourly.write()
   await world.alertRound()
   return world
 }

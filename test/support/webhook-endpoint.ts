@@ -69,6 +69,7 @@ export async function openEndpoint(options: EndpointOptions = {}) {
     random: () => 0.5,
     newId: createIds(now, randomBytes),
     log: createLog({ level: 'info', write: (line) => seen.lines.push(line) }),
+    count: () => {},
     countReceived: (outcome, reason) => seen.counts.push(reason ? `${outcome}:${reason}` : outcome),
     countProcessed: (state) => seen.counts.push(state),
     announced: () => {},

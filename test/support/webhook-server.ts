@@ -27,6 +27,7 @@ export async function serveWebhooks(db: Database, key: string, now: () => number
     now,
     newId,
     log,
+    count: nothing,
     countReceived: nothing,
     onStored: nothing,
     onStale: nothing,
