@@ -7,6 +7,7 @@ import { countMissed, offersWithRowid } from '../../src/storage/offers.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { idAt, listWorld, openCatalogue } from '../support/catalogue-world.ts'
 import { databaseFile, fileDatabase, TEST_NOW } from '../support/database.ts'
+import { isOnPostgres } from '../support/postgres.ts'
 
 const CHILD = fileURLToPath(new URL('../support/catalogue-sync-child.ts', import.meta.url))
 
@@ -56,31 +57,35 @@ describe('a sync run that was cut short', () => {
     expect(await offer(idAt(5)), 'and counts no offer as missed').toMatchObject({ missedRuns: 0 })
   })
 
-  it('is resumed after kill -9 without reading a stored page again', { timeout: 30_000 }, async () => {
-    const file = databaseFile()
-    const { baseUrl, pages, dialect, clock } = await listWorld(60)
-    const child = spawn(process.execPath, [CHILD, file, baseUrl, '10', '5'], { stdio: ['ignore', 'pipe', 'inherit'] })
-    onTestFinished(() => void child.kill('SIGKILL'))
-    await once(child.stdout, 'data')
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-    expect(pages).toEqual([1, 2, 3, 4])
-    pages.length = 0
+  it.skipIf(isOnPostgres)(
+    'is resumed after kill -9 without reading a stored page again',
+    { timeout: 30_000 },
+    async () => {
+      const file = databaseFile()
+      const { baseUrl, pages, dialect, clock } = await listWorld(60)
+      const child = spawn(process.execPath, [CHILD, file, baseUrl, '10', '5'], { stdio: ['ignore', 'pipe', 'inherit'] })
+      onTestFinished(() => void child.kill('SIGKILL'))
+      await once(child.stdout, 'data')
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+      expect(pages).toEqual([1, 2, 3, 4])
+      pages.length = 0
 
-    const { catalogue, offers, queued } = openCatalogue({ baseUrl, dialect, clock, db: fileDatabase(file) })
-    // The fifth page is asked for while the fourth is being stored: whether that was done in time is chance.
-    const stored = (await offers()).length / 10
-    expect([3, 4]).toContain(stored)
-    const { runId, created } = await startSync(catalogue, 'start')
-    expect(created).toBe(false)
-    expect(await runSync(catalogue, runId)).toMatchObject({
-      state: 'complete',
-      pages: 6,
-      offersSeen: 60,
-      offersNew: 60,
-    })
-    expect(pages).toEqual([1, 2, 3, 4, 5, 6].slice(stored))
-    expect(await offers()).toHaveLength(60)
-    expect((await queued()).map((productIds) => productIds.length)).toEqual([10, 10, 10, 10, 10, 10])
-  })
+      const { catalogue, offers, queued } = openCatalogue({ baseUrl, dialect, clock, db: fileDatabase(file) })
+      // The fifth page is asked for while the fourth is being stored: whether that was done in time is chance.
+      const stored = (await offers()).length / 10
+      expect([3, 4]).toContain(stored)
+      const { runId, created } = await startSync(catalogue, 'start')
+      expect(created).toBe(false)
+      expect(await runSync(catalogue, runId)).toMatchObject({
+        state: 'complete',
+        pages: 6,
+        offersSeen: 60,
+        offersNew: 60,
+      })
+      expect(pages).toEqual([1, 2, 3, 4, 5, 6].slice(stored))
+      expect(await offers()).toHaveLength(60)
+      expect((await queued()).map((productIds) => productIds.length)).toEqual([10, 10, 10, 10, 10, 10])
+    },
+  )
 })

@@ -7,9 +7,10 @@ import { Secret } from '../../src/secret.ts'
 import { createSupplier } from '../../src/supplier/client.ts'
 import { API_KEY, dialectOf } from '../support/catalogue-parties.ts'
 import { idAt, listWorld, productRecord, sandboxWorld } from '../support/catalogue-world.ts'
+import { isOnPostgres } from '../support/postgres.ts'
 
 describe('a sync that finds nothing new', () => {
-  it('writes the rows of its run and no others, and asks for each page once', async () => {
+  it.skipIf(isOnPostgres)('writes the rows of its run and no others, and asks for each page once', async () => {
     const { sync, db, pages } = await listWorld(300)
     await sync()
     const written = async () => (await db.query(sql<{ n: number }>`select total_changes() as n`))[0]?.n ?? 0
@@ -20,26 +21,29 @@ describe('a sync that finds nothing new', () => {
     expect(pages).toEqual(Array.from({ length: 30 }, (_, at) => at + 1))
   })
 
-  it('writes none for descriptions and images that are stored otherwise than they are written', async () => {
-    const { sync, db, list, offer } = await listWorld(30, { product: { description: 'about', image: 'cover' } })
-    const about = `<p>R&amp;D</p>${'long '.repeat(5_000)}`
-    list.records = list.records.map((record, at) => ({
-      ...record,
-      ...(at % 3 === 0
-        ? { about, cover: 'HTTPS://IMG.example/a b.png' }
-        : { about: '', cover: at % 3 === 1 ? '' : 'no' }),
-    }))
-    await sync()
-    expect(await offer(idAt(0))).toMatchObject({ image: 'https://img.example/a%20b.png' })
-    expect((await offer(idAt(0)))?.description).toBe(`R&D\n${'long '.repeat(2_000)}`.slice(0, 10_000))
-    for (const at of [1, 2]) expect(await offer(idAt(at))).toMatchObject({ description: null, image: null })
-    const written = async () => (await db.query(sql<{ n: number }>`select total_changes() as n`))[0]?.n ?? 0
-    const before = await written()
-    expect(await sync()).toMatchObject({ state: 'complete', offersSeen: 30, offersChanged: 0 })
-    expect((await written()) - before, 'begun, read, ended').toBeLessThanOrEqual(3)
-  })
+  it.skipIf(isOnPostgres)(
+    'writes none for descriptions and images that are stored otherwise than they are written',
+    async () => {
+      const { sync, db, list, offer } = await listWorld(30, { product: { description: 'about', image: 'cover' } })
+      const about = `<p>R&amp;D</p>${'long '.repeat(5_000)}`
+      list.records = list.records.map((record, at) => ({
+        ...record,
+        ...(at % 3 === 0
+          ? { about, cover: 'HTTPS://IMG.example/a b.png' }
+          : { about: '', cover: at % 3 === 1 ? '' : 'no' }),
+      }))
+      await sync()
+      expect(await offer(idAt(0))).toMatchObject({ image: 'https://img.example/a%20b.png' })
+      expect((await offer(idAt(0)))?.description).toBe(`R&D\n${'long '.repeat(2_000)}`.slice(0, 10_000))
+      for (const at of [1, 2]) expect(await offer(idAt(at))).toMatchObject({ description: null, image: null })
+      const written = async () => (await db.query(sql<{ n: number }>`select total_changes() as n`))[0]?.n ?? 0
+      const before = await written()
+      expect(await sync()).toMatchObject({ state: 'complete', offersSeen: 30, offersChanged: 0 })
+      expect((await written()) - before, 'begun, read, ended').toBeLessThanOrEqual(3)
+    },
+  )
 
-  it('writes one offer and its change where one price changed', async () => {
+  it.skipIf(isOnPostgres)('writes one offer and its change where one price changed', async () => {
     const { sync, db, list, queued } = await listWorld(300)
     await sync()
     const queuedBefore = (await queued()).flat().length

@@ -1,7 +1,7 @@
 /** What only the PostgreSQL engine can get wrong: round trips, lost answers, other processes, servers that lose commits. */
 import { eq, is, sql } from 'drizzle-orm'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { type Change, type Database, first, StaleWrite } from '../../src/storage/database.ts'
 import { readMigrations } from '../../src/storage/migration-files.ts'
 import { connectionOf, type OpenOptions, openPostgres } from '../../src/storage/postgres/open.ts'
@@ -9,7 +9,14 @@ import * as schema from '../../src/storage/schema.ts'
 import { settings } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { TEST_NOW } from '../support/database.ts'
-import { hasPostgres, newPostgresUrl, openPostgresDatabase, postgresUrl } from '../support/engines.ts'
+import {
+  hasPooler,
+  hasPostgres,
+  newPostgresUrl,
+  openPostgresDatabase,
+  pooled,
+  postgresUrl,
+} from '../support/postgres.ts'
 import { COMMIT, type Fate, openProxy } from '../support/postgres-proxy.ts'
 import { run } from '../support/postgres-server.ts'
 
@@ -257,6 +264,43 @@ describe.runIf(hasPostgres)('opening', () => {
     const changed = await newPostgresUrl()
     await run(changed, "update schema_migrations set digest = 'x' where version = 1")
     await expect(openPostgres(options(changed))).rejects.toMatchObject({ code: 'invalid', reason: 'migration_changed' })
+  })
+
+  test('makes no tables where they must be there already', async () => {
+    const url = await bareUrl()
+    const missing = openPostgres({ ...options(url), mustExist: true })
+    await expect(missing).rejects.toMatchObject({ code: 'not_found', reason: 'no_database' })
+    await (await openPostgres(options(url))).close()
+    await (await openPostgres({ ...options(url), mustExist: true })).close()
+  })
+
+  const ways: Record<string, (url: string) => string> = { directly: (url) => url, 'through pgbouncer': pooled }
+
+  test.each(hasPooler ? Object.keys(ways) : ['directly'])(
+    'alone %s keeps another process out until it has closed',
+    async (way) => {
+      const url = ways[way]?.(await postgresUrl()) ?? ''
+      const one = await openPostgres({ ...options(url), alone: true })
+      await one.commit([insert('a')])
+      const other = openPostgres({ ...options(url), alone: true })
+      await expect(other).rejects.toMatchObject({ code: 'conflict', reason: 'database_in_use' })
+      await one.close()
+      const next = await openPostgres({ ...options(url), alone: true })
+      expect(await namesIn(next)).toEqual(['a'])
+      await next.close()
+    },
+  )
+
+  test('alone ends the process when the connection is lost that keeps the others out', async () => {
+    const url = await postgresUrl()
+    const fatal = Promise.withResolvers<unknown>()
+    const db = await openPostgres({ ...options(url), alone: true, onFatal: fatal.resolve })
+    onTestFinished(() => db.close())
+    await db.query(sql`select pg_terminate_backend(pid) as ended from pg_locks where locktype = 'advisory'
+      and database = (select oid from pg_database where datname = current_database())`)
+    expect(await fatal.promise).toMatchObject({ code: 'unavailable' })
+    await expect(db.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
+    await (await openPostgres({ ...options(url), alone: true })).close()
   })
 
   test('refuses a server that acknowledges commits before they are on its disk', async () => {

@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs'
 import type { SQLWrapper } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { type Change, type Database, StaleWrite } from '../../src/storage/database.ts'
-import { memoryDatabase } from '../support/database.ts'
-import { hasPostgres, openPostgresDatabase } from '../support/engines.ts'
+import { sqliteInMemory } from '../support/database.ts'
+import { hasPostgres, openPostgresDatabase } from '../support/postgres.ts'
 
 const folder = new URL('../../src/storage/', import.meta.url)
 /** What is no table module: the port, the engine and what they stand on. */
@@ -496,7 +496,7 @@ async function runAll(db: Database) {
 
 describe('the statements', () => {
   test('are all understood by the migrated database', async () => {
-    expect((await runAll(memoryDatabase())).refused).toEqual([])
+    expect((await runAll(sqliteInMemory())).refused).toEqual([])
   })
 
   test('are all known to this test', async () => {
@@ -512,6 +512,6 @@ describe.runIf(hasPostgres)('the statements, on PostgreSQL', () => {
     const { database } = await openPostgresDatabase()
     const { answers, refused } = await runAll(database)
     expect(refused).toEqual([])
-    expect(answers).toEqual((await runAll(memoryDatabase())).answers)
+    expect(answers).toEqual((await runAll(sqliteInMemory())).answers)
   })
 })

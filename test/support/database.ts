@@ -12,19 +12,30 @@ import { migrate } from '../../src/storage/sqlite/migrate.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
 import { build } from '../../src/storage/statement.ts'
+import { isOnPostgres, postgresLater, postgresUrl } from './postgres.ts'
 
 /** An instant for tests that do not care which: 2023-11-14T22:13:20Z, epoch ms. */
 export const TEST_NOW = 1_700_000_000_000
 
-/** An empty database in memory. Call it inside a test or a beforeEach: it is closed when that test has finished. */
-export function memoryDatabase(now: () => number = () => TEST_NOW): Database {
-  return closedInTheEnd(openDatabase({ file: ':memory:', now }))
+/**
+ * An empty database in memory, or on PostgreSQL where `QUAYSIDE_ENGINE` says so. Call it inside a test or a beforeEach: it is
+ * closed when that test has finished.
+ */
+export const memoryDatabase = (now: () => number = () => TEST_NOW): Database =>
+  isOnPostgres ? postgresLater() : sqliteInMemory(now)
+
+export const sqliteInMemory = (now: () => number = () => TEST_NOW): Database =>
+  closedInTheEnd(openDatabase({ file: ':memory:', now }))
+
+/** A database in a file, which tests may close and open again; on PostgreSQL the file is only its name. */
+export function fileDatabase(file: string = databaseFile(), now: () => number = () => TEST_NOW): Database {
+  if (!isOnPostgres) return closedInTheEnd(openDatabase({ file, now }))
+  const url = urls.get(file) ?? postgresUrl()
+  urls.set(file, url)
+  return postgresLater(url)
 }
 
-/** A database in a file, which tests may close and open again. */
-export function fileDatabase(file: string = databaseFile(), now: () => number = () => TEST_NOW): Database {
-  return closedInTheEnd(openDatabase({ file, now }))
-}
+const urls = new Map<string, Promise<string>>()
 
 /** Path of a database that does not exist yet, in a folder of its own that goes when the test has finished. */
 export function databaseFile(): string {

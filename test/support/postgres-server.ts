@@ -32,7 +32,7 @@ export interface TestServer {
 
 export default async function setUp(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   const given = process.env.TEST_POSTGRES_URL
-  if (!given && !isNeeded('postgres')) {
+  if (!given && !isNeeded('postgres') && process.env.QUAYSIDE_ENGINE !== 'postgres') {
     project.provide('postgres', undefined)
     return undefined
   }
@@ -112,7 +112,7 @@ async function startServer() {
     ssl: 'on',
     ssl_cert_file: certificate,
     ssl_key_file: key,
-    max_connections: 200,
+    max_connections: 1_000,
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const server = spawn(path.join(bin, 'postgres'), ['-D', data, ...options], { ...owner, stdio: 'ignore' })

@@ -181,7 +181,9 @@ export async function openTestApp(options: TestAppOptions = {}) {
       ),
     )
     const stored = await db.query(offersByProduct(items.map((item) => item.id)))
-    return stored.filter((offer) => offer.available && (offer.localStock ?? 0) + (offer.providerStock ?? 0) >= 10)
+    return stored
+      .filter((offer) => offer.available && (offer.localStock ?? 0) + (offer.providerStock ?? 0) >= 10)
+      .sort((a, b) => (a.productId < b.productId ? -1 : 1))
   }
   /** The first of those offers. */
   const offer = async () => first(await offers())

@@ -14,6 +14,7 @@ import { build } from '../../src/storage/statement.ts'
 import { openKeys, type RotationPoint, rotateKeyEncryptionKey } from '../../src/vault/keys.ts'
 import { nameOfKey, openVault } from '../../src/vault/vault.ts'
 import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from '../support/database.ts'
+import { isOnPostgres } from '../support/postgres.ts'
 import { openInstallation, until } from '../support/service-process.ts'
 
 const key = () => new Secret(randomBytes(32).toString('base64'))
@@ -56,7 +57,7 @@ describe('the rotation of the key-encryption key', () => {
     await vaultOf(db, old)
   })
 
-  test('by two at once gives the database to one of them, whole', async () => {
+  test.skipIf(isOnPostgres)('by two at once gives the database to one of them, whole', async () => {
     const db = memoryDatabase()
     const [old, one, two] = [key(), key(), key()]
     await vaultOf(db, old)
@@ -93,26 +94,29 @@ describe('the rotation of the key-encryption key', () => {
     expect(Buffer.from(old.reveal(), 'base64').toString('hex')).not.toContain(names.before)
   })
 
-  test('leaves the old wrapped key in no log, also when a backup reads the database meanwhile', async () => {
-    const file = databaseFile()
-    const db = fileDatabase(file)
-    const logged = () => statSync(`${file}-wal`).size
-    const [first, second, third] = [key(), key(), key()]
-    const opened = await openWith(db, first, second)
-    expect(logged()).toBeGreaterThan(0)
-    await opened.keys.rotate('owner')
-    expect(logged()).toBe(0)
+  test.skipIf(isOnPostgres)(
+    'leaves the old wrapped key in no log, also when a backup reads the database meanwhile',
+    async () => {
+      const file = databaseFile()
+      const db = fileDatabase(file)
+      const logged = () => statSync(`${file}-wal`).size
+      const [first, second, third] = [key(), key(), key()]
+      const opened = await openWith(db, first, second)
+      expect(logged()).toBeGreaterThan(0)
+      await opened.keys.rotate('owner')
+      expect(logged()).toBe(0)
 
-    const reader = new Connection(file, { readonly: true })
-    reader.exec('begin')
-    reader.prepare('select count(*) from settings').get()
-    const rotation = (await openWith(db, second, third)).keys.rotate('owner')
-    while ((await keyEncryptionKeyName(db)) !== nameOfKey(third)) await turn()
-    expect(logged(), 'the reader still needs it').toBeGreaterThan(0)
-    reader.close()
-    await rotation
-    expect(logged()).toBe(0)
-  })
+      const reader = new Connection(file, { readonly: true })
+      reader.exec('begin')
+      reader.prepare('select count(*) from settings').get()
+      const rotation = (await openWith(db, second, third)).keys.rotate('owner')
+      while ((await keyEncryptionKeyName(db)) !== nameOfKey(third)) await turn()
+      expect(logged(), 'the reader still needs it').toBeGreaterThan(0)
+      reader.close()
+      await rotation
+      expect(logged()).toBe(0)
+    },
+  )
 
   test('without a next key says where one belongs', async () => {
     const { keys } = await openWith(memoryDatabase(), key())
