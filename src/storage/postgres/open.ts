@@ -13,6 +13,10 @@ export interface OpenOptions extends EngineOptions {
   now: () => number
   /** How far the server's clock may be from it. Default: `CLOCKS_APART_MS`. */
   clocksApartMs?: number
+  /** A database without tables is a failure. Default: they are made. */
+  mustExist?: boolean
+  /** Keeps every other process out that asks for the same, as long as this one has the database open. */
+  alone?: boolean
 }
 
 /** Most connections of one process that read; one more commits. */
@@ -32,11 +36,13 @@ const CLOCKS_APART_MS = 5_000
  * a power cut of the server.
  *
  * @throws Failure `invalid` when the address cannot be read, or the database is newer than the program
+ * @throws Failure `not_found`, reason `no_database`, when the tables must exist and do not
+ * @throws Failure `conflict`, reason `database_in_use`, when another process has it alone
  * @throws Failure `unavailable` when the server cannot be reached, is older than 15, is a standby, or keeps commits in a way
  *   that can lose them
  */
 export async function openPostgres(options: OpenOptions): Promise<Database> {
-  const { url, now, clocksApartMs = CLOCKS_APART_MS, ...engine } = options
+  const { url, now, clocksApartMs = CLOCKS_APART_MS, mustExist = false, alone = false, ...engine } = options
   const connection = connectionOf(url)
   const client = new pg.Client(connection)
   client.on('error', ignore)
@@ -44,13 +50,15 @@ export async function openPostgres(options: OpenOptions): Promise<Database> {
     await client.connect()
     await assertServer(client)
     await assertClock(client, now, clocksApartMs)
+    if (mustExist) await assertTables(client)
     await migrate(client, readMigrations(), now)
+    if (alone) await keepOthersOut(client)
   } catch (cause) {
+    await client.end()
     if (cause instanceof Failure) throw cause
     throw new Failure('unavailable', `the database cannot be opened: ${messageOf(cause)}`, { cause })
-  } finally {
-    await client.end()
   }
+  if (!alone) await client.end()
   const poolOf = (max: number): pg.Pool => {
     const pool = new pg.Pool({ ...connection, max, query_timeout: ANSWER_MS })
     // The query on a connection that breaks says so; one that is not in use is replaced when it is needed.
@@ -58,7 +66,21 @@ export async function openPostgres(options: OpenOptions): Promise<Database> {
     pool.on('connect', (made) => made.on('error', ignore))
     return pool
   }
-  return postgresDatabase({ reads: poolOf(READERS), commits: poolOf(1) }, engine)
+  const database = postgresDatabase({ reads: poolOf(READERS), commits: poolOf(1) }, engine)
+  if (!alone) return database
+  let isClosing = false
+  client.on('end', () => {
+    if (isClosing) return
+    database.end(new Failure('unavailable', 'the connection that keeps other processes from the database was lost'))
+  })
+  return {
+    ...database,
+    close: async () => {
+      isClosing = true
+      await database.close()
+      await client.end()
+    },
+  }
 }
 
 const ignore = (): void => undefined
@@ -125,6 +147,32 @@ async function assertServer(client: pg.Client): Promise<void> {
     if (answer.rows[0]?.value !== wrong) continue
     throw new Failure('unavailable', `the database server has ${name} = ${wrong}: ${why}`)
   }
+}
+
+async function assertTables(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ there: boolean }>(
+    "select to_regclass('schema_migrations') is not null as there",
+  )
+  if (rows[0]?.there) return
+  const message = 'the database has no tables, and the service makes none'
+  throw new Failure('not_found', message, { reason: 'no_database' })
+}
+
+/** Any number that other programs on the server do not take; see the one of `migrate`. */
+const ALONE = 78_297_434
+
+/**
+ * Takes a lock that ends with the connection, and so however this process ends. A transaction that stays open holds it:
+ * behind a pooler a session is no connection. It has no snapshot, so that the server cleans up behind it as always.
+ *
+ * @throws Failure `conflict` when another process has it
+ */
+async function keepOthersOut(client: pg.Client): Promise<void> {
+  await client.query('begin; set local idle_in_transaction_session_timeout = 0')
+  const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_xact_lock(${ALONE}) as held`)
+  if (rows[0]?.held) return
+  const message = 'another Quayside process uses the database: stop it first, or give this one a database of its own'
+  throw new Failure('conflict', message, { reason: 'database_in_use' })
 }
 
 async function assertClock(client: pg.Client, now: () => number, apartMs: number): Promise<void> {

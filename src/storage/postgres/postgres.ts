@@ -73,11 +73,16 @@ export interface Connections {
   commits: pg.Pool
 }
 
+export interface PostgresDatabase extends Database {
+  /** Refuses all work from here on, and reports why the process must end. */
+  end(failure: Failure): void
+}
+
 /** The engine over connections, which it owns from here on. `open.ts` makes the database ready. */
 export function postgresDatabase(
   { reads, commits }: Connections,
   { onFatal, random = Math.random }: EngineOptions,
-): Database {
+): PostgresDatabase {
   let queue: Member[] = []
   let refusal: string | undefined
   let running: Promise<void> | undefined
@@ -154,10 +159,15 @@ export function postgresDatabase(
   }
 
   function fail(group: Member[], cause: unknown): void {
-    refusal = 'the database did not answer a COMMIT; Quayside ends and reads at its next start what was stored'
     const message = `the database did not answer a COMMIT: ${messageOf(cause)}`
     const failure = new Failure('unknown_outcome', message, { cause })
     for (const { reject } of group) reject(failure)
+    end(failure)
+  }
+
+  function end(failure: Failure): void {
+    if (refusal !== undefined) return
+    refusal = `${failure.message}; Quayside ends and reads at its next start what is stored`
     onFatal(failure)
   }
 
@@ -193,6 +203,8 @@ export function postgresDatabase(
       closing ??= Promise.resolve(running).then(() => Promise.all([reads.end(), commits.end()]))
       await closing
     },
+
+    end,
   }
 }
 
