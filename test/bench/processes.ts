@@ -36,7 +36,9 @@ const NURSERY = '--max-semi-space-size=16'
 export async function openServer(kind: 'ceiling' | 'plain' | 'quayside', kept?: string): Promise<Server> {
   const file = kept ?? path.join(mkdtempSync(path.join(tmpdir(), 'quayside-bench-')), 'bench.db')
   const startedAt = performance.now()
-  const child = spawn(process.execPath, [NURSERY, here('server.ts'), kind, file], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [NURSERY, here('server.ts'), kind, file], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const { port } = JSON.parse(await firstLine(child)) as { port: number }
   const readyMs = performance.now() - startedAt
   const stop = async (): Promise<void> => {
