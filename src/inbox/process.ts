@@ -4,12 +4,13 @@ import { deliveryDelayMs } from '../domain/pace.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
-import { type Change, type Database, need, StaleWrite } from '../storage/database.ts'
+import { type Change, type Database, first, need, StaleWrite } from '../storage/database.ts'
 import {
   type Delivery,
   deferDelivery,
   deliveriesUnderId,
   deliveriesWithBody,
+  deliveryAfter,
   deliveryById,
   dueDeliveries,
   forgetBodies,
@@ -19,7 +20,7 @@ import {
 } from '../storage/deliveries.ts'
 import { audited } from '../storage/evidence.ts'
 import { forgetHourlyCounts } from '../storage/hourly-counts.ts'
-import { forgetListingPrices, thinListingPrices } from '../storage/listings.ts'
+import { forgetListingPrices, priceAfter, thinListingPrices } from '../storage/listings.ts'
 import { forgetOutages } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -280,15 +281,49 @@ const THINNED_MS = 7 * DAY_MS
 /** As far back as a question about an order goes. */
 const OUTAGES_MS = 365 * DAY_MS
 
+/** Rows that one commit deletes or empties: it keeps the service for some milliseconds, and what came meanwhile goes next. */
+const FORGOTTEN_MAX = 100
+
 /**
  * Deletes the bodies of deliveries after 30 days and their rows after 90, and outages after a year. Thins the prices of listings;
- * the current price of each is never deleted.
+ * the current price of each is never deleted. All in commits of a few rows, however many there are.
  */
 export async function forgetOld({ db, now }: { db: Database; now: () => number }): Promise<void> {
-  await db.commit([forgetDeliveries(idBound(now() - ROWS_MS)), forgetBodies(idBound(now() - BODIES_MS))])
+  const rowsEnd = idBound(now() - ROWS_MS)
+  const delivery = async (from: string, before: string) =>
+    (await first(db, deliveryAfter(from, before, FORGOTTEN_MAX)))?.id
+  await inSteps('', rowsEnd, delivery, (from, before) => db.commit([forgetDeliveries(from, before)]))
+  await inSteps(rowsEnd, idBound(now() - BODIES_MS), delivery, (from, before) =>
+    db.commit([forgetBodies(from, before)]),
+  )
   await db.commit([forgetOutages(idBound(now() - OUTAGES_MS)), forgetHourlyCounts(now() - ACTIVITY_KEPT_MS)])
   const daily = now() - PRICES_MS
-  await db.commit([thinListingPrices(daily - THINNED_MS, daily), forgetListingPrices(now() - DAILY_PRICES_MS)])
+  // Prices of one instant are one step.
+  const price = async (from: number, before: number) => {
+    const at = (await first(db, priceAfter(from, before, FORGOTTEN_MAX)))?.at
+    return at === undefined ? undefined : Math.min(Math.max(at, from + 1), before)
+  }
+  await inSteps(daily - THINNED_MS, daily, price, (from, before) => db.commit([thinListingPrices(from, before)]))
+  await inSteps(0, now() - DAILY_PRICES_MS, price, (from, before) => db.commit([forgetListingPrices(from, before)]))
+}
+
+/**
+ * Works from one key to another by steps.
+ *
+ * @param next the key at which the step that begins at `from` ends; undefined where it is the last
+ */
+async function inSteps<K>(
+  from: K,
+  before: K,
+  next: (from: K, before: K) => Promise<K | undefined>,
+  work: (from: K, before: K) => Promise<unknown>,
+): Promise<void> {
+  for (let start = from; ; ) {
+    const end = await next(start, before)
+    await work(start, end ?? before)
+    if (end === undefined) return
+    start = end
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gte, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { build, change, countUpTo, page, statement } from './statement.ts'
@@ -122,16 +122,27 @@ export const bodiesOf = statement((ids: string[]) =>
     .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
-/** Empties the bodies of deliveries made before this id; dedupe goes on by their digests. */
-export const forgetBodies = change('any', (before: string) =>
+/** Of the deliveries between two ids, the one that so many others come before. */
+export const deliveryAfter = statement((from: string, before: string, skipped: number) =>
+  build
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(and(gte(deliveries.id, from), lt(deliveries.id, before)))
+    .orderBy(asc(deliveries.id))
+    .limit(1)
+    .offset(skipped),
+)
+
+/** Empties the bodies of deliveries between two ids; dedupe goes on by their digests. */
+export const forgetBodies = change('any', (from: string, before: string) =>
   build
     .update(deliveries)
     .set({ ciphertext: Buffer.alloc(0) })
-    .where(and(lt(deliveries.id, before), ne(deliveries.ciphertext, Buffer.alloc(0)))),
+    .where(and(gte(deliveries.id, from), lt(deliveries.id, before), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
-export const forgetDeliveries = change('any', (before: string) =>
-  build.delete(deliveries).where(lt(deliveries.id, before)),
+export const forgetDeliveries = change('any', (from: string, before: string) =>
+  build.delete(deliveries).where(and(gte(deliveries.id, from), lt(deliveries.id, before))),
 )
 
 export type Capture = typeof captures.$inferSelect

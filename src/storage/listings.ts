@@ -206,6 +206,17 @@ export const pricesOfListing = statement((store: string, variant: string, limit:
 
 const DAY_MS = 86_400_000
 
+/** Of the prices between two instants, the one that so many others come before. */
+export const priceAfter = statement((from: number, before: number, skipped: number) =>
+  build
+    .select({ at: listingPrices.at })
+    .from(listingPrices)
+    .where(and(gte(listingPrices.at, from), lt(listingPrices.at, before)))
+    .orderBy(asc(listingPrices.at))
+    .limit(1)
+    .offset(skipped),
+)
+
 /** Of prices between two instants, leaves the last of each day (UTC) and variant. */
 export const thinListingPrices = change('any', (from: number, to: number) =>
   build.delete(listingPrices).where(
@@ -217,10 +228,11 @@ export const thinListingPrices = change('any', (from: number, to: number) =>
   ),
 )
 
-/** Forgets prices before an instant, save those that still hold. */
-export const forgetListingPrices = change('any', (before: number) =>
+/** Forgets prices between two instants, save those that still hold. */
+export const forgetListingPrices = change('any', (from: number, before: number) =>
   build.delete(listingPrices).where(
     and(
+      gte(listingPrices.at, from),
       lt(listingPrices.at, before),
       sql`exists (
         select 1 from listing_prices as later

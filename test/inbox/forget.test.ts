@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createIds, idBound } from '../../src/ids.ts'
+import { idBound } from '../../src/ids.ts'
 import { forgetOld } from '../../src/inbox/process.ts'
+import type { Change, Database } from '../../src/storage/database.ts'
 import { insertDelivery } from '../../src/storage/deliveries.ts'
 import { insertListingPrices } from '../../src/storage/listings.ts'
 import { insertOutage } from '../../src/storage/outages.ts'
@@ -10,32 +11,59 @@ import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 
 const DAY = 24 * 3_600_000
 
+/** As it came so many days ago, the first one or one of many. */
+function oldDelivery(days: number, number = 0): Change {
+  const receivedAt = TEST_NOW - days * DAY
+  const digest = Buffer.from(`${days} ${number}`)
+  return insertDelivery({
+    id: `${idBound(receivedAt)}${String(number).padStart(16, '0')}`,
+    source: 'supplier',
+    deliveryId: `${days}`,
+    signedAt: receivedAt,
+    receivedAt,
+    ciphertext: Buffer.from('sealed'),
+    keyId: 1,
+    bodyHmac: digest,
+    mac: digest,
+    state: 'stored',
+    notBefore: receivedAt,
+  })
+}
+
+/** The database, and how many rows each change of a commit touched. */
+function counted(db: Database) {
+  const touched: number[] = []
+  const commit: Database['commit'] = async (changes) => {
+    const rows = await db.commit(changes)
+    touched.push(...rows)
+    return rows
+  }
+  return { touched, db: { ...db, commit } }
+}
+
 describe('old deliveries', () => {
   test('lose their body after 30 days and their row after 90', async () => {
     const db = memoryDatabase()
-    for (const days of [29, 31, 91]) {
-      const receivedAt = TEST_NOW - days * DAY
-      const newId = createIds(
-        () => receivedAt,
-        (count) => new Uint8Array(count),
-      )
-      const sealed = { ciphertext: Buffer.from('sealed'), keyId: 1, bodyHmac: Buffer.of(days), mac: Buffer.of(days) }
-      const row = {
-        id: newId(),
-        source: 'supplier',
-        deliveryId: `${days}`,
-        signedAt: receivedAt,
-        receivedAt,
-        ...sealed,
-      }
-      await db.commit([insertDelivery({ ...row, state: 'stored', notBefore: receivedAt })])
-    }
+    for (const days of [29, 31, 91]) await db.commit([oldDelivery(days)])
     await forgetOld({ db, now: () => TEST_NOW })
     const rows = await db.query(build.select().from(deliveries).orderBy(deliveries.receivedAt))
     expect(rows.map(({ deliveryId, ciphertext }) => [deliveryId, ciphertext.toString()])).toEqual([
       ['31', ''],
       ['29', 'sealed'],
     ])
+  })
+
+  test('keep the service from nothing for long while many of them go: a commit forgets a hundred at most', async () => {
+    const { db, touched } = counted(memoryDatabase())
+    const numbers = Array.from({ length: 1_050 }, (_, number) => number)
+    for (const days of [29, 31, 91]) await db.commit(numbers.map((number) => oldDelivery(days, number)))
+    touched.length = 0
+    await forgetOld({ db, now: () => TEST_NOW })
+    expect(Math.max(...touched)).toBe(100)
+    const rows = await db.query(build.select().from(deliveries))
+    const kept = (deliveryId: string, body: string) =>
+      rows.filter((row) => row.deliveryId === deliveryId && row.ciphertext.toString() === body).length
+    expect([rows.length, kept('31', ''), kept('29', 'sealed')]).toEqual([2_100, 1_050, 1_050])
   })
 })
 
@@ -65,5 +93,30 @@ describe('the prices of a listing', () => {
     await forgetOld({ db, now: () => TEST_NOW })
     const rows = await db.query(build.select().from(listingPrices))
     expect(rows.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort())
+  })
+
+  test.each([
+    ['thinned', 33],
+    ['forgotten', 400],
+  ])('keep the service from nothing for long while many of them are %s', async (_, days) => {
+    const { db, touched } = counted(memoryDatabase())
+    const startAt = Math.floor(TEST_NOW / DAY) * DAY - days * DAY
+    const price = (number: number, at: number) => ({
+      id: `${number}`,
+      store: 's',
+      variant: 'a',
+      at,
+      priceMinor: 1,
+      currency: 'EUR',
+      costMinor: 1,
+      cause: 'cost',
+    })
+    // The first hundred came at one instant.
+    const prices = Array.from({ length: 1_050 }, (_, number) => price(number, startAt + Math.max(0, number - 99)))
+    await db.commit(insertListingPrices(prices))
+    touched.length = 0
+    await forgetOld({ db, now: () => TEST_NOW })
+    expect(Math.max(...touched)).toBe(100)
+    expect((await db.query(build.select().from(listingPrices))).map(({ id }) => id)).toEqual(['1049'])
   })
 })
