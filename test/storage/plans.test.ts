@@ -19,7 +19,13 @@ import {
   returnsBefore,
   unsettledMinor,
 } from '../../src/storage/balance.ts'
-import { deliveriesOfPurchases, listDeliveries } from '../../src/storage/deliveries.ts'
+import {
+  deliveriesOfPurchases,
+  deliveryAfter,
+  forgetBodies,
+  forgetDeliveries,
+  listDeliveries,
+} from '../../src/storage/deliveries.ts'
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
 import { auditOfAll, listAudit, reviewedSince } from '../../src/storage/evidence.ts'
 import { keysLeft } from '../../src/storage/licence-keys.ts'
@@ -31,6 +37,7 @@ import {
   listingsWithSku,
   listingsWithVariant,
   pageOfListings,
+  priceAfter,
   thinListingPrices,
   unlinkedListings,
   waitingListings,
@@ -101,7 +108,19 @@ const cases: [string, SQLWrapper, string][] = [
   ['what is queued for a store', nextPublications('s', 1), 'publications_store (store=?)'],
   ['the next of the whole catalogue', offersFrom('', 1), 'sqlite_autoindex_offers_1 (product_id>?)'],
   ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
-  ['prices to be forgotten', forgetListingPrices(1).statement, 'listing_prices_at (at<?)'],
+  ['prices to be forgotten', forgetListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
+  ['the end of a step among prices', priceAfter(1, 2, 100), 'COVERING INDEX listing_prices_at (at>? AND at<?)'],
+  [
+    'bodies to be forgotten',
+    forgetBodies('a', 'b').statement,
+    'deliveries USING INDEX sqlite_autoindex_deliveries_1 (id>? AND id<?)',
+  ],
+  ['deliveries to be forgotten', forgetDeliveries('a', 'b').statement, 'sqlite_autoindex_deliveries_1 (id>? AND id<?)'],
+  [
+    'the end of a step among deliveries',
+    deliveryAfter('a', 'b', 100),
+    'COVERING INDEX sqlite_autoindex_deliveries_1 (id>? AND id<?)',
+  ],
   ['purchases of an order that is closed', markClosed('o', 'fulfilled', 1).statement, 'purchases_order (order_id=?)'],
   ['what a person did', listAudit({ actor: 'a', before: 'z', limit: 1 }), 'audit_name (<expr>=? AND id<?)'],
   ['who did something', listAudit({ action: 'freeze', before: 'z', limit: 1 }), 'audit_action (action=? AND id<?)'],
