@@ -1,4 +1,6 @@
-/** Loaded by `--import` before the service: answers each IPC message with the time of a core that its main thread has used. */
-process.on('message', () => process.send?.(process.threadCpuUsage()))
+/** Loaded by `--import` before the service: answers an IPC message with the time of a core that its main thread has used. */
+process.on('message', (asked) => {
+  if (asked === 'core time') process.send?.(process.threadCpuUsage())
+})
 // The channel to the bench must not keep a service alive that has stopped.
 process.channel?.unref()

@@ -11,8 +11,8 @@ export interface BenchRequest {
 }
 
 /** A signed delivery of 1 KiB whose body, signature and ID no other number has. */
-export function benchDelivery(number: number, forged = false): BenchRequest {
-  const head = `{"event":"order.completed","created_at":"2026-01-01T00:00:00Z","data":{"order_id":"ord_${number}","external_order_id":"q1.a.${number}.1.1.1","status":"completed"},"pad":"`
+export function benchDelivery(number: number, forged = false, event = 'order.completed'): BenchRequest {
+  const head = `{"event":"${event}","created_at":"2026-01-01T00:00:00Z","data":{"order_id":"ord_${number}","external_order_id":"q1.a.${number}.1.1.1","status":"completed"},"pad":"`
   const body = `${head}${'x'.repeat(BODY_BYTES - head.length - 2)}"}`
   const timestamp = String(Math.floor(Date.now() / 1000))
   const secret = forged ? `${BENCH_SECRET}?` : BENCH_SECRET

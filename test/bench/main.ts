@@ -1,6 +1,7 @@
 /**
  * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- dry-run [--offers N]`,
- * `-- pages [--stored N] [--folder F]`, `-- counts [--rounds N]`, `-- journeys [--list]`, `-- quota [--long]`: a table for people and,
+ * `-- pages [--stored N] [--folder F]`, `-- counts [--rounds N]`, `-- journeys [--list]`, `-- quota [--long]`,
+ * `-- soak [--minutes M] [--stored N]`: a table for people and,
  * last, one JSON line.
  */
 import { parseArgs } from 'node:util'
@@ -11,6 +12,7 @@ import { benchOrder } from './order.ts'
 import { benchPages } from './pages.ts'
 import { benchQuota } from './quota.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
+import { benchSoak } from './soak.ts'
 import { benchSync } from './sync.ts'
 import { table } from './table.ts'
 
@@ -25,9 +27,10 @@ else if (name === 'pages') await pages()
 else if (name === 'counts') await counts()
 else if (name === 'journeys') await journeys()
 else if (name === 'quota') await quota()
+else if (name === 'soak') await soak()
 else {
   say(
-    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], -- counts [--rounds N], -- journeys [--list], or -- quota [--long]',
+    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], -- counts [--rounds N], -- journeys [--list], -- quota [--long], or -- soak [--minutes M] [--stored N]',
   )
   process.exitCode = 2
 }
@@ -98,4 +101,24 @@ async function journeys(): Promise<void> {
   const passed = await benchJourneys(say)
   const counts = { delivery: passed.delivery.length, storeOrder: passed.storeOrder.length }
   process.stdout.write(`${table(journeyRows(passed, flag === '--list'))}\n\n${JSON.stringify(counts)}\n`)
+}
+
+async function soak(): Promise<void> {
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: { minutes: { type: 'string' }, stored: { type: 'string' } },
+  })
+  const { minutes, stored } = values
+  const {
+    rows,
+    figures,
+    missed: bad,
+  } = await benchSoak(say, {
+    ...(minutes && { minutes: Number(minutes) }),
+    ...(stored && { stored: Number(stored) }),
+  })
+  process.stdout.write(
+    `${table(held)}\n\n${table(rows)}\n\n${JSON.stringify({ figures, missed: bad, passed: bad.length === 0 })}\n`,
+  )
+  process.exitCode = bad.length === 0 ? 0 : 1
 }

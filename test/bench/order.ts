@@ -2,7 +2,7 @@
  * `npm run bench -- order`: store orders a second, from `POST /api/v1/orders` to the callback that carries the keys,
  * against a bare loop that makes the same four requests with the same concurrency and promises nothing.
  */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -62,8 +62,11 @@ export async function benchOrder(say: (text: string) => void) {
 
 /** A service with a supplier and a store of its own, each in a process, that takes orders by rounds. */
 export interface OrderBench {
+  service: ChildProcess
+  /** Of the service: `http://127.0.0.1:8080`. */
+  url: string
   /** Hands in a round of orders and waits for the keys of all. @returns orders a second */
-  orders: (round: number) => Promise<number>
+  orders: (round: number, amount?: number) => Promise<number>
   /** The same requests by the bare loop. @returns orders a second */
   bare: (round: number) => Promise<number>
   /** Milliseconds of a core that the service has worked since its start. */
@@ -71,8 +74,14 @@ export interface OrderBench {
   close: () => Promise<void>
 }
 
-/** @param preloads modules that the service loads before its own */
-export async function openOrderBench(preloads: string[] = []): Promise<OrderBench> {
+/**
+ * @param preloads modules that the service loads before its own
+ * @param prepare is called before the service starts
+ */
+export async function openOrderBench(
+  preloads: string[] = [],
+  prepare: (configFile: string) => Promise<void> = async () => {},
+): Promise<OrderBench> {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
   const parties = spawn(process.execPath, [here('order-parties.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
   const addresses = JSON.parse(await firstLine(parties)) as { supplier: string; bare: string; store: string }
@@ -92,9 +101,12 @@ export async function openOrderBench(preloads: string[] = []): Promise<OrderBenc
   await setUp.createWebhook()
   const token = (await setUp.createStoreToken(DEMO_STORE, 'bench')).reveal()
   await setUp.close()
+  await prepare(configFile)
   const entry = path.join(import.meta.dirname, '../../src/quayside.js')
   const imports = [CORE_TIME, ...preloads].flatMap((url) => ['--import', url])
-  const service = spawn(process.execPath, [...imports, entry, 'serve', '--config', configFile], {
+  // As `npm start` starts it.
+  const flags = ['--max-semi-space-size=16', ...imports]
+  const service = spawn(process.execPath, [...flags, entry, 'serve', '--config', configFile], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   const api = `http://127.0.0.1:${port}/api/v1`
@@ -113,17 +125,19 @@ export async function openOrderBench(preloads: string[] = []): Promise<OrderBenc
   const product = data.items.filter(({ local_stock: local, provider_stock: more }) => local + more >= STOCK_MIN)
   const count = async () => (await read<{ fulfilled: number }>(`${store}/count`)).fulfilled
 
-  const orders = async (round: number): Promise<number> => {
+  let bought = 0
+  const orders = async (round: number, amount = ORDERS): Promise<number> => {
     const before = await count()
     const startedAt = performance.now()
-    await workers(64, ORDERS, async (number) => {
-      const sku = good[(round * ORDERS + number) % good.length]?.sku
+    await workers(64, amount, async (number) => {
+      bought += 1
+      const sku = good[bought % good.length]?.sku
       await post(`${api}/orders`, { reference: `b${round}-${number}`, lines: [{ id: '1', sku, quantity: 1 }] }, bearer)
     })
-    for (const end = performance.now() + 60_000; (await count()) < before + ORDERS; await sleep(5)) {
-      if (performance.now() > end) throw new Error(`only ${(await count()) - before} of ${ORDERS} orders came back`)
+    for (const end = performance.now() + 60_000; (await count()) < before + amount; await sleep(5)) {
+      if (performance.now() > end) throw new Error(`only ${(await count()) - before} of ${amount} orders came back`)
     }
-    return (ORDERS * 1_000) / (performance.now() - startedAt)
+    return (amount * 1_000) / (performance.now() - startedAt)
   }
   const bare = async (round: number): Promise<number> => {
     const startedAt = performance.now()
@@ -144,6 +158,8 @@ export async function openOrderBench(preloads: string[] = []): Promise<OrderBenc
   }
 
   return {
+    service,
+    url: `http://127.0.0.1:${port}`,
     orders,
     bare,
     coreMs: () => coreTimeOf(service),

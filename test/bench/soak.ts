@@ -1,0 +1,313 @@
+/**
+ * `npm run bench -- soak [--minutes M] [--stored N]`: a service that takes deliveries at half of what it can take, and two store
+ * orders a second with their callbacks, for twenty minutes: nothing it holds grows, and its answers do not become slower. Then,
+ * still under that load, it forgets a million deliveries whose time is over.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
+import { loadavg } from 'node:os'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Connection from 'better-sqlite3'
+import { loadConfig } from '../../src/config/config.ts'
+import { idBound } from '../../src/ids.ts'
+import { databaseFileOf, openDatabase } from '../../src/storage/sqlite/open.ts'
+import { insertWebhook } from '../../src/storage/webhooks.ts'
+import { openVault } from '../../src/vault/vault.ts'
+import { BENCH_SECRET } from './deliveries.ts'
+import { openOrderBench } from './order.ts'
+import { here } from './processes.ts'
+import type { Reading } from './soak-probe.ts'
+import type { Answers, SteadyLoad } from './steady-load.ts'
+import type { Row } from './table.ts'
+
+const MINUTES = 20
+const STORED = 1_000_000
+/** At full load, to find the maximum; the first of it warms the service up. */
+const WARM_UP_MS = 5_000
+const MAXIMUM_MS = 15_000
+const READ_MS = 5_000
+const ORDERS_MS = 1_000
+const ORDERS_AT_ONCE = 2
+/** How long the service may take to come to rest. */
+const REST_MS = 120_000
+/** Numbers of the deliveries of one load. */
+const LOADS = 1_000_000_000
+const PATIENCE_MS = 600_000
+const DAY_MS = 86_400_000
+const PROBE = new URL('./soak-probe.ts', import.meta.url).href
+
+/** What the service held, once it was at rest and its memory collected. */
+export interface Held extends Pick<Reading, 'rss' | 'heap' | 'descriptors' | 'timers' | 'handles'> {
+  /** Bytes of the write-ahead log. */
+  wal: number
+}
+
+export interface Soak {
+  before: Held
+  after: Held
+  /** The most of each in the steady time. */
+  most: Held
+  /** Of each quarter of the steady time, milliseconds. */
+  p99s: number[]
+  /** Deliveries and orders that were not answered as they should be. */
+  failed: number
+  /** The longest that the event loop was kept, and the longest answer: in the steady time, and while old rows were forgotten. */
+  steady: { blockedMs: number; longestMs: number }
+  forgetting: { blockedMs: number; longestMs: number; tookMs: number; left: number }
+}
+
+/** How much more than before the service may hold at the end, as a share; null: nothing more. */
+const MORE: Record<keyof Held, number | null> = {
+  rss: 0.2,
+  heap: 0.2,
+  descriptors: null,
+  timers: null,
+  handles: null,
+  wal: 0.2,
+}
+const DRIFT_MAX = 1.5
+const BLOCKED_MAX_MS = 50
+
+const mostOf = (before: Held, name: keyof Held): number => before[name] * (1 + (MORE[name] ?? 0))
+
+/** Each figure beside its bound. */
+export function judge({ before, after, most, p99s, failed, steady, forgetting }: Soak) {
+  const drift = (p99s.at(-1) ?? Number.NaN) / (p99s[0] ?? Number.NaN)
+  const held = (Object.keys(MORE) as (keyof Held)[]).map((name) => ({
+    name: NAMES[name],
+    says: [before, most, after].map((at) => shown(name, at[name])),
+    wanted: `at most ${shown(name, mostOf(before, name))}`,
+    isGood: after[name] <= mostOf(before, name),
+  }))
+  const quarters = p99s.map((ms) => ms.toFixed(1)).join(', ')
+  const others = [
+    {
+      name: `p99 by quarter, ms: ${quarters}`,
+      says: [drift.toFixed(2)],
+      wanted: `at most ${DRIFT_MAX}`,
+      isGood: drift <= DRIFT_MAX,
+    },
+    { name: 'answers that failed', says: [String(failed)], wanted: 'none', isGood: failed === 0 },
+    {
+      name: `blocked while forgetting (else ${steady.blockedMs.toFixed(0)} ms)`,
+      says: [`${forgetting.blockedMs.toFixed(0)} ms`],
+      wanted: `at most ${BLOCKED_MAX_MS} ms`,
+      isGood: forgetting.blockedMs <= BLOCKED_MAX_MS,
+    },
+    {
+      name: `longest answer meanwhile (else ${steady.longestMs.toFixed(0)} ms)`,
+      says: [`${forgetting.longestMs.toFixed(0)} ms`],
+      wanted: '',
+      isGood: true,
+    },
+    {
+      name: `old rows left after ${(forgetting.tookMs / 1_000).toFixed(0)} s`,
+      says: [String(forgetting.left)],
+      wanted: 'none',
+      isGood: forgetting.left === 0,
+    },
+  ]
+  const rowOf = ({ name, says, wanted, isGood }: (typeof others)[number]): Row => [
+    name,
+    ...says,
+    wanted,
+    wanted === '' ? '' : isGood ? 'ok' : 'missed',
+  ]
+  return {
+    held: [['', 'before', 'at most', 'in the end', 'wanted'], ...held.map(rowOf)] as Row[],
+    rows: others.map(rowOf),
+    missed: [...held, ...others].filter(({ isGood }) => !isGood).map(({ name }) => name),
+  }
+}
+
+const NAMES: Record<keyof Held, string> = {
+  rss: 'memory (RSS)',
+  heap: 'heap, collected',
+  descriptors: 'descriptors',
+  timers: 'timers',
+  handles: 'other handles',
+  wal: 'log (WAL)',
+}
+const isBytes = (name: keyof Held) => name === 'rss' || name === 'heap' || name === 'wal'
+const shown = (name: keyof Held, value: number): string =>
+  isBytes(name) ? `${(value / 1e6).toFixed(1)} MB` : String(value)
+
+export async function benchSoak(say: (text: string) => void, { minutes = MINUTES, stored = STORED } = {}) {
+  let file = ''
+  say(`storing ${stored.toLocaleString('en')} old deliveries`)
+  const bench = await openOrderBench([PROBE], async (configFile) => {
+    file = await prepare(configFile, stored)
+  })
+  const target = `${bench.url}/webhooks/supplier/bench`
+  const reader = new Connection(file, { readonly: true })
+  const isDone = reader.prepare("select 1 from deliveries where state = 'stored' limit 1")
+  const drained = async (): Promise<void> => {
+    for (const end = performance.now() + PATIENCE_MS; isDone.get() !== undefined; await sleep(50)) {
+      if (performance.now() > end) throw new Error('the service does not process what it has stored')
+    }
+  }
+  const read = async (asked: 'read' | 'collect' = 'read'): Promise<Held & Reading> => ({
+    ...(await readingOf(bench.service, asked)),
+    wal: statSync(`${file}-wal`).size,
+  })
+  let isOver = false
+  let rounds = 0
+  const buy = async (): Promise<void> => {
+    while (!isOver) {
+      rounds += 1
+      await Promise.all([bench.orders(rounds, ORDERS_AT_ONCE), sleep(ORDERS_MS)])
+    }
+  }
+  try {
+    say('the maximum')
+    await bench.orders(0, 100)
+    const warm = await openLoad({ url: target, first: 0 })
+    await sleep(WARM_UP_MS)
+    await warm.end()
+    await drained()
+    const fromAt = performance.now()
+    const full = await openLoad({ url: target, first: LOADS })
+    await sleep(MAXIMUM_MS)
+    const { count, failed: refused } = await full.mark()
+    if (refused > 0) throw new Error(`${refused} of ${count} deliveries were not answered with 200`)
+    await full.end()
+    await drained()
+    const maximum = (count * 1_000) / (performance.now() - fromAt)
+    const rate = Math.floor(maximum / 2)
+    await sleep(2 * READ_MS)
+    const before = await atRest(read)
+
+    const load = await openLoad({ url: target, rate, first: 2 * LOADS })
+    const buying = buy()
+    const most = { ...before }
+    const steady = { blockedMs: 0, longestMs: 0 }
+    const p99s: number[] = []
+    let failed = 0
+    await read()
+    for (let quarter = 1; quarter <= 4; quarter += 1) {
+      say(`quarter ${quarter} of 4, ${rate} deliveries a second`)
+      for (const end = performance.now() + minutes * 15_000; performance.now() < end; ) {
+        await sleep(Math.min(READ_MS, end - performance.now()))
+        const now = await read()
+        for (const name of Object.keys(most) as (keyof Held)[]) most[name] = Math.max(most[name], now[name])
+        steady.blockedMs = Math.max(steady.blockedMs, now.blockedMs)
+      }
+      const answers = await load.mark()
+      p99s.push(answers.p99)
+      failed += answers.failed
+      steady.longestMs = Math.max(steady.longestMs, answers.longest)
+    }
+    say('forgetting')
+    const forgot = await readingOf(bench.service, 'forget')
+    const answers = await load.mark()
+    failed += answers.failed
+    isOver = true
+    await Promise.all([load.end(), buying])
+    say('rest')
+    await drained()
+    const after = await returned(() => atRest(read), before)
+    const left = reader.prepare<[string], { left: number }>('select count(*) as left from deliveries where id < ?')
+    const forgetting = {
+      blockedMs: forgot.blockedMs,
+      longestMs: answers.longest,
+      tookMs: forgot.forgotMs ?? 0,
+      left: left.get(idBound(Date.now() - 90 * DAY_MS))?.left ?? Number.NaN,
+    }
+    const soak: Soak = { before, after, most, p99s, failed, steady, forgetting }
+    const { held, rows, missed } = judge(soak)
+    const machine: Row[] = [
+      ['maximum, with processing', `${Math.round(maximum)} /s`],
+      ['load of the machine at the end', (loadavg()[0] ?? 0).toFixed(1)],
+    ]
+    return {
+      held,
+      rows: [...rows, ...machine],
+      missed,
+      figures: { minutes, stored, maximum: Math.round(maximum), ...soak },
+    }
+  } finally {
+    isOver = true
+    reader.close()
+    await bench.close()
+  }
+}
+
+/** A webhook whose secret the load knows, and deliveries that are older than any is kept. @returns the database file */
+async function prepare(configFile: string, stored: number): Promise<string> {
+  const { dataDir, keyEncryptionKey } = loadConfig(configFile, {})
+  const file = databaseFileOf(dataDir)
+  const now = Date.now
+  const db = openDatabase({ file, now })
+  const vault = await openVault({ database: db, keyEncryptionKey, now })
+  const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'bench' }, BENCH_SECRET)
+  const url = 'http://127.0.0.1/webhooks/supplier/bench'
+  const row = { id: 'bench', path: 'bench', url, events: [], secret: ciphertext, keyId, createdAt: now() }
+  await db.commit([insertWebhook(row)])
+  await db.close()
+  const connection = new Connection(file)
+  connection.pragma('synchronous = OFF')
+  connection.pragma('cache_size = -500000')
+  const at = now() - 120 * DAY_MS
+  connection.exec(`
+    with recursive numbers(i) as (select 0 union all select i + 1 from numbers where i < ${stored - 1})
+    insert into deliveries (id, source, delivery_id, body_hmac, mac, signed_at, received_at, ciphertext, key_id, state, attempts,
+      not_before, event, supplier_order_id, purchase_id, last_error, finished_at)
+    select '${idBound(at)}' || printf('%016d', i), 'supplier', 'old_' || i, randomblob(32), randomblob(32), ${at}, ${at},
+      randomblob(1050), 1, 'applied', 1, ${at}, 'order.completed', printf('so_%09d', i), 'p' || hex(randomblob(12)), null, ${at}
+    from numbers`)
+  connection.pragma('wal_checkpoint(TRUNCATE)')
+  connection.close()
+  return file
+}
+
+async function readingOf(service: ChildProcess, asked: 'read' | 'collect' | 'forget'): Promise<Reading> {
+  const answer = once(service, 'message')
+  service.send(asked)
+  const [reading] = (await answer) as [Reading]
+  return reading
+}
+
+const RESTED = ['rss', 'heap', 'descriptors', 'timers', 'handles', 'wal'] as const
+
+/** The least of three readings: what a tick holds for an instant is not held at rest. */
+async function atRest(read: (asked: 'collect') => Promise<Held>): Promise<Held> {
+  const readings = [await read('collect')]
+  for (let more = 1; more <= 2; more += 1) {
+    await sleep(1_300)
+    readings.push(await read('collect'))
+  }
+  const leastOf = (name: keyof Held) => Math.min(...readings.map((one) => one[name]))
+  return Object.fromEntries(RESTED.map((name) => [name, leastOf(name)])) as unknown as Held
+}
+
+/** What the service holds once it is back at what it held before, or after its time to rest. */
+async function returned(read: () => Promise<Held>, before: Held): Promise<Held> {
+  for (const end = performance.now() + REST_MS; ; await sleep(READ_MS)) {
+    const held = await read()
+    if (RESTED.every((name) => held[name] <= mostOf(before, name)) || performance.now() > end) return held
+  }
+}
+
+async function openLoad(wanted: SteadyLoad) {
+  const child = spawn(process.execPath, [here('steady-load.ts'), JSON.stringify(wanted)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const lines = createInterface(child.stdout)
+  const mark = async (): Promise<Answers> => {
+    const line = once(lines, 'line')
+    child.stdin.write('\n')
+    const ended = once(child, 'exit').then((): never => {
+      throw new Error('the load ended')
+    })
+    ended.catch(() => {})
+    const [text] = (await Promise.race([line, ended])) as [string]
+    return JSON.parse(text) as Answers
+  }
+  const end = async (): Promise<void> => {
+    child.stdin.end()
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+  return { mark, end }
+}
