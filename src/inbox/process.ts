@@ -282,7 +282,7 @@ const THINNED_MS = 7 * DAY_MS
 const OUTAGES_MS = 365 * DAY_MS
 
 /** Rows that one commit deletes or empties: it keeps the service for some milliseconds, and what came meanwhile goes next. */
-const FORGOTTEN_MAX = 100
+const FORGOTTEN_MAX = 25
 
 /**
  * Deletes the bodies of deliveries after 30 days and their rows after 90, and outages after a year. Thins the prices of listings;
