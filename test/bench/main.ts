@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- receive [--stored N]`, `-- sync [--offers N] [--rounds N]`, `-- dry-run [--offers N]`,
- * `-- pages [--stored N] [--folder F]`, `-- counts [--rounds N]`, `-- journeys [--list]`, `-- quota [--long]`,
+ * `-- pages [--stored N] [--folder F]`, `-- counts [--rounds N]`, `-- journeys [--list]`, `-- quota [--long]`, `-- peers`,
  * `-- soak [--minutes M] [--stored N]`: a table for people and,
  * last, one JSON line.
  */
@@ -10,6 +10,7 @@ import { benchDryRun } from './dry-run.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
 import { benchOrder } from './order.ts'
 import { benchPages } from './pages.ts'
+import { benchPeers } from './peers.ts'
 import { benchQuota } from './quota.ts'
 import { benchGrowth, benchReceive, missed, ratioRows } from './receive.ts'
 import { benchSoak } from './soak.ts'
@@ -27,10 +28,11 @@ else if (name === 'pages') await pages()
 else if (name === 'counts') await counts()
 else if (name === 'journeys') await journeys()
 else if (name === 'quota') await quota()
+else if (name === 'peers') await peers()
 else if (name === 'soak') await soak()
 else {
   say(
-    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], -- counts [--rounds N], -- journeys [--list], -- quota [--long], or -- soak [--minutes M] [--stored N]',
+    'usage: npm run bench -- receive [--stored N], -- sync [--offers N] [--rounds N], -- dry-run [--offers N], -- pages [--stored N] [--folder F], -- counts [--rounds N], -- journeys [--list], -- quota [--long], -- peers, or -- soak [--minutes M] [--stored N]',
   )
   process.exitCode = 2
 }
@@ -117,4 +119,9 @@ async function soak(): Promise<void> {
   process.stdout.write(`${table(measured.held)}\n\n${table(measured.rows)}\n\n`)
   process.stdout.write(`${JSON.stringify({ figures, missed: bad, passed: bad.length === 0 })}\n`)
   process.exitCode = bad.length === 0 ? 0 : 1
+}
+
+async function peers(): Promise<void> {
+  const { rows, figures } = await benchPeers(say)
+  process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
 }

@@ -33,7 +33,10 @@ export async function coreTimeOf(service: ChildProcess): Promise<number> {
 /** As `npm start` starts the service, see `package.json`. */
 const NURSERY = '--max-semi-space-size=16'
 
-export async function openServer(kind: 'ceiling' | 'plain' | 'quayside', kept?: string): Promise<Server> {
+export async function openServer(
+  kind: 'http' | 'fastify' | 'ceiling' | 'plain' | 'quayside',
+  kept?: string,
+): Promise<Server> {
   const file = kept ?? path.join(mkdtempSync(path.join(tmpdir(), 'quayside-bench-')), 'bench.db')
   const startedAt = performance.now()
   const child = spawn(process.execPath, [NURSERY, here('server.ts'), kind, file], {

@@ -1,11 +1,13 @@
 /**
  * One server of the bench, in a process of its own: `node server.ts <kind> <database file>` prints its port.
  *
- * `ceiling` reads the raw body and answers, `plain` is the handler that people write, `quayside` is the whole way in.
+ * `ceiling`, `fastify` and `http` read the raw body and answer, `plain` is the handler that people write, `quayside` is the
+ * whole way in.
  */
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
+import fastify from 'fastify'
 import getRawBody from 'raw-body'
 import { readDialect } from '../../src/dialect/dialect.ts'
 import { healthRouter } from '../../src/http/probes.ts'
@@ -29,6 +31,8 @@ const ready = (port: number) =>
   process.stdout.write(`${JSON.stringify({ port, readyMs: performance.now() - startedAt })}\n`)
 
 if (kind === 'quayside') ready(await openQuayside())
+else if (kind === 'fastify') await listenFastify()
+else if (kind === 'http') listen(answerOnly)
 else listen(kind === 'plain' ? plainHandler(file, BENCH_SECRET) : ceiling())
 
 function listen(app: RequestListener): void {
@@ -42,6 +46,21 @@ function ceiling(): RequestListener {
     response.json({ success: true })
   })
   return app
+}
+
+async function answerOnly(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  await getRawBody(request, { limit: 262_144 })
+  response.setHeader('content-type', 'application/json').end('{"success":true}')
+}
+
+/** Its own way to read a raw body. */
+async function listenFastify(): Promise<void> {
+  const app = fastify({ bodyLimit: 262_144 })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.post('/webhooks/supplier', async () => ({ success: true }))
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  ready((app.server.address() as AddressInfo).port)
 }
 
 /** As `app.ts` wires it: metrics and the log line of each request included, written to nowhere. */
