@@ -10,6 +10,7 @@ import { createIds } from './ids.ts'
 import { storeWebhookUrl } from './inbox/shop-webhooks.ts'
 import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
+import { databaseFileOf } from './storage/data-folder.ts'
 import { type Database, first } from './storage/database.ts'
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
 import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
@@ -17,14 +18,7 @@ import { setStoresMade } from './storage/restores.ts'
 import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
 import type { FirstUnreadable } from './storage/schema.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
-import {
-  assertFree,
-  databaseExists,
-  databaseFileOf,
-  type OpenOptions,
-  openDatabase,
-  openToRead,
-} from './storage/sqlite/open.ts'
+import { assertFree, databaseExists, type OpenOptions, openDatabase, openToRead } from './storage/sqlite/open.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
 import { createSupplier } from './supplier/client.ts'

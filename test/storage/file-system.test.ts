@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fileSystemOf } from '../../src/storage/sqlite/open.ts'
+import { fileSystemOf } from '../../src/storage/data-folder.ts'
 
 describe('a data folder', () => {
   test.each([

@@ -8,7 +8,16 @@ import { hasPostgres, openPostgresDatabase } from '../support/postgres.ts'
 
 const folder = new URL('../../src/storage/', import.meta.url)
 /** What is no table module: the port, the engine and what they stand on. */
-const machinery = ['compiled-statement', 'database', 'files', 'marker', 'migration-files', 'schema', 'statement']
+const machinery = [
+  'compiled-statement',
+  'data-folder',
+  'database',
+  'files',
+  'marker',
+  'migration-files',
+  'schema',
+  'statement',
+]
 const modules = readdirSync(folder)
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.slice(0, -3))

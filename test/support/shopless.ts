@@ -3,9 +3,10 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { loadConfig } from '../../src/config/config.ts'
 import { openSetUp } from '../../src/installation.ts'
+import { databaseFileOf } from '../../src/storage/data-folder.ts'
 import { putOffer } from '../../src/storage/offers.ts'
 import { changeSyncRun, insertSyncRun } from '../../src/storage/runs.ts'
-import { databaseFileOf, openDatabase } from '../../src/storage/sqlite/open.ts'
+import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { type RunOptions, run, temporaryFolder } from './cli-run.ts'
 
 export interface ShoplessOptions {

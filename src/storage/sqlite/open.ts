@@ -1,18 +1,8 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  lstatSync,
-  openSync,
-  readlinkSync,
-  realpathSync,
-  statfsSync,
-  statSync,
-} from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, openSync, statSync } from 'node:fs'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../../errors.ts'
+import { fileSystemOf, fileSystemType, realFileOf } from '../data-folder.ts'
 import type { Database } from '../database.ts'
 import { makeFolder } from '../files.ts'
 import { readMigrations } from '../migration-files.ts'
@@ -160,29 +150,6 @@ function throwUncaught(error: Failure): void {
   })
 }
 
-/** The database of a data folder, through every link: the lock, the marker and the log lie beside this file. */
-export const databaseFileOf = (dataDir: string): string => realFileOf(path.join(dataDir, 'quayside.db'))
-
-/** As many links as Linux follows. */
-const LINKS_MAX = 40
-
-/**
- * The file that a path leads to through symbolic links, whether or not it is there.
- *
- * @throws Failure `unavailable` where a link leads into a folder that is not there: most likely its disk is missing
- */
-function realFileOf(file: string): string {
-  let real = path.resolve(file)
-  for (let links = 0; links < LINKS_MAX; links += 1) {
-    const folder = path.dirname(real)
-    if (existsSync(folder)) real = path.join(realpathSync(folder), path.basename(real))
-    else if (links > 0) throw new Failure('unavailable', `${file} leads to ${real}, and there is no folder ${folder}`)
-    if (!lstatSync(real, { throwIfNoEntry: false })?.isSymbolicLink()) return real
-    real = path.resolve(path.dirname(real), readlinkSync(real))
-  }
-  throw new Failure('unavailable', `${file} leads through more than ${LINKS_MAX} links`)
-}
-
 export interface HeldDatabase {
   /** The real file, see `databaseFileOf`. */
   file: string
@@ -228,14 +195,6 @@ export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabas
   }
 }
 
-/** `f_type` of the file system on which a folder is, or will be made; 0 where the system is not Linux. */
-export function fileSystemType(folder: string): number {
-  if (process.platform !== 'linux') return 0
-  let there = path.resolve(folder)
-  while (!existsSync(there)) there = path.dirname(there)
-  return statfsSync(there).type
-}
-
 function assertLocal(folder: string, typeOf: (folder: string) => number): void {
   const { name, use } = fileSystemOf(typeOf(folder))
   if (use !== 'refused') return
@@ -276,26 +235,3 @@ function accessFault(file: string): unknown {
 }
 
 const whyNot = (file: string, cause: unknown): string => messageOf(accessFault(file) ?? cause, file)
-
-/** A kind of file system, as `statfs` of Linux numbers it. */
-export interface FileSystem {
-  name: string
-  /**
-   * `refused`: its locks and its fsync are another machine's word, and SQLite loses commits there. `doubtful`: that hangs
-   * on the program behind it, which cannot be seen.
-   */
-  use: 'usable' | 'doubtful' | 'refused'
-}
-
-/** By `f_type`, as linux/magic.h and the drivers define it. */
-const KINDS: Record<number, FileSystem> = {
-  26985: { name: 'NFS', use: 'refused' },
-  20859: { name: 'SMB', use: 'refused' },
-  4283649346: { name: 'SMB (CIFS)', use: 'refused' },
-  4266872130: { name: 'SMB 2', use: 'refused' },
-  16914839: { name: '9p', use: 'refused' },
-  1702057286: { name: 'FUSE', use: 'doubtful' },
-}
-
-/** @param type `f_type` of `statfs`, which some machines sign */
-export const fileSystemOf = (type: number): FileSystem => KINDS[type >>> 0] ?? { name: 'local', use: 'usable' }
