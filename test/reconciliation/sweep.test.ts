@@ -11,6 +11,7 @@ import { currentFreeze } from '../../src/storage/freezes.ts'
 import { insertPurchase } from '../../src/storage/purchases.ts'
 import { lastCompleteSweep, listSweeps } from '../../src/storage/runs.ts'
 import { insertLine } from '../../src/storage/store-orders.ts'
+import { isOnPostgres } from '../support/postgres.ts'
 import { decide } from '../support/reviews.ts'
 import { defaultDialect, first, openTestApp, STORE, type TestApp, type TestAppOptions } from '../support/test-app.ts'
 
@@ -387,7 +388,7 @@ describe('who asks for a sweep', () => {
       return `${cause} ${Math.round((startedAt - fromAt) / DAY)} d ${state}`
     })
 
-  test('gets the one under way when it looks back as far', async () => {
+  test.skipIf(isOnPostgres)('gets the one under way when it looks back as far', async () => {
     const app = await openTestApp()
     const sweeps = createSweepRunner(app.ordering)
     const [one, other] = await Promise.all([sweeps.start('ann'), sweeps.start('ben')])
