@@ -14,9 +14,9 @@ import { createLink } from './access/sessions.ts'
 import { createAuth, mintToken } from './access/tokens.ts'
 import { openAlerts } from './alerts/alerts.ts'
 import { diskFreeMb, madeAt } from './alerts/conditions.ts'
-import { createBackups } from './backup/backup.ts'
+import { backupsElsewhere, createBackups } from './backup/backup.ts'
 import { createDryRunKeeper } from './catalogue/dry-run-keeper.ts'
-import { createDryRunner } from './catalogue/dry-runner.ts'
+import { createDryRunner, noDryRuns } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
 import { type Console, createConsole } from './console/console.ts'
 import { registeredAt } from './context.ts'
@@ -41,9 +41,9 @@ import type { OrderingPolicy } from './ordering/context.ts'
 import { recogniseRestore } from './reconciliation/restore.ts'
 import { createWorker, databaseWith, receiveWith, startRuntime, together } from './runtime.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
+import { openAlone, placeName } from './storage/database-place.ts'
 import { writeText } from './storage/files.ts'
 import { openMarker } from './storage/marker.ts'
-import { openDatabase } from './storage/sqlite/open.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
 import { openStores } from './stores/open.ts'
 import { createSupplier } from './supplier/client.ts'
@@ -80,8 +80,8 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
   const at = registeredAt()
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
-  const db = databaseWith(at, openDatabase({ file, now, onFatal, mustExist: true }))
-  log.info('database.opened', { file })
+  const db = databaseWith(at, await openAlone(config, { now, onFatal, mustExist: true }))
+  log.info('database.opened', { file: placeName(config) })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const marker = openMarker(file)
@@ -133,8 +133,9 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     unreadable: supplier.unreadable(),
   })
   const metrics = createMetrics(observe, { process: true })
-  const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir })
-  const backups = createBackups({ config, file, db, keys, now, newId, log })
+  const isFile = config.databaseUrl === null
+  const dryRun = isFile ? createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir }) : noDryRuns
+  const backups = isFile ? createBackups({ config, file, db, keys, now, newId, log }) : backupsElsewhere(config)
   const alerting = await openAlerts({
     config,
     db,

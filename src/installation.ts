@@ -12,13 +12,20 @@ import { createWebhook } from './inbox/webhooks.ts'
 import { Secret } from './secret.ts'
 import { databaseFileOf } from './storage/data-folder.ts'
 import { type Database, first } from './storage/database.ts'
+import {
+  assertFree,
+  type DatabasePlace,
+  type OpenAloneOptions,
+  openAlone,
+  openBeside,
+  placeName,
+} from './storage/database-place.ts'
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
 import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
 import { setStoresMade } from './storage/restores.ts'
 import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
 import type { FirstUnreadable } from './storage/schema.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
-import { assertFree, databaseExists, type OpenOptions, openDatabase, openToRead } from './storage/sqlite/open.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
 import { createSupplier } from './supplier/client.ts'
@@ -35,16 +42,15 @@ import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts
 export async function checkSetUp(config: Config): Promise<void> {
   parseKey(config.keyEncryptionKey)
   assertWritable(config.dataDir)
-  const file = databaseFileOf(config.dataDir)
-  assertFree(file)
-  if (!databaseExists(file)) return
-  const db = openToRead(file)
+  await assertFree(config)
+  const db = await openBeside(config)
+  if (!db) return
   try {
     await assertKeyOpens(db, config.keyEncryptionKey)
   } catch (error) {
     if (!(error instanceof Failure) || error.reason !== 'wrong_key') throw error
     const name = (await keyEncryptionKeyName(db)) ?? 'that it was made with'
-    const message = `${file} is a database under the key-encryption key ${name}: set that key, or move the database away`
+    const message = `${placeName(config)} is a database under the key-encryption key ${name}: set that key, or move the database away`
     throw new Failure('conflict', message, { cause: error, reason: 'wrong_key' })
   } finally {
     await db.close()
@@ -58,8 +64,10 @@ export async function checkSetUp(config: Config): Promise<void> {
  */
 export async function createDatabase(config: Config): Promise<{ database: string }> {
   await checkSetUp(config)
-  const database = databaseFileOf(config.dataDir)
-  if (databaseExists(database)) {
+  const database = placeName(config)
+  const there = await openBeside(config)
+  if (there) {
+    await there.close()
     throw new Failure('conflict', `the database ${database} exists already`, { reason: 'database_exists' })
   }
   const setUp = await setUpOf(config)
@@ -113,14 +121,13 @@ export const openSetUp = async (configFile: string, env: Record<string, string |
 export async function setUpOf(config: Config, made: readonly string[] = []): Promise<SetUp> {
   const now = () => Date.now()
   const newId = createIds(now, randomBytes)
-  const file = databaseFileOf(config.dataDir)
-  const discard = discardOf(file)
-  const db = openOrDiscard({ file, now }, discard)
+  const discard = await discardOf(config)
+  const db = await openOrDiscard(config, { now }, discard)
   const close = () => db.close()
   const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now }).catch(
     async (error: unknown) => {
       await close()
-      discard()
+      await discard()
       throw error
     },
   )
@@ -162,26 +169,40 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
     discard: async () => {
       await supplier.close()
       await close()
-      discard()
+      await discard()
     },
   }
 }
 
 /** What another process holds is not ours to discard. */
-function openOrDiscard(options: OpenOptions, discard: () => void): Database {
+async function openOrDiscard(
+  place: DatabasePlace,
+  options: OpenAloneOptions,
+  discard: () => Promise<void>,
+): Promise<Database> {
   try {
-    return openDatabase(options)
+    return await openAlone(place, options)
   } catch (error) {
-    if (!(error instanceof Failure) || error.reason !== 'database_in_use') discard()
+    if (!(error instanceof Failure) || error.reason !== 'database_in_use') await discard()
     throw error
   }
 }
 
-/** @returns what removes the database and its folder, where neither is there now; it does nothing where one is */
-function discardOf(file: string): () => void {
-  if (existsSync(file)) return () => {}
+/** @returns what removes the database, and the folder of a file, where neither is there now; it does nothing where one is */
+async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
+  if (place.databaseUrl !== null) {
+    const url = place.databaseUrl.reveal()
+    const there = await openBeside(place)
+    await there?.close()
+    const { dropTables } = await import('./storage/postgres/open.ts')
+    return async () => {
+      if (!there) await dropTables(url)
+    }
+  }
+  const file = databaseFileOf(place.dataDir)
+  if (existsSync(file)) return async () => {}
   const undoFolder = undoOfFolder(path.dirname(file))
-  return () => {
+  return async () => {
     for (const suffix of ['', '-wal', '-shm', '.lock']) forget(file + suffix)
     undoFolder()
   }
@@ -221,8 +242,7 @@ export interface Inspection {
  * @throws Failure `unavailable` when it cannot be read
  */
 export async function inspect(config: Config): Promise<Inspection> {
-  const file = databaseFileOf(config.dataDir)
-  const db = existsSync(file) ? openToRead(file) : undefined
+  const db = await openBeside(config)
   try {
     return {
       key: await keyOf(config, db),
@@ -240,12 +260,11 @@ export async function inspect(config: Config): Promise<Inspection> {
  * @returns undefined before the catalogue was read for the first time
  */
 export async function offersOfSkus(
-  config: Pick<Config, 'dataDir'>,
+  config: DatabasePlace,
   skus: readonly string[],
 ): Promise<{ bySku: ReadonlyMap<string, number>; total: number } | undefined> {
-  const file = databaseFileOf(config.dataDir)
-  if (!existsSync(file)) return undefined
-  const db = openToRead(file)
+  const db = await openBeside(config)
+  if (!db) return undefined
   try {
     if (!(await first(db, lastCompleteSync()))) return undefined
     const bySku = new Map<string, number>()

@@ -114,6 +114,17 @@ describe('the source', () => {
     expect(elsewhere.map(({ line }) => line)).toEqual([])
   })
 
+  test('loads the engine of the database that is chosen, and not the other one', () => {
+    const needed = new Set(['app.ts', 'installation.ts', 'cli/serve.ts'])
+    for (const file of needed) {
+      const fixed = textOf(file).matchAll(/^(?:import|export) ([^;']*?) from '(\.[^']+)'/gm)
+      for (const [, clause = '', to = ''] of fixed) {
+        if (!isTypeOnly(clause)) needed.add(relative(root, resolve(root, file, '..', to)))
+      }
+    }
+    expect([...needed].filter((file) => /^storage\/(sqlite|postgres)\//.test(file))).toEqual([])
+  })
+
   test('has at most twelve files at its root', () => {
     expect(files.filter((file) => !file.includes('/')).length).toBeLessThanOrEqual(12)
   })

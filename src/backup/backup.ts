@@ -44,6 +44,17 @@ interface BackupParts {
 export const backupFolder = ({ dataDir, backups }: Pick<Config, 'dataDir' | 'backups'>): string =>
   backups.folder ?? path.join(dataDir, 'backups')
 
+/** Of a service whose database is on a server: its operator backs that up. */
+export const backupsElsewhere = (config: Pick<Config, 'dataDir' | 'backups'>): Backups => ({
+  folder: backupFolder(config),
+  list: () => [],
+  lastMadeAt: () => undefined,
+  make: async () => {
+    throw new Failure('conflict', 'the database is on a PostgreSQL server: back it up with the tools of that server')
+  },
+  scheduled: async () => undefined,
+})
+
 /** Backups of the running service. What a process before left unfinished is removed. */
 export function createBackups(parts: BackupParts): Backups {
   const { config, file, db, now, newId, log } = parts

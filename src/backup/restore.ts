@@ -43,8 +43,8 @@ export interface Restored {
  * The backup is opened, checked, brought up to date and marked as a restore beside the database, and takes its place
  * last, in one step: a failure before that leaves everything as it was.
  *
- * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `other_stores` when the backup has
- *   stores that the configuration lacks
+ * @throws Failure `conflict` where the database is no file; reason `database_in_use`, while a service runs; reason
+ *   `other_stores` when the backup has stores that the configuration lacks
  * @throws Failure `invalid`, reason `backup_damaged` or `wrong_key`; `not_found` when there is no such file
  */
 export async function restoreBackup(
@@ -52,6 +52,9 @@ export async function restoreBackup(
   env: Record<string, string | undefined>,
 ): Promise<Restored> {
   const config = loadConfig(configFile, demo ? {} : env)
+  if (config.databaseUrl !== null) {
+    throw new Failure('conflict', 'the database is on a PostgreSQL server: restore it with the tools of that server')
+  }
   const source = pathOf(config, backup)
   // Before the lock: a mistyped name must not ask a person to stop the service first.
   if (!existsSync(source)) throw new Failure('not_found', `the backup cannot be read: there is no file ${source}`)

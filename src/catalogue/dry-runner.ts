@@ -92,6 +92,14 @@ export function createDryRunner(parts: RunnerParts): DryRunner {
   }
 }
 
+/** Of a service whose database is no file that could be copied. */
+export const noDryRuns: DryRunner = async () => {
+  throw new Failure(
+    'conflict',
+    'a dry run works on a copy of the database file, and the database is on a PostgreSQL server',
+  )
+}
+
 const stopping = () => new Failure('unavailable', 'the service is being stopped')
 
 interface Following {

@@ -144,6 +144,8 @@ export interface Config extends Omit<Settings, 'stores'> {
   dialectFacts: Dialect
   apiKey: Secret
   keyEncryptionKey: Secret
+  /** The address of a PostgreSQL database; null: the database is a file in `dataDir`. */
+  databaseUrl: Secret | null
   /** Where each channel of alerts sends to, by its name. */
   alertAddresses: ReadonlyMap<string, ChannelAddress>
   /**
@@ -158,8 +160,10 @@ export interface Config extends Omit<Settings, 'stores'> {
 export const SECRETS = {
   apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },
   keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
-  /** For `quayside keys rotate`; the only one that may be absent. */
+  /** For `quayside keys rotate`. May be absent. */
   nextKeyEncryptionKey: { variable: 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY', file: 'next-key-encryption-key' },
+  /** The address of a PostgreSQL database, which holds a password. May be absent. */
+  databaseUrl: { variable: 'QUAYSIDE_DATABASE_URL', file: 'database-url' },
 } as const
 
 type Env = Record<string, string | undefined>
@@ -194,6 +198,9 @@ export function checkedConfig(
   const secret = (name: 'apiKey' | 'keyEncryptionKey') => readSecret(SECRETS[name], folder, env, faults, made[name])
   const apiKey = secret('apiKey')
   const keyEncryptionKey = secret('keyEncryptionKey')
+  const databaseUrl = isGiven(SECRETS.databaseUrl, folder, env)
+    ? readSecret(SECRETS.databaseUrl, folder, env, faults)
+    : null
   const dialect = settings.value && readDialectOf(settings.value, folder, faults)
   const credentials = new Map(
     settings.value?.stores.flatMap((store) =>
@@ -218,7 +225,12 @@ export function checkedConfig(
   return Object.freeze({
     ...settings.value,
     dataDir: path.resolve(folder, settings.value.dataDir),
-    backups: { ...backups, folder: backups.folder === null ? null : path.resolve(folder, backups.folder) },
+    backups: {
+      ...backups,
+      folder: backups.folder === null ? null : path.resolve(folder, backups.folder),
+      // Backups of a PostgreSQL database are its operator's.
+      ...(databaseUrl && { cron: null }),
+    },
     stores: settings.value.stores.map((store) => ({
       ...store,
       currency: store.currency ?? currency,
@@ -231,6 +243,7 @@ export function checkedConfig(
     dialectFacts: dialect.facts,
     apiKey,
     keyEncryptionKey,
+    databaseUrl,
     alertAddresses,
     nextKeyEncryptionKey: () => readNextKey(folder, env),
   })
@@ -311,15 +324,17 @@ function readAlertAddresses({ alerts }: Settings, folder: string, env: Env, faul
 }
 
 function readNextKey(folder: string, env: Env): Secret | undefined {
-  const { variable, file } = SECRETS.nextKeyEncryptionKey
-  const named = env[variable] || env[`${variable}_FILE`]
-  if (!named && !existsSync(path.join(folder, 'secrets', file))) return undefined
+  if (!isGiven(SECRETS.nextKeyEncryptionKey, folder, env)) return undefined
   const faults: FieldFault[] = []
   const secret = readSecret(SECRETS.nextKeyEncryptionKey, folder, env, faults)
   const [fault] = faults
   if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
   return secret
 }
+
+/** Whether there is anything to read of a secret that may be absent. */
+const isGiven = ({ variable, file }: { variable: string; file: string }, folder: string, env: Env): boolean =>
+  Boolean(env[variable] || env[`${variable}_FILE`]) || existsSync(path.join(folder, 'secrets', file))
 
 /** Reads a secret from a file that only its owner may read. @throws Failure `invalid` */
 export function readSecretFile(file: string): Secret {

@@ -12,6 +12,7 @@ const machinery = [
   'compiled-statement',
   'data-folder',
   'database',
+  'database-place',
   'files',
   'marker',
   'migration-files',

@@ -8,15 +8,17 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TestContext } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from '../../src/demo/files.ts'
 import { startShop } from '../../src/demo/shop.ts'
 import { openSetUp } from '../../src/installation.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { openAlone } from '../../src/storage/database-place.ts'
 import { purchases } from '../../src/storage/schema.ts'
-import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { checkedService, expectNoFaults, startCheckedSandbox } from './checked-sandbox.ts'
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './delivery.ts'
+import { isOnPostgres, newPostgresUrl } from './postgres.ts'
 import { addWebhook } from './webhook-server.ts'
 
 export const WEBHOOK_PATH = '/webhooks/supplier/burst'
@@ -54,6 +56,10 @@ export async function openInstallation(
     dialect: dialectFile,
     more: { ordering: { tickSeconds: 1 }, ...more },
   })
+  if (isOnPostgres) {
+    const url = await newPostgresUrl()
+    keepSecret(folder, 'database-url', () => url)
+  }
   const setUp = await openSetUp(configFile, {})
   const token = (await setUp.createStoreToken(DEMO_STORE, 'test')).reveal()
   const shop = await startShop({ secret: (await setUp.callbackSecret(DEMO_STORE)).reveal(), port: storePort })
@@ -69,8 +75,8 @@ export async function openInstallation(
     rmSync(folder, { recursive: true, force: true })
   })
   /** The database of a service that does not run. */
-  async function withDatabase<T>(use: (db: ReturnType<typeof openDatabase>) => Promise<T>): Promise<T> {
-    const db = openDatabase({ file: path.join(folder, 'quayside.db'), now: Date.now })
+  async function withDatabase<T>(use: (db: Database) => Promise<T>): Promise<T> {
+    const db = await openAlone(loadConfig(configFile, {}), { now: Date.now })
     return use(db).finally(() => db.close())
   }
   await withDatabase(async (db) => {

@@ -1,12 +1,15 @@
 import { isIP } from 'node:net'
+import { is } from 'drizzle-orm'
+import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import pg from 'pg'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { readMigrations } from '../migration-files.ts'
+import * as schema from '../schema.ts'
 import { migrate } from './migrate.ts'
-import { type EngineOptions, postgresDatabase } from './postgres.ts'
+import { type EngineOptions, type PostgresDatabase, postgresDatabase } from './postgres.ts'
 
-export interface OpenOptions extends EngineOptions {
+export interface OpenOptions extends Partial<EngineOptions> {
   /** `postgres://user:password@host:port/database?sslmode=…`; see `connectionOf`. */
   url: string
   /** Epoch ms, by the clock of this machine. */
@@ -42,7 +45,8 @@ const CLOCKS_APART_MS = 5_000
  *   that can lose them
  */
 export async function openPostgres(options: OpenOptions): Promise<Database> {
-  const { url, now, clocksApartMs = CLOCKS_APART_MS, mustExist = false, alone = false, ...engine } = options
+  const { url, now, clocksApartMs = CLOCKS_APART_MS, mustExist = false, alone = false, ...given } = options
+  const engine = { onFatal: throwUncaught, ...given }
   const connection = connectionOf(url)
   const client = new pg.Client(connection)
   client.on('error', ignore)
@@ -55,18 +59,10 @@ export async function openPostgres(options: OpenOptions): Promise<Database> {
     if (alone) await keepOthersOut(client)
   } catch (cause) {
     await client.end()
-    if (cause instanceof Failure) throw cause
-    throw new Failure('unavailable', `the database cannot be opened: ${messageOf(cause)}`, { cause })
+    throw asFailure(cause)
   }
   if (!alone) await client.end()
-  const poolOf = (max: number): pg.Pool => {
-    const pool = new pg.Pool({ ...connection, max, query_timeout: ANSWER_MS })
-    // The query on a connection that breaks says so; one that is not in use is replaced when it is needed.
-    pool.on('error', ignore)
-    pool.on('connect', (made) => made.on('error', ignore))
-    return pool
-  }
-  const database = postgresDatabase({ reads: poolOf(READERS), commits: poolOf(1) }, engine)
+  const database = engineOf(connection, engine)
   if (!alone) return database
   let isClosing = false
   client.on('end', () => {
@@ -83,7 +79,67 @@ export async function openPostgres(options: OpenOptions): Promise<Database> {
   }
 }
 
+function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresDatabase {
+  const poolOf = (max: number): pg.Pool => {
+    const pool = new pg.Pool({ ...connection, max, query_timeout: ANSWER_MS })
+    // The query on a connection that breaks says so; one that is not in use is replaced when it is needed.
+    pool.on('error', ignore)
+    pool.on('connect', (made) => made.on('error', ignore))
+    return pool
+  }
+  return postgresDatabase({ reads: poolOf(READERS), commits: poolOf(1) }, engine)
+}
+
 const ignore = (): void => undefined
+
+/** What is uncaught ends the process. */
+function throwUncaught(error: Failure): void {
+  setImmediate(() => {
+    throw error
+  })
+}
+
+/**
+ * Opens a database to look at it, whether or not a service runs on it. Nothing of it changes.
+ *
+ * @returns undefined for one without tables
+ * @throws Failure `unavailable` when it cannot be opened
+ */
+export async function openPostgresToRead(url: string): Promise<Pick<Database, 'query' | 'close'> | undefined> {
+  const connection = connectionOf(url)
+  if (!(await connected(connection, hasTables))) return undefined
+  const { query, close } = engineOf(connection, { onFatal: throwUncaught })
+  return { query, close }
+}
+
+/** @throws Failure `conflict`, reason `database_in_use`, when a process has it alone */
+export const assertPostgresFree = (url: string): Promise<void> => connected(connectionOf(url), keepOthersOut)
+
+/** Removes what `openPostgres` has made. */
+export async function dropTables(url: string): Promise<void> {
+  const names = Object.values(schema).flatMap((value) => (is(value, SQLiteTable) ? [getTableConfig(value).name] : []))
+  const tables = ['schema_migrations', ...names].map((name) => `"${name}"`)
+  await connected(connectionOf(url), (client) => client.query(`drop table if exists ${tables.join(', ')}`))
+}
+
+/** Uses a connection of its own. @throws Failure `unavailable` */
+async function connected<T>(connection: pg.ClientConfig, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(connection)
+  client.on('error', ignore)
+  try {
+    await client.connect()
+    return await use(client)
+  } catch (cause) {
+    throw asFailure(cause)
+  } finally {
+    await client.end()
+  }
+}
+
+const asFailure = (cause: unknown): Failure =>
+  cause instanceof Failure
+    ? cause
+    : new Failure('unavailable', `the database cannot be opened: ${messageOf(cause)}`, { cause })
 
 /**
  * What to connect to. TLS as `sslmode` of the address says, in the words of PostgreSQL's own programs: `disable`, `require`
@@ -150,12 +206,16 @@ async function assertServer(client: pg.Client): Promise<void> {
 }
 
 async function assertTables(client: pg.Client): Promise<void> {
+  if (await hasTables(client)) return
+  const message = 'the database has no tables, and the service makes none'
+  throw new Failure('not_found', message, { reason: 'no_database' })
+}
+
+async function hasTables(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ there: boolean }>(
     "select to_regclass('schema_migrations') is not null as there",
   )
-  if (rows[0]?.there) return
-  const message = 'the database has no tables, and the service makes none'
-  throw new Failure('not_found', message, { reason: 'no_database' })
+  return rows[0]?.there === true
 }
 
 /** Any number that other programs on the server do not take; see the one of `migrate`. */

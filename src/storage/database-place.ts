@@ -1,0 +1,74 @@
+/**
+ * Where an installation has its database: in a file of its data folder, or on a PostgreSQL server. The code of an engine is
+ * loaded where it is chosen, and that of the other one is not.
+ */
+import type { Failure } from '../errors.ts'
+import type { Secret } from '../secret.ts'
+import { databaseFileOf } from './data-folder.ts'
+import type { Database } from './database.ts'
+
+export interface DatabasePlace {
+  dataDir: string
+  /** Null: a file of SQLite. */
+  databaseUrl: Secret | null
+}
+
+export interface OpenAloneOptions {
+  /** Epoch ms. */
+  now: () => number
+  onFatal?: (failure: Failure) => void
+  /** A database that is not there is a failure. Default: it is made. */
+  mustExist?: boolean
+}
+
+/** What people call it: the file, or server and name. */
+export function placeName({ dataDir, databaseUrl }: DatabasePlace): string {
+  if (databaseUrl === null) return databaseFileOf(dataDir)
+  const address = databaseUrl.reveal()
+  if (!URL.canParse(address)) return 'the address of the database'
+  const { host, pathname } = new URL(address)
+  return `${host}${pathname}`
+}
+
+/**
+ * Opens it for this process alone, and brings its tables up to date.
+ *
+ * @throws Failure as `openDatabase` of SQLite and `openPostgres` do
+ */
+export async function openAlone({ dataDir, databaseUrl }: DatabasePlace, options: OpenAloneOptions): Promise<Database> {
+  if (databaseUrl === null) {
+    const { openDatabase } = await import('./sqlite/open.ts')
+    return openDatabase({ file: databaseFileOf(dataDir), ...options })
+  }
+  const { openPostgres } = await import('./postgres/open.ts')
+  return openPostgres({ url: databaseUrl.reveal(), alone: true, ...options })
+}
+
+/**
+ * Opens it to look at it, beside a service that may run on it. Nothing of it changes.
+ *
+ * @returns undefined where there is none
+ * @throws Failure `unavailable` when it cannot be opened
+ */
+export async function openBeside({
+  dataDir,
+  databaseUrl,
+}: DatabasePlace): Promise<Pick<Database, 'query' | 'close'> | undefined> {
+  if (databaseUrl === null) {
+    const { databaseExists, openToRead } = await import('./sqlite/open.ts')
+    const file = databaseFileOf(dataDir)
+    return databaseExists(file) ? openToRead(file) : undefined
+  }
+  const { openPostgresToRead } = await import('./postgres/open.ts')
+  return openPostgresToRead(databaseUrl.reveal())
+}
+
+/** @throws Failure `conflict`, reason `database_in_use`, while another process has it alone */
+export async function assertFree({ dataDir, databaseUrl }: DatabasePlace): Promise<void> {
+  if (databaseUrl === null) {
+    const { assertFree } = await import('./sqlite/open.ts')
+    return assertFree(databaseFileOf(dataDir))
+  }
+  const { assertPostgresFree } = await import('./postgres/open.ts')
+  await assertPostgresFree(databaseUrl.reveal())
+}

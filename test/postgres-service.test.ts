@@ -1,0 +1,82 @@
+/** The whole service as one process on PostgreSQL: what differs from a file. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openApp } from '../src/app.ts'
+import { restoreBackup } from '../src/backup/restore.ts'
+import { loadConfig } from '../src/config/config.ts'
+import { freePort, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
+import { checkSetUp, createDatabase, inspect, setUpOf } from '../src/installation.ts'
+import { createLog } from '../src/log.ts'
+import { openBeside } from '../src/storage/database-place.ts'
+import { DIALECT } from './support/delivery.ts'
+import { hasPostgres, newPostgresUrl } from './support/postgres.ts'
+import { run } from './support/postgres-server.ts'
+
+/** A configuration whose database has no tables. */
+async function bareConfig() {
+  const url = await newPostgresUrl()
+  await run(url, 'drop schema public cascade; create schema public')
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-postgres-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  keepSecret(folder, 'database-url', () => url)
+  const [port, storePort] = [await freePort(), await freePort()]
+  const baseUrl = 'http://127.0.0.1:9/v1'
+  const dialect = DIALECT.name
+  const file = writeDemoConfig({ folder, baseUrl, apiKey: 'sk_test_0123456789abcdef', port, storePort, dialect })
+  return { config: loadConfig(file, {}), file, url }
+}
+
+const log = createLog({ level: 'error', write: () => undefined })
+const onFatal = (failure: Error): never => {
+  throw failure
+}
+
+describe.runIf(hasPostgres)('a service on PostgreSQL', () => {
+  test('starts on a database that was made for it, and makes none by itself', async () => {
+    const { config, url } = await bareConfig()
+    expect(config.backups.cron).toBeNull()
+    await expect(openApp({ config, log, onFatal })).rejects.toMatchObject({ code: 'not_found', reason: 'no_database' })
+    expect(await inspect(config)).toMatchObject({ key: { opened: false } })
+    await checkSetUp(config)
+    const { host, pathname } = new URL(url)
+    expect(await createDatabase(config)).toEqual({ database: `${host}${pathname}` })
+    await expect(createDatabase(config)).rejects.toMatchObject({ code: 'conflict', reason: 'database_exists' })
+    const app = await openApp({ config, log, onFatal })
+    expect((await fetch(`${app.url}/readyz`)).status).toBe(200)
+    expect(await inspect(config)).toMatchObject({ key: { opened: true } })
+    await app.close()
+  })
+
+  test('is the only one on its database', async () => {
+    const { config } = await bareConfig()
+    await createDatabase(config)
+    const app = await openApp({ config, log, onFatal })
+    const inUse = { code: 'conflict', reason: 'database_in_use' }
+    const other = { ...config, listen: { ...config.listen, port: await freePort() } }
+    await expect(openApp({ config: other, log, onFatal })).rejects.toMatchObject(inUse)
+    await expect(checkSetUp(config)).rejects.toMatchObject(inUse)
+    await app.close()
+    await checkSetUp(config)
+  })
+
+  test('leaves backups to the server, and says that there are no dry runs', async () => {
+    const { config, file } = await bareConfig()
+    await createDatabase(config)
+    const app = await openApp({ config, log, onFatal })
+    await expect(app.api.backups.make('ann')).rejects.toThrow('with the tools of that server')
+    await expect(app.api.dryRun({ most: 1 })).rejects.toThrow('a copy of the database file')
+    await app.close()
+    await expect(restoreBackup({ configFile: file, backup: 'any', demo: false }, {})).rejects.toThrow(
+      'restore it with the tools of that server',
+    )
+  })
+
+  test('that is set up in vain leaves a database without tables', async () => {
+    const { config } = await bareConfig()
+    const setUp = await setUpOf(config)
+    await setUp.discard()
+    expect(await openBeside(config)).toBeUndefined()
+  })
+})
