@@ -1,4 +1,5 @@
 /** The whole service as one process on PostgreSQL: what differs from a file. */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -47,6 +48,16 @@ describe.runIf(hasPostgres)('a service on PostgreSQL', () => {
     expect((await fetch(`${app.url}/readyz`)).status).toBe(200)
     expect(await inspect(config)).toMatchObject({ key: { opened: true } })
     await app.close()
+  })
+
+  test('says how a database without tables gets some, and nothing of a file', async () => {
+    const { file } = await bareConfig()
+    const entry = path.join(import.meta.dirname, '../src/quayside.js')
+    const { stderr, status } = spawnSync(process.execPath, [entry, 'serve', '--config', file], { encoding: 'utf8' })
+    expect(stderr).toContain('the database has no tables')
+    expect(stderr).toContain(`quayside database create --config ${file}`)
+    expect(stderr).not.toContain('quayside restore')
+    expect(status).toBe(4)
   })
 
   test('is the only one on its database', async () => {

@@ -1,7 +1,7 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
 import { statSync, writeSync } from 'node:fs'
 import path from 'node:path'
-import { loadConfig } from '../config/config.ts'
+import { type Config, loadConfig } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
 import { consoleLinkText } from './admin.ts'
@@ -66,7 +66,7 @@ async function startService(
   const listen = { host: io.env.QUAYSIDE_HOST || config.listen.host, port: port ?? config.listen.port }
   const { openApp } = await import('../app.ts')
   const opened = openApp({ config: { ...config, listen }, log, onFatal })
-  const app = await opened.catch((error: unknown) => Promise.reject(withAdvice(error, named)))
+  const app = await opened.catch((error: unknown) => Promise.reject(withAdvice(error, named, config)))
   const link = io.isTerminal ? await app.consoleLink() : null
   if (link !== null) io.stdout.write(`\n${consoleLinkText(link)}\n`)
   io.stderr.write(`Quayside listens at ${app.url}\n`)
@@ -83,15 +83,17 @@ function onFatal(failure: Error): void {
  * A database that is not there was never made, or its volume is lost: an empty one in its place would sell without
  * knowing what was bought. So the lost one comes first.
  */
-function withAdvice(error: unknown, config: string | undefined): unknown {
+function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: Pick<Config, 'databaseUrl'>): unknown {
   if (!(error instanceof Failure) || error.reason !== 'no_database') return error
-  const more = config === undefined ? '' : ` --config ${config}`
-  const advice = [
-    'If there was one, restore it or mount its volume first: a lost volume and a wrong dataDir look like a new installation. A backup is put back by',
-    commandLine(`restore <backup>${more}`),
-    'Only a new installation gets an empty one, by',
-    commandLine(`database create${more}`),
-  ]
+  const more = named === undefined ? '' : ` --config ${named}`
+  const lost =
+    databaseUrl === null
+      ? [
+          'If there was one, restore it or mount its volume first: a lost volume and a wrong dataDir look like a new installation. A backup is put back by',
+          commandLine(`restore <backup>${more}`),
+        ]
+      : ['If there were some, let the server restore them first: a wrong address looks like a new installation.']
+  const advice = [...lost, 'Only a new installation gets an empty one, by', commandLine(`database create${more}`)]
   return new Failure(error.code, [`${error.message}.`, ...advice].join('\n'), { cause: error, reason: error.reason })
 }
 

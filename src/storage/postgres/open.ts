@@ -31,6 +31,9 @@ const ANSWER_MS = 30_000
 /** How long a connection may take to be there. */
 const CONNECT_MS = 5_000
 
+/** After so long without a word, a connection is asked whether it is still there. */
+const KEEP_ALIVE_MS = 10_000
+
 /** Leases count by the server's clock and instants by this machine's: more than this apart, one of them is wrong. */
 const CLOCKS_APART_MS = 5_000
 
@@ -164,6 +167,7 @@ export function connectionOf(address: string): pg.ClientConfig {
     application_name: 'quayside',
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
   }
 }
 
