@@ -4,9 +4,15 @@ import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
 import { isComplete, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { first, StaleWrite } from '../storage/database.ts'
+import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
-import { beginHandOver, keysOfHandOver, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
+import {
+  beginHandOver,
+  keysOfHandOver,
+  type LicenceKey,
+  markHandedOver,
+  markHandOverUnsent,
+} from '../storage/licence-keys.ts'
 import {
   beginCallback,
   dueOutbox,
@@ -118,7 +124,9 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
-  await db.commit(done)
+  // The purchase usually ends with its last hand-over: then both are one commit.
+  const isEnded = handsOver !== undefined && (await confirmHandOver(fulfilment, handsOver, { by: row.id, also: done }))
+  if (!isEnded) await fulfilment.db.commit(done)
   // Keys that the store got for the first time, and how long their customer waited.
   if (order) {
     const keysWithin = now() - order.receivedAt
@@ -127,9 +135,7 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
     fulfilment.timeKeys(keysWithin)
   }
   at('noted')
-  if (effect.type !== 'line.fulfilled') return
-  await confirmHandOver(fulfilment, effect.payload.purchaseId)
-  if (!isComplete(update)) await announceCompletion(fulfilment, row)
+  if (effect.type === 'line.fulfilled' && !isComplete(update)) await announceCompletion(fulfilment, row)
 }
 
 /** Opens the licence keys and calls the method of the store that takes this update. */
@@ -285,14 +291,25 @@ async function followCancellation(ordering: Ordering, outgoing: Outgoing, what: 
  * Ends a completed purchase as fulfilled once the store has all of its keys: as many as were ordered, or all that came where
  * an operator handed over fewer.
  *
- * @returns whether it is fulfilled
+ * @param done a hand-over that was just confirmed, with the changes that say so
+ * @returns whether it is fulfilled, and those changes are made
  */
-export async function confirmHandOver(ordering: Ordering, purchaseId: string): Promise<boolean> {
-  const decision = await advance(ordering, purchaseId, ({ purchase, keys }) => {
-    const wanted = Math.min(keys.length, purchase.quantity)
-    const all = wanted > 0 && keys.filter((key) => key.handedOverAt !== null).length === wanted
-    return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
-  })
+export async function confirmHandOver(
+  ordering: Ordering,
+  purchaseId: string,
+  done: { by: string; also: Change[] } = { by: '', also: [] },
+): Promise<boolean> {
+  const decision = await advance(
+    ordering,
+    purchaseId,
+    ({ purchase, keys }) => {
+      const wanted = Math.min(keys.length, purchase.quantity)
+      const isHandedOver = (key: LicenceKey) => key.handedOverAt !== null || key.handOverId === done.by
+      const all = wanted > 0 && keys.filter(isHandedOver).length === wanted
+      return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
+    },
+    { also: () => done.also },
+  )
   return decision !== undefined
 }
 

@@ -31,9 +31,14 @@ export interface GuardResult {
  *
  * Reads the offer again unless it was read within `offerFreshness`, and before it holds the purchase.
  *
+ * @param beside what purchases may cost that are being prepared and not in the database yet, in minor units
  * @returns undefined when it may be bought now
  */
-export async function firstFailingGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
+export async function firstFailingGuard(
+  ordering: Ordering,
+  purchase: Purchase,
+  beside = 0,
+): Promise<GuardResult | undefined> {
   const freeze = await currentFreeze(ordering.db)
   if (freeze) {
     // Lifting the freeze releases its purchases. After a crash in the middle of that, the rest is released by time.
@@ -47,8 +52,8 @@ export async function firstFailingGuard(ordering: Ordering, purchase: Purchase):
   if (holds(offer)) offer = await offerReadWithin(ordering, supplierProductId, CONFIRMED_MS)
   return (
     holds(offer) ??
-    (await capGuard(ordering, purchase)) ??
-    (offer ? await balanceGuard(ordering, purchase, offer) : undefined)
+    (await capGuard(ordering, purchase, beside)) ??
+    (offer ? await balanceGuard(ordering, purchase, offer, beside) : undefined)
   )
 }
 
@@ -105,6 +110,10 @@ const faultNotes: Record<CostFault, string> = {
   currency: 'the supplier states the cost in another currency: ask the supplier; it is bought once the cost is right',
 }
 
+/** What a purchase costs at the most, in minor units. */
+export const mostOf = ({ ceilingMinor, quantity }: Pick<Purchase, 'ceilingMinor' | 'quantity'>): number =>
+  ceilingMinor * quantity
+
 /** A spend cap for one purchase. */
 export interface Cap {
   name: 'order' | 'hour' | 'day'
@@ -132,8 +141,8 @@ export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Pu
   return all.flatMap(({ minor, ...cap }) => (minor === null ? [] : [{ ...cap, minor }]))
 }
 
-async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
-  const needed = purchase.ceilingMinor * purchase.quantity
+async function capGuard(ordering: Ordering, purchase: Purchase, beside: number): Promise<GuardResult | undefined> {
+  const needed = mostOf(purchase) + beside
   for (const { name, scope, minor, againMs } of capsOf(ordering, purchase)) {
     const sum = await first(ordering.db, reservedUnder(scope))
     if ((sum?.total ?? 0) + needed <= minor) continue
@@ -144,8 +153,13 @@ async function capGuard(ordering: Ordering, purchase: Purchase): Promise<GuardRe
   return undefined
 }
 
-async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Promise<GuardResult | undefined> {
-  const needed = offer.costMinor * purchase.quantity
+async function balanceGuard(
+  ordering: Ordering,
+  purchase: Purchase,
+  offer: Offer,
+  beside: number,
+): Promise<GuardResult | undefined> {
+  const needed = offer.costMinor * purchase.quantity + beside
   let known = await freeBalance(ordering)
   // A top-up ends the hold by itself: what does not cover the purchase is read again, once a minute for all of them.
   if (!known || (known.freeMinor < needed && ordering.now() - known.readAt >= MINUTE)) {

@@ -6,7 +6,7 @@ import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById 
 import { isReattaching } from '../storage/restores.ts'
 import { advance } from './advance.ts'
 import { inParallel, type Ordering } from './context.ts'
-import { firstFailingGuard, type GuardResult } from './guards.ts'
+import { firstFailingGuard, type GuardResult, mostOf } from './guards.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend } from './send.ts'
@@ -27,8 +27,8 @@ type Send = () => Promise<void>
 /**
  * Places every purchase whose turn has come.
  *
- * Up to the commit of the intent one purchase follows the other, so that two of them never count the same free balance
- * or cap; the requests themselves overlap, at most `inFlight` at once.
+ * The requests overlap, at most `inFlight` at once. Those whose turn comes while others are being prepared are prepared together,
+ * so that they share the commits of their leases and of their intents.
  *
  * @returns how many purchases were sent, held or put off; the caller comes again while it is not 0
  */
@@ -41,11 +41,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   await endPause(ordering)
   const due = await ordering.db.query(duePlacements(now, BATCH))
   let handled = 0
-  let last: Promise<Send | 'put_off' | undefined> = Promise.resolve(undefined)
-  const inTurn = (purchase: Purchase) => {
-    last = last.catch(() => undefined).then(() => prepare(ordering, purchase))
-    return last
-  }
+  const inTurn = preparing(ordering)
   const placeOne = async (purchase: Purchase): Promise<void> => {
     try {
       const ready = await inTurn(purchase)
@@ -74,25 +70,87 @@ async function endDue(ordering: Ordering): Promise<void> {
   }
 }
 
+type Prepared = Send | 'put_off' | undefined
+
+interface Turn {
+  due: Purchase
+  resolve: (prepared: Prepared) => void
+  reject: (error: unknown) => void
+}
+
 /**
- * Runs the guards, looks for an order that another database placed for it, takes the lease and commits the intent.
+ * Prepares purchases in the order in which they come. Two of them never count the same free balance or cap: those that are
+ * prepared together each count what the ones before may cost.
  *
- * @returns undefined when the purchase has changed or another works on it
+ * @returns asks for the turn of one
  */
-async function prepare(ordering: Ordering, due: Purchase): Promise<Send | 'put_off' | undefined> {
+function preparing(ordering: Ordering): (due: Purchase) => Promise<Prepared> {
+  const queue: Turn[] = []
+  let isRunning = false
+
+  /** The first of the queue, and those behind it that can be beside it: they share the commits of leases and of intents. */
+  async function prepareNext(): Promise<void> {
+    const ready: { turn: Turn; purchase: Purchase }[] = []
+    let beside: number | undefined
+    for (let turn = queue[0]; turn; turn = queue[0]) {
+      const judged = await judge(ordering, turn.due, beside).catch((error: unknown) => ({ error }))
+      if (judged === 'alone') break
+      queue.shift()
+      if (judged === undefined || judged === 'put_off') turn.resolve(judged)
+      else if ('error' in judged) turn.reject(judged.error)
+      else {
+        ready.push({ turn, purchase: judged })
+        beside = (beside ?? 0) + mostOf(judged)
+      }
+    }
+    await Promise.all(
+      ready.map(({ turn, purchase }) =>
+        prepareSend(ordering, purchase, () => DUE).then(turn.resolve, (error: unknown) => turn.reject(error)),
+      ),
+    )
+  }
+
+  async function run(): Promise<void> {
+    isRunning = true
+    while (queue.length > 0) await prepareNext()
+    isRunning = false
+  }
+
+  return (due) =>
+    new Promise((resolve, reject) => {
+      queue.push({ due, resolve, reject })
+      if (!isRunning) void run()
+    })
+}
+
+/**
+ * Runs the guards, and looks for an order that another database placed for it.
+ *
+ * @param beside what the purchases before it may cost that are not in the database yet; undefined: there are none
+ * @returns the purchase that may be sent; undefined when it has changed or another works on it; `alone` when its turn comes after
+ *   those beside it
+ */
+async function judge(
+  ordering: Ordering,
+  due: Purchase,
+  beside: number | undefined,
+): Promise<Purchase | 'put_off' | 'alone' | undefined> {
   const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
   // It is not sent any more; it ends as soon as it is known that it never was.
   if (purchase.cancelRequestedAt !== null) return undefined
   // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined
+  // A repeat is one of few, and the end of a hold is a commit of its own.
+  const isPlain = purchase.sends === 0 && purchase.holdReason === null && purchase.notBefore === null
+  if (beside !== undefined && !isPlain) return 'alone'
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
     await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
     return 'put_off'
   }
   let failing: GuardResult | undefined
   try {
-    failing = await firstFailingGuard(ordering, purchase)
+    failing = await firstFailingGuard(ordering, purchase, beside)
   } catch (error) {
     // The offer or the balance cannot be confirmed: the supplier is away. Nothing is held for that.
     await putOff(ordering, purchase, 5_000, messageOf(error))
@@ -100,6 +158,8 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Send | 'put_o
     ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: messageOf(error) })
     return 'put_off'
   }
+  // What those beside it cost less than they may is left for it.
+  if (failing && beside !== undefined) return 'alone'
   if (failing) {
     await hold(ordering, purchase.id, failing)
     return 'put_off'
@@ -116,8 +176,7 @@ async function prepare(ordering: Ordering, due: Purchase): Promise<Send | 'put_o
     const reviewed = await advance(ordering, purchase.id, () => ({ ...DUE, orphans }))
     return reviewed && 'put_off'
   }
-  const free = await first(ordering.db, purchaseById(purchase.id))
-  return free && (await prepareSend(ordering, free, () => DUE))
+  return first(ordering.db, purchaseById(purchase.id))
 }
 
 /** Reads the row again, because a guard that read the balance may have released it. */

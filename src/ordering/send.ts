@@ -27,7 +27,7 @@ export async function prepareSend(
 ): Promise<(() => Promise<void>) | undefined> {
   const held = await claim(ordering, purchase)
   if (!held) return undefined
-  let intended: Purchase | undefined
+  let intended: Intended | undefined
   try {
     intended = await intend(ordering, held, input)
   } catch (error) {
@@ -38,21 +38,33 @@ export async function prepareSend(
     await release(ordering, held)
     return undefined
   }
-  const sent = intended
+  const { purchase: sent, attempt } = intended
   noteSend(ordering, sent.sends > 0)
-  return () => transmit(ordering, held, sent)
+  return async () => {
+    // A marker that cannot be written leaves the purchase to a look-up: nothing may leave that a copy of the file would miss.
+    // Requests that leave together share one.
+    await ordering.mark?.(attempt)
+    ordering.at('intended')
+    await transmit(ordering, held, sent)
+  }
+}
+
+interface Intended {
+  /** As it was before. */
+  purchase: Purchase
+  attempt: string
 }
 
 /**
  * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.
  *
- * @returns the purchase for `transmit`, as it was before; undefined when it is not to be sent
+ * @returns undefined when it is not to be sent
  */
 async function intend(
   ordering: Ordering,
   held: Lease,
   input: (loaded: Loaded) => PurchaseInput | undefined,
-): Promise<Purchase | undefined> {
+): Promise<Intended | undefined> {
   ordering.at('intending')
   let intended: Loaded | undefined
   let attempt = ''
@@ -79,10 +91,7 @@ async function intend(
   })
   if (decision?.next !== 'sending') return undefined
   noteIntent(ordering, held.purchaseId, sentAt)
-  // A marker that cannot be written leaves the purchase to a look-up: nothing may leave that a copy of the file would miss.
-  await ordering.mark?.(attempt)
-  ordering.at('intended')
-  return intended?.purchase
+  return intended && { purchase: intended.purchase, attempt }
 }
 
 /**

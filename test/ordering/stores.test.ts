@@ -67,7 +67,7 @@ describe('pushing to the store', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('ends in a closed order after a crash between the note and the purchase', async () => {
+  test('ends in a closed order after a crash between the note and the closing', async () => {
     const app = await openTestApp()
     const orderId = await app.buy('1001')
     await app.settle()
@@ -76,7 +76,8 @@ describe('pushing to the store', () => {
     await refreshDue(app.ordering)
     app.crash.at = 'noted'
     await app.runUntilDeath()
-    expect(await app.purchase(orderId)).toMatchObject({ state: 'completed' })
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled' })
+    expect(app.callbacks('order.closed')).toEqual([])
     await app.restart()
     await app.pass(HOUR)
     expect(await app.state(orderId)).toBe('fulfilled')
