@@ -13,12 +13,14 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 export function createIds(now: () => number, randomBytes: (count: number) => Uint8Array): () => string {
   let last = 0
   let count = 0
+  let prefix = digits(last, 10)
   return () => {
     // A clock that is put back must not sort new ids before old ones of this process.
     const instant = Math.max(last, now())
+    if (instant !== last) prefix = digits(instant, 10)
     count = instant === last ? count + 1 : 0
     last = instant
-    let text = digits(instant, 10) + digits(count, 4)
+    let text = prefix + digits(count, 4)
     for (const byte of randomBytes(12)) text += ALPHABET[byte & 31]
     return text
   }

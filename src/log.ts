@@ -120,12 +120,13 @@ function recordIn(text: string): LogRecord {
 }
 
 /** The fields that are listed, without objects. */
-const kept = (fields: LogFields): LogFields =>
-  Object.fromEntries(
-    Object.entries(fields).filter(
-      ([name, value]) => allowed.has(name) && value !== undefined && (value === null || typeof value !== 'object'),
-    ),
-  )
+function kept(fields: LogFields): LogFields {
+  const shown: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (allowed.has(name) && value !== undefined && (value === null || typeof value !== 'object')) shown[name] = value
+  }
+  return shown as LogFields
+}
 
 /** A record as of now. */
 export const recordOf = (level: keyof Log, event: string, fields: LogFields): LogRecord => ({

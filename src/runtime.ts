@@ -188,7 +188,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     place: async () => {
       const placed = await placeDue(ordering)
       await watchSupplier(ordering)
-      return placed + (await closeOrders(ordering))
+      return placed
     },
     refresh: () => refreshDue(ordering),
     outbox: () => each(handing),

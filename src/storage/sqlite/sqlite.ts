@@ -1,7 +1,7 @@
 /**
  * The SQLite engine.
  *
- * All commits that arrive in one turn of the event loop share one transaction and so one fsync, each in a savepoint of
+ * All commits that arrive in two turns of the event loop share one transaction and so one fsync, each in a savepoint of
  * its own: a refused member leaves nothing behind and does not harm its neighbours. Everything runs synchronously
  * between two turns, so that no read ever sees a half-written group.
  *
@@ -30,14 +30,21 @@ export interface EngineOptions {
    * the engine refuses all work; the caller ends the process (code 75: try again).
    */
   onFatal(error: Failure): void
-  /** When the commits that came together are run; default: once the turn of the event loop is over. */
+  /** When the commits that came together are run; default: see `afterNextTurn`. */
   defer?: (flush: () => void) => void
+}
+
+/**
+ * One turn more than is needed: what comes in on other sockets meanwhile shares the fsync, which takes longer than a turn.
+ */
+const afterNextTurn = (flush: () => void): void => {
+  setImmediate(() => setImmediate(flush))
 }
 
 /** The engine over an open connection, which it owns from here on. `open.ts` makes the connection ready. */
 export function sqliteDatabase(
   connection: Connection.Database,
-  { onFatal, defer = setImmediate }: EngineOptions,
+  { onFatal, defer = afterNextTurn }: EngineOptions,
 ): Database {
   const prepare = statementCache(connection)
   const begin = connection.prepare('begin immediate')

@@ -79,9 +79,14 @@ export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<Ca
   const { db, vault, now, newId } = deps
   let rotations = await readRotations(db)
 
+  const derived = new Map<string, Buffer>()
   /** The first generation has a name without a number: so it was before secrets could be rotated. */
-  const secretOf = (store: string, generation: number): Buffer =>
-    vault.subKey(generation === 1 ? `callback:${store}` : `callback:${store}:${generation}`)
+  const secretOf = (store: string, generation: number): Buffer => {
+    const name = generation === 1 ? `callback:${store}` : `callback:${store}:${generation}`
+    const secret = derived.get(name) ?? vault.subKey(name)
+    derived.set(name, secret)
+    return secret
+  }
 
   function validOf(store: string, at: number): number[] {
     const own = rotations.get(store) ?? []
