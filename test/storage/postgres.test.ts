@@ -83,6 +83,14 @@ describe.runIf(hasPostgres)('a commit', () => {
     expect(proxy.trips.length).toBeLessThan(12)
   })
 
+  test('leaves no timer behind that waits for its answer', async () => {
+    const { database } = await throughProxy()
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timers()
+    for (let n = 0; n < 10; n += 1) await database.commit([insert(`n${n}`)])
+    expect(timers()).toBeLessThanOrEqual(before + 1)
+  })
+
   test('has no names for its statements and sets nothing for its session', async () => {
     const { proxy, database } = await throughProxy()
     await database.commit([insert('a')])
