@@ -41,8 +41,12 @@ const post = async (url: string, body: object, headers: Record<string, string> =
 const read = async <T>(url: string, headers: Record<string, string> = {}): Promise<T> =>
   (await (await request(url, { dispatcher, headers })).body.json()) as T
 
+const SYNC_COUNT = new URL('./sync-count.ts', import.meta.url).href
+/** The burst over which commits and the time of a core are averaged. */
+const BURST = 200
+
 export async function benchOrder(say: (text: string) => void) {
-  const bench = await openOrderBench()
+  const bench = await openOrderBench([SYNC_COUNT])
   const rates = { bare: [] as number[], quayside: [] as number[] }
   for (let round = 0; round <= ROUNDS; round += 1) {
     say(round === 0 ? 'orders: warming up' : `orders: round ${round} of ${ROUNDS}`)
@@ -51,13 +55,21 @@ export async function benchOrder(say: (text: string) => void) {
     rates.bare.push(loop)
     rates.quayside.push(whole)
   }
+  say(`orders: a burst of ${BURST}`)
+  const [coreMs, syncs] = [await bench.coreMs(), await bench.syncs()]
+  await bench.orders(ROUNDS + 1, BURST)
+  const each = (before: number, after: number) => (after - before) / BURST
+  const core = each(coreMs, await bench.coreMs())
+  const { commits, files } = await bench.syncs()
   await bench.close()
   const [loop, whole] = [medianOf(rates.bare), medianOf(rates.quayside)]
   const rows: Row[] = [
     ['orders, the bare loop', `${Math.round(loop)} /s`],
     ['orders, Quayside to the callback', `${Math.round(whole)} /s`],
   ]
-  return { ratios: { order: whole / loop }, rows, figures: { bareOrders: Math.round(loop), orders: Math.round(whole) } }
+  const ratios = { order: whole / loop, orderCommits: each(syncs.commits, commits), orderMs: core }
+  rows.push(['syncs of the marker for an order of the burst', each(syncs.files, files).toFixed(2)])
+  return { ratios, rows, figures: { bareOrders: Math.round(loop), orders: Math.round(whole) } }
 }
 
 /** A service with a supplier and a store of its own, each in a process, that takes orders by rounds. */
@@ -69,6 +81,8 @@ export interface OrderBench {
   orders: (round: number, amount?: number) => Promise<number>
   /** The same requests by the bare loop. @returns orders a second */
   bare: (round: number) => Promise<number>
+  /** How often the service has waited for the disk since its start; asks what `SYNC_COUNT` has counted. */
+  syncs: () => Promise<{ commits: number; files: number }>
   /** Milliseconds of a core that the service has worked since its start. */
   coreMs: () => Promise<number>
   close: () => Promise<void>
@@ -162,6 +176,11 @@ export async function openOrderBench(
     url: `http://127.0.0.1:${port}`,
     orders,
     bare,
+    syncs: async () => {
+      const answer = once(service, 'message')
+      service.send('syncs')
+      return (await answer)[0] as { commits: number; files: number }
+    },
     coreMs: () => coreTimeOf(service),
     close: async () => {
       for (const child of [service, parties]) {

@@ -201,8 +201,9 @@ export function createOperator(world: World, temper: Temper) {
   /** What a careful person would do with what is shown, the best first. */
   function optionsFor(loaded: Loaded, orders: readonly string[]): Decision[] {
     const { purchase } = loaded
-    // The order that it has is not adopted once more while it is waited for: that would change nothing.
-    const others = purchase.state === 'accepted' ? orders.filter((id) => id !== purchase.supplierOrderId) : orders
+    // The order that it has is not adopted once more while it is waited for, or when it gave too few keys: that would change nothing.
+    const isKnown = purchase.state === 'accepted' || purchase.note?.includes('keys came')
+    const others = isKnown ? orders.filter((id) => id !== purchase.supplierOrderId) : orders
     const adopt = others.map((orderId): Decision => ({ type: 'adopt', orderId }))
     const handOver: Decision = { type: 'hand_over' }
     const close: Decision = { type: 'close' }
