@@ -67,8 +67,8 @@ export function startJobs({
     if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
     runtime.wakeAll()
     wakeAlerts()
-    await captures.expire()
     await runtime.hourly.write()
+    await captures.expire()
   }
   const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
   const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)

@@ -1,6 +1,6 @@
 /**
- * What happened in each hour, added up in memory and written every few seconds: a count of its own in each commit would cost an order
- * as much as a step of it. The plots lack what was counted in the seconds before the process was killed, and nothing else does.
+ * What happened in each hour, added up in memory and written at each tick: a count of its own in each commit would cost an order
+ * as much as a step of it. The plots lack what was counted since the last tick before the process was killed, and nothing else does.
  */
 import { type ActivityName, type CountActivity, hourOf } from '../domain/activity.ts'
 import type { Database } from '../storage/database.ts'

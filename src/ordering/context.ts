@@ -30,7 +30,7 @@ export type CrashPoint =
   | 'pushing'
   /** The store has confirmed; that is not noted yet. */
   | 'pushed'
-  /** The keys are marked as handed over; the purchase does not know yet. */
+  /** The keys are marked as handed over, and the purchase has ended if they were its last. */
   | 'noted'
 
 /** Workers that are woken early; the tick wakes all of them anyway. */

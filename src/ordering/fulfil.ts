@@ -124,9 +124,11 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
-  // The purchase usually ends with its last hand-over: then both are one commit.
-  const isEnded = handsOver !== undefined && (await confirmHandOver(fulfilment, handsOver, { by: row.id, also: done }))
-  if (!isEnded) await fulfilment.db.commit(done)
+  // The purchase usually ends with its last hand-over: then both are one commit. What keeps it from ending must not lose the yes.
+  const isEnded =
+    handsOver !== undefined &&
+    (await confirmHandOver(fulfilment, handsOver, { by: row.id, also: done }).catch(() => false))
+  if (!isEnded) await db.commit(done)
   // Keys that the store got for the first time, and how long their customer waited.
   if (order) {
     const keysWithin = now() - order.receivedAt
@@ -135,7 +137,9 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
     fulfilment.timeKeys(keysWithin)
   }
   at('noted')
-  if (effect.type === 'line.fulfilled' && !isComplete(update)) await announceCompletion(fulfilment, row)
+  if (effect.type !== 'line.fulfilled') return
+  if (!isEnded) await confirmHandOver(fulfilment, effect.payload.purchaseId)
+  if (!isComplete(update)) await announceCompletion(fulfilment, row)
 }
 
 /** Opens the licence keys and calls the method of the store that takes this update. */
@@ -297,18 +301,18 @@ async function followCancellation(ordering: Ordering, outgoing: Outgoing, what: 
 export async function confirmHandOver(
   ordering: Ordering,
   purchaseId: string,
-  done: { by: string; also: Change[] } = { by: '', also: [] },
+  done?: { by: string; also: Change[] },
 ): Promise<boolean> {
   const decision = await advance(
     ordering,
     purchaseId,
     ({ purchase, keys }) => {
       const wanted = Math.min(keys.length, purchase.quantity)
-      const isHandedOver = (key: LicenceKey) => key.handedOverAt !== null || key.handOverId === done.by
+      const isHandedOver = (key: LicenceKey) => key.handedOverAt !== null || key.handOverId === done?.by
       const all = wanted > 0 && keys.filter(isHandedOver).length === wanted
       return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
     },
-    { also: () => done.also },
+    { also: () => done?.also ?? [] },
   )
   return decision !== undefined
 }

@@ -31,14 +31,9 @@ export interface GuardResult {
  *
  * Reads the offer again unless it was read within `offerFreshness`, and before it holds the purchase.
  *
- * @param beside what purchases may cost that are being prepared and not in the database yet, in minor units
  * @returns undefined when it may be bought now
  */
-export async function firstFailingGuard(
-  ordering: Ordering,
-  purchase: Purchase,
-  beside = 0,
-): Promise<GuardResult | undefined> {
+export async function firstFailingGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
   const freeze = await currentFreeze(ordering.db)
   if (freeze) {
     // Lifting the freeze releases its purchases. After a crash in the middle of that, the rest is released by time.
@@ -46,27 +41,52 @@ export async function firstFailingGuard(
     return { guard: 'frozen', notBefore, note: `buying is frozen: ${freeze.reason}` }
   }
   const { supplierProductId } = purchase
-  const holds = (offer: Offer | undefined): GuardResult | undefined =>
-    stockGuard(ordering, purchase, offer) ?? (offer && ceilingGuard(ordering, purchase, offer))
+  const holds = (offer: Offer | undefined): GuardResult | undefined => offerGuard(ordering, purchase, offer)
   let offer = await offerReadWithin(ordering, supplierProductId, ordering.policy.offerFreshnessMs)
   if (holds(offer)) offer = await offerReadWithin(ordering, supplierProductId, CONFIRMED_MS)
   return (
     holds(offer) ??
-    (await capGuard(ordering, purchase, beside)) ??
-    (offer ? await balanceGuard(ordering, purchase, offer, beside) : undefined)
+    (await capGuard(ordering, purchase, 0)) ??
+    (offer ? await balanceGuard(ordering, purchase, offer) : undefined)
   )
 }
+
+/**
+ * Whether a purchase passes all guards beside others that are ready to be sent and not in the database yet. Those must not wait, so
+ * that nothing is read from the supplier.
+ *
+ * @param besideMinor what the others may cost, in minor units
+ */
+export async function passesBeside(ordering: Ordering, purchase: Purchase, besideMinor: number): Promise<boolean> {
+  if (await currentFreeze(ordering.db)) return false
+  const { offer, readAt } = await offerAsRead(ordering, purchase.supplierProductId)
+  if (!offer || !isWithin(ordering, readAt, ordering.policy.offerFreshnessMs)) return false
+  if (offerGuard(ordering, purchase, offer) || (await capGuard(ordering, purchase, besideMinor))) return false
+  const known = await freeBalance(ordering)
+  return known?.currency === purchase.currency && known.freeMinor >= offer.costMinor * purchase.quantity + besideMinor
+}
+
+const offerGuard = (ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>
+  stockGuard(ordering, purchase, offer) ?? (offer && ceilingGuard(ordering, purchase, offer))
+
+/** The offer as it is stored, and when the supplier last said so. */
+async function offerAsRead({ db, pace }: Ordering, productId: string) {
+  const offer = await first(db, offersByProduct([productId]))
+  const [run] = await db.query(lastCompleteSync())
+  // The last run has read each offer that it did not miss.
+  const listedAt = offer && offer.missedRuns === 0 && offer.goneAt === null ? run?.startedAt : undefined
+  const readAt = Math.max(listedAt ?? Number.NEGATIVE_INFINITY, pace.checked.get(productId) ?? Number.NEGATIVE_INFINITY)
+  return { offer, readAt }
+}
+
+/** An instant ahead of the clock says nothing. */
+const isWithin = ({ now }: Ordering, readAt: number, ms: number): boolean => readAt <= now() && now() - readAt <= ms
 
 async function offerReadWithin(ordering: Ordering, productId: string, ms: number): Promise<Offer | undefined> {
   const { checked } = ordering.pace
   const now = ordering.now()
-  const stored = await first(ordering.db, offersByProduct([productId]))
-  const [run] = await ordering.db.query(lastCompleteSync())
-  // The last run has read each offer that it did not miss.
-  const listedAt = stored && stored.missedRuns === 0 && stored.goneAt === null ? run?.startedAt : undefined
-  const readAt = Math.max(listedAt ?? Number.NEGATIVE_INFINITY, checked.get(productId) ?? Number.NEGATIVE_INFINITY)
-  // An instant ahead of the clock says nothing.
-  if (readAt <= now && now - readAt <= ms) return stored
+  const { offer: stored, readAt } = await offerAsRead(ordering, productId)
+  if (isWithin(ordering, readAt, ms)) return stored
   await ordering.refreshOffer(productId)
   if (checked.size >= CONFIRMED_MAX) checked.clear()
   checked.set(productId, now)
@@ -141,8 +161,8 @@ export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Pu
   return all.flatMap(({ minor, ...cap }) => (minor === null ? [] : [{ ...cap, minor }]))
 }
 
-async function capGuard(ordering: Ordering, purchase: Purchase, beside: number): Promise<GuardResult | undefined> {
-  const needed = mostOf(purchase) + beside
+async function capGuard(ordering: Ordering, purchase: Purchase, besideMinor: number): Promise<GuardResult | undefined> {
+  const needed = mostOf(purchase) + besideMinor
   for (const { name, scope, minor, againMs } of capsOf(ordering, purchase)) {
     const sum = await first(ordering.db, reservedUnder(scope))
     if ((sum?.total ?? 0) + needed <= minor) continue
@@ -153,13 +173,8 @@ async function capGuard(ordering: Ordering, purchase: Purchase, beside: number):
   return undefined
 }
 
-async function balanceGuard(
-  ordering: Ordering,
-  purchase: Purchase,
-  offer: Offer,
-  beside: number,
-): Promise<GuardResult | undefined> {
-  const needed = offer.costMinor * purchase.quantity + beside
+async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Promise<GuardResult | undefined> {
+  const needed = offer.costMinor * purchase.quantity
   let known = await freeBalance(ordering)
   // A top-up ends the hold by itself: what does not cover the purchase is read again, once a minute for all of them.
   if (!known || (known.freeMinor < needed && ordering.now() - known.readAt >= MINUTE)) {

@@ -3,10 +3,10 @@ import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { orphansUnder } from '../storage/discrepancies.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
-import { isReattaching } from '../storage/restores.ts'
+import { currentEpoch, isReattaching } from '../storage/restores.ts'
 import { advance } from './advance.ts'
 import { inParallel, type Ordering } from './context.ts'
-import { firstFailingGuard, type GuardResult, mostOf } from './guards.ts'
+import { firstFailingGuard, type GuardResult, mostOf, passesBeside } from './guards.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend } from './send.ts'
@@ -80,7 +80,7 @@ interface Turn {
 
 /**
  * Prepares purchases in the order in which they come. Two of them never count the same free balance or cap: those that are
- * prepared together each count what the ones before may cost.
+ * prepared together each count what the ones before may cost. One that is ready waits for nothing but the database.
  *
  * @returns asks for the turn of one
  */
@@ -91,16 +91,16 @@ function preparing(ordering: Ordering): (due: Purchase) => Promise<Prepared> {
   /** The first of the queue, and those behind it that can be beside it: they share the commits of leases and of intents. */
   async function prepareNext(): Promise<void> {
     const ready: { turn: Turn; purchase: Purchase }[] = []
-    let beside: number | undefined
+    let besideMinor: number | undefined
     for (let turn = queue[0]; turn; turn = queue[0]) {
-      const judged = await judge(ordering, turn.due, beside).catch((error: unknown) => ({ error }))
+      const judged = await judge(ordering, turn.due, besideMinor).catch((error: unknown) => ({ error }))
       if (judged === 'alone') break
       queue.shift()
       if (judged === undefined || judged === 'put_off') turn.resolve(judged)
       else if ('error' in judged) turn.reject(judged.error)
       else {
         ready.push({ turn, purchase: judged })
-        beside = (beside ?? 0) + mostOf(judged)
+        besideMinor = (besideMinor ?? 0) + mostOf(judged)
       }
     }
     await Promise.all(
@@ -126,14 +126,14 @@ function preparing(ordering: Ordering): (due: Purchase) => Promise<Prepared> {
 /**
  * Runs the guards, and looks for an order that another database placed for it.
  *
- * @param beside what the purchases before it may cost that are not in the database yet; undefined: there are none
+ * @param besideMinor what the purchases before it may cost that are ready and not in the database yet; undefined: there are none
  * @returns the purchase that may be sent; undefined when it has changed or another works on it; `alone` when its turn comes after
  *   those beside it
  */
 async function judge(
   ordering: Ordering,
   due: Purchase,
-  beside: number | undefined,
+  besideMinor: number | undefined,
 ): Promise<Purchase | 'put_off' | 'alone' | undefined> {
   const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
@@ -141,16 +141,20 @@ async function judge(
   if (purchase.cancelRequestedAt !== null) return undefined
   // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined
-  // A repeat is one of few, and the end of a hold is a commit of its own.
-  const isPlain = purchase.sends === 0 && purchase.holdReason === null && purchase.notBefore === null
-  if (beside !== undefined && !isPlain) return 'alone'
+  if (besideMinor !== undefined) {
+    // A repeat is one of few, the end of a hold is a commit of its own, and after a restore the supplier may have to be asked.
+    const isPlain = purchase.sends === 0 && purchase.holdReason === null && purchase.notBefore === null
+    if (!isPlain || (await currentEpoch(ordering.db))?.restoredAt != null) return 'alone'
+    if (!(await passesBeside(ordering, purchase, besideMinor))) return 'alone'
+    return (await ordering.db.query(orphansUnder(purchase.externalOrderId))).length === 0 ? purchase : 'alone'
+  }
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
     await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
     return 'put_off'
   }
   let failing: GuardResult | undefined
   try {
-    failing = await firstFailingGuard(ordering, purchase, beside)
+    failing = await firstFailingGuard(ordering, purchase)
   } catch (error) {
     // The offer or the balance cannot be confirmed: the supplier is away. Nothing is held for that.
     await putOff(ordering, purchase, 5_000, messageOf(error))
@@ -158,8 +162,6 @@ async function judge(
     ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: messageOf(error) })
     return 'put_off'
   }
-  // What those beside it cost less than they may is left for it.
-  if (failing && beside !== undefined) return 'alone'
   if (failing) {
     await hold(ordering, purchase.id, failing)
     return 'put_off'

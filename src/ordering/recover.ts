@@ -50,7 +50,7 @@ const SPREAD_MS = 60_000
 export async function resume(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   if (await clockWentBack(ordering)) await afterClockJump(ordering)
-  // A process that ended right after the store's yes left purchases whose orders only wait to be closed.
+  // Purchases of which the store has all keys, and that could not end with them.
   await ordering.db.commit([clearLeases(), interruptSweeps(now), hintHandedOver(now)])
   let lost = 0
   for (;;) {

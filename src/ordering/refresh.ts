@@ -63,7 +63,7 @@ async function refresh(
   if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
   const order = open.get(purchase.supplierOrderId)
   if (order) return applyOrder(ordering, purchase, order, listedAgainAt(purchase, ordering.now()))
-  // A process that ended between the store's yes and this row left only the keys marked.
+  // Where the keys are marked and the purchase could not end with them, it ends here.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
   await readSupplierOrder(ordering, purchase, purchase.supplierOrderId)
 }

@@ -117,6 +117,26 @@ describe('before anything is bought', () => {
     app.expectLedger({ charges: 10, keys: 10 })
   })
 
+  test('a purchase that is ready does not wait while the offer of the next one is read', async () => {
+    const app = await openTestApp()
+    const [one, two] = await app.offers()
+    const { refreshOffer } = app.ordering
+    let isRead: () => void = () => {}
+    app.ordering.refreshOffer = (productId) =>
+      new Promise<void>((resolve) => {
+        isRead = resolve
+      }).then(() => refreshOffer(productId))
+    app.ordering.pace.checked.set(one?.productId ?? '', app.now() + HOUR)
+    app.move(HOUR)
+    await app.order('1001', [{ sku: one?.sku ?? '' }, { sku: two?.sku ?? '' }])
+    const placing = placeDue(app.ordering)
+    while (app.sandbox.world.report().charges.length === 0) await new Promise(setImmediate)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    isRead()
+    await placing
+    expect(app.sandbox.world.report().charges).toHaveLength(2)
+  })
+
   test.each(['hour', 'day'] as const)('purchases at once never overspend the cap of the %s', async (span) => {
     const { costMinor } = await openTestApp().then((app) => app.offer())
     const ceiling = Math.ceil(costMinor * 1.1)
