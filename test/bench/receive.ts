@@ -7,7 +7,7 @@ import { load, medianOf, openServer, openSlowSockets, type Server } from './proc
 import type { Row } from './table.ts'
 
 const CONNECTIONS = 64
-const ROUNDS = 5
+const ROUNDS = 3
 /** Enough for a round of one to three seconds on two cores. */
 const AMOUNTS = { ceiling: 30_000, plain: 6_000, quayside: 16_000 } as const
 
