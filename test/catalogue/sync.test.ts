@@ -179,7 +179,7 @@ describe('a sync run', () => {
     expect(pages).toEqual([1, 2, 3])
   })
 
-  it.skipIf(isOnPostgres)('ends when a supplier repeats its first page without an end', async () => {
+  it('ends when a supplier repeats its first page without an end', async () => {
     const { sync, list, hooks, pages } = await listWorld(50)
     hooks.tamper = (_page, answer) => {
       answer.items = list.records.slice(0, 10)
@@ -187,7 +187,11 @@ describe('a sync run', () => {
     const run = await sync()
     expect(run).toMatchObject({ state: 'failed', offersSeen: 10 })
     expect(run.error).toContain('repeats its pages')
-    expect(pages).toEqual([1, 2])
+    // The next page is under way while one is stored.
+    expect([
+      [1, 2],
+      [1, 2, 3],
+    ]).toContainEqual(pages)
   })
 
   it('reads on where a supplier serves smaller pages than were asked for', async () => {
