@@ -84,6 +84,7 @@ describe.skipIf(!hasBrowser)(`the overview in a browser (${hasBrowser ? 'Chromiu
     expect(await page.locator('#tide').innerText()).toContain('0 orders')
     await page.evaluate("document.getElementById('tide').dataset.kept = 'yes'")
     await world.order('1001', [{ sku: offer.sku }])
+    await world.runtime.hourly.write()
     world.move(3_000)
     await page.locator('#tide').getByText('1 order', { exact: true }).waitFor({ timeout: 20_000 })
     expect(await page.locator('#tide').getAttribute('data-kept'), 'the page itself was not loaded again').toBe('yes')
