@@ -5,6 +5,7 @@ import { freeze } from '../../src/ordering/freeze.ts'
 import { placeDue } from '../../src/ordering/place.ts'
 import { clearFreeze, currentFreeze } from '../../src/storage/freezes.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
+import { duePlacements } from '../../src/storage/purchases.ts'
 import { defaultDialect, first, openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -119,16 +120,17 @@ describe('before anything is bought', () => {
 
   test('a purchase that is ready does not wait while the offer of the next one is read', async () => {
     const app = await openTestApp()
-    const [one, two] = await app.offers()
+    const skus = (await app.offers()).slice(0, 2).map(({ sku }) => ({ sku }))
     const { refreshOffer } = app.ordering
     let isRead: () => void = () => {}
-    app.ordering.refreshOffer = (productId) =>
-      new Promise<void>((resolve) => {
-        isRead = resolve
-      }).then(() => refreshOffer(productId))
-    app.ordering.pace.checked.set(one?.productId ?? '', app.now() + HOUR)
+    const read = new Promise<void>((resolve) => {
+      isRead = resolve
+    })
+    app.ordering.refreshOffer = (productId) => read.then(() => refreshOffer(productId))
     app.move(HOUR)
-    await app.order('1001', [{ sku: one?.sku ?? '' }, { sku: two?.sku ?? '' }])
+    await app.order('1001', skus)
+    const [due] = await app.db.query(duePlacements(app.now(), 2))
+    app.ordering.pace.checked.set(due?.supplierProductId ?? '', app.now())
     const placing = placeDue(app.ordering)
     while (app.sandbox.world.report().charges.length === 0) await new Promise(setImmediate)
     expect(app.sandbox.world.report().charges).toHaveLength(1)
