@@ -27,6 +27,10 @@ export type PurchaseState = (typeof purchaseStates)[number]
 export const holdReasons = ['out_of_stock', 'balance', 'ceiling', 'spend_cap', 'frozen'] as const
 export type HoldReason = (typeof holdReasons)[number]
 
+/** What a purchase costs at the most, in minor units. */
+export const mostOf = ({ ceilingMinor, quantity }: { ceilingMinor: number; quantity: number }): number =>
+  ceilingMinor * quantity
+
 /** States after which nothing more is expected. */
 export const finalStates: readonly PurchaseState[] = ['fulfilled', 'rejected', 'failed', 'cancelled']
 

@@ -10,6 +10,7 @@ import { nextReadAt } from '../domain/pace.ts'
 import {
   type Effect,
   finalStates,
+  mostOf,
   type PurchaseFacts,
   type PurchaseInput,
   provesUncharged,
@@ -250,7 +251,7 @@ export function stamps(
 
   /** The ceiling while it is open what it costs, the amount once known, nothing once that is proven. */
   function reservation(): PurchaseUpdate {
-    const most = purchase.ceilingMinor * purchase.quantity
+    const most = mostOf(purchase)
     if (next === 'sending') return { reservedMinor: most }
     if (provesUncharged(purchase, decision)) return { reservedMinor: 0 }
     // A failed order may state another amount. What comes back is known once the supplier says so.

@@ -1,4 +1,4 @@
-import type { Effect, HoldReason, Transition } from '../domain/purchase.ts'
+import { type Effect, type HoldReason, mostOf, type Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import { holdToReport, type ReportedHold } from '../domain/store-update.ts'
@@ -145,7 +145,7 @@ export function effectChanges(
   function overCeiling(order: SupplierOrder): Change[] {
     const foreign = order.currency !== undefined && order.currency !== purchase.currency
     if (order.amountMinor === undefined) return []
-    if (!foreign && order.amountMinor <= purchase.ceilingMinor * purchase.quantity) return []
+    if (!foreign && order.amountMinor <= mostOf(purchase)) return []
     // Only a new amount counts: an offer that a person has released is not held again by the same purchase.
     const news = foreign ? order.statusWord !== purchase.supplierStatus : order.amountMinor !== purchase.amountMinor
     if (!news) return []

@@ -1,7 +1,7 @@
 import { formatDecimal } from '../domain/money.ts'
 import type { CostFault } from '../domain/offer.ts'
 import { rejectedDelayMs } from '../domain/pace.ts'
-import type { HoldReason } from '../domain/purchase.ts'
+import { type HoldReason, mostOf } from '../domain/purchase.ts'
 import { latestBalance } from '../storage/balance.ts'
 import { first } from '../storage/database.ts'
 import { currentFreeze } from '../storage/freezes.ts'
@@ -129,10 +129,6 @@ const faultNotes: Record<CostFault, string> = {
   negative: 'the supplier states a cost below 0: ask the supplier; it is bought once the cost is right',
   currency: 'the supplier states the cost in another currency: ask the supplier; it is bought once the cost is right',
 }
-
-/** What a purchase costs at the most, in minor units. */
-export const mostOf = ({ ceilingMinor, quantity }: Pick<Purchase, 'ceilingMinor' | 'quantity'>): number =>
-  ceilingMinor * quantity
 
 /** A spend cap for one purchase. */
 export interface Cap {

@@ -1,4 +1,4 @@
-import { isOver } from '../domain/purchase.ts'
+import { isOver, mostOf } from '../domain/purchase.ts'
 import { externalOrderId } from '../domain/purchase-keys.ts'
 import { doubtedAt, generationsToAsk, mayBeForgotten, reattachmentOf } from '../domain/restore.ts'
 import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
@@ -167,7 +167,7 @@ async function putIn(
       createdAt: now,
       changedAt: now,
       cancelRequestedAt: live?.cancelRequestedAt ?? null,
-      reservedMinor: template.ceilingMinor * template.quantity,
+      reservedMinor: mostOf(template),
       reservedAt: now,
     }),
     // What is under way says whether an operator bought in spite of the store's cancellation; nothing else does.

@@ -1,21 +1,11 @@
+/** What SQLite alone does, beside what every engine does: see `port.test.ts`. */
 import Connection from 'better-sqlite3'
-import { eq, type SQLWrapper, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Change } from '../../src/storage/database.ts'
 import { settings } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
-import { databaseFile, TEST_NOW, tracedDatabase } from '../support/database.ts'
-
-const insert = (name: string, value = ''): Change => ({
-  statement: build.insert(settings).values({ name, value, changedAt: TEST_NOW }),
-  rows: 1,
-})
-const put = (name: string, value: string): Change => ({
-  statement: sql`insert into settings (name, value, changed_at) values (${name}, ${value}, 1)
-    on conflict (name) do update set value = settings.value || excluded.value`,
-  rows: 'any',
-})
-const change = (statement: SQLWrapper, rows: number | 'any'): Change => ({ statement, rows })
+import { databaseFile, tracedDatabase } from '../support/database.ts'
+import { change, insert } from '../support/settings.ts'
 
 describe('group commit', () => {
   test('shares one transaction among all commits of one turn', async () => {
@@ -25,18 +15,6 @@ describe('group commit', () => {
     expect(await names()).toHaveLength(100)
     await database.commit([insert('later')])
     expect(count('commit')).toBe(2)
-  })
-
-  test('runs commits in the order of their arrival and resolves them in it', async () => {
-    const { database } = tracedDatabase()
-    const resolved: number[] = []
-    const commits = [0, 1, 2, 3, 4].map(async (n) => {
-      await database.commit([put('order', String(n))])
-      resolved.push(n)
-    })
-    await Promise.all(commits)
-    expect(resolved).toEqual([0, 1, 2, 3, 4])
-    expect(await database.query(build.select({ value: settings.value }).from(settings))).toEqual([{ value: '01234' }])
   })
 
   test('resolves only after COMMIT has returned', async () => {
@@ -76,43 +54,9 @@ describe('a refused commit', () => {
     expect(count('commit')).toBe(1)
   })
 
-  test('that breaks a unique key is a conflict and leaves its neighbours alone', async () => {
-    const { database, names, fatal } = tracedDatabase()
-    const outcomes = await Promise.allSettled([
-      database.commit([insert('a')]),
-      database.commit([insert('lost'), insert('a')]),
-      database.commit([{ ...insert('a'), rows: 'any' }]),
-      database.commit([insert('b')]),
-    ])
-    expect(outcomes).toMatchObject([
-      { status: 'fulfilled' },
-      { reason: { code: 'conflict' } },
-      { reason: { code: 'conflict' } },
-      { status: 'fulfilled' },
-    ])
-    expect(await names()).toEqual(['a', 'b'])
-    expect(fatal).toEqual([])
-  })
-
-  test('with a value of another type than the column is a bug of one member, not of the database', async () => {
-    const { database, names, fatal } = tracedDatabase()
-    const wrong = change(sql`insert into settings (name, value, changed_at) values ('bad', 'x', 'noon')`, 1)
-    const outcomes = await Promise.allSettled([database.commit([wrong]), database.commit([insert('a')])])
-    expect(outcomes).toMatchObject([{ reason: { code: 'internal' } }, { status: 'fulfilled' }])
-    expect(await names()).toEqual(['a'])
-    expect(fatal).toEqual([])
-  })
-
-  test('is one that returns rows, binds undefined or NaN, or is no SQL', async () => {
-    const { database, names } = tracedDatabase()
-    const returning = build.insert(settings).values({ name: 'a', value: '', changedAt: 1 }).returning()
-    await expect(database.commit([change(returning, 1)])).rejects.toThrow('returns no rows')
-    for (const value of [undefined, Number.NaN, true]) {
-      const statement = sql`update settings set value = ${sql.param(value)}`
-      await expect(database.commit([change(statement, 'any')])).rejects.toThrow('no column holds')
-    }
+  test('that is no SQL says so in SQLite's own words', async () => {
+    const { database } = tracedDatabase()
     await expect(database.commit([change(sql`insert into nowhere values (1)`, 1)])).rejects.toThrow('no such table')
-    expect(await names()).toEqual([])
   })
 })
 

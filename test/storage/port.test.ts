@@ -1,25 +1,12 @@
 /** What every engine answers in the same way: the port's suite. */
-import { eq, type SQLWrapper, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
-import { type Change, type Database, StaleWrite } from '../../src/storage/database.ts'
+import { StaleWrite } from '../../src/storage/database.ts'
 import { dataKeys, offers, settings, storeOrderLines, storeOrders } from '../../src/storage/schema.ts'
 import { build, inWhole, statement } from '../../src/storage/statement.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { onEachEngine } from '../support/engines.ts'
-
-const insert = (name: string, value = ''): Change => ({
-  statement: build.insert(settings).values({ name, value, changedAt: TEST_NOW }),
-  rows: 1,
-})
-const put = (name: string, value: string): Change => ({
-  statement: sql`insert into settings (name, value, changed_at) values (${name}, ${value}, 1)
-    on conflict (name) do update set value = settings.value || excluded.value`,
-  rows: 'any',
-})
-const change = (statement: SQLWrapper, rows: number | 'any'): Change => ({ statement, rows })
-
-const namesIn = async (database: Database) =>
-  (await database.query(build.select().from(settings).orderBy(settings.name))).map(({ name }) => name)
+import { change, insert, namesIn, put } from '../support/settings.ts'
 
 onEachEngine((open) => {
   describe('a commit', () => {

@@ -19,11 +19,8 @@ import {
 } from '../support/postgres.ts'
 import { COMMIT, type Fate, openProxy } from '../support/postgres-proxy.ts'
 import { run } from '../support/postgres-server.ts'
+import { insert, namesIn } from '../support/settings.ts'
 
-const insert = (name: string, value = ''): Change => ({
-  statement: build.insert(settings).values({ name, value, changedAt: TEST_NOW }),
-  rows: 1,
-})
 /** Adds one to a counter that was read as this. */
 const countUp = (name: string, seen: number): Change => ({
   statement: sql`update settings set value = ${String(seen + 1)} where name = ${name} and value = ${String(seen)}`,
@@ -31,8 +28,6 @@ const countUp = (name: string, seen: number): Change => ({
 })
 const storedIn = async (db: Database, name: string) =>
   (await first(db, build.select().from(settings).where(eq(settings.name, name))))?.value
-const namesIn = async (db: Database) =>
-  (await db.query(build.select().from(settings).orderBy(settings.name))).map(({ name }) => name)
 
 const options = (url: string): OpenOptions => ({
   url,
