@@ -54,7 +54,7 @@ describe('a refused commit', () => {
     expect(count('commit')).toBe(1)
   })
 
-  test('that is no SQL says so in SQLite's own words', async () => {
+  test('that is no SQL gets the words of SQLite', async () => {
     const { database } = tracedDatabase()
     await expect(database.commit([change(sql`insert into nowhere values (1)`, 1)])).rejects.toThrow('no such table')
   })
