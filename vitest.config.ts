@@ -27,6 +27,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',
+    isolate: false,
     // One more than the cores of a small machine: most files wait for processes and sockets, not for the processor.
     maxWorkers: 3,
     // Their own processes start as quickly as the service does.
