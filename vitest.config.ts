@@ -27,6 +27,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',
+    // A worker runs file after file with the modules that it has loaded: no test leaves anything in one, in `process` or `globalThis`.
     isolate: false,
     // One more than the cores of a small machine: most files wait for processes and sockets, not for the processor.
     maxWorkers: 3,
