@@ -1,9 +1,10 @@
 /** Servers as tests start them: each answer is held against the OpenAPI document, and a fault fails the test at its end. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { openapiOf } from '../../src/sandbox/openapi.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
+import { apiDocument } from './api-document.ts'
 import { type Held, hold } from './contract.ts'
 
 const MESSAGE = 'answers that are not as the OpenAPI document says'
@@ -22,14 +23,21 @@ export async function startCheckedSandbox(options: SandboxOptions): Promise<Sand
   return { ...sandbox, held, close }
 }
 
-/** What a service in a process of its own needs, beside its command, to write down its faults. */
-export const checkedService = (port: number, faultsFile: string) => ({
-  args: ['../../src/quick-imports.js', 'checked-service.ts'].flatMap((name) => [
-    '--import',
-    fileURLToPath(new URL(name, import.meta.url)),
-  ]),
-  env: { CHECKED_PORT: String(port), CHECKED_FAULTS: faultsFile },
-})
+/**
+ * What a service in a process of its own needs, beside its command, to write down its faults. The document is made here:
+ * each start would load the whole API once more to make it.
+ */
+export function checkedService(port: number, faultsFile: string) {
+  const documentFile = `${faultsFile}.document.json`
+  writeFileSync(documentFile, JSON.stringify(apiDocument))
+  return {
+    args: ['../../src/quick-imports.js', 'checked-service.ts'].flatMap((name) => [
+      '--import',
+      fileURLToPath(new URL(name, import.meta.url)),
+    ]),
+    env: { CHECKED_PORT: String(port), CHECKED_DOCUMENT: documentFile, CHECKED_FAULTS: faultsFile },
+  }
+}
 
 /** Fails when a service has written down a fault. */
 export function expectNoFaults(faultsFile: string): void {

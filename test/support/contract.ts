@@ -4,13 +4,7 @@
  */
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { apiOperations } from '../../src/http/api/api.ts'
-import { openApiDocument } from '../../src/http/openapi.ts'
-import type { ApiContext } from '../../src/http/operation.ts'
 import { closed, type Json, pointerTo, type Schemas, schemasOf } from './contract-schema.ts'
-
-/** The document of our own API. */
-export const apiDocument = openApiDocument(apiOperations({ ordering: {} } as ApiContext))
 
 /** One answer, as it left the server. */
 export interface Answered {
