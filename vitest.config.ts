@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { mistakeNamed, withEdit } from './test/campaigns/mistakes/list.ts'
+import { LongestFirst } from './test/support/longest-first.ts'
 
 /** Makes a seeded mistake in the program that the tests load: `QUAYSIDE_MISTAKE=random-key npx vitest run …`. */
 function mistake(name: string): NonNullable<ViteUserConfig['plugins']>[number] {
@@ -31,6 +32,7 @@ export default defineConfig({
     isolate: false,
     // One more than the cores of a small machine: most files wait for processes and sockets, not for the processor.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     // Their own processes start as quickly as the service does.
     execArgv: ['--import', new URL('./src/quick-imports.js', import.meta.url).href],
     // The service is started some hundred times as a process: each start takes a third less with what others compiled.

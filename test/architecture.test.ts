@@ -150,3 +150,15 @@ function inCycles(edges: Map<string, Set<string>>): string[] {
   }
   return [...edges].map(([from, to]) => `${from} -> ${[...to].join(', ')}`)
 }
+
+describe('a file of tests', () => {
+  test('leaves nothing behind for the files that its worker runs after it', () => {
+    const left =
+      /process\.env\.\w+ \??=[^=]|process\.env\[[^\]]+\] =[^=]|delete process\.env|process\.chdir\(|registerAt\(|globalThis\.\w+ =[^=]/
+    const tests = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.test.ts') && file !== 'architecture.test.ts')
+      .map((file) => ({ file, text: readFileSync(join(import.meta.dirname, file), 'utf8') }))
+    expect(tests.length).toBeGreaterThan(200)
+    expect(tests.filter(({ text }) => left.test(text)).map(({ file }) => file)).toEqual([])
+  })
+})
