@@ -8,8 +8,17 @@ const good: Soak = {
   most: { ...held, rss: 300e6 },
   p99s: [10, 12, 11, 15],
   failed: 0,
-  steady: { blockedMs: 60, longestMs: 90 },
-  forgetting: { blockedMs: 50, longestMs: 120, tookMs: 60_000, left: 0 },
+  steady: { blockedMs: 60, commitMs: 50, statementMs: 9, foldMs: 0, collectionMs: 10, longestMs: 90 },
+  forgetting: {
+    blockedMs: 50,
+    commitMs: 20,
+    statementMs: 9,
+    foldMs: 20,
+    collectionMs: 10,
+    longestMs: 120,
+    tookMs: 60_000,
+    left: 0,
+  },
 }
 
 test('a soak that came back to where it was has missed nothing', () => {

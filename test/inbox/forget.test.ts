@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { idBound } from '../../src/ids.ts'
 import { forgetOld } from '../../src/inbox/process.ts'
@@ -7,7 +8,8 @@ import { insertListingPrices } from '../../src/storage/listings.ts'
 import { insertOutage } from '../../src/storage/outages.ts'
 import { deliveries, listingPrices, outages } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
-import { memoryDatabase, TEST_NOW } from '../support/database.ts'
+import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from '../support/database.ts'
+import { isOnPostgres } from '../support/postgres.ts'
 
 const DAY = 24 * 3_600_000
 
@@ -65,6 +67,25 @@ describe('old deliveries', () => {
       rows.filter((row) => row.deliveryId === deliveryId && row.ciphertext.toString() === body).length
     expect([rows.length, kept('31', ''), kept('29', 'sealed')]).toEqual([2_100, 1_050, 1_050])
   })
+
+  test.skipIf(isOnPostgres)(
+    'keep the service from nothing for long when the log is folded: none of its steps leaves one',
+    async () => {
+      const file = databaseFile()
+      const db = fileDatabase(file)
+      const numbers = Array.from({ length: 110 }, (_, number) => number)
+      for (const days of [31, 91]) await db.commit(numbers.map((number) => oldDelivery(days, number)))
+      const logged: number[] = []
+      const commit: Database['commit'] = (changes) => {
+        logged.push(statSync(`${file}-wal`).size)
+        return db.commit(changes)
+      }
+      await forgetOld({ db: { ...db, commit }, now: () => TEST_NOW })
+      const [before, ...between] = logged
+      expect(before).toBeGreaterThan(0)
+      expect(Math.max(...between.slice(0, 10))).toBe(0)
+    },
+  )
 })
 
 test('outages are forgotten after a year', async () => {
