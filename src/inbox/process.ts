@@ -1,3 +1,4 @@
+import { setImmediate as pause } from 'node:timers/promises'
 import type { Dialect } from '../dialect/dialect.ts'
 import { ACTIVITY_KEPT_MS } from '../domain/activity.ts'
 import { deliveryDelayMs } from '../domain/pace.ts'
@@ -294,6 +295,7 @@ export async function forgetOld({ db, now }: { db: Database; now: () => number }
     (await first(db, deliveryAfter(from, before, FORGOTTEN_MAX)))?.id
   const step = async (change: Change): Promise<void> => {
     await db.commit([change])
+    await pause()
     // Old rows lie all over the indexes: what ten steps leave in the log would be folded in one go of a tenth of a second.
     await db.emptyLog?.()
   }

@@ -18,10 +18,9 @@ const BATCH = 100
  * @returns how many orders were closed
  */
 export async function closeOrders(ordering: Ordering): Promise<number> {
-  let closed = 0
-  for (const { id } of await ordering.db.query(ordersToClose(BATCH))) {
-    if (await closeOrder(ordering, id)) closed += 1
-  }
+  const found = await ordering.db.query(ordersToClose(BATCH))
+  // Together, so that they share a commit.
+  const closed = (await Promise.all(found.map(({ id }) => closeOrder(ordering, id)))).filter(Boolean).length
   if (closed > 0) ordering.wake('outbox')
   return closed
 }

@@ -178,7 +178,9 @@ async function playQuayside(scenario: Scenario): Promise<{ counts: Map<string, n
   const token = (await setUp.createStoreToken(DEMO_STORE, 'bench')).reveal()
   await setUp.close()
   const entry = path.join(import.meta.dirname, '../../src/quayside.js')
-  const service = spawn(process.execPath, [entry, 'serve', '--config', configFile], { stdio: 'ignore' })
+  // As `npm start` starts it.
+  const flags = ['--max-semi-space-size=16', entry, 'serve', '--config', configFile]
+  const service = spawn(process.execPath, flags, { stdio: 'ignore' })
   const api = `http://127.0.0.1:${port}/api/v1`
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const listings = async () => {
@@ -219,15 +221,19 @@ async function playQuayside(scenario: Scenario): Promise<{ counts: Map<string, n
   return { counts: proxy.counts, times }
 }
 
-/** One POST and, once the order is over, one GET; as many at once as Quayside sends, and again after each 429. */
+/**
+ * One POST and, once the order is over, one GET, through the same proxy; as many at once as Quayside sends, and again after
+ * each 429.
+ */
 async function playLeast(scenario: Scenario): Promise<number[]> {
   const { sandbox, offers } = await openSandbox(scenario)
+  const proxy = await openProxy(sandbox.baseUrl)
   const startedAt = performance.now()
   const times: number[] = []
   let next = 0
   const ask = async (method: 'GET' | 'POST', url: string, key: string, body?: object) => {
     for (;;) {
-      const answer = await request(`${sandbox.baseUrl}${url}`, {
+      const answer = await request(`${proxy.baseUrl}${url}`, {
         method,
         dispatcher,
         headers: { 'x-api-key': API_KEY, 'idempotency-key': key, 'content-type': 'application/json' },
@@ -259,6 +265,7 @@ async function playLeast(scenario: Scenario): Promise<number[]> {
   }
   await Promise.all(Array.from({ length: IN_FLIGHT }, buyAll))
   await Promise.all(reads)
+  proxy.close()
   await sandbox.close()
   return times
 }
