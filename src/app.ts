@@ -18,32 +18,39 @@ import { backupsElsewhere, createBackups } from './backup/backup.ts'
 import { createDryRunKeeper } from './catalogue/dry-run-keeper.ts'
 import { createDryRunner, noDryRuns } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
+import type { Role } from './config/roles.ts'
 import { type Console, createConsole } from './console/console.ts'
 import { registeredAt } from './context.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
-import { type Failure, messageOf } from './errors.ts'
+import { Failure, messageOf } from './errors.ts'
 import { apiOperations, apiRouter } from './http/api/api.ts'
 import type { ApiContext, EmbeddedSandbox } from './http/operation.ts'
 import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
 import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
+import { leavingToWorker, performCalls } from './http/worker-calls.ts'
 import { createIds, pooledRandomBytes } from './ids.ts'
 import { createCaptures } from './inbox/capture.ts'
 import { provisionShops } from './inbox/shop-webhooks.ts'
 import { webhookActions } from './inbox/webhooks.ts'
-import { type Jobs, startJobs } from './jobs.ts'
+import { everySeconds, type Jobs, startJobs } from './jobs.ts'
 import type { Log } from './log.ts'
 import { createMetrics } from './observe/metrics.ts'
 import { readStatus } from './observe/status.ts'
 import { createTail } from './observe/tail.ts'
-import type { OrderingPolicy } from './ordering/context.ts'
-import { recogniseRestore } from './reconciliation/restore.ts'
+import type { Ordering, OrderingPolicy } from './ordering/context.ts'
+import { storeOfWorker, supplierOfWorker } from './processes/acting.ts'
+import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
+import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
 import { createWorker, databaseWith, receiveWith, startRuntime, together } from './runtime.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
-import { openAlone, placeName } from './storage/database-place.ts'
+import { openForService, placeName } from './storage/database-place.ts'
+import { dueDeliveries } from './storage/deliveries.ts'
 import { writeText } from './storage/files.ts'
 import { openMarker } from './storage/marker.ts'
+import { duePlacements } from './storage/purchases.ts'
+import type { WorkerLease } from './storage/worker-lease.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
 import { openStores } from './stores/open.ts'
 import { createSupplier } from './supplier/client.ts'
@@ -56,6 +63,8 @@ export interface AppOptions {
   onFatal: (failure: Failure) => void
   /** The supplier of a demo, shown in the console. */
   sandbox?: EmbeddedSandbox
+  /** What this process does, of those that share the database. Default: all of it. */
+  role?: Role
 }
 
 export interface App {
@@ -74,20 +83,28 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
-export async function openApp({ config, log: written, onFatal, sandbox }: AppOptions): Promise<App> {
+export async function openApp({ config, log: written, onFatal, sandbox, role = 'all' }: AppOptions): Promise<App> {
+  if (role !== 'all' && config.databaseUrl === null) {
+    const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
+    throw new Failure('invalid', `${message}; leave --role out, or set QUAYSIDE_DATABASE_URL`)
+  }
   const tail = createTail(written)
   const { log } = tail
   const at = registeredAt()
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
-  const db = databaseWith(at, await openAlone(config, { now, onFatal, mustExist: true }))
+  const { db: opened, elect } = await openForService(config, { now, onFatal, mustExist: true })
+  const db = databaseWith(at, opened)
+  const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
+  const processes = elect ? oneOfProcesses({ db, elect, owner, now, monotonic }) : onlyProcess
+  const { acts } = processes
   log.info('database.opened', { file: placeName(config) })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
-  const marker = openMarker(file)
-  await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
+  const marker = elect ? undefined : openMarker(file)
+  if (marker) await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
   const dialect = config.dialectFacts
-  const supplier = createSupplier({
+  const link = createSupplier({
     baseUrl: config.supplier.baseUrl,
     dialect,
     apiKey: config.apiKey,
@@ -96,13 +113,17 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     sleep: (ms) => sleep(ms),
     onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),
   })
+  const supplier = elect ? supplierOfWorker(link, acts, () => processes.report()?.supplier) : link
   const signing = await openCallbackSecrets({ db, vault, now, newId })
-  const stores = openStores(config.stores, {
+  const openedStores = openStores(config.stores, {
     secretsOf: signing.of,
     webhookSecretOf: (store) => vault.subKey(`store-webhook:${store}`).toString('hex'),
     now,
     newId,
   })
+  const stores = elect
+    ? new Map([...openedStores].map(([id, store]) => [id, storeOfWorker(store, acts)]))
+    : openedStores
   const runtime = await startRuntime({
     db,
     vault,
@@ -111,14 +132,15 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     stores: config.stores,
     storeOf: (id) => stores.get(id),
     policy: policyOf(config),
-    owner: `${hostname()}:${process.pid}`,
+    owner,
     now,
     monotonic,
     random: Math.random,
     newId,
     log,
-    marker,
+    ...(marker && { marker }),
     hooks: {
+      acts,
       countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
       countProcessed: (state) => metrics.count('deliveries_processed', { state }),
       timeKeys: (ms) => metrics.time('order_to_keys_seconds', ms),
@@ -142,9 +164,13 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     now,
     newId,
     log,
-    service: { supplier, clockSuspect: inbox.clockSuspect, lastBackupAt: backups.lastMadeAt },
+    service: {
+      supplier,
+      clockSuspect: () => inbox.clockSuspect() || processes.suspectedElsewhere().clock,
+      lastBackupAt: backups.lastMadeAt,
+    },
     watched: {
-      secretSuspect: inbox.secretSuspect,
+      secretSuspect: () => inbox.secretSuspect() || processes.suspectedElsewhere().secret,
       installedAt: await madeAt(config.dataDir),
       diskFreeMb: () => diskFreeMb(config.dataDir),
     },
@@ -175,22 +201,24 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
     keys,
     tail,
     randomBytes,
-    nextRuns: () => jobs?.nextRuns() ?? { catalogue: null, balance: null, sweep: null },
+    nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
     consoleAddress: () => pages.address(),
     ...(sandbox && { sandbox }),
   }
   const access = { db, now, newId, randomBytes }
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
+  const own = apiOperations(api)
+  const operations = elect ? leavingToWorker(ordering, own, acts, inbox.reload) : own
   const pages = createConsole({
     url: config.console.url,
-    operations: apiOperations(api),
+    operations,
     access,
     monotonic,
     log,
     count,
   })
-  const owner = mintToken('admin', randomBytes)
-  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
+  const ownerToken = mintToken('admin', randomBytes)
+  const authenticate = createAuth({ db, ownerDigest: ownerToken.digest, now })
   const health = {
     status: () => ({
       reasons: runtime.isStopping() ? ['draining'] : [],
@@ -201,49 +229,81 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
       }),
     }),
   }
-  const server = createHttpServer({
+  const face = {
     webhooks: webhookRouter({
       judge: captures.watchHead(inbox.judge),
       receive: captures.watch(receiveWith(at, inbox.receive)),
       countRefused: inbox.countRefused,
     }),
-    api: [apiRouter(api, authenticate)],
+    api: [apiRouter(operations, authenticate)],
+  }
+  const server = createHttpServer({
+    ...(role !== 'worker' && face),
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     log,
     newId,
     monotonic,
     count,
   })
-  await runtime.resume()
+  /** What every process does, whether or not it is the worker. */
+  const tick = async () => {
+    await runtime.hourly.write()
+    await captures.refresh()
+    if (!elect) return
+    const suspects = { clock: inbox.clockSuspect(), secret: inbox.secretSuspect() }
+    const supplierReport = () => ({ unreadable: link.unreadable(), reach: link.reach(), quota: link.quota() })
+    await processes.tick({ suspects, report: () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() }) })
+    await Promise.all([inbox.reload(), signing.refresh()])
+  }
+  const begin = (): void => {
+    if (runtime.isStopping()) return
+    jobs = startJobs({
+      config,
+      db,
+      now,
+      log,
+      runtime,
+      webhooks,
+      backups,
+      lookForWork: elect && (() => lookForWork(ordering, () => performCalls(ordering, own))),
+      wakeAlerts: alertWorkers.wake,
+      provisionShops: () => provisionShops({ ...ordering, publicUrl }),
+    })
+  }
+  const prepare = async (lease: WorkerLease): Promise<void> => {
+    await recogniseServer({ db, lease, now, newId, log, stores: config.stores })
+    await Promise.all([inbox.reload(), signing.refresh()])
+    log.info('worker.began', { epoch: lease.epoch })
+  }
+  if (!elect) await runtime.resume()
   const { address, port } = await server.listen(config.listen.host, config.listen.port)
-  if (config.console.listen) await listenForPeople(pages, config.console.listen, log)
-  const ownerTokenFile = writeOwnerToken(config.dataDir, owner.token.reveal())
-  jobs = startJobs({
-    config,
-    db,
-    now,
-    log,
-    runtime,
-    webhooks,
-    backups,
-    captures,
-    wakeAlerts: alertWorkers.wake,
-    provisionShops: () => provisionShops({ ...ordering, publicUrl }),
-  })
+  if (config.console.listen && role !== 'worker') await listenForPeople(pages, config.console.listen, log)
+  const ownerTokenFile = writeOwnerToken(config.dataDir, ownerToken.token.reveal())
+  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
+  let leading: Promise<void> | undefined
+  if (!elect) begin()
+  else if (role !== 'web') {
+    leading = processes.lead({ prepare, begin: () => runtime.resume().then(begin) }).catch((cause: unknown) => {
+      if (runtime.isStopping()) return
+      onFatal(new Failure('unavailable', `the worker cannot begin: ${messageOf(cause)}`, { cause }))
+    })
+  }
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
   log.info('service.started', { address: url, file: config.file, settings: settingsLine(config) })
 
   async function close(): Promise<void> {
     runtime.stop()
+    processes.withdraw()
     server.drain()
     pages.drain()
     log.info('service.stopping')
     tail.end()
-    const work = [jobs?.end(), runtime.idle(), alerting.close(), alertWorkers.idle()]
+    const work = [endTick(), leading, jobs?.end(), runtime.idle(), alerting.close(), alertWorkers.idle()]
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await Promise.all([server.close(), pages.close()])
     await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
+    await processes.end()
     // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
     await db.close()
     await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
@@ -258,6 +318,20 @@ export async function openApp({ config, log: written, onFatal, sandbox }: AppOpt
   }
   return { url, consoleLink, sync: () => syncs.finish('start'), api, close }
 }
+
+/** Wakes the workers for what other processes have stored; what is not urgent is found at the tick. */
+async function lookForWork({ db, now, wake }: Ordering, performCalls: () => Promise<number>): Promise<void> {
+  const at = now()
+  const [deliveries, placements] = await Promise.all([
+    db.query(dueDeliveries(at, 1)),
+    db.query(duePlacements(at, 1)),
+    performCalls(),
+  ])
+  if (deliveries.length > 0) wake('inbox')
+  if (placements.length > 0) wake('place')
+}
+
+const NOT_KNOWN = { catalogue: null, balance: null, sweep: null }
 
 /** A port that is taken keeps people out, and stops no buying. */
 async function listenForPeople(

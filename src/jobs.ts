@@ -6,7 +6,7 @@ import type { Backups } from './backup/backup.ts'
 import type { Config } from './config/config.ts'
 import { messageOf } from './errors.ts'
 import type { NextRuns } from './http/operation.ts'
-import type { Captures } from './inbox/capture.ts'
+import { forgetCalls } from './http/worker-calls.ts'
 import { forgetOld } from './inbox/process.ts'
 import type { WebhookActions } from './inbox/webhooks.ts'
 import type { Log } from './log.ts'
@@ -22,7 +22,8 @@ export interface JobParts {
   runtime: Runtime
   webhooks: Pick<WebhookActions, 'check'>
   backups: Pick<Backups, 'scheduled'>
-  captures: Pick<Captures, 'expire'>
+  /** Wakes the workers for what other processes have stored; absent where there is no other. */
+  lookForWork?: (() => Promise<unknown>) | undefined
   /** Looks for alerts that people are to be notified of. */
   wakeAlerts: () => void
   /** Makes every shop send its orders here, as far as it can. */
@@ -36,7 +37,7 @@ export interface Jobs {
   end: () => Promise<void>
 }
 
-/** Starts what runs by the clock, and runs at once what may have come while the service was stopped. */
+/** Starts what runs by the clock, and runs at once what may have come while no service ran. */
 export function startJobs({
   config,
   db,
@@ -45,7 +46,7 @@ export function startJobs({
   runtime,
   webhooks,
   backups,
-  captures,
+  lookForWork,
   wakeAlerts,
   provisionShops,
 }: JobParts): Jobs {
@@ -60,6 +61,7 @@ export function startJobs({
     every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
     every('*/15 * * * *', 'shops', provisionShops, log),
     every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
+    every('18 3 * * *', 'calls', () => forgetCalls({ db, now }), log),
     every('19 3 * * *', 'sessions', () => forgetEnded({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),
   ]
@@ -67,12 +69,13 @@ export function startJobs({
     if (await runtime.checkClock()) for (const timer of timers) timer.rearm()
     runtime.wakeAll()
     wakeAlerts()
-    await runtime.hourly.write()
-    await captures.expire()
   }
-  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
-  const endReattaching = everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log)
-  const endAsking = everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log)
+  const repeated = [
+    everySeconds(config.ordering.tickSeconds, 'tick', tick, log),
+    everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log),
+    everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log),
+    ...(lookForWork ? [everySeconds(LOOK_SECONDS, 'look', lookForWork, log)] : []),
+  ]
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   void runtime.reattachOrders().catch(logged('restore.failed'))
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
@@ -87,10 +90,13 @@ export function startJobs({
       sweep: readings.sweep.next(),
     }),
     end: async () => {
-      await Promise.all([endTick(), endReattaching(), endAsking(), ...timers.map(({ end }) => end())])
+      await Promise.all([...repeated.map((end) => end()), ...timers.map(({ end }) => end())])
     },
   }
 }
+
+/** Seconds between two looks at what other processes have stored for the worker. */
+const LOOK_SECONDS = 0.25
 
 /** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
 const REATTACH_SECONDS = 5
@@ -132,7 +138,12 @@ function every(expression: string, name: string, work: () => Promise<unknown>, l
  *
  * @returns ends it and resolves when a run under way is over
  */
-function everySeconds(seconds: number, name: string, work: () => Promise<unknown>, log: Log): () => Promise<void> {
+export function everySeconds(
+  seconds: number,
+  name: string,
+  work: () => Promise<unknown>,
+  log: Log,
+): () => Promise<void> {
   const run = onePass(name, work, log)
   const timer = setInterval(run.start, seconds * 1_000)
   return async () => {

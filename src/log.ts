@@ -20,6 +20,7 @@ const fieldNames = [
   'deliveryId',
   'detail',
   'durationMs',
+  'epoch',
   'error',
   'errors',
   'fieldsUnreadable',

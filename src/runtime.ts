@@ -2,6 +2,7 @@
  * The flows, wired: which context each of them works on, which workers run them, and who wakes whom. The program, the
  * simulation and the tests start the same runtime and differ only in what they pass in.
  */
+
 import type { Catalogue } from './catalogue/context.ts'
 import { refreshOffer } from './catalogue/offers.ts'
 import { createSyncRunner, type SyncRunner } from './catalogue/sync.ts'
@@ -26,6 +27,7 @@ import { afterClockJump, resume } from './ordering/recover.ts'
 import { refreshDue } from './ordering/refresh.ts'
 import { takeFromShop } from './ordering/shop-orders.ts'
 import { noteAnnounced } from './ordering/watch.ts'
+import type { Acts } from './processes/acting.ts'
 import { checkBalance } from './reconciliation/balance.ts'
 import { reattachOrders } from './reconciliation/restore.ts'
 import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
@@ -63,6 +65,8 @@ export interface Hooks {
   isDead?: () => boolean
   /** False: no worker runs by itself, and a test calls `work` instead. Default: true. */
   mayWake?: boolean
+  /** Whether this process is the worker of those that share the database. Default: there is no other. */
+  acts?: Acts
 }
 
 export interface Runtime {
@@ -108,12 +112,12 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   } = parts
   const nothing = () => {}
   const { at = nothing, countReceived = nothing, countProcessed = nothing, timeKeys = nothing } = hooks
-  const { isDead = () => false } = hooks
+  const { isDead = () => false, acts = () => true } = hooks
   const halt = new AbortController()
   const stopped = (): boolean => halt.signal.aborted || isDead()
   const workers = {} as Record<WorkerName, Worker>
   const wake = (name: WorkerName): void => {
-    if (hooks.mayWake !== false) workers[name].wake()
+    if (hooks.mayWake !== false && acts()) workers[name].wake()
   }
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   const hourly = createHourlyCounts({ db, now })
@@ -158,7 +162,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     count,
     countReceived,
     onStored: () => wake('inbox'),
-    onStale: () => void sweeps.recent('stale').catch(logged('sweep.failed')),
+    onStale: () => void (acts() && sweeps.recent('stale').catch(logged('sweep.failed'))),
   })
   const processing = {
     ...context,

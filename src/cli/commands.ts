@@ -8,7 +8,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { type Role, roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
 import { backups, consoles, keys, tokens } from './admin.ts'
@@ -174,14 +175,22 @@ Examples:
   run: async (io, options: DoctorOptions) => (await import('./doctor.ts')).runDoctor(io, options),
 }
 
+function role(text: string): Role {
+  const known = roles.find((one) => one === text)
+  if (known === undefined) throw new InvalidArgumentError(`Give one of ${roles.join(', ')}.`)
+  return known
+}
+
 const serve: CommandRow = {
   command: 'serve',
   about: 'run the service; without a configuration, a demo against the sandbox',
   options: {
     '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
     '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
+    '--role <role>': { about: 'all, web or worker: of several processes on PostgreSQL (default: all)', parse: role },
   },
-  run: async (io, options: { config?: string; port?: number }) => (await import('./serve.ts')).runService(io, options),
+  run: async (io, options: { config?: string; port?: number; role?: Role }) =>
+    (await import('./serve.ts')).runService(io, options),
 }
 
 const dialect: CommandRow[] = [

@@ -2,6 +2,7 @@
 import { statSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { type Config, loadConfig } from '../config/config.ts'
+import type { Role } from '../config/roles.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
 import { consoleLinkText } from './admin.ts'
@@ -16,7 +17,10 @@ import { commandLine, exitCodes } from './output.ts'
  *
  * @returns the exit code
  */
-export async function runService(io: Io, { config, port }: { config?: string; port?: number }): Promise<number> {
+export async function runService(
+  io: Io,
+  { config, port, role }: { config?: string; port?: number; role?: Role },
+): Promise<number> {
   const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
   const configFile = named ?? CONFIG_FILE
   // A file that this user may not see throws: it is there, and must not be taken for a missing one.
@@ -26,7 +30,10 @@ export async function runService(io: Io, { config, port }: { config?: string; po
     throw new Failure('not_found', `there is no ${named}; \`${init}\` makes one`)
   }
   const stopped = io.stopSignal()
-  const running = exists ? await startService(io, configFile, config, port) : await startDemo(io, port)
+  if (!exists && role !== undefined) {
+    throw new Failure('invalid', `--role needs a configuration, and there is no ${CONFIG_FILE}`)
+  }
+  const running = exists ? await startService(io, configFile, { named: config, port, role }) : await startDemo(io, port)
   await stopped
   await running.close()
   return exitCodes.ok
@@ -50,13 +57,14 @@ async function startDemo(io: Io, port: number | undefined): Promise<Running> {
   })
 }
 
-/** @param named the configuration as the command line names it: the commands of an advice must name it too */
-async function startService(
-  io: Io,
-  configFile: string,
-  named: string | undefined,
-  port: number | undefined,
-): Promise<Running> {
+interface Given {
+  /** The configuration as the command line names it: the commands of an advice must name it too. */
+  named: string | undefined
+  port: number | undefined
+  role: Role | undefined
+}
+
+async function startService(io: Io, configFile: string, { named, port, role }: Given): Promise<Running> {
   const config = loadConfig(configFile, io.env)
   const log = createLog({
     level: config.logLevel,
@@ -65,9 +73,9 @@ async function startService(
   })
   const listen = { host: io.env.QUAYSIDE_HOST || config.listen.host, port: port ?? config.listen.port }
   const { openApp } = await import('../app.ts')
-  const opened = openApp({ config: { ...config, listen }, log, onFatal })
+  const opened = openApp({ config: { ...config, listen }, log, onFatal, ...(role && { role }) })
   const app = await opened.catch((error: unknown) => Promise.reject(withAdvice(error, named, config)))
-  const link = io.isTerminal ? await app.consoleLink() : null
+  const link = io.isTerminal && role !== 'worker' ? await app.consoleLink() : null
   if (link !== null) io.stdout.write(`\n${consoleLinkText(link)}\n`)
   io.stderr.write(`Quayside listens at ${app.url}\n`)
   return app

@@ -169,6 +169,8 @@ export interface Operation<
   success: Record<S, string>
   /** Statuses of failure beyond those of the token and of the input, and when. */
   failures?: Record<number, string>
+  /** It calls the supplier or a store, or changes what the worker remembers; of several processes the worker performs it. */
+  needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => boolean)
   handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.input<A> }>
 }
 

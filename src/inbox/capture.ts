@@ -1,19 +1,18 @@
 import type { Context } from '../context.ts'
 import { messageOf } from '../errors.ts'
 import { need } from '../storage/database.ts'
-import { captureById, deleteCaptures, insertCapture, listCaptures } from '../storage/deliveries.ts'
+import {
+  type CaptureWindow,
+  captureById,
+  captureWindow,
+  deleteCaptures,
+  insertCapture,
+  listCaptures,
+} from '../storage/deliveries.ts'
 import { audited, insertAudit } from '../storage/evidence.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
 
 export type CaptureDeps = Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>
-
-/** When refused deliveries are recorded, and how long they are kept; epoch milliseconds. */
-export interface CaptureWindow {
-  closesAt: number
-  keptUntil: number
-  /** How many more will be recorded. */
-  left: number
-}
 
 /** A refused delivery without its contents. */
 export interface CaptureEntry {
@@ -42,8 +41,8 @@ export interface Captures {
   watch(receive: Inbox['receive']): Inbox['receive']
   /** Wraps `judge` such that every body is read while a capture is open: `receive` then refuses and records it. */
   watchHead(judge: Inbox['judge']): Inbox['judge']
-  /** Deletes deliveries that have been kept for long enough. Costs nothing when there are none. */
-  expire(): Promise<void>
+  /** Reads the window that another process may have opened, and deletes deliveries that have been kept for long enough. */
+  refresh(): Promise<void>
 }
 
 /** Long enough for a supplier to try again, short enough not to be forgotten. */
@@ -56,9 +55,9 @@ const KEPT_MS = 15 * 60_000
 const CAPTURES_MAX = 10
 
 export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Captures {
+  /** As it was stored, less what this process has taken since. */
   let window: CaptureWindow | undefined
-  // What an earlier process kept is older than any window of this one: the first `expire` deletes it.
-  let keptUntil: number | undefined = 0
+  let isFirst = true
 
   /** The window while it takes another one. */
   const taking = (): CaptureWindow | undefined =>
@@ -82,9 +81,8 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
       const at = now()
       const opened = { closesAt: at + OPEN_MS, keptUntil: at + OPEN_MS + KEPT_MS, left: CAPTURES_MAX }
       const audit = insertAudit({ id: newId(), at, actor, action: 'capture.start', subject: 'webhooks' })
-      await db.commit([deleteCaptures(), audit])
+      await db.commit([deleteCaptures(), captureWindow.put(opened, at), audit])
       window = opened
-      keptUntil = opened.keptUntil
       return { ...opened }
     },
     open: () => (window && now() < window.closesAt ? { ...window } : undefined),
@@ -105,13 +103,22 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
       return receipt
     },
     watchHead: (judge) => (head) => (taking() ? undefined : judge(head)),
-    expire: async () => {
-      if (window !== undefined && now() >= window.closesAt) window = undefined
-      const due = keptUntil
-      if (due === undefined || now() < due) return
-      await db.commit([deleteCaptures()])
-      // Unless another capture was started meanwhile.
-      if (keptUntil === due) keptUntil = undefined
+    refresh: async () => {
+      const stored = await captureWindow.read(db)
+      if (stored === undefined) {
+        window = undefined
+        // Those of an earlier version have no window.
+        if (isFirst) await db.commit([deleteCaptures()])
+      } else if (now() >= stored.keptUntil) {
+        window = undefined
+        await db.commit([captureWindow.clear(stored), deleteCaptures()])
+      } else if (now() < stored.closesAt) {
+        const left = stored.left - (await db.query(listCaptures())).length
+        // What this process has taken is perhaps not stored yet.
+        const own = window?.closesAt === stored.closesAt ? window.left : left
+        window = { ...stored, left: Math.min(left, own) }
+      }
+      isFirst = false
     },
   }
 }

@@ -48,6 +48,7 @@ import {
   storesMade,
   unattachedPage,
 } from '../storage/restores.ts'
+import { noteServer, type WorkerLease } from '../storage/worker-lease.ts'
 import { sweep } from './sweep.ts'
 
 /** As many as a sweep reads: the whole list, if need be. */
@@ -296,20 +297,47 @@ export async function recogniseRestore(
   if (!epoch) {
     // The marker first: a crash in between leaves one that asks for nothing.
     await marker.begin({ epoch: 1, attempt: null })
-    await db.commit([setEpoch(firstEpoch, parts.now()), ...(await holdOfNew(parts))])
+    await db.commit(await beginningOf(parts))
   } else if (!marked || marked.epoch !== epoch.epoch) await marker.begin({ epoch: epoch.epoch, attempt: null })
   else await marker.begin(marked)
   return false
 }
 
-async function holdOfNew({
+/**
+ * The same where the database is on a server, and the marker is what the server says of itself: a worker begins only on the
+ * database that the worker before it had, or in a new epoch.
+ *
+ * @see the notes on `recogniseRestore`
+ */
+export async function recogniseServer(
+  parts: EpochParts & { lease: WorkerLease; log: Log; stores: readonly { id: string }[] },
+): Promise<boolean> {
+  const { db, lease, log } = parts
+  const { server, serverBefore } = lease
+  if (!(await currentEpoch(db))) {
+    await db.commit([noteServer(lease), ...(await beginningOf(parts))])
+    return false
+  }
+  if (serverBefore === null || serverBefore === server) {
+    await db.commit([noteServer(lease)])
+    return false
+  }
+  const cause = 'the database is on another server, or was put back: it may lack what was bought last'
+  const begun = await noteRestore(parts, { cause, epochMin: 0, actor: 'quayside', also: [noteServer(lease)] })
+  log.warn('restore.recognised', { reason: cause, before: serverBefore, after: server, count: begun.epoch })
+  return true
+}
+
+/** What a database begins with that no start has marked yet. */
+async function beginningOf({
   db,
   now,
   stores,
 }: Pick<EpochParts, 'db' | 'now'> & { stores: readonly { id: string }[] }): Promise<Change[]> {
   const made = await storesMade(db)
-  if (stores.every(({ id }) => made.includes(id))) return []
-  return [setRestoreHold({ reason: NEW_DATABASE, actor: RESTORE_ACTOR, at: now() }, now())]
+  const begun = setEpoch(firstEpoch, now())
+  if (stores.every(({ id }) => made.includes(id))) return [begun]
+  return [begun, setRestoreHold({ reason: NEW_DATABASE, actor: RESTORE_ACTOR, at: now() }, now())]
 }
 
 /** The reason of the hold of a new database. */
@@ -346,10 +374,17 @@ async function reasonOf(
  *
  * @param noted.epochMin the highest epoch that is known from elsewhere
  * @param noted.unknownFrom the instant from which the database knows nothing; default: the last one that it has noted
+ * @param noted.also goes into the same commit
  */
 export async function noteRestore(
   { db, now: clock, newId }: EpochParts,
-  { cause, epochMin, actor, unknownFrom }: { cause: string; epochMin: number; actor: string; unknownFrom?: number },
+  {
+    cause,
+    epochMin,
+    actor,
+    unknownFrom,
+    also = [],
+  }: { cause: string; epochMin: number; actor: string; unknownFrom?: number; also?: Change[] },
 ): Promise<Epoch> {
   const now = clock()
   const before = await currentEpoch(db)
@@ -369,6 +404,7 @@ export async function noteRestore(
     forgetAccounts(),
     insertAudit({ id: newId(), at: now, actor, action: 'restore', subject: `epoch ${next}`, detail: cause }),
     enqueueAlert({ newId, now: clock }, { type: 'restored', occasion: String(next), payload: { note: reason } }),
+    ...also,
   ])
   return epoch
 }

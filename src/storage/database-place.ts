@@ -6,6 +6,7 @@ import type { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { databaseFileOf } from './data-folder.ts'
 import type { Database } from './database.ts'
+import type { SharedDatabase } from './postgres/open.ts'
 
 export interface DatabasePlace {
   dataDir: string
@@ -42,6 +43,25 @@ export async function openAlone({ dataDir, databaseUrl }: DatabasePlace, options
   }
   const { openPostgres } = await import('./postgres/open.ts')
   return openPostgres({ url: databaseUrl.reveal(), alone: true, ...options })
+}
+
+/** The database of a service: a file has one process, and of those that share a server one is the worker. */
+export interface ServiceDatabase {
+  db: Database
+  /** Waits until this process is the worker; absent where it has the database alone. */
+  elect?: SharedDatabase['elect']
+}
+
+/**
+ * Opens what a service works with, and brings its tables up to date.
+ *
+ * @throws Failure as `openAlone` does
+ */
+export async function openForService(place: DatabasePlace, options: OpenAloneOptions): Promise<ServiceDatabase> {
+  if (place.databaseUrl === null) return { db: await openAlone(place, options) }
+  const { openPostgres } = await import('./postgres/open.ts')
+  const db = await openPostgres({ url: place.databaseUrl.reveal(), ...options })
+  return { db, elect: db.elect }
 }
 
 /**

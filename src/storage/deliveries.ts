@@ -1,6 +1,7 @@
 import { and, asc, eq, getTableColumns, gte, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
+import { jsonSetting } from './settings.ts'
 import { build, change, countUpTo, page, statement } from './statement.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
@@ -160,3 +161,14 @@ export const captureById = statement((id: string) => build.select().from(capture
 export const insertCapture = change(1, (row: Capture) => build.insert(captures).values(row))
 
 export const deleteCaptures = change('any', () => build.delete(captures))
+
+/** When refused deliveries are recorded, and how long they are kept; epoch milliseconds. */
+export interface CaptureWindow {
+  closesAt: number
+  keptUntil: number
+  /** How many more will be recorded. */
+  left: number
+}
+
+/** The last window that was opened. */
+export const captureWindow = jsonSetting<CaptureWindow>('capture')

@@ -861,6 +861,33 @@ export const hourlyCounts = sqliteTable(
   (t) => [primaryKey({ columns: [t.hour, t.name, t.part] })],
 )
 
+/** Which process is the worker. Only a database that several processes share has a row, with the id 1. */
+export const workerLease = sqliteTable('worker_lease', {
+  id: integer('id').primaryKey(),
+  /** Name of the process. */
+  owner: text('owner').notNull(),
+  /** One more with each process that takes it: what the worker writes carries it. */
+  epoch: integer('epoch').notNull(),
+  /** By the clock of the database server. */
+  endsAt: instant('ends_at').notNull(),
+  /** Which database this was when a worker last began; null before the first. */
+  server: text('server'),
+})
+
+/** What a process leaves to the worker, and how the worker answered; gone once that is read. */
+export const workerCalls = sqliteTable('worker_calls', {
+  id: text('id').primaryKey(),
+  /** Of the API: its operationId. */
+  operation: text('operation').notNull(),
+  askedAt: instant('asked_at').notNull(),
+  /** Null until the worker begins. */
+  begunAt: instant('begun_at'),
+  question: bytes('question').notNull(),
+  /** Null until the worker is done. */
+  answer: bytes('answer'),
+  keyId: integer('key_id').notNull(),
+})
+
 /** Who did what by hand: reveals, retries, releases, freezes, tokens. */
 export const audit = sqliteTable(
   'audit',

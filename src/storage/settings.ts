@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import { type Change, type Database, first } from './database.ts'
 import { settings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
@@ -18,6 +18,8 @@ export const jsonSetting = <T>(name: string) => ({
     return text === undefined ? undefined : (JSON.parse(text) as T)
   },
   put: (value: T, now: number): Change => putSetting(name, JSON.stringify(value), now),
+  /** Removes it where it is as it was read. */
+  clear: (seen: T): Change => clearSettingAs(name, JSON.stringify(seen)),
 })
 
 export const putSetting = change(1, (name: string, value: string, now: number) =>
@@ -28,6 +30,10 @@ export const putSetting = change(1, (name: string, value: string, now: number) =
 )
 
 export const clearSetting = change('any', (name: string) => build.delete(settings).where(eq(settings.name, name)))
+
+const clearSettingAs = change(1, (name: string, value: string) =>
+  build.delete(settings).where(and(eq(settings.name, name), eq(settings.value, value))),
+)
 
 const KEY_NAME = 'key_encryption_key'
 

@@ -5,6 +5,7 @@ import { createIds } from '../../src/ids.ts'
 import { createCaptures } from '../../src/inbox/capture.ts'
 import type { ReceivedRequest } from '../../src/inbox/receive.ts'
 import { audit, captures } from '../../src/storage/schema.ts'
+import { clearSetting } from '../../src/storage/settings.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openApi } from '../support/api-world.ts'
 import { run, startService } from '../support/cli-run.ts'
@@ -100,10 +101,10 @@ describe('a capture', () => {
     clock.now += 15 * MINUTE
     expect(capture.open()).toBeUndefined()
     await send(FORGED)
-    await capture.expire()
+    await capture.refresh()
     await hasKept(1)
     clock.now += 15 * MINUTE
-    await capture.expire()
+    await capture.refresh()
     await hasKept(0)
   })
 
@@ -116,13 +117,33 @@ describe('a capture', () => {
     await hasKept(0)
   })
 
-  test('of an earlier process is deleted by the next', async () => {
+  test('that one process begins is taken by every other, and ends for all', async () => {
+    const { send, hasKept, capture, db, vault, deps, clock, inbox, requestOf } = await openCapture()
+    const next = createCaptures({ db, vault, now: () => clock.now, newId: deps.newId, log: deps.log })
+    await next.refresh()
+    await capture.start('anna')
+    await send(FORGED)
+    await hasKept(1)
+    expect(next.open()).toBeUndefined()
+    await next.refresh()
+    expect(next.open()).toMatchObject({ left: 9 })
+    await next.watch(inbox.receive)(requestOf(signedDelivery({ secret: FORGED, deliveryId: 'dlv_2' })))
+    await hasKept(2)
+    clock.now += 30 * MINUTE
+    await next.refresh()
+    await capture.refresh()
+    expect([next.open(), capture.open()]).toEqual([undefined, undefined])
+    await hasKept(0)
+  })
+
+  test('of an earlier version is deleted', async () => {
     const { send, hasKept, capture, db, vault, deps, clock } = await openCapture()
     await capture.start('anna')
     await send(FORGED)
     await hasKept(1)
+    await db.commit([clearSetting('capture')])
     const next = createCaptures({ db, vault, now: () => clock.now, newId: deps.newId, log: deps.log })
-    await next.expire()
+    await next.refresh()
     await hasKept(0)
   })
 

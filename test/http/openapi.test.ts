@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { errorCodes } from '../../src/http/answers.ts'
-import { apiRouter } from '../../src/http/api/api.ts'
+import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import type { Store, StoreOrderRead } from '../../src/stores/store.ts'
@@ -268,10 +268,12 @@ describe('the OpenAPI document', () => {
     const described = Object.entries(document.paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
     )
-    const routed = apiRouter(world.api, () => Promise.reject(new Error('no token'))).stack.flatMap(({ route }) => {
-      const methods = route?.stack.map((layer) => layer.method).filter((method) => method !== undefined) ?? []
-      return methods.map((method) => `${method} ${route?.path}`)
-    })
+    const routed = apiRouter(apiOperations(world.api), () => Promise.reject(new Error('no token'))).stack.flatMap(
+      ({ route }) => {
+        const methods = route?.stack.map((layer) => layer.method).filter((method) => method !== undefined) ?? []
+        return methods.map((method) => `${method} ${route?.path}`)
+      },
+    )
     expect(described.sort()).toEqual(routed.sort())
   })
 

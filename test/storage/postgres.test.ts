@@ -230,7 +230,7 @@ describe.runIf(hasPostgres)('opening', () => {
   test('by four processes at once makes the tables once', async () => {
     const url = await bareUrl()
     const opened = await Promise.all([1, 2, 3, 4].map(() => openPostgres(options(url))))
-    const [db] = opened as [Database, ...Database[]]
+    const [db] = opened as [(typeof opened)[number]]
     expect(await db.query(sql`select version, name from schema_migrations order by version`)).toEqual(
       readMigrations().map(({ version, name }) => ({ version, name })),
     )

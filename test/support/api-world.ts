@@ -147,7 +147,7 @@ export async function openApi(given: ApiOptions = {}) {
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const server = createHttpServer({
     webhooks: webhookRouter(inbox),
-    api: [apiRouter(api, authenticate)],
+    api: [apiRouter(apiOperations(api), authenticate)],
     health: Router(),
     log,
     newId,

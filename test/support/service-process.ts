@@ -12,7 +12,7 @@ import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from '../../src/dem
 import { startShop } from '../../src/demo/shop.ts'
 import { openSetUp } from '../../src/installation.ts'
 import type { Database } from '../../src/storage/database.ts'
-import { openAlone } from '../../src/storage/database-place.ts'
+import { openForService } from '../../src/storage/database-place.ts'
 import { purchases } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
@@ -76,7 +76,7 @@ export async function openInstallation(
   })
   /** The database of a service that does not run. */
   async function withDatabase<T>(use: (db: Database) => Promise<T>): Promise<T> {
-    const db = await openAlone(loadConfig(configFile, {}), { now: Date.now })
+    const { db } = await openForService(loadConfig(configFile, {}), { now: Date.now })
     return use(db).finally(() => db.close())
   }
   await withDatabase(async (db) => {

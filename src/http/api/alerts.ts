@@ -141,6 +141,7 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
       name: 'testAlertChannels',
       method: 'post',
       path: '/alerts/test',
+      needsWorker: true,
       allowed: operator,
       body: alertTestBody,
       summary: 'Send a test message to every channel, or to one.',

@@ -25,8 +25,7 @@ import { storeOperations } from './stores.ts'
 import { tokenOperations } from './tokens.ts'
 
 /** The API, to be mounted under /api/v1. Its own description, and the page drawn from it, are all that needs no token. */
-export function apiRouter(context: ApiContext, authenticate: Authenticate): Router {
-  const operations = apiOperations(context)
+export function apiRouter(operations: Operation[], authenticate: Authenticate): Router {
   /** Made when it is first asked for, and kept as text: as objects it takes a megabyte. */
   let document: string | undefined
   return routerOf(operations, authenticate)

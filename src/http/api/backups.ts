@@ -66,6 +66,7 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       name: 'rotateKeys',
       method: 'post',
       path: '/keys/rotate',
+      needsWorker: true,
       allowed: { people: 'admin' },
       answer: Rotated,
       summary: 'Rotate to the next key-encryption key, which the service reads from its own secrets.',

@@ -131,6 +131,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
       name: 'requestSync',
       method: 'post',
       path: '/sync',
+      needsWorker: true,
       allowed: { people: 'operator' },
       summary: 'Start a sync run; if one is running, the answer shows that one.',
       answer: z.object({ run: SyncRun }),

@@ -342,6 +342,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       name: 'takeShopOrder',
       method: 'post',
       path: '/orders/:reference/take',
+      needsWorker: true,
       allowed: { people: 'operator' },
       summary: 'Take a paid order of a shop, also one that was paid before the shop was connected.',
       query: storeQuery,
@@ -368,6 +369,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       name: 'resendOrder',
       method: 'post',
       path: '/orders/:reference/resend',
+      needsWorker: true,
       allowed: { people: 'operator' },
       summary:
         'Have the shop send the customer the keys of an order again: those that were handed over, and no others.',

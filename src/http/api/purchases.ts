@@ -345,6 +345,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       name: 'viewEvidence',
       method: 'get',
       path: '/purchases/:id/evidence',
+      needsWorker: ({ query }) => query.read,
       allowed: viewer,
       summary:
         'What is known of a purchase, and what each decision would do. With read=true an operator asks the supplier too.',
@@ -361,6 +362,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       name: 'decidePurchase',
       method: 'post',
       path: '/purchases/:id/decision',
+      needsWorker: true,
       allowed: operator,
       summary: 'Decide on a purchase in review, or on an accepted one: adopt an order, hand over, close, or buy again.',
       body: decisionBody,

@@ -120,6 +120,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       name: 'requestSweep',
       method: 'post',
       path: '/sweeps',
+      needsWorker: true,
       allowed: { people: 'operator' },
       summary:
         "Compare the supplier's orders of thirty days with our purchases; if a sweep is running, the answer shows that one.",

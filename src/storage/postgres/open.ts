@@ -6,6 +6,8 @@ import { Failure, messageOf } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { readMigrations } from '../migration-files.ts'
 import * as schema from '../schema.ts'
+import type { WorkerLease } from '../worker-lease.ts'
+import { type Candidate, elect, RUNNING } from './lease.ts'
 import { migrate } from './migrate.ts'
 import { type EngineOptions, type PostgresDatabase, postgresDatabase } from './postgres.ts'
 
@@ -20,6 +22,12 @@ export interface OpenOptions extends Partial<EngineOptions> {
   mustExist?: boolean
   /** Keeps every other process out that asks for the same, as long as this one has the database open. */
   alone?: boolean
+}
+
+/** A database that several processes may use. */
+export interface SharedDatabase extends Database {
+  /** Waits until this process is the worker. @returns undefined when the signal came first */
+  elect(candidate: Candidate): Promise<WorkerLease | undefined>
 }
 
 /** Most connections of one process that read; one more commits. */
@@ -47,7 +55,7 @@ const CLOCKS_APART_MS = 5_000
  * @throws Failure `unavailable` when the server cannot be reached, is older than 15, is a standby, or keeps commits in a way
  *   that can lose them
  */
-export async function openPostgres(options: OpenOptions): Promise<Database> {
+export async function openPostgres(options: OpenOptions): Promise<SharedDatabase> {
   const { url, now, clocksApartMs = CLOCKS_APART_MS, mustExist = false, alone = false, ...given } = options
   const engine = { onFatal: throwUncaught, ...given }
   const connection = connectionOf(url)
@@ -58,6 +66,7 @@ export async function openPostgres(options: OpenOptions): Promise<Database> {
     await assertServer(client)
     await assertClock(client, now, clocksApartMs)
     if (mustExist) await assertTables(client)
+    if (!alone) await assertNoneAlone(client)
     await migrate(client, readMigrations(), now)
     if (alone) await keepOthersOut(client)
   } catch (cause) {
@@ -65,7 +74,8 @@ export async function openPostgres(options: OpenOptions): Promise<Database> {
     throw asFailure(cause)
   }
   if (!alone) await client.end()
-  const database = engineOf(connection, engine)
+  const postgres = engineOf(connection, engine)
+  const database = { ...postgres, elect: (candidate: Candidate) => elect(postgres, candidate) }
   if (!alone) return database
   let isClosing = false
   client.on('end', () => {
@@ -234,9 +244,24 @@ const ALONE = 78_297_434
 async function keepOthersOut(client: pg.Client): Promise<void> {
   await client.query('begin; set local idle_in_transaction_session_timeout = 0')
   const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_xact_lock(${ALONE}) as held`)
-  if (rows[0]?.held) return
+  if (!rows[0]?.held || (await hasWorker(client))) throw inUse()
+}
+
+/** Several services may share a database, and none begins beside a process that has it alone. */
+async function assertNoneAlone(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_xact_lock_shared(${ALONE}) as held`)
+  if (!rows[0]?.held) throw inUse()
+}
+
+function inUse(): Failure {
   const message = 'another Quayside process uses the database: stop it first, or give this one a database of its own'
-  throw new Failure('conflict', message, { reason: 'database_in_use' })
+  return new Failure('conflict', message, { reason: 'database_in_use' })
+}
+
+async function hasWorker(client: pg.Client): Promise<boolean> {
+  const there = await client.query("select to_regclass('worker_lease') is not null as there")
+  if (there.rows[0]?.there !== true) return false
+  return (await client.query(RUNNING)).rows.length > 0
 }
 
 async function assertClock(client: pg.Client, now: () => number, apartMs: number): Promise<void> {

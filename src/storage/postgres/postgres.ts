@@ -18,6 +18,7 @@ import type pg from 'pg'
 import { Failure, messageOf } from '../../errors.ts'
 import { camelCase, rowReader } from '../compiled-statement.ts'
 import { type Change, type Database, type RowCount, type RowOf, StaleWrite } from '../database.ts'
+import type { LeaseEngine } from './lease.ts'
 import { type PipelineStatement, runPipeline } from './pipeline.ts'
 import { compile, encodeValue, types } from './translation.ts'
 
@@ -50,6 +51,8 @@ type Outcome =
   | { kind: 'again'; error: unknown }
   /** Only COMMIT knows. */
   | { kind: 'unknown'; error: unknown }
+  /** Nothing is stored, and nothing may be: this process has lost the lease of the worker. */
+  | { kind: 'fenced' }
 
 /** Most commits that share a transaction: the locks of one that waits are those of all. */
 const GROUP_MAX = 100
@@ -59,7 +62,7 @@ const TRIES = 8
 const PAUSE_MS = 10
 
 /** A transaction whose process has stopped gives up its locks after this long. */
-const IDLE_MS = 10_000
+const IDLE_MS = 5_000
 
 /** SERIALIZABLE is a second net: what a commit means is in its guarded changes. */
 const BEGIN: PipelineStatement[] = [
@@ -73,9 +76,11 @@ export interface Connections {
   commits: pg.Pool
 }
 
-export interface PostgresDatabase extends Database {
+export interface PostgresDatabase extends Database, LeaseEngine {
   /** Refuses all work from here on, and reports why the process must end. */
   end(failure: Failure): void
+  /** Begins each transaction with a read that must give a row; where it gives none, the process must end. */
+  fenceWith(statement: PipelineStatement): void
 }
 
 /** The engine over connections, which it owns from here on. `open.ts` makes the database ready. */
@@ -87,6 +92,7 @@ export function postgresDatabase(
   let refusal: string | undefined
   let running: Promise<void> | undefined
   let closing: Promise<unknown> | undefined
+  let fence: PipelineStatement[] = []
 
   const assertOpen = (): void => {
     if (refusal !== undefined) throw new Failure('unavailable', refusal)
@@ -115,6 +121,11 @@ export function postgresDatabase(
     const outcome = await runAgain(group)
     if (outcome.kind === 'stored') return answer(group, outcome.touched)
     if (outcome.kind === 'unknown') return fail(group, outcome.error)
+    if (outcome.kind === 'fenced') {
+      end(new Failure('unavailable', 'another process is the worker now, or the database is another one'))
+      for (const { reject } of group) reject(new Failure('unavailable', refusal ?? ''))
+      return
+    }
     const { member, error } = outcome
     if (member === undefined || group.length === 1) {
       for (const { reject } of group) reject(error)
@@ -153,7 +164,7 @@ export function postgresDatabase(
     } catch (error) {
       return { kind: 'refused', member: undefined, error: unavailable(error) }
     }
-    const outcome = await transact(client, group)
+    const outcome = await transact(client, group, fence)
     client.release(!(await isClean(client, outcome)))
     return outcome
   }
@@ -205,17 +216,29 @@ export function postgresDatabase(
     },
 
     end,
+
+    async run(text: string, values: unknown[]) {
+      const { rows } = await reads.query<Record<string, unknown>>(text, values)
+      return rows
+    },
+
+    fenceWith(statement: PipelineStatement): void {
+      fence = [statement]
+    },
   }
 }
 
 /** Runs the statements of a group in a transaction. One that is not stored is still to be rolled back. */
-async function transact(client: pg.PoolClient, group: Member[]): Promise<Outcome> {
+async function transact(client: pg.PoolClient, group: Member[], fence: PipelineStatement[]): Promise<Outcome> {
   const steps = group.flatMap(({ steps }) => steps)
-  const { tags, error } = await runPipeline(client, [...BEGIN, ...steps])
-  const touched = tags.slice(BEGIN.length).map(rowsOf)
+  const head = [...BEGIN, ...fence]
+  const { tags, error } = await runPipeline(client, [...head, ...steps])
+  const touched = tags.slice(head.length).map(rowsOf)
+  // A read that gives no row has another tag. Then nothing after it counts, nor why it failed.
+  if (fence.length > 0 && tags.length >= head.length && tags[head.length - 1] !== 'SELECT') return { kind: 'fenced' }
   if (error !== undefined) {
     if (isContended(error)) return { kind: 'again', error }
-    const own = tags.length < BEGIN.length ? undefined : ownFault(error)
+    const own = tags.length < head.length ? undefined : ownFault(error)
     const isLost = sqlState(error) === undefined
     if (own === undefined) return { kind: 'refused', member: undefined, error: unavailable(error), isLost }
     return { kind: 'refused', member: memberOf(group, touched.length).member, error: own }

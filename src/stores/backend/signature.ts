@@ -69,12 +69,14 @@ export interface CallbackSecrets {
    * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` when a concurrent rotation was faster
    */
   rotate(store: string, overlapMs: number, actor: string): Promise<NewCallbackSecret>
+  /** Reads what other processes have changed. */
+  refresh(): Promise<void>
 }
 
 /** Signatures in one header: a store that lost a new secret before it was installed asks for another one, and again. */
 const VALID_MAX = 4
 
-/** Reads the generations once: every rotation must go through what this returns. */
+/** Reads the generations once: every rotation in this process must go through what this returns. */
 export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<CallbackSecrets> {
   const { db, vault, now, newId } = deps
   let rotations = await readRotations(db)
@@ -117,6 +119,9 @@ export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<Ca
       }
       rotations = await readRotations(db)
       return { secret: new Secret(secretText(secretOf(store, generation))), generation, previousUntil }
+    },
+    refresh: async () => {
+      rotations = await readRotations(db)
     },
   }
 }

@@ -1,0 +1,110 @@
+/** The processes on one database: which of them is the worker, and what each must know of the others. */
+
+import type { NextRuns } from '../http/operation.ts'
+import type { Database } from '../storage/database.ts'
+import type { ServiceDatabase } from '../storage/database-place.ts'
+import { jsonSetting } from '../storage/settings.ts'
+import type { WorkerLease } from '../storage/worker-lease.ts'
+import type { Acts, SupplierReport } from './acting.ts'
+
+/** What the worker says of itself at each tick. */
+export interface WorkerReport {
+  /** Name of the process. */
+  owner: string
+  at: number
+  supplier: SupplierReport
+  nextRuns: NextRuns
+}
+
+/** What a process that takes deliveries suspects; see `Inbox`. */
+export interface Suspects {
+  clock: boolean
+  secret: boolean
+}
+
+export interface Processes {
+  /** Whether this process is the worker. */
+  acts: Acts
+  /** Of the worker, when that is another process; undefined where it has said nothing lately. */
+  report(): WorkerReport | undefined
+  /** What another process suspects. */
+  suspectedElsewhere(): Suspects
+  /** Says what others must know of this process, and reads what they say. */
+  tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects }): Promise<void>
+  /**
+   * Waits until this process is the worker, then prepares and begins its work.
+   *
+   * @param prepare done before anything of it acts
+   */
+  lead(work: { prepare: (lease: WorkerLease) => Promise<unknown>; begin: () => Promise<void> }): Promise<void>
+  /** Waits to be the worker no more. */
+  withdraw(): void
+  /** A worker that has ended its work lets another process begin. */
+  end(): Promise<void>
+}
+
+/** A report or a suspicion that was not repeated for so long means nothing any more. */
+const FRESH_MS = 30_000
+
+const workerReport = jsonSetting<WorkerReport>('worker_report')
+const inboxSuspects = jsonSetting<Suspects & { at: number; owner: string }>('inbox_suspects')
+
+const NONE: Suspects = { clock: false, secret: false }
+
+interface Parts {
+  db: Database
+  elect: NonNullable<ServiceDatabase['elect']>
+  /** Name of this process. */
+  owner: string
+  now: () => number
+  monotonic: () => number
+}
+
+/** A process that has its database alone. */
+export const onlyProcess: Processes = {
+  acts: () => true,
+  report: () => undefined,
+  suspectedElsewhere: () => NONE,
+  tick: async () => undefined,
+  lead: async () => undefined,
+  withdraw: () => undefined,
+  end: async () => undefined,
+}
+
+export function oneOfProcesses({ db, elect, owner, now, monotonic }: Parts): Processes {
+  const halt = new AbortController()
+  let lease: WorkerLease | undefined
+  let acting = false
+  let report: WorkerReport | undefined
+  let elsewhere = NONE
+  const acts = () => acting && lease?.isHeld() === true
+  const isFresh = (said: { at: number; owner: string } | undefined): boolean =>
+    said !== undefined && said.owner !== owner && Math.abs(now() - said.at) < FRESH_MS
+  return {
+    acts,
+    report: () => (isFresh(report) ? report : undefined),
+    suspectedElsewhere: () => elsewhere,
+    tick: async (own) => {
+      const at = now()
+      const [reported, suspected] = await Promise.all([workerReport.read(db), inboxSuspects.read(db)])
+      report = reported
+      elsewhere = suspected && isFresh(suspected) ? suspected : NONE
+      if (acts()) await db.commit([workerReport.put({ ...own.report(), owner, at }, at)])
+      else if (own.suspects.clock || own.suspects.secret) {
+        await db.commit([inboxSuspects.put({ ...own.suspects, owner, at }, at)])
+      }
+    },
+    lead: async ({ prepare, begin }) => {
+      lease = await elect({ owner, monotonic, signal: halt.signal })
+      if (!lease) return
+      await prepare(lease)
+      lease.fence()
+      acting = true
+      await begin()
+    },
+    withdraw: () => halt.abort(),
+    end: async () => {
+      await lease?.release()
+    },
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * The lease of the worker: one process acts at a time, and another one takes over within seconds.
+ *
+ * The row counts by the clock of the server, the holder by a clock of its own that never jumps, from before it asked: what it
+ * takes for the end comes before the end. Each of its transactions reads the row and locks it against a change, so that none is
+ * stored after another process has taken the lease, and none on a server that is not the same any more.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Failure, messageOf } from '../../errors.ts'
+import type { WorkerLease } from '../worker-lease.ts'
+import type { PipelineStatement } from './pipeline.ts'
+
+export interface Candidate {
+  /** Name of the process. */
+  owner: string
+  /** Milliseconds of a clock that never jumps. */
+  monotonic: () => number
+  /** Ends the wait for the lease. */
+  signal: AbortSignal
+}
+
+/** What the lease needs of the engine. */
+export interface LeaseEngine {
+  /** Runs one statement outside of the commits. */
+  run(text: string, values: unknown[]): Promise<Record<string, unknown>[]>
+  fenceWith(statement: PipelineStatement): void
+  end(failure: Failure): void
+}
+
+/** How long it runs, how often it is renewed, and how much earlier its holder takes it for over. */
+export const LEASE_MS = 6_000
+const RENEW_MS = 1_500
+const MARGIN_MS = 1_000
+/** How often a process that waits looks whether it is over. */
+const LOOK_MS = 500
+
+const CLOCK = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+
+/**
+ * The server, its timeline, and the table: a copy of the database has another server or table, and a standby that took over
+ * another timeline.
+ */
+const SERVER = `(select system_identifier from pg_control_system()) || '/'
+  || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || 'worker_lease'::regclass::oid`
+
+/** Gives a row while the lease runs. It locks nothing. */
+export const RUNNING = `select 1 from worker_lease where id = 1 and ends_at >= ${CLOCK}`
+
+const TAKE = `insert into worker_lease as held (id, owner, epoch, ends_at) values (1, $1, 1, ${CLOCK} + $2)
+  on conflict (id) do update set owner = excluded.owner, epoch = held.epoch + 1, ends_at = excluded.ends_at
+  where held.ends_at < ${CLOCK}
+  returning epoch, server as before, ${SERVER} as now`
+
+const RENEW = `update worker_lease set ends_at = ${CLOCK} + $2 where epoch = $1 returning 1`
+
+const RELEASE = 'update worker_lease set ends_at = 0 where epoch = $1'
+
+const FENCE = `select 1 from worker_lease where epoch = $1 and server = ${SERVER} for share`
+
+/**
+ * Waits for the lease, and renews it from then on. One that is lost ends the process.
+ *
+ * @returns undefined when the signal came first
+ */
+export async function elect(
+  engine: LeaseEngine,
+  { owner, monotonic, signal }: Candidate,
+): Promise<WorkerLease | undefined> {
+  for (;;) {
+    if (signal.aborted) return undefined
+    const askedAt = monotonic()
+    const [taken] = await take(engine, owner)
+    if (taken) return held(engine, { epoch: Number(taken.epoch), taken, askedAt, monotonic })
+    await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/** A database that cannot be reached now is asked again: the process serves what needs no worker meanwhile. */
+async function take(engine: LeaseEngine, owner: string): Promise<Record<string, unknown>[]> {
+  try {
+    const running = await engine.run(RUNNING, [])
+    return running.length > 0 ? [] : await engine.run(TAKE, [owner, LEASE_MS])
+  } catch {
+    return []
+  }
+}
+
+interface Taken {
+  epoch: number
+  taken: Record<string, unknown>
+  /** By the clock of this process, before the server was asked. */
+  askedAt: number
+  monotonic: () => number
+}
+
+function held(engine: LeaseEngine, { epoch, taken, askedAt, monotonic }: Taken): WorkerLease {
+  let endsAt = askedAt + LEASE_MS - MARGIN_MS
+  let isOver = false
+  let why = 'it could not be renewed in time'
+  const lose = (): void => {
+    if (isOver) return
+    isOver = true
+    clearInterval(renewing)
+    clearTimeout(ending)
+    engine.end(new Failure('unavailable', `this process is the worker no more: ${why}`))
+  }
+  const renew = async (): Promise<void> => {
+    const at = monotonic()
+    try {
+      const rows = await engine.run(RENEW, [epoch, LEASE_MS])
+      if (isOver) return
+      if (rows.length === 0) {
+        why = 'another process has taken its lease'
+        lose()
+        return
+      }
+      endsAt = at + LEASE_MS - MARGIN_MS
+      clearTimeout(ending)
+      ending = setTimeout(lose, endsAt - monotonic())
+    } catch (error) {
+      // It is tried again until the lease is over.
+      why = messageOf(error)
+    }
+  }
+  let ending = setTimeout(lose, endsAt - monotonic())
+  const renewing = setInterval(() => void renew(), RENEW_MS)
+  return {
+    epoch,
+    server: String(taken.now),
+    serverBefore: taken.before === null ? null : String(taken.before),
+    isHeld: () => !isOver && monotonic() < endsAt,
+    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch)] }),
+    release: async () => {
+      isOver = true
+      clearInterval(renewing)
+      clearTimeout(ending)
+      // Otherwise it is over in some seconds.
+      await engine.run(RELEASE, [epoch]).catch(() => undefined)
+    },
+  }
+}

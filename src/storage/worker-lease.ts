@@ -1,0 +1,23 @@
+import { eq } from 'drizzle-orm'
+import { workerLease } from './schema.ts'
+import { build, change } from './statement.ts'
+
+/** A process that acts for all: the worker. */
+export interface WorkerLease {
+  /** One more with each process that takes the lease. */
+  epoch: number
+  /** Which database it is now, and which it was when the worker before began; null: there was none. */
+  server: string
+  serverBefore: string | null
+  /** Whether the lease surely still runs. By a clock that never jumps, so that nothing is sent after its end. */
+  isHeld(): boolean
+  /** From here on nothing is written by this process unless the lease is its own and the database the same. */
+  fence(): void
+  /** Gives it back, so that another process need not wait for its end. */
+  release(): Promise<void>
+}
+
+/** Notes which database it is; refused where another process has taken the lease. */
+export const noteServer = change(1, ({ epoch, server }: Pick<WorkerLease, 'epoch' | 'server'>) =>
+  build.update(workerLease).set({ server }).where(eq(workerLease.epoch, epoch)),
+)

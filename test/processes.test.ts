@@ -1,0 +1,170 @@
+/** Several processes on one PostgreSQL: one of them is the worker, the others call neither supplier nor store. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type App, openApp } from '../src/app.ts'
+import { loadConfig } from '../src/config/config.ts'
+import type { Role } from '../src/config/roles.ts'
+import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
+import { startShop } from '../src/demo/shop.ts'
+import type { Failure } from '../src/errors.ts'
+import { apiOperations } from '../src/http/api/api.ts'
+import { openSetUp } from '../src/installation.ts'
+import { createLog } from '../src/log.ts'
+import { restoreHold } from '../src/storage/restores.ts'
+import { workerLease } from '../src/storage/schema.ts'
+import { build } from '../src/storage/statement.ts'
+import { startCheckedSandbox } from './support/checked-sandbox.ts'
+import { DIALECT } from './support/delivery.ts'
+import { hasPostgres, newPostgresUrl } from './support/postgres.ts'
+import { run } from './support/postgres-server.ts'
+import { until } from './support/service-process.ts'
+
+const API_KEY = 'sk_test_0123456789abcdef'
+
+/** An installation on a database of its own, and processes of it as the test starts them. */
+async function openInstallation() {
+  const url = await newPostgresUrl()
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-processes-'))
+  const sandbox = await startCheckedSandbox({ dialect: DIALECT, apiKey: API_KEY, requestsPerMinute: 1_000_000 })
+  keepSecret(folder, 'database-url', () => url)
+  const [port, storePort] = [await freePort(), await freePort()]
+  const place = { folder, baseUrl: sandbox.baseUrl, apiKey: API_KEY, port, storePort, dialect: DIALECT.name }
+  const file = writeDemoConfig({ ...place, more: { ordering: { tickSeconds: 1 } } })
+  const setUp = await openSetUp(file, {})
+  const token = (await setUp.createStoreToken(DEMO_STORE, 'test')).reveal()
+  const shop = await startShop({ secret: (await setUp.callbackSecret(DEMO_STORE)).reveal(), port: storePort })
+  await setUp.close()
+  const apps: App[] = []
+  onTestFinished(async () => {
+    await Promise.all(apps.map((app) => app.close()))
+    await Promise.all([shop.close(), sandbox.close()])
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const start = async (role: Role) => {
+    const config = loadConfig(file, {})
+    // As on a machine of its own.
+    const dataDir = mkdtempSync(path.join(folder, 'data-'))
+    const lines: string[] = []
+    const fatal: Failure[] = []
+    const app = await openApp({
+      config: { ...config, dataDir, listen: { ...config.listen, port: 0 } },
+      log: createLog({ level: 'info', write: (line) => void lines.push(line) }),
+      onFatal: (failure) => void fatal.push(failure),
+      role,
+    })
+    apps.push(app)
+    const admin = readFileSync(path.join(dataDir, 'owner.token'), 'utf8').trim()
+    const ask = async (method: string, at: string, { body, as = admin }: { body?: object; as?: string } = {}) => {
+      const answer = await fetch(`${app.url}/api/v1${at}`, {
+        method,
+        headers: { authorization: `Bearer ${as}`, 'content-type': 'application/json', connection: 'close' },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+      return { status: answer.status, ...((await answer.json()) as { data: never; error: { message: string } }) }
+    }
+    return {
+      app,
+      ask,
+      fatal,
+      isWorker: () => lines.some((line) => line.includes('worker.began')),
+      close: async () => {
+        apps.splice(apps.indexOf(app), 1)
+        await app.close()
+      },
+    }
+  }
+  return { url, sandbox, shop, token, start }
+}
+
+describe.runIf(hasPostgres)('of several processes', () => {
+  test('one is the worker, and another takes over when it ends', async () => {
+    const { start } = await openInstallation()
+    const first = await start('all')
+    await until('the first to be the worker', first.isWorker)
+    const second = await start('all')
+    await first.close()
+    await until('the second to be the worker', second.isWorker)
+    const [lease] = await second.app.api.ordering.db.query(build.select().from(workerLease))
+    expect(lease).toMatchObject({ epoch: 2 })
+    expect([...first.fatal, ...second.fatal]).toEqual([])
+  })
+
+  test('a web process takes an order, and the worker buys it and hands its keys over', async () => {
+    const { start, shop, token, sandbox } = await openInstallation()
+    const [web, worker] = [await start('web'), await start('worker')]
+    await until('the worker', worker.isWorker)
+    const sku = async () => {
+      const { data } = await web.ask('GET', '/listings?limit=100', { as: token })
+      const { items } = data as { items: { sku: string; stock: number | null }[] }
+      return items.find(({ stock }) => (stock ?? 0) > 10)?.sku
+    }
+    await until('the catalogue', sku)
+    const lines = [{ id: '1', sku: await sku(), quantity: 1 }]
+    const taken = await web.ask('POST', '/orders', { body: { reference: 'r1', lines }, as: token })
+    expect(taken.status).toBe(202)
+    await until('the keys', () => shop.received().some(({ type }) => type === 'order.closed'))
+    expect(sandbox.world.report().chargesMinor).toBeGreaterThan(0)
+    expect((await web.ask('GET', '/orders/r1')).data).toMatchObject({ reference: 'r1' })
+  })
+
+  test('a web process leaves to the worker what calls the supplier, and answers what it answered', async () => {
+    const { start } = await openInstallation()
+    const web = await start('web')
+    const worker = await start('worker')
+    await until('the worker', worker.isWorker)
+    expect(await web.ask('POST', '/sync')).toMatchObject({ status: 202, data: { run: { state: 'running' } } })
+    expect(await web.ask('POST', '/sweeps')).toMatchObject({ status: 202 })
+    const rotated = await web.ask('POST', `/stores/${DEMO_STORE}/rotate-secret`, { body: { overlapHours: 1 } })
+    expect(rotated).toMatchObject({ status: 201, data: { generation: 2, secret: expect.stringMatching(/^whsec_/) } })
+    expect(await web.ask('POST', '/stores/nowhere/test')).toMatchObject({ status: 404 })
+    await until('the report of the worker', async () => {
+      const { data } = await web.ask('GET', '/status')
+      return (data as { freshness: { next: { catalogueAt: unknown } } }).freshness.next.catalogueAt !== null
+    })
+  })
+
+  test('none but the worker calls the supplier or a store, whatever people ask for', async () => {
+    const { start, sandbox, shop } = await openInstallation()
+    const web = await start('web')
+    const own = apiOperations(web.app.api).filter(({ needsWorker }) => needsWorker === undefined)
+    expect(own.length).toBeGreaterThan(60)
+    for (const { method, path: route, name } of own) {
+      if (name === 'watchEvents' || name === 'exportOrdersWithKeys') continue
+      const at = route.replace(':store', DEMO_STORE).replaceAll(/:[a-z]+/gi, 'x')
+      const { status } = await web.ask(method.toUpperCase(), at, { body: {} }).catch(() => ({ status: 0 }))
+      expect([name, status]).not.toEqual([name, 500])
+    }
+    expect([...sandbox.held.answered]).toEqual([])
+    expect(shop.received()).toEqual([])
+  })
+
+  test('a worker whose lease another process has taken writes nothing more, and ends', async () => {
+    const { start, url } = await openInstallation()
+    const worker = await start('worker')
+    await until('the worker', worker.isWorker)
+    await run(url, "update worker_lease set epoch = epoch + 1, owner = 'another'")
+    const { db } = worker.app.api.ordering
+    await until('its end', () => worker.fatal.length > 0)
+    await expect(db.commit([])).rejects.toMatchObject({ code: 'unavailable' })
+    expect(worker.fatal).toHaveLength(1)
+  })
+
+  test('a database that was put back begins a new epoch before anything is bought', async () => {
+    const { start, url } = await openInstallation()
+    const first = await start('worker')
+    await until('the first worker', first.isWorker)
+    await first.close()
+    // A copy of the table is another table, as after a restore from a dump.
+    await run(
+      url,
+      `alter table worker_lease rename to old; create table worker_lease (like old including all);
+       insert into worker_lease select * from old; drop table old`,
+    )
+    const second = await start('worker')
+    await until('the second worker', second.isWorker)
+    const hold = await restoreHold(second.app.api.ordering.db)
+    expect(hold?.reason).toContain('was put back')
+  })
+})
