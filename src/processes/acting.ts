@@ -15,40 +15,38 @@ export interface SupplierReport {
 
 /** The supplier, whose calls are refused while this process is not the worker, also those that were made before and wait. */
 export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => SupplierReport | undefined): Supplier {
-  const calls = ['products', 'product', 'balance', 'orders', 'order', 'webhooks', 'createWebhook', 'openapi'] as const
+  const { placeOrder, agrees, unreadable, isJudged, reach, quota, pausedUntil, close, ...calls } = supplier
   return {
-    ...supplier,
-    ...refusing(supplier, calls, acts),
+    ...refusing(calls, acts),
     placeOrder: (request) => {
       const { beforeWrite = () => true } = request
-      return supplier.placeOrder({ ...request, beforeWrite: () => acts() && beforeWrite() })
+      return placeOrder({ ...request, beforeWrite: () => acts() && beforeWrite() })
     },
-    unreadable: () => (acts() ? supplier.unreadable() : (report()?.unreadable ?? [])),
-    reach: () => (acts() ? supplier.reach() : (report()?.reach ?? supplier.reach())),
-    quota: () => (acts() ? supplier.quota() : report()?.quota),
+    unreadable: () => (acts() ? unreadable() : (report()?.unreadable ?? [])),
+    reach: () => (acts() ? reach() : (report()?.reach ?? reach())),
+    quota: () => (acts() ? quota() : report()?.quota),
+    agrees,
+    isJudged,
+    pausedUntil,
+    close,
   }
 }
 
-/** The same of a store: what it only works out is answered everywhere. */
+/** The same of a store: what it works out by itself is answered everywhere. */
 export function storeOfWorker(store: Store, acts: Acts): Store {
-  const reads = ['variants', 'order', 'ordersSince', 'test'] as const
-  const writes = ['create', 'publish', 'fulfil', 'provision', 'resend', 'sendExample', 'retryTaken'] as const
-  const reports = ['reportFailure', 'reportHeld', 'reportResumed', 'reportRefusal', 'closeOrder', 'readOrder'] as const
-  return { ...store, ...refusing(store, [...reads, ...writes, ...reports], acts) }
+  const { verify, close, ...calls } = store
+  return { ...refusing(calls, acts), ...(verify && { verify }), close }
 }
 
-type Call = (...given: never[]) => Promise<unknown>
-
-/** Those of the calls that there are. Each throws while this process is not the worker. */
-function refusing<T extends object, K extends keyof T>(target: T, names: readonly K[], acts: Acts): Pick<T, K> {
-  const calls = names.flatMap((name) => {
-    const call = target[name] as Call | undefined
-    if (call === undefined) return []
-    const refused: Call = async (...given) => {
-      if (acts()) return call.apply(target, given)
+/** What is no call stays as it is; each call throws while this process is not the worker. */
+function refusing<T extends object>(calls: T, acts: Acts): T {
+  const refused = Object.entries(calls).map(([name, call]) => {
+    if (typeof call !== 'function') return [name, call]
+    const checked = async (...given: unknown[]): Promise<unknown> => {
+      if (acts()) return call(...given)
       throw new Failure('unavailable', 'another process is the worker: this one calls neither supplier nor store')
     }
-    return [[name, refused]]
+    return [name, checked]
   })
-  return Object.fromEntries(calls) as Pick<T, K>
+  return Object.fromEntries(refused)
 }

@@ -74,7 +74,8 @@ const groups: { why: string; words: Record<string, string> }[] = [
       out_of_stock: 'domain http ordering sandbox stores supplier',
       rate_limited: 'catalogue domain ordering sandbox supplier top',
       unauthorized: 'catalogue cli domain ordering supplier',
-      unavailable: 'backup catalogue cli domain http inbox ordering reconciliation sandbox storage stores supplier top',
+      unavailable:
+        'backup catalogue cli domain http inbox ordering processes reconciliation sandbox storage stores supplier top',
     },
   },
   {
