@@ -75,9 +75,11 @@ export const failureReasons = {
 const localReasons = [
   'address_in_use',
   'backup_damaged',
+  'copy_differs',
   'cost',
   'database_exists',
   'database_in_use',
+  'database_moved',
   'database_newer',
   'empty',
   'migration_changed',

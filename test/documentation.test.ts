@@ -280,7 +280,7 @@ describe('the page for people on duty', () => {
     for (const type of decisionTypes) expect(operations, type).toContain(`| \`${options[type]}\` |`)
   })
 
-  const commands = [...page.matchAll(/`(?:npx )?quayside ([a-z]+(?: [a-z]+(?:-[a-z]+)*(?![\w.]))?)/g)].map(
+  const commands = [...page.matchAll(/`(?:npx )?quayside ([a-z]+(?:-[a-z]+)*(?: [a-z]+(?:-[a-z]+)*(?![\w.]))?)/g)].map(
     ([, words]) => words ?? '',
   )
 

@@ -1,7 +1,7 @@
 /**
  * The command line: a table of commands. A command speaks to the running service over its REST API and changes nothing
- * itself; only `init`, `database create` and `restore` open the database, and only while no service runs. `doctor` reads
- * it beside the service. What a command runs beyond asking the service is loaded when it runs.
+ * itself; only `init`, `database create`, `migrate-engine` and `restore` open the database, and only while no service
+ * runs. `doctor` reads it beside the service. What a command runs beyond asking the service is loaded when it runs.
  *
  * What a command throws ends here and becomes its exit code; its words go to standard error, with what to do next, or as
  * one JSON document with `--json`.
@@ -26,7 +26,7 @@ import {
   serviceOptions,
   whole,
 } from './command.ts'
-import type { RestoreFlags } from './database.ts'
+import type { MoveFlags, RestoreFlags } from './database.ts'
 import { captures, deliveries, outbox, webhooks } from './deliveries.ts'
 import type { CheckOptions, DetectOptions } from './dialect.ts'
 import type { DoctorOptions } from './doctor.ts'
@@ -161,6 +161,25 @@ Example:
   },
 ]
 
+const migrateEngine: CommandRow = {
+  command: 'migrate-engine',
+  about: 'move the database from its file to PostgreSQL, while the service is stopped',
+  options: {
+    '--put-back': 'let the service use the file again, which then counts as restored',
+    ...fileOptions,
+  },
+  help: `
+The server is the one that QUAYSIDE_DATABASE_URL names; its database is empty. A
+move that was interrupted goes on when it is started again. Until every row is
+copied and compared, the service starts on neither; then it starts on the server
+only.
+
+Examples:
+  quayside migrate-engine
+  quayside migrate-engine --json | jq '.tables[] | select(.rows > 0)'`,
+  run: async (io, options: MoveFlags) => (await import('./database.ts')).runMigrateEngine(io, options),
+}
+
 const doctor: CommandRow = {
   command: 'doctor',
   about: 'check a live set-up end to end; change nothing',
@@ -261,6 +280,7 @@ const groups: Record<string, CommandRow[]> = {
   'Set-up': [
     init,
     ...database,
+    migrateEngine,
     doctor,
     serve,
     ...sandbox,

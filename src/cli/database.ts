@@ -1,9 +1,11 @@
-/** The commands that work on the database themselves, while no service runs: `restore` and `database create`. */
+/** The commands that work on the database themselves, while no service runs: `restore`, `database create`, `migrate-engine`. */
+import type { MovedEngine, PutBack } from '../backup/engine-move.ts'
 import { type Restored, restoreBackup } from '../backup/restore.ts'
 import { loadConfig } from '../config/config.ts'
 import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
+import type { CopyProgress } from '../storage/table-copy.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, widthOf } from './command.ts'
 import { cell, commandLine, details, exitCodes, instant } from './output.ts'
@@ -48,4 +50,67 @@ export async function runDatabaseCreate(io: Io, { config, json }: Omit<RestoreFl
   const created = await createDatabase(loadConfig(file, io.env))
   print(io, json === true, created, () => `Created: ${created.database}\n`)
   return exitCodes.ok
+}
+
+export interface MoveFlags {
+  putBack?: true
+  config?: string
+  json?: true
+}
+
+/** Moves the database from the file to the server, or lets services use the file again. @returns the exit code */
+export async function runMigrateEngine(io: Io, { putBack: isPutBack, config, json }: MoveFlags): Promise<number> {
+  const settings = loadConfig(config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE), io.env)
+  const { migrateEngine, putBack } = await import('../backup/engine-move.ts')
+  const width = Math.min(widthOf(io), 80)
+  if (isPutBack) {
+    const back = await putBack(settings)
+    print(io, json === true, back, () => putBackText(back, width))
+    return exitCodes.ok
+  }
+  const isDrawn = io.isTerminal && !json
+  let drawnAt = Number.NEGATIVE_INFINITY
+  const draw = (progress: CopyProgress): void => {
+    if (!isDrawn || io.now() - drawnAt < DRAW_MS) return
+    drawnAt = io.now()
+    io.stdout.write(`\r${progressLine(progress, width - 1)}`)
+  }
+  const clear = (): void => {
+    if (drawnAt > 0) io.stdout.write(`\r${' '.repeat(width - 1)}\r`)
+  }
+  const moved = await migrateEngine(settings, draw).finally(clear)
+  print(io, json === true, moved, () => movedText(moved, width))
+  return exitCodes.ok
+}
+
+/** Wait between two drawings of how far it is. */
+const DRAW_MS = 100
+
+function progressLine({ step, table, rows, total }: CopyProgress, width: number): string {
+  const percent = total === 0 ? 100 : Math.floor((rows / total) * 100)
+  const does = step === 'copy' ? 'copying' : 'comparing'
+  return `${does} ${cell(rows)} of ${cell(total)} rows, ${percent}%: ${table}`.slice(0, width).padEnd(width)
+}
+
+function movedText({ from, to, rows, tables }: MovedEngine, width: number): string {
+  const head = details(
+    [
+      ['Moved', from],
+      ['To', to],
+      ['Rows', `${cell(rows)} in ${tables.length} tables, each compared with the file`],
+    ],
+    width,
+  )
+  const next =
+    'Start the service: it uses the server. It does not start on the file again; keep that until you trust the server.'
+  return `${head}\n${wrap(next, width).join('\n')}\n`
+}
+
+function putBackText({ database, epoch }: PutBack, width: number): string {
+  const lines = [
+    "Take QUAYSIDE_DATABASE_URL away and start the service. Nothing may ever start on the server's copy again.",
+    ...(epoch === null ? [] : NEXT.slice(0, 2)),
+  ]
+  const head = details([['Put back', database], epoch !== null && ['Epoch', cell(epoch)]], width)
+  return `${head}\n${lines.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
 }

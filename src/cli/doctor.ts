@@ -238,6 +238,10 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
   try {
     inspection = await inspect(config)
   } catch (error) {
+    if (error instanceof Failure && error.reason === 'database_moved') {
+      report('fail', 'database', `the service does not start: ${messageOf(error)}`)
+      return undefined
+    }
     report(
       'warn',
       'database',

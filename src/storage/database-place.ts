@@ -6,6 +6,7 @@ import type { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { databaseFileOf } from './data-folder.ts'
 import type { Database } from './database.ts'
+import { assertNotMoved } from './engine-move.ts'
 import type { SharedDatabase } from './postgres/open.ts'
 
 export interface DatabasePlace {
@@ -34,9 +35,13 @@ export function placeName({ dataDir, databaseUrl }: DatabasePlace): string {
 /**
  * Opens it for this process alone, and brings its tables up to date.
  *
- * @throws Failure as `openDatabase` of SQLite and `openPostgres` do
+ * @throws Failure as `openDatabase` of SQLite and `openPostgres` do, and as `assertNotMoved` does
  */
-export async function openAlone({ dataDir, databaseUrl }: DatabasePlace, options: OpenAloneOptions): Promise<Database> {
+export async function openAlone(place: DatabasePlace, options: OpenAloneOptions): Promise<Database> {
+  return usable(await openPlace(place, options))
+}
+
+async function openPlace({ dataDir, databaseUrl }: DatabasePlace, options: OpenAloneOptions): Promise<Database> {
   if (databaseUrl === null) {
     const { openDatabase } = await import('./sqlite/open.ts')
     return openDatabase({ file: databaseFileOf(dataDir), ...options })
@@ -60,7 +65,7 @@ export interface ServiceDatabase {
 export async function openForService(place: DatabasePlace, options: OpenAloneOptions): Promise<ServiceDatabase> {
   if (place.databaseUrl === null) return { db: await openAlone(place, options) }
   const { openPostgres } = await import('./postgres/open.ts')
-  const db = await openPostgres({ url: place.databaseUrl.reveal(), ...options })
+  const db = await usable(await openPostgres({ url: place.databaseUrl.reveal(), ...options }))
   return { db, elect: db.elect }
 }
 
@@ -68,12 +73,27 @@ export async function openForService(place: DatabasePlace, options: OpenAloneOpt
  * Opens it to look at it, beside a service that may run on it. Nothing of it changes.
  *
  * @returns undefined where there is none
- * @throws Failure `unavailable` when it cannot be opened
+ * @throws Failure `unavailable` when it cannot be opened; as `assertNotMoved` does
  */
-export async function openBeside({
-  dataDir,
-  databaseUrl,
-}: DatabasePlace): Promise<Pick<Database, 'query' | 'close'> | undefined> {
+export async function openBeside(place: DatabasePlace): Promise<ReadDatabase | undefined> {
+  const db = await openPlaceToRead(place)
+  return db && usable(db)
+}
+
+/** What can be read, beside a service that may run on it. */
+export type ReadDatabase = Pick<Database, 'query' | 'close'>
+
+async function usable<D extends ReadDatabase>(db: D): Promise<D> {
+  try {
+    await assertNotMoved(db)
+    return db
+  } catch (error) {
+    await db.close()
+    throw error
+  }
+}
+
+async function openPlaceToRead({ dataDir, databaseUrl }: DatabasePlace): Promise<ReadDatabase | undefined> {
   if (databaseUrl === null) {
     const { databaseExists, openToRead } = await import('./sqlite/open.ts')
     const file = databaseFileOf(dataDir)

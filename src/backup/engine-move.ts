@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/config.ts'
+import { Failure } from '../errors.ts'
+import { createIds } from '../ids.ts'
+import { createLog } from '../log.ts'
+import { noteRestore, recogniseRestore } from '../reconciliation/restore.ts'
+import { databaseFileOf } from '../storage/data-folder.ts'
+import type { Database } from '../storage/database.ts'
+import { assertFree, placeName } from '../storage/database-place.ts'
+import { clearEngineMove, type EngineMove, engineMove, movedFailure, setEngineMove } from '../storage/engine-move.ts'
+import { insertAudit } from '../storage/evidence.ts'
+import { openMarker } from '../storage/marker.ts'
+import { openPostgres, openPostgresToRead } from '../storage/postgres/open.ts'
+import { openDatabase } from '../storage/sqlite/open.ts'
+import {
+  type ComparedTable,
+  type CopyProgress,
+  compareTables,
+  copyTables,
+  tablesWithRows,
+} from '../storage/table-copy.ts'
+
+/** What was done. */
+export interface MovedEngine {
+  from: string
+  to: string
+  rows: number
+  tables: ComparedTable[]
+}
+
+const now = (): number => Date.now()
+const newId = createIds(now, randomBytes)
+
+/**
+ * Moves the database from the file to the server that is configured, for `quayside migrate-engine`.
+ *
+ * From the first row on, and however it ends, no service starts on either: the note in both says so. It leaves the copy
+ * when every row is compared; the file keeps it. An end in between is gone on from by the next call.
+ *
+ * @throws Failure `invalid` without a server; `conflict`, reason `database_in_use`, while a service runs; reason
+ *   `database_exists` when the server has a database already; reason `database_moved` when the file was moved before;
+ *   reason `copy_differs`
+ */
+export async function migrateEngine(
+  config: Config,
+  watch: (progress: CopyProgress) => void = () => undefined,
+): Promise<MovedEngine> {
+  const { databaseUrl, dataDir } = config
+  if (databaseUrl === null) {
+    throw new Failure(
+      'invalid',
+      'there is no server to move to: set QUAYSIDE_DATABASE_URL to the address of its database',
+    )
+  }
+  const file = openDatabase({ file: databaseFileOf(dataDir), now, mustExist: true })
+  try {
+    const known = await engineMove(file)
+    const names = { from: databaseFileOf(dataDir), to: placeName(config) }
+    // Before its tables are brought up to date: another one must stay as it is.
+    const there = await openPostgresToRead(databaseUrl.reveal())
+    await assertOwnCopy(there, known, names.to).finally(() => there?.close())
+    const copy = await openPostgres({ url: databaseUrl.reveal(), now, alone: true })
+    try {
+      await assertOwnCopy(copy, known, names.to)
+      const move = await begin(config, file, copy, { ...names, id: known?.id ?? newId() }, known)
+      await copyTables(file, copy, watch)
+      const tables = await compareTables(file, copy, watch)
+      // The file first: from here on no service starts on it, and then one may on the copy.
+      if (move.doneAt === null) await file.commit([setEngineMove({ ...move, doneAt: now() }, now())])
+      const entry = { id: newId(), at: now(), actor: 'migrate-engine', action: 'database.move', subject: names.to }
+      await copy.commit([clearEngineMove(), insertAudit({ ...entry, detail: `from ${names.from}` })])
+      return { ...names, rows: tables.reduce((sum, { rows }) => sum + rows, 0), tables }
+    } finally {
+      await copy.close()
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+/** Notes the move in the file, and then in its copy. */
+async function begin(
+  config: Config,
+  file: Database,
+  copy: Database,
+  names: Pick<EngineMove, 'id' | 'from' | 'to'>,
+  known: EngineMove | undefined,
+): Promise<EngineMove> {
+  if (!known) {
+    // As a start of the service on this file would: an older copy of it must not be taken along as the newest one.
+    const marker = openMarker(databaseFileOf(config.dataDir))
+    const log = createLog({ level: 'error', write: () => undefined })
+    await recogniseRestore({ db: file, marker, now, newId, log, stores: config.stores })
+  }
+  const move: EngineMove = { ...names, side: 'file', doneAt: known?.doneAt ?? null }
+  if (move.doneAt === null) await file.commit([setEngineMove(move, now())])
+  await copy.commit([setEngineMove({ ...names, side: 'copy', doneAt: null }, now())])
+  return move
+}
+
+/** @throws Failure `conflict` for a copy of another move, a database that is no copy, and a file whose copy is in use */
+async function assertOwnCopy(
+  copy: Pick<Database, 'query'> | undefined,
+  known: EngineMove | undefined,
+  name: string,
+): Promise<void> {
+  const move = copy && (await engineMove(copy))
+  if (move !== undefined && move.id === known?.id) return
+  if (known && known.doneAt !== null) throw movedFailure(known)
+  const filled = copy && (await tablesWithRows(copy))
+  if (move === undefined && (filled ?? []).length === 0) return
+  const what = move ? `${name} has an unfinished copy of ${move.from}, of another move` : `${name} is not empty`
+  const message = `${what}: give the move a new database, as createdb makes one`
+  throw new Failure('conflict', message, { reason: 'database_exists' })
+}
+
+/** What was put back. */
+export interface PutBack {
+  database: string
+  /** The epoch that it begins as a restored database; null: nothing can have been bought with its copy. */
+  epoch: number | null
+}
+
+/**
+ * Lets services use the file again, for `quayside migrate-engine --put-back`. What was bought with its copy is not in it, so
+ * that it counts as restored.
+ *
+ * @throws Failure `conflict` for a file that was not moved; reason `database_in_use`, while a service runs on either
+ */
+export async function putBack(config: Config): Promise<PutBack> {
+  if (config.databaseUrl !== null) await assertFree(config)
+  const database = databaseFileOf(config.dataDir)
+  const file = openDatabase({ file: database, now, mustExist: true })
+  try {
+    const move = await engineMove(file)
+    if (!move) throw new Failure('conflict', `${database} was not moved: there is nothing to put back`)
+    const epoch = move.doneAt === null ? null : await noteReturn(file, database, move)
+    await file.commit([clearEngineMove()])
+    return { database, epoch }
+  } finally {
+    await file.close()
+  }
+}
+
+async function noteReturn(file: Database, database: string, { to }: EngineMove): Promise<number> {
+  const marker = openMarker(database)
+  const cause = `put back after it was moved to ${to}`
+  const epochMin = marker.read()?.epoch ?? 0
+  const { epoch } = await noteRestore({ db: file, now, newId }, { cause, epochMin, actor: 'migrate-engine' })
+  await marker.begin({ epoch, attempt: null })
+  return epoch
+}

@@ -1,0 +1,50 @@
+/**
+ * The note of a move from the file to a server. It lies in both databases as long as a service may start on neither, and
+ * in the file for good: two services that buy for the same stores would buy everything twice.
+ */
+import { Failure } from '../errors.ts'
+import type { Database } from './database.ts'
+import { clearSetting, jsonSetting } from './settings.ts'
+
+export interface EngineMove {
+  /** The same in the file and in its copy. */
+  id: string
+  side: 'file' | 'copy'
+  /** What people call the two. */
+  from: string
+  to: string
+  /** Epoch ms. Of the file: since when the copy is whole; null before. */
+  doneAt: number | null
+}
+
+/** Under this name in the settings; the only row that is not copied. */
+export const MOVE_SETTING = 'engine_move'
+
+const moveSetting = jsonSetting<EngineMove>(MOVE_SETTING)
+
+/** @returns undefined for a database that was never moved, and for a copy that is whole */
+export const engineMove = (db: Pick<Database, 'query'>): Promise<EngineMove | undefined> => moveSetting.read(db)
+
+export const setEngineMove = (move: EngineMove, now: number) => moveSetting.put(move, now)
+
+export const clearEngineMove = () => clearSetting(MOVE_SETTING)
+
+/** @throws Failure `conflict`, reason `database_moved`, for a database that no service may use, or not yet */
+export async function assertNotMoved(db: Pick<Database, 'query'>): Promise<void> {
+  const move = await engineMove(db)
+  if (move !== undefined) throw movedFailure(move)
+}
+
+export const movedFailure = (move: EngineMove): Failure =>
+  new Failure('conflict', moveText(move), { reason: 'database_moved' })
+
+const STAY = 'or `quayside migrate-engine --put-back` to use the file again'
+
+function moveText({ side, from, to, doneAt }: EngineMove): string {
+  if (side === 'copy') {
+    return `${to} is an unfinished copy of ${from}: run \`quayside migrate-engine\` where that file is, until the copy is whole`
+  }
+  if (doneAt === null) return `${from} is being moved to ${to}: run \`quayside migrate-engine\` to finish, ${STAY}`
+  const day = new Date(doneAt).toISOString().slice(0, 10)
+  return `${from} was moved to ${to} on ${day}: set QUAYSIDE_DATABASE_URL to use that, ${STAY}`
+}
