@@ -70,6 +70,21 @@ export const configShape = z.strictObject({
     .default(null),
   /** The folder of the database. Relative paths, here and below, start at the folder of the configuration file. */
   dataDir: z.string().min(1).default(DATA_DIR),
+  /** A PostgreSQL server instead of a file in `dataDir`. */
+  database: z
+    .strictObject({
+      /** Its address, without a password: that is a secret of its own, or the whole address is. */
+      url: z
+        .string()
+        .refine(isServerAddress, 'an address such as "postgres://user@host/database"')
+        .refine(
+          hasNoPassword,
+          'it has a password, and others may read this file: leave the password out and write it to secrets/database-password',
+        )
+        .nullable()
+        .default(null),
+    })
+    .prefault({}),
   /** When the catalogue is read, in full. */
   syncCron: cron.default('*/30 * * * *'),
   /** When GET /balance is read. */
@@ -164,6 +179,8 @@ export const SECRETS = {
   nextKeyEncryptionKey: { variable: 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY', file: 'next-key-encryption-key' },
   /** The address of a PostgreSQL database, which holds a password. May be absent. */
   databaseUrl: { variable: 'QUAYSIDE_DATABASE_URL', file: 'database-url' },
+  /** The password for an address without one. May be absent. */
+  databasePassword: { variable: 'QUAYSIDE_DATABASE_PASSWORD', file: 'database-password' },
 } as const
 
 type Env = Record<string, string | undefined>
@@ -198,9 +215,7 @@ export function checkedConfig(
   const secret = (name: 'apiKey' | 'keyEncryptionKey') => readSecret(SECRETS[name], folder, env, faults, made[name])
   const apiKey = secret('apiKey')
   const keyEncryptionKey = secret('keyEncryptionKey')
-  const databaseUrl = isGiven(SECRETS.databaseUrl, folder, env)
-    ? readSecret(SECRETS.databaseUrl, folder, env, faults)
-    : null
+  const databaseUrl = readDatabaseUrl(settings.value?.database.url ?? null, folder, env, faults)
   const dialect = settings.value && readDialectOf(settings.value, folder, faults)
   const credentials = new Map(
     settings.value?.stores.flatMap((store) =>
@@ -309,6 +324,39 @@ export function shopifyCredentials(text: string): ShopCredentials | undefined {
     secret: new Secret(secret),
     ...(previous === undefined ? {} : { previousSecret: new Secret(previous) }),
   }
+}
+
+function isServerAddress(address: string): boolean {
+  return URL.canParse(address) && /^postgres(ql)?:$/.test(new URL(address).protocol)
+}
+
+function hasNoPassword(address: string): boolean {
+  if (!URL.canParse(address)) return true
+  const { password, searchParams } = new URL(address)
+  return password === '' && !searchParams.has('password')
+}
+
+/** @param setting the address in the configuration @returns null: the database is a file */
+function readDatabaseUrl(setting: string | null, folder: string, env: Env, faults: FieldFault[]): Secret | null {
+  const { databaseUrl, databasePassword } = SECRETS
+  const given = isGiven(databaseUrl, folder, env) ? readSecret(databaseUrl, folder, env, faults) : null
+  if (given !== null && setting !== null) {
+    const message = `${databaseUrl.variable} (or secrets/${databaseUrl.file}) names a database too: keep one of the two`
+    faults.push({ field: 'database.url', message })
+  }
+  const address = given?.reveal() ?? setting
+  if (address === null || !isGiven(databasePassword, folder, env))
+    return given ?? (address === null ? null : new Secret(address))
+  const password = readSecret(databasePassword, folder, env, faults)
+  if (!hasNoPassword(address)) {
+    const message = `the address in ${databaseUrl.variable} has a password already: keep one of the two`
+    faults.push({ field: databasePassword.variable, message })
+  }
+  if (!URL.canParse(address)) return given
+  const url = new URL(address)
+  // An address without a host, which is a socket, has no place for one before it.
+  url.searchParams.set('password', password.reveal())
+  return new Secret(url.href)
 }
 
 function readAlertAddresses({ alerts }: Settings, folder: string, env: Env, faults: FieldFault[]) {

@@ -56,5 +56,9 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const textOf = (value: unknown): string => {
   if (typeof value !== 'string') return JSON.stringify(value) ?? 'null'
+  if (/^postgres(ql)?:/.test(value)) {
+    const { protocol, host, pathname } = new URL(value)
+    return `${protocol}//${host}${pathname}`
+  }
   return /^https?:/.test(value) ? withoutSecrets(value) : value
 }

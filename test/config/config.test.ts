@@ -1,10 +1,15 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { inspect as inspectText } from 'node:util'
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { backupFolder } from '../../src/backup/backup.ts'
 import { readPlace } from '../../src/cli/client.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import { settingsInForce } from '../../src/config/settings-in-force.ts'
 import { Failure } from '../../src/errors.ts'
+import { placeName } from '../../src/storage/database-place.ts'
+import { connectionOf } from '../../src/storage/postgres/open.ts'
 import { databaseFile } from '../support/database.ts'
 
 const GOOD = {
@@ -253,5 +258,62 @@ describe('the price rules', () => {
       'rates.2.to': 'must be another currency than EUR',
       'rates.3.validUntil': 'must be after validFrom',
     })
+  })
+})
+
+describe('the address of a database server', () => {
+  const ADDRESS = 'postgres://quayside@db.example/books?sslmode=require'
+  const withUrl = (url: string) => ({ ...GOOD, database: { url } })
+
+  test('may be in the file, and its password is a secret of its own', () => {
+    expect(load(GOOD).databaseUrl).toBeNull()
+    expect(load(withUrl(ADDRESS)).databaseUrl?.reveal()).toBe(ADDRESS)
+    const config = load(withUrl(ADDRESS), { ...SECRETS, QUAYSIDE_DATABASE_PASSWORD: 'p@ss w+rd/%25' })
+    const address = config.databaseUrl?.reveal() ?? ''
+    expect(connectionOf(address)).toMatchObject({ connectionString: expect.stringContaining('sslmode=require') })
+    const { password, user, host, database } = new pg.Client(connectionOf(address))
+    expect({ password, user, host, database }).toEqual({
+      password: 'p@ss w+rd/%25',
+      user: 'quayside',
+      host: 'db.example',
+      database: 'books',
+    })
+    expect(config.backups.cron).toBeNull()
+  })
+
+  test('takes its password along to a socket, which has no host', () => {
+    const socket = withUrl('postgres:///books?host=/run/postgresql&user=quayside')
+    const config = load(socket, { ...SECRETS, QUAYSIDE_DATABASE_PASSWORD: 'secret' })
+    const { password, host } = new pg.Client(connectionOf(config.databaseUrl?.reveal() ?? ''))
+    expect({ password, host }).toEqual({ password: 'secret', host: '/run/postgresql' })
+  })
+
+  test.each(['postgres://quayside:hunter2@db.example/books', 'postgres://quayside@db.example/books?password=hunter2'])(
+    'is refused in the file when it has a password: %s',
+    (url) => {
+      const faults = faultsOf(withUrl(url))
+      expect(faults).toEqual({ 'database.url': expect.stringContaining('secrets/database-password') })
+      expect(JSON.stringify(faults)).not.toContain('hunter2')
+      expect(() => load(withUrl(url))).toThrow(/^(?!.*hunter2)/s)
+    },
+  )
+
+  test('is given once, and so is its password', () => {
+    const url = 'postgres://quayside:hunter2@db.example/books'
+    expect(faultsOf(withUrl(ADDRESS), { ...SECRETS, QUAYSIDE_DATABASE_URL: url })).toEqual({
+      'database.url': expect.stringContaining('keep one of the two'),
+    })
+    const twice = { ...SECRETS, QUAYSIDE_DATABASE_URL: url, QUAYSIDE_DATABASE_PASSWORD: 'other' }
+    expect(faultsOf(GOOD, twice)).toEqual({ QUAYSIDE_DATABASE_PASSWORD: expect.stringContaining('keep one') })
+    expect(faultsOf(withUrl('mysql://db.example/books'))).toHaveProperty(['database.url'])
+  })
+
+  test('is shown without user, password and options', () => {
+    const env = { ...SECRETS, QUAYSIDE_DATABASE_PASSWORD: 'hunter2' }
+    const config = load(withUrl(ADDRESS), env)
+    const shown = settingsInForce(config)
+    expect(shown).toContainEqual({ name: 'database.url', value: 'postgres://db.example/books', isDefault: false })
+    const said = [shown, config, placeName(config), inspectText(config)].map((value) => JSON.stringify(value)).join()
+    expect(said).not.toContain('hunter2')
   })
 })
