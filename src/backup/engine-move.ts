@@ -83,7 +83,7 @@ async function begin(
   config: Config,
   file: Database,
   copy: Database,
-  names: Pick<EngineMove, 'id' | 'from' | 'to'>,
+  names: Omit<EngineMove, 'side' | 'doneAt'>,
   known: EngineMove | undefined,
 ): Promise<EngineMove> {
   if (!known) {
