@@ -226,6 +226,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
         clock_suspect: inbox.clockSuspect(),
         answers_unreadable: supplier.unreadable().length > 0,
         supplier_unreachable: Boolean(ordering.pace.outage),
+        no_worker: !acts() && processes.report() === undefined,
       }),
     }),
   }

@@ -6,7 +6,7 @@ import { methodNotAllowed } from './answers.ts'
 export interface Health {
   /** Why no request should come here: `draining`, `database`. Empty when ready. */
   reasons: string[]
-  /** What an operator should look into while the service works: `clock_suspect`, `answers_unreadable`, `supplier_unreachable`. */
+  /** What an operator should look into while the service works: `clock_suspect`, `answers_unreadable`, `supplier_unreachable`, `no_worker`. */
   notes: string[]
 }
 

@@ -65,7 +65,8 @@ export interface ServiceDatabase {
 export async function openForService(place: DatabasePlace, options: OpenAloneOptions): Promise<ServiceDatabase> {
   if (place.databaseUrl === null) return { db: await openAlone(place, options) }
   const { openPostgres } = await import('./postgres/open.ts')
-  const db = await usable(await openPostgres({ url: place.databaseUrl.reveal(), ...options }))
+  const url = place.databaseUrl.reveal()
+  const db = await usable(await openPostgres({ url, endsOnUnknown: false, ...options }))
   return { db, elect: db.elect }
 }
 

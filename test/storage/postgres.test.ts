@@ -38,10 +38,10 @@ const options = (url: string): OpenOptions => ({
   },
 })
 
-async function throughProxy() {
+async function throughProxy(engine: { endsOnUnknown?: boolean } = {}) {
   const url = await postgresUrl()
   const proxy = await openProxy(url)
-  const { database, fatal } = await openPostgresDatabase(proxy.url)
+  const { database, fatal } = await openPostgresDatabase(proxy.url, engine)
   // The first connections take round trips of their own.
   await database.query(build.select().from(settings))
   await database.commit([{ statement: sql`delete from settings`, rows: 'any' }])
@@ -124,6 +124,16 @@ describe.runIf(hasPostgres)('a connection that is lost', () => {
       expect(await namesIn(direct)).toEqual(how === 'cut after' ? ['a', 'b'] : [])
     },
   )
+
+  test('at COMMIT is unknown to who asked, and a process that keeps nothing in mind goes on', async () => {
+    const { proxy, database, direct, fatal } = await throughProxy({ endsOnUnknown: false })
+    proxy.fate = { at: COMMIT, how: 'cut after' }
+    await expect(database.commit([insert('a')])).rejects.toMatchObject({ code: 'unknown_outcome' })
+    await expect(database.commit([insert('a')])).rejects.toMatchObject({ code: 'conflict' })
+    await database.commit([insert('b')])
+    expect(await namesIn(direct)).toEqual(['a', 'b'])
+    expect(fatal).toEqual([])
+  })
 
   test('to a server that is away is no answer, and nothing is stored', async () => {
     const { proxy, database, direct, fatal } = await throughProxy()

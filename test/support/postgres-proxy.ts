@@ -12,6 +12,8 @@ export interface PostgresProxy {
   fate: Fate | undefined
   /** Whether connections are taken. */
   isOpen: boolean
+  /** Cuts every connection, and takes none. */
+  cutAll(): void
 }
 
 export interface Fate {
@@ -65,13 +67,25 @@ export async function openProxy(target: string): Promise<PostgresProxy> {
   })
   listener.listen(0, '127.0.0.1')
   await once(listener, 'listening')
-  onTestFinished(() => {
+  const cut = (): void => {
     for (const socket of sockets) socket.destroy()
+  }
+  onTestFinished(() => {
+    cut()
     listener.close()
   })
   const address = new URL(target)
   address.host = `127.0.0.1:${(listener.address() as { port: number }).port}`
-  const proxy: PostgresProxy = { url: address.href, trips: [], fate: undefined, isOpen: true }
+  const proxy: PostgresProxy = {
+    url: address.href,
+    trips: [],
+    fate: undefined,
+    isOpen: true,
+    cutAll() {
+      proxy.isOpen = false
+      cut()
+    },
+  }
   return proxy
 }
 

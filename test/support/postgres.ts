@@ -59,7 +59,7 @@ export async function newPostgresUrl(): Promise<string> {
 }
 
 /** @param url of a database; default: an empty one */
-export async function openPostgresDatabase(given?: string) {
+export async function openPostgresDatabase(given?: string, engine: { endsOnUnknown?: boolean } = {}) {
   const url = given ?? (await postgresUrl())
   const fatal: Failure[] = []
   const { openPostgres } = await import('../../src/storage/postgres/open.ts')
@@ -68,6 +68,7 @@ export async function openPostgresDatabase(given?: string) {
     now: Date.now,
     clocksApartMs: Number.POSITIVE_INFINITY,
     onFatal: (failure) => fatal.push(failure),
+    ...engine,
   })
   onTestFinished(() => database.close())
   return { database, url, fatal }

@@ -7,9 +7,10 @@
  *
  * Statements have no names and the session has no state, so that a pooler may give each transaction another connection.
  *
- * What may go wrong: the connection is lost after COMMIT was sent, and with it the answer. The caller gets
- * `unknown_outcome` and the process must end: nothing that it holds in memory can be trusted to be as the database has it,
- * and the next start reads the truth and looks up what was on its way, as after a crash.
+ * What may go wrong: the connection is lost after COMMIT was sent, and with it the answer. The caller gets `unknown_outcome`, and
+ * a worker must end: nothing that it holds in memory can be trusted to be as the database has it, and the next start reads the
+ * truth and looks up what was on its way, as after a crash. Another process says so to who asked; what is asked again is found
+ * by its key.
  */
 import { strict as assert } from 'node:assert'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,6 +29,11 @@ export interface EngineOptions {
    * the engine refuses all work; the caller ends the process (code 75: try again).
    */
   onFatal(error: Failure): void
+  /**
+   * False for a process that keeps nothing in mind of what it has committed: after a COMMIT of unknown outcome it goes on, until
+   * it is the worker. Default: true.
+   */
+  endsOnUnknown?: boolean
   /** From 0 up to 1: how long a transaction waits before it runs again. */
   random?: () => number
 }
@@ -86,7 +92,7 @@ export interface PostgresDatabase extends Database, LeaseEngine {
 /** The engine over connections, which it owns from here on. `open.ts` makes the database ready. */
 export function postgresDatabase(
   { reads, commits }: Connections,
-  { onFatal, random = Math.random }: EngineOptions,
+  { onFatal, endsOnUnknown = true, random = Math.random }: EngineOptions,
 ): PostgresDatabase {
   let queue: Member[] = []
   let refusal: string | undefined
@@ -173,7 +179,7 @@ export function postgresDatabase(
     const message = `the database did not answer a COMMIT: ${messageOf(cause)}`
     const failure = new Failure('unknown_outcome', message, { cause })
     for (const { reject } of group) reject(failure)
-    end(failure)
+    if (endsOnUnknown || fence.length > 0) end(failure)
   }
 
   function end(failure: Failure): void {

@@ -18,7 +18,7 @@ export interface DiskOptions {
 
 /** Two commits in five meet a disk that is busy; the others are over before anything else happens. */
 const BUSY_SHARE = 0.4
-const BUSY_MAX_MS = 4
+export const BUSY_MAX_MS = 4
 
 export function createDisk({ engine, life, chance, at, onStored, mayCommit }: DiskOptions): Database {
   return {

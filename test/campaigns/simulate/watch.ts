@@ -1,6 +1,7 @@
 /** What must hold at every instant, checked when a request for an order is written: by the row that its key names. */
 import type Connection from 'better-sqlite3'
 import { isOurs } from '../../support/references.ts'
+import { BUSY_MAX_MS } from './disk.ts'
 import { SUPPLIER_ORIGIN, type Trip } from './network.ts'
 import type { World } from './world.ts'
 
@@ -73,7 +74,9 @@ export function createWatch(world: World) {
     if (timeline.now() - clockMovedAt < 1_800_000) return
     const deadlineMs = (dialect.settleSeconds * 1_000) / 3
     if ((intent.leaseUntil ?? 0) < wall + deadlineMs) violate(`${reference}: its lease ends before its request may`)
-    if (intent.cancelRequestedAt !== null && (intent.lastSentAt ?? 0) > intent.cancelRequestedAt) {
+    // A busy disk stores a cancellation that much later than it was asked for, and an intent may come before it.
+    const cancelledAt = (intent.cancelRequestedAt ?? Number.POSITIVE_INFINITY) + BUSY_MAX_MS
+    if ((intent.lastSentAt ?? 0) > cancelledAt) {
       violate(`${reference}: sent after its cancellation was stored`)
     }
   }

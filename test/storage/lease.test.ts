@@ -1,0 +1,82 @@
+/** The lease of the worker, on a real server and by real time: it counts by the clock of the server. */
+import { performance } from 'node:perf_hooks'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { workerLease } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
+import { noteServer, type WorkerLease } from '../../src/storage/worker-lease.ts'
+import { hasPostgres, openPostgresDatabase, postgresUrl } from '../support/postgres.ts'
+import { openProxy } from '../support/postgres-proxy.ts'
+import { run } from '../support/postgres-server.ts'
+import { until } from '../support/service-process.ts'
+import { insert, namesIn } from '../support/settings.ts'
+
+/** A process that waits for the lease of a database. */
+async function candidate(owner: string, url: string) {
+  const { database, fatal } = await openPostgresDatabase(url)
+  const halt = new AbortController()
+  const monotonic = () => performance.now()
+  let lease: WorkerLease | undefined
+  const elected = database.elect({ owner, monotonic, signal: halt.signal }).then(async (taken) => {
+    if (!taken) return
+    await database.commit([noteServer(taken)])
+    taken.fence()
+    lease = taken
+  })
+  onTestFinished(async () => {
+    halt.abort()
+    await elected
+    await lease?.release()
+  })
+  return { database, fatal, lease: () => lease, elected }
+}
+
+describe.runIf(hasPostgres)('the lease of the worker', () => {
+  test('has one holder, and the next one begins as soon as it is given back', async () => {
+    const url = await postgresUrl()
+    const one = await candidate('one', url)
+    await one.elected
+    const two = await candidate('two', url)
+    await one.database.commit([insert('a')])
+    expect([one.lease()?.isHeld(), two.lease()]).toEqual([true, undefined])
+    await one.lease()?.release()
+    await two.elected
+    expect(two.lease()).toMatchObject({ epoch: 2, serverBefore: two.lease()?.server })
+    const [row] = await two.database.query(build.select().from(workerLease))
+    expect(row).toMatchObject({ owner: 'two', epoch: 2 })
+  })
+
+  test('that another process has taken lets nothing more be stored, and ends the process', async () => {
+    const url = await postgresUrl()
+    const { database, elected, fatal } = await candidate('one', url)
+    await elected
+    await run(url, 'update worker_lease set epoch = 2')
+    const late = await Promise.allSettled([database.commit([insert('a')]), database.commit([insert('b')])])
+    expect(late).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
+    expect(fatal).toMatchObject([{ code: 'unavailable' }])
+    expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
+  })
+
+  test('lets nothing be stored on a server that is another one than when the worker began', async () => {
+    const url = await postgresUrl()
+    const { database, elected, fatal } = await candidate('one', url)
+    await elected
+    await run(url, "update worker_lease set server = server || 'x'")
+    await expect(database.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
+    expect(fatal).toHaveLength(1)
+  })
+
+  test('is over for a holder that cannot renew it before it is over for all others', async () => {
+    const url = await postgresUrl()
+    const proxy = await openProxy(url)
+    const one = await candidate('one', proxy.url)
+    await one.elected
+    const two = await candidate('two', url)
+    proxy.cutAll()
+    const over = until('the end of the first', () => !one.lease()?.isHeld())
+    await Promise.race([over, two.elected])
+    expect([one.lease()?.isHeld(), two.lease()]).toEqual([false, undefined])
+    await two.elected
+    expect(two.lease()?.epoch).toBe(2)
+    expect(one.fatal).toMatchObject([{ code: 'unavailable' }])
+  })
+})
