@@ -1,5 +1,6 @@
 /** When things run: the tick that wakes every worker, what runs every few seconds, and node-cron for times of the day. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type ScheduledTask, schedule } from 'node-cron'
 import { forgetEnded } from './access/sessions.ts'
 import type { Backups } from './backup/backup.ts'
@@ -60,7 +61,7 @@ export function startJobs({
     every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
     every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
     every('*/15 * * * *', 'shops', provisionShops, log),
-    every('17 3 * * *', 'forget', () => forgetOld({ db, now }), log),
+    every('17 3 * * *', 'forget', () => forgetOld({ ...runtime.ordering, sleep }), log),
     every('18 3 * * *', 'calls', () => forgetCalls({ db, now }), log),
     every('19 3 * * *', 'sessions', () => forgetEnded({ db, now }), log),
     ...(config.backups.cron === null ? [] : [every(config.backups.cron, 'backup', backups.scheduled, log)]),

@@ -285,22 +285,45 @@ const OUTAGES_MS = 365 * DAY_MS
 /** Rows that one commit deletes or empties: it keeps the service for some milliseconds, and what came meanwhile goes next. */
 const FORGOTTEN_MAX = 25
 
+/** How long the service has to itself after each step, in times of what the step took. */
+const REST = 2
+
+export interface Forgetting {
+  db: Database
+  /** Epoch milliseconds. */
+  now: () => number
+  /** Milliseconds of a clock that never jumps. */
+  monotonic: () => number
+  sleep: (ms: number) => Promise<unknown>
+  /** Ends it after the step that is under way; the next night goes on. Default: nothing does. */
+  signal?: AbortSignal | undefined
+}
+
 /**
  * Deletes the bodies of deliveries after 30 days and their rows after 90, and outages after a year. Thins the prices of listings;
- * the current price of each is never deleted. All in commits of a few rows, however many there are, and with a log that stays short.
+ * the current price of each is never deleted. All in commits of a few rows, however many there are, with a log that stays short and
+ * rests in which the service keeps up with its deliveries.
  */
-export async function forgetOld({ db, now }: { db: Database; now: () => number }): Promise<void> {
+export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgetting): Promise<void> {
   const rowsEnd = idBound(now() - ROWS_MS)
   const delivery = async (from: string, before: string) =>
     (await first(db, deliveryAfter(from, before, FORGOTTEN_MAX)))?.id
   const step = async (change: Change): Promise<void> => {
+    const beganAt = monotonic()
     await db.commit([change])
     await pause()
     // Old rows lie all over the indexes: what ten steps leave in the log would be folded in one go of a tenth of a second.
     await db.emptyLog?.()
+    await sleep(REST * (monotonic() - beganAt))
   }
-  await inSteps('', rowsEnd, delivery, (from, before) => step(forgetDeliveries(from, before)))
-  await inSteps(rowsEnd, idBound(now() - BODIES_MS), delivery, (from, before) => step(forgetBodies(from, before)))
+  await inSteps('', rowsEnd, delivery, (from, before) => step(forgetDeliveries(from, before)), signal)
+  await inSteps(
+    rowsEnd,
+    idBound(now() - BODIES_MS),
+    delivery,
+    (from, before) => step(forgetBodies(from, before)),
+    signal,
+  )
   await db.commit([forgetOutages(idBound(now() - OUTAGES_MS)), forgetHourlyCounts(now() - ACTIVITY_KEPT_MS)])
   const daily = now() - PRICES_MS
   // Prices of one instant are one step.
@@ -308,12 +331,12 @@ export async function forgetOld({ db, now }: { db: Database; now: () => number }
     const at = (await first(db, priceAfter(from, before, FORGOTTEN_MAX)))?.at
     return at === undefined ? undefined : Math.min(Math.max(at, from + 1), before)
   }
-  await inSteps(daily - THINNED_MS, daily, price, (from, before) => step(thinListingPrices(from, before)))
-  await inSteps(0, now() - DAILY_PRICES_MS, price, (from, before) => step(forgetListingPrices(from, before)))
+  await inSteps(daily - THINNED_MS, daily, price, (from, before) => step(thinListingPrices(from, before)), signal)
+  await inSteps(0, now() - DAILY_PRICES_MS, price, (from, before) => step(forgetListingPrices(from, before)), signal)
 }
 
 /**
- * Works from one key to another by steps.
+ * Works from one key to another by steps, until the signal ends it.
  *
  * @param next the key at which the step that begins at `from` ends; undefined where it is the last
  */
@@ -322,8 +345,9 @@ async function inSteps<K>(
   before: K,
   next: (from: K, before: K) => Promise<K | undefined>,
   work: (from: K, before: K) => Promise<unknown>,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
-  for (let start = from; ; ) {
+  for (let start = from; !signal?.aborted; ) {
     const end = await next(start, before)
     await work(start, end ?? before)
     if (end === undefined) return

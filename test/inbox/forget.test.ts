@@ -12,6 +12,8 @@ import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from '../support
 import { isOnPostgres } from '../support/postgres.ts'
 
 const DAY = 24 * 3_600_000
+/** Its steps take no time, and need no rest. */
+const atOnce = { monotonic: () => 0, sleep: async () => undefined }
 
 /** As it came so many days ago, the first one or one of many. */
 function oldDelivery(days: number, number = 0): Change {
@@ -47,7 +49,7 @@ describe('old deliveries', () => {
   test('lose their body after 30 days and their row after 90', async () => {
     const db = memoryDatabase()
     for (const days of [29, 31, 91]) await db.commit([oldDelivery(days)])
-    await forgetOld({ db, now: () => TEST_NOW })
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
     const rows = await db.query(build.select().from(deliveries).orderBy(deliveries.receivedAt))
     expect(rows.map(({ deliveryId, ciphertext }) => [deliveryId, ciphertext.toString()])).toEqual([
       ['31', ''],
@@ -60,12 +62,35 @@ describe('old deliveries', () => {
     const numbers = Array.from({ length: 1_050 }, (_, number) => number)
     for (const days of [29, 31, 91]) await db.commit(numbers.map((number) => oldDelivery(days, number)))
     touched.length = 0
-    await forgetOld({ db, now: () => TEST_NOW })
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
     expect(Math.max(...touched)).toBe(25)
     const rows = await db.query(build.select().from(deliveries))
     const kept = (deliveryId: string, body: string) =>
       rows.filter((row) => row.deliveryId === deliveryId && row.ciphertext.toString() === body).length
     expect([rows.length, kept('31', ''), kept('29', 'sealed')]).toEqual([2_100, 1_050, 1_050])
+  })
+
+  test('leave the service twice the time that each step took, so that what comes meanwhile is answered', async () => {
+    const db = memoryDatabase()
+    for (let number = 0; number < 60; number += 1) await db.commit([oldDelivery(91, number)])
+    let at = 0
+    const commit: Database['commit'] = (changes) => {
+      at += 10
+      return db.commit(changes)
+    }
+    const rests: number[] = []
+    const sleep = async (ms: number) => void rests.push(ms)
+    await forgetOld({ db: { ...db, commit }, now: () => TEST_NOW, monotonic: () => at, sleep })
+    expect(rests.slice(0, 3)).toEqual([20, 20, 20])
+  })
+
+  test('hold up no end of the service: it goes on the next night', async () => {
+    const db = memoryDatabase()
+    for (let number = 0; number < 60; number += 1) await db.commit([oldDelivery(91, number)])
+    const halt = new AbortController()
+    const sleep = async () => halt.abort()
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW, sleep, signal: halt.signal })
+    expect(await db.query(build.select({ id: deliveries.id }).from(deliveries))).toHaveLength(35)
   })
 
   test.skipIf(isOnPostgres)(
@@ -80,7 +105,7 @@ describe('old deliveries', () => {
         logged.push(statSync(`${file}-wal`).size)
         return db.commit(changes)
       }
-      await forgetOld({ db: { ...db, commit }, now: () => TEST_NOW })
+      await forgetOld({ ...atOnce, db: { ...db, commit }, now: () => TEST_NOW })
       const [before, ...between] = logged
       expect(before).toBeGreaterThan(0)
       expect(Math.max(...between.slice(0, 10))).toBe(0)
@@ -95,7 +120,7 @@ test('outages are forgotten after a year', async () => {
     return insertOutage({ id: idBound(beganAt), beganAt, endedAt: beganAt + 1, error: `${days}` })
   }
   await db.commit([outage(400), outage(360)])
-  await forgetOld({ db, now: () => TEST_NOW })
+  await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
   expect((await db.query(build.select().from(outages))).map(({ error }) => error)).toEqual(['360'])
 })
 
@@ -111,7 +136,7 @@ describe('the prices of a listing', () => {
     const kept = [price('a', 400, 1), price('b', 33, 9), price('b', 29, 1), price('b', 29, 2), price('c', 33, 1)]
     const gone = [price('b', 400, 1), price('b', 33, 1), price('b', 33, 8)]
     await db.commit(insertListingPrices([...kept, ...gone]))
-    await forgetOld({ db, now: () => TEST_NOW })
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
     const rows = await db.query(build.select().from(listingPrices))
     expect(rows.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort())
   })
@@ -136,7 +161,7 @@ describe('the prices of a listing', () => {
     const prices = Array.from({ length: 1_050 }, (_, number) => price(number, startAt + Math.max(0, number - 24)))
     await db.commit(insertListingPrices(prices))
     touched.length = 0
-    await forgetOld({ db, now: () => TEST_NOW })
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
     expect(Math.max(...touched)).toBe(25)
     expect((await db.query(build.select().from(listingPrices))).map(({ id }) => id)).toEqual(['1049'])
   })
