@@ -17,9 +17,10 @@ import { workerLease } from '../src/storage/schema.ts'
 import { build } from '../src/storage/statement.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
-import { hasPostgres, newPostgresUrl } from './support/postgres.ts'
+import { hasPostgres, newPostgresUrl, openPostgresDatabase } from './support/postgres.ts'
 import { run } from './support/postgres-server.ts'
 import { until } from './support/service-process.ts'
+import { insert, namesIn } from './support/settings.ts'
 
 const API_KEY = 'sk_test_0123456789abcdef'
 
@@ -146,6 +147,8 @@ describe.runIf(hasPostgres)('of several processes', () => {
     await until('the worker', worker.isWorker)
     await run(url, "update worker_lease set epoch = epoch + 1, owner = 'another'")
     const { db } = worker.app.api.ordering
+    await expect(db.commit([insert('late')])).rejects.toMatchObject({ code: 'unavailable' })
+    expect(await namesIn((await openPostgresDatabase(url)).database)).not.toContain('late')
     await until('its end', () => worker.fatal.length > 0)
     await expect(db.commit([])).rejects.toMatchObject({ code: 'unavailable' })
     expect(worker.fatal).toHaveLength(1)

@@ -45,7 +45,8 @@ describe.runIf(runs)(`a seeded mistake${needs}`, { timeout: 1_200_000 }, () => {
     },
   )
 
-  test.each(mistakes.filter(({ foundBy }) => foundBy !== undefined))(
+  const isFindable = ({ needs }: Mistake) => needs === undefined || isNeeded(needs)
+  test.each(mistakes.filter((mistake) => mistake.foundBy !== undefined && isFindable(mistake)))(
     '$name is found by $foundBy',
     ({ name, foundBy }) => {
       const { status, stdout } = testedWith(name, foundBy ?? '')

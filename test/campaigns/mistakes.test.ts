@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { mistakes, withEdit } from './mistakes/list.ts'
+import { mistakes, variants, withEdit } from './mistakes/list.ts'
 
 const root = new URL('../../', import.meta.url)
 
 describe('a seeded mistake', () => {
-  test.each(mistakes)('$name fits the program as it is', ({ edits }) => {
+  test.each([...mistakes, ...variants])('$name fits the program as it is', ({ edits }) => {
     for (const edit of edits) {
       const text = readFileSync(new URL(`src/${edit.file}`, root), 'utf8')
       expect(withEdit(text, edit)).not.toBe(text)

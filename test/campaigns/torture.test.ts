@@ -75,3 +75,34 @@ describe.runIf(runs)(
     )
   },
 )
+
+const onServers = runs && isNeeded('postgres')
+const needsServer = onServers ? '' : ' (skipped: a campaign on PostgreSQL, which .ci/run runs)'
+
+/** A minute of faults, and what follows from them, on a machine that has other tests to run. */
+const SERVERS_TIMEOUT_MS = 420_000
+
+describe.runIf(onServers)(
+  `two web processes and two workers, whose database is cut off, restarted and lost by a second${needsServer}`,
+  () => {
+    test(
+      'charge once, hand over once, lose nothing that was kept and come to rest',
+      async (context) => {
+        const folder = openFolder(context)
+        const run = { purchases: 30, seconds: 40, seed: 18, patienceSeconds: 180, folder, processes: 4 }
+        const { verdict, purchases, deaths, failovers, forgeries, refused } = await torture(run)
+        const { notes, booksClose } = verdict
+        expect({ notes, booksClose, unexpected: deaths.unexpected, broken: failovers.broken }).toEqual({
+          notes: [],
+          booksClose: true,
+          unexpected: [],
+          broken: [],
+        })
+        expect({ purchases, obeyed: forgeries.obeyed, refused }).toEqual({ purchases: 30, obeyed: [], refused: [] })
+        expect(sum(deaths.kills)).toBeGreaterThan(3)
+        expect(failovers.losses.length).toBeGreaterThan(0)
+      },
+      SERVERS_TIMEOUT_MS,
+    )
+  },
+)

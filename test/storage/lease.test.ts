@@ -1,6 +1,7 @@
 /** The lease of the worker, on a real server and by real time: it counts by the clock of the server. */
 import { performance } from 'node:perf_hooks'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { LEASE_MS } from '../../src/storage/postgres/lease.ts'
 import { workerLease } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { noteServer, type WorkerLease } from '../../src/storage/worker-lease.ts'
@@ -78,5 +79,41 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     await two.elected
     expect(two.lease()?.epoch).toBe(2)
     expect(one.fatal).toMatchObject([{ code: 'unavailable' }])
+  })
+
+  test('is not taken from a process that has it, however often another one looks', async () => {
+    const url = await postgresUrl()
+    const one = await candidate('one', url)
+    await one.elected
+    const { database } = await openPostgresDatabase(url)
+    const halt = new AbortController()
+    let looks = 0
+    const monotonic = () => {
+      looks += 1
+      if (looks === 2) halt.abort()
+      return 0
+    }
+    expect(await database.elect({ owner: 'two', monotonic, signal: halt.signal })).toBeUndefined()
+    expect(one.lease()?.isHeld()).toBe(true)
+  })
+
+  test('counts from when its holder asked, at first and at each renewal, and ends sooner than for the server', async () => {
+    const { database } = await openPostgresDatabase()
+    let clock = 0
+    const electing = database.elect({ owner: 'one', monotonic: () => clock, signal: new AbortController().signal })
+    // While the server answers.
+    clock = 2_000
+    const lease = await electing
+    onTestFinished(async () => lease?.release())
+    const isHeldAt = (at: number): boolean | undefined => {
+      clock = at
+      const isHeld = lease?.isHeld()
+      clock = 2_000
+      return isHeld
+    }
+    expect([isHeldAt(LEASE_MS - 1_500), isHeldAt(LEASE_MS - 500)]).toEqual([true, false])
+    // It has been renewed.
+    await expect.poll(() => isHeldAt(LEASE_MS), { timeout: 20_000 }).toBe(true)
+    expect(isHeldAt(2_000 + LEASE_MS - 500)).toBe(false)
   })
 })

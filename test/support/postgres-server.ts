@@ -146,7 +146,7 @@ max_client_conn = 200
 }
 
 /** A temporary folder, and as whom to run a program in it. */
-function ownFolder(name: string) {
+export function ownFolder(name: string) {
   const folder = mkdtempSync(path.join(tmpdir(), `quayside-${name}-`))
   const user = unprivilegedUser()
   if (user) chownSync(folder, user.uid, user.gid)
@@ -162,7 +162,7 @@ async function stop(program: ChildProcess, folder: string): Promise<void> {
 }
 
 /** Debian keeps the programs of each version in a folder of their own, outside of the path. */
-function newestBinaries(): string {
+export function newestBinaries(): string {
   const root = '/usr/lib/postgresql'
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
   const folders = versions.map((version) => path.join(root, version, 'bin'))
@@ -178,7 +178,7 @@ function unprivilegedUser(): { uid: number; gid: number } | undefined {
   return { uid: idOf('-u'), gid: idOf('-g') }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -186,7 +186,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0
 }
 
-async function whenUp(url: string, server: ChildProcess): Promise<void> {
+export async function whenUp(url: string, server: ChildProcess): Promise<void> {
   for (;;) {
     try {
       return await run(url, 'select 1')

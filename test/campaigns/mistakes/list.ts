@@ -20,6 +20,8 @@ export interface Mistake {
   store?: 'backend' | 'woocommerce' | 'shopify'
   /** The test file that finds it. Default: the simulation does. */
   foundBy?: string
+  /** What that test needs. Default: nothing. */
+  needs?: 'postgres'
   edits: Edit[]
 }
 
@@ -361,11 +363,80 @@ export const mistakes: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'worker-not-fenced',
+    does: 'lets a worker store what it likes after another process has taken its lease',
+    foundBy: 'test/processes.test.ts',
+    needs: 'postgres',
+    edits: [{ file: 'processes/processes.ts', find: '      lease.fence()\n', replace: '' }],
+  },
+  {
+    name: 'lease-outlives-its-renewal',
+    does: 'takes the lease of the worker for longer than the server does',
+    foundBy: 'test/storage/lease.test.ts',
+    needs: 'postgres',
+    edits: [
+      {
+        file: 'storage/postgres/lease.ts',
+        find: 'let endsAt = askedAt + LEASE_MS - MARGIN_MS',
+        replace: 'let endsAt = askedAt + LEASE_MS + MARGIN_MS',
+      },
+      {
+        file: 'storage/postgres/lease.ts',
+        find: '      endsAt = at + LEASE_MS - MARGIN_MS',
+        replace: '      endsAt = at + LEASE_MS + MARGIN_MS',
+      },
+    ],
+  },
+  {
+    name: 'commit-tag-unchecked',
+    does: 'takes any answer to COMMIT for a commit, also that of a transaction which has failed',
+    foundBy: 'test/storage/postgres.test.ts',
+    needs: 'postgres',
+    edits: [{ file: 'storage/postgres/postgres.ts', find: "if (tag === 'COMMIT')", replace: "if (tag !== '')" }],
+  },
+  {
+    name: 'unknown-commit-repeated',
+    does: 'runs a transaction again whose COMMIT was not answered, and reads nothing before',
+    foundBy: 'test/storage/postgres.test.ts',
+    needs: 'postgres',
+    edits: [
+      {
+        file: 'storage/postgres/postgres.ts',
+        find: "return isContended(error) ? { kind: 'again', error } : { kind: 'unknown', error }",
+        replace: "return { kind: 'again', error }",
+      },
+    ],
+  },
+  {
+    name: 'two-workers',
+    does: 'takes the lease of the worker while another process has it',
+    foundBy: 'test/storage/lease.test.ts',
+    needs: 'postgres',
+    edits: [
+      { file: 'storage/postgres/lease.ts', find: 'running.length > 0 ? [] :', replace: 'running.length > 1 ? [] :' },
+      {
+        file: 'storage/postgres/lease.ts',
+        find: '\n  where held.ends_at',
+        replace: '\n  where 0',
+      },
+    ],
+  },
 ]
 
-/** @throws Error that names all of them when there is none of that name */
+/** Edits under which all that is promised holds as well. */
+export const variants: readonly Mistake[] = [
+  {
+    name: 'read-committed',
+    does: 'runs each transaction at READ COMMITTED: what a commit means is in its guarded changes',
+    needs: 'postgres',
+    edits: [{ file: 'storage/postgres/postgres.ts', find: 'level serializable', replace: 'level read committed' }],
+  },
+]
+
+/** @throws Error that names all mistakes when there is none of that name */
 export function mistakeNamed(name: string): Mistake {
-  const found = mistakes.find((mistake) => mistake.name === name)
+  const found = [...mistakes, ...variants].find((mistake) => mistake.name === name)
   if (found) return found
   throw new Error(`there is no mistake ${name}; there are ${mistakes.map((mistake) => mistake.name).join(', ')}`)
 }

@@ -1,28 +1,40 @@
 /** What hits a run as a whole while its faults last: the deaths of the service, and those of its neighbours. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
-import { planLives } from './lives.ts'
+import { patiently } from './failover.ts'
+import { planLives, planProcessLives } from './lives.ts'
 import { LEASE_MS, type Scene } from './scene.ts'
-import { type Deaths, liveOnce } from './supervise.ts'
+import { type Deaths, excuseOf, liveOnce, type Ward } from './supervise.ts'
 
 /** Between two faults of a way or a party as a whole. */
 const OUTAGE_MS = [5_000, 15_000] as const
 
+/** What is to live and die: the service, or its processes. */
+export const wardsOf = ({ services, servers, stored, folder }: Scene, deaths: Deaths): Ward[] =>
+  services.map((service) => ({
+    service,
+    deaths,
+    folder,
+    pointPatienceMs: servers ? 20_000 : 9_000,
+    ...(servers && { excuse: excuseOf, epoch: () => patiently(servers.epoch), stored: () => stored(service.name) }),
+  }))
+
 /** One life after the other; the first began before the faults did. */
-export async function superviseUntil(
-  over: () => boolean,
-  { service, folder }: Scene,
-  lives: Chance,
-  deaths: Deaths,
-): Promise<void> {
-  await sleep(lives.between(1_500, 4_000))
-  service.signal('SIGKILL')
-  await service.ended()
-  deaths.kills.random = 1
-  for (const life of planLives(lives, LEASE_MS)) {
-    if (over()) return
-    await liveOnce(service, life, deaths, folder)
+export async function superviseUntil(over: () => boolean, wards: readonly Ward[], lives: Chance): Promise<void> {
+  const supervise = async (ward: Ward): Promise<void> => {
+    const { service, deaths, excuse } = ward
+    const draws = excuse ? lives.fork(service.name) : lives
+    await sleep(draws.between(1_500, 4_000))
+    service.signal('SIGKILL')
+    await service.ended()
+    deaths.kills.random = (deaths.kills.random ?? 0) + 1
+    const role = service.name.startsWith('web') ? 'web' : 'worker'
+    for (const life of excuse ? planProcessLives(draws, role) : planLives(draws, LEASE_MS)) {
+      if (over()) return
+      await liveOnce(ward, life)
+    }
   }
+  await Promise.all(wards.map(supervise))
 }
 
 /** A way that is down for a while, or a party that is killed and comes back. */
@@ -45,5 +57,35 @@ export async function breakDownUntil(
     else if (kind === 'callbacks away') await network.outage('callbacks', ms)
     else if (kind === 'supplier killed') await killed('supplier', supplier)
     else await killed('store', store)
+  }
+}
+
+/** Between two troubles with the database. */
+const TROUBLE_MS = [4_000, 10_000] as const
+
+/** What happens to the database of several processes, in rounds, each with one failover. */
+export async function troubleServersUntil(
+  over: () => boolean,
+  { network, servers, services }: Scene,
+  { chance, faults, failOver }: { chance: Chance; faults: Record<string, number>; failOver: () => Promise<void> },
+): Promise<void> {
+  if (!servers) return
+  const cutOff = (ms: number) => network.outage(`database of ${chance.pick(services).name}`, ms)
+  const troubles: Record<string, () => Promise<unknown>> = {
+    'a process cut off': () => cutOff(chance.between(200, 3_000)),
+    'a process cut off past the lease': () => cutOff(chance.between(7_000, 9_000)),
+    'restart -m fast': () => servers.restart('fast'),
+    'restart -m immediate': () => servers.restart('immediate'),
+    'failover to a copy without the last second': failOver,
+  }
+  const most = ['a process cut off', 'a process cut off past the lease', 'restart -m fast', 'restart -m immediate']
+  while (!over()) {
+    const [first = '', ...others] = chance.shuffled([...most, ...most])
+    for (const name of [first, 'failover to a copy without the last second', ...others]) {
+      await sleep(chance.between(...TROUBLE_MS))
+      if (over()) return
+      faults[`database: ${name}`] = (faults[`database: ${name}`] ?? 0) + 1
+      await troubles[name]?.()
+    }
   }
 }

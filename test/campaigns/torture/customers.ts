@@ -77,17 +77,12 @@ export async function shop(
   const pending = orders.map(async (order, place) => {
     const draws = chance.fork(order.reference)
     await sleep(Math.max(0, startedAt + order.atMs - performance.now()))
-    const lines = order.lines.map(({ id, quantity }, index) => ({
-      id,
-      quantity,
-      sku: access.skus[(place + index) % access.skus.length],
-    }))
-    const body = JSON.stringify({ reference: order.reference, lines })
+    const body = bodyOf(order, place, access)
     // An impatient store asks twice at once.
     const again = draws.happens(0.05) ? send(access, '/orders', body).catch(() => 0) : undefined
     await repeat(draws, stopped, async () => {
       const status = await send(access, '/orders', body)
-      if (status === 409 || status === 422 || status === 400) shopping.refused.push(`${order.reference}: ${status}`)
+      if (REFUSED.includes(status)) shopping.refused.push(`${order.reference}: ${status}`)
       return status === 200 || status === 202
     })
     await again
@@ -99,6 +94,36 @@ export async function shop(
   })
   await Promise.all(pending)
 }
+
+function bodyOf({ reference, lines }: PlannedOrder, place: number, { skus }: ShopAccess): string {
+  const priced = lines.map(({ id, quantity }, index) => ({ id, quantity, sku: skus[(place + index) % skus.length] }))
+  return JSON.stringify({ reference, lines: priced })
+}
+
+/** What a store does when it hears that the service may have lost orders and cancellations: it hands them in again. */
+export async function handInAgain(
+  orders: readonly PlannedOrder[],
+  { taken, cancelled }: { taken: ReadonlySet<string>; cancelled: ReadonlySet<string> },
+  { access, round }: { access: ShopAccess; round: Round },
+): Promise<void> {
+  const { chance, shopping, stopped } = round
+  await Promise.all(
+    orders.map(async (order, place) => {
+      const { reference } = order
+      if (taken.has(reference)) {
+        await repeat(chance, stopped, async () => {
+          const status = await send(access, '/orders', bodyOf(order, place, access))
+          if (REFUSED.includes(status)) shopping.refused.push(`${reference}, once more: ${status}`)
+          return status === 200 || status === 202
+        })
+      }
+      if (cancelled.has(reference)) await cancel(reference, access, round)
+    }),
+  )
+}
+
+/** Answers that no good order gets. */
+const REFUSED = [400, 409, 422]
 
 interface Round {
   chance: Chance

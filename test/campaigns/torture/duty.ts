@@ -1,6 +1,4 @@
-/** The REST API as a person on duty uses it, with the token that the service writes at each start. */
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
+/** The REST API as a person on duty uses it. */
 
 export interface Page<T> {
   items: T[]
@@ -51,9 +49,8 @@ const DEADLINE_MS = 5_000
 /** The largest page. */
 const LIMIT = 200
 
-export function createDuty(folder: string, url: string): Duty {
+export function createDuty(url: string, token: string): Duty {
   async function ask(method: string, route: string, body?: object, ifMatch?: string): Promise<unknown> {
-    const token = readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
     const answer = await fetch(`${url}/api/v1${route}`, {
       method,
       headers: {

@@ -1,5 +1,6 @@
 /** The lives of the service in a torture run: what each is started with, and how it ends. */
 import type { ServicePoint } from '../../../src/runtime.ts'
+import { LEASE_MS as WORKER_LEASE_MS } from '../../../src/storage/postgres/lease.ts'
 import type { Chance } from './chance.ts'
 
 export type Life =
@@ -13,6 +14,8 @@ export type Life =
   | { kind: 'stopped'; afterMs: number }
   /** SIGSTOP for longer than a lease, then SIGCONT, then kill -9. */
   | { kind: 'paused'; afterMs: number; ms: number }
+  /** SIGSTOP of the worker for longer than another one waits to take its place, then SIGCONT: it ends by itself. */
+  | { kind: 'overslept'; afterMs: number; ms: number }
   /** The wall clock is off by this for a while, and kill -9 comes when it is right again, or while it is not. */
   | { kind: 'clock'; afterMs: number; shiftMs: number; ms: number; dies: 'after' | 'within' }
 
@@ -57,6 +60,29 @@ export function* planLives(chance: Chance, leaseMs: number): Generator<Life> {
       ...times(2, (): Life => clockLife(chance)),
       { kind: 'stopped', afterMs: chance.between(1_000, 5_000) },
       { kind: 'paused', afterMs: chance.between(1_000, 3_000), ms: leaseMs + chance.between(500, 2_000) },
+    ])
+  }
+}
+
+/** The points that a process comes to which takes deliveries and orders, and buys nothing. */
+const WEB_POINTS: ServicePoint[] = ['committing', 'committed', 'received', 'acknowledged']
+const WORKER_POINTS = crashPoints.filter((point) => point !== 'received' && point !== 'acknowledged')
+
+/** The same for one process of several: longer ones, since a worker waits for seconds until it is the one. */
+export function* planProcessLives(chance: Chance, role: 'web' | 'worker'): Generator<Life> {
+  const points = role === 'web' ? WEB_POINTS : WORKER_POINTS
+  // A restore takes a worker that lives on for a while.
+  const mostMs = role === 'web' ? 12_000 : 40_000
+  const pauseMs = () => WORKER_LEASE_MS + chance.between(1_500, 4_000)
+  for (;;) {
+    yield* chance.shuffled<Life>([
+      ...points.map((point): Life => ({ kind: 'point', point, count: chance.between(1, COUNTS[point] ?? 4) })),
+      { kind: 'killed', afterMs: chance.between(50, 2_500), from: 'start' },
+      ...times(points.length, (): Life => ({ kind: 'killed', afterMs: chance.between(50, mostMs), from: 'listening' })),
+      { kind: 'stopped', afterMs: chance.between(1_000, mostMs) },
+      ...(role === 'worker'
+        ? [...times(3, (): Life => ({ kind: 'overslept', afterMs: 500, ms: pauseMs() })), clockLife(chance)]
+        : [{ kind: 'paused', afterMs: chance.between(1_000, 3_000), ms: pauseMs() } as const]),
     ])
   }
 }

@@ -3,6 +3,9 @@
  * and a store, as processes, while everything breaks that can. The last line is one JSON object; the exit code is 1 when
  * the run did not pass, and its folder stays.
  *
+ * `--engine postgres --processes 4` runs two `web` and two `worker` processes on a PostgreSQL server of its own, which is
+ * restarted and fails over to a copy that lost the last second. `--variant read-committed` runs its transactions so.
+ *
  * A seed fixes what is planned: orders, lives and deaths of the service, damages and pranks, each in its turn. It does
  * not fix how real processes interleave.
  */
@@ -19,13 +22,17 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '60' },
     seed: { type: 'string' },
     mistake: { type: 'string' },
+    // An edit of the program under which all must hold as well.
+    variant: { type: 'string' },
+    engine: { type: 'string', default: 'sqlite' },
+    processes: { type: 'string' },
     // A purchase may be left alone for a quarter of an hour.
     patience: { type: 'string', default: '960' },
   },
 })
 const out = process.stdout
 
-function whole(name: 'purchases' | 'seconds' | 'patience' | 'seed', text: string): number {
+function whole(name: 'purchases' | 'seconds' | 'patience' | 'seed' | 'processes', text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text)
   throw new Error(`--${name} takes a whole number, and this is ${text}`)
 }
@@ -56,7 +63,7 @@ const rows = (title: string, counts: Record<string, number>): string[][] => [
 ]
 
 function report(outcome: Outcome, reasons: string[]): string {
-  const { deaths, shift, forgeries, faults, startsMs, calmSeconds } = outcome
+  const { deaths, shift, forgeries, faults, failovers, startsMs, calmSeconds } = outcome
   const starts = startsMs.toSorted((a, b) => a - b)
   const text = table([
     ...rows('kill -9 of the service', deaths.kills),
@@ -65,6 +72,15 @@ function report(outcome: Outcome, reasons: string[]): string {
     ...rows('forged and replayed deliveries', forgeries.sent),
     ['  acknowledged among the forged', String(forgeries.obeyed.length)],
     ...rows("a person's decisions", shift.decisions),
+    ...(failovers.losses.length === 0
+      ? []
+      : [
+          ['failovers, each recognised as a restore', String(failovers.losses.length)],
+          ['  bytes of the log that were lost', String(failovers.bytes)],
+          ['  orders acknowledged meanwhile, handed in again', String(failovers.orders)],
+          ['  cancellations, asked for again', String(failovers.cancellations)],
+          ['  deliveries acknowledged meanwhile', String(failovers.deliveries)],
+        ]),
     ['freezes, each lifted by a person', String(shift.freezes)],
     ['purchases let pass beyond the spend cap', String(shift.overridden.size)],
     ['callbacks and deliveries put back', String(shift.redelivered)],
@@ -83,17 +99,19 @@ const options: TortureOptions = {
   seconds: whole('seconds', values.seconds),
   patienceSeconds: whole('patience', values.patience),
   seed,
-  mistake: values.mistake,
+  mistake: values.mistake ?? values.variant,
+  ...(values.engine === 'postgres' && { processes: whole('processes', values.processes ?? '4') }),
   folder,
   onProgress: progress(),
 }
 out.write(`seed ${seed}, everything is kept in ${folder} until it has passed\n`)
 const outcome = await torture(options)
 if (out.isTTY) out.write('\r\x1b[K')
-const { verdict, deaths, forgeries, refused, purchases } = outcome
+const { verdict, deaths, failovers, forgeries, refused, purchases } = outcome
 const reasons = [
   ...verdict.notes,
   ...deaths.unexpected,
+  ...failovers.broken,
   ...refused.map((order) => `a good order was refused: ${order}`),
   ...forgeries.obeyed.map((kind) => `a delivery ${kind} was acknowledged`),
   ...missing(outcome, options),

@@ -1,22 +1,34 @@
 /** The network of a torture run: a proxy on each way between the parties, and how often it damages what passes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
-import { type Damage, type FaultProxy, startProxy } from './proxy.ts'
+import { type Damage, type FaultProxy, type ProxyOptions, startProxy } from './proxy.ts'
 
-/** The ways, by who speaks first on them: `orders` are the store's, `deliveries` the supplier's, both to the service. */
-export type Way = 'supplier' | 'deliveries' | 'callbacks' | 'orders'
+/**
+ * The ways, by who speaks first on them: `orders` are the store's, `deliveries` the supplier's, both to the service. Each process
+ * of several has a way to the database.
+ */
+export type Way = 'supplier' | 'deliveries' | 'callbacks' | 'orders' | `database of ${string}`
 
 export interface Network {
   /** Opens a way. */
-  open: (way: Way, targetPort: number, onRequest?: (head: Buffer) => void) => Promise<number>
+  open: (way: Way, targetPort: ProxyOptions['targetPort'], watch?: Watch) => Promise<number>
   /** Everything passes until this, and again from `calm` on. */
   storm: () => void
   calm: () => void
   /** Takes one way down for a while; calm ends it. */
   outage: (way: Way, ms: number) => Promise<void>
+  /** Takes ways down, and up again. */
+  cut: (ways: readonly Way[]) => Promise<void>
+  mend: (ways: readonly Way[]) => Promise<void>
   /** What was done, by way and damage. */
   done: Record<string, number>
   close: () => Promise<void>
+}
+
+/** Sees what passes, undamaged. */
+export interface Watch {
+  onRequest?: (head: Buffer) => void
+  onAnswer?: (piece: Buffer) => void
 }
 
 export interface Patience {
@@ -29,7 +41,7 @@ export interface Patience {
 type Kind = Damage['kind']
 
 /** Of a hundred exchanges. Reads are many and harm little, orders are what this is about. */
-const RATES: Record<Way | 'supplier orders', Record<Kind, number>> = {
+const RATES = {
   'supplier orders': {
     none: 83,
     dropped: 3,
@@ -43,6 +55,26 @@ const RATES: Record<Way | 'supplier orders', Record<Kind, number>> = {
   deliveries: { none: 86, dropped: 3, delayed: 4, held: 0, answer_lost: 4, answer_cut: 3, answer_late: 0 },
   callbacks: { none: 90, dropped: 2, delayed: 3, held: 0, answer_lost: 3, answer_cut: 2, answer_late: 0 },
   orders: { none: 86, dropped: 4, delayed: 3, held: 0, answer_lost: 4, answer_cut: 3, answer_late: 0 },
+  // A process asks some dozen times a second, and what is lost at COMMIT ends it.
+  database: { none: 99.7, dropped: 0.1, delayed: 0.1, held: 0, answer_lost: 0.05, answer_cut: 0.05, answer_late: 0 },
+  'database commits': {
+    none: 99,
+    dropped: 0.3,
+    delayed: 0.2,
+    held: 0,
+    answer_lost: 0.3,
+    answer_cut: 0.2,
+    answer_late: 0,
+  },
+} satisfies Record<string, Record<Kind, number>>
+
+/** What a message to the database begins with that ends a transaction. */
+const COMMIT = 'commit\0'
+
+function ratesOf(way: Way, head: Buffer): keyof typeof RATES {
+  if (way.startsWith('database of')) return head.includes(COMMIT) ? 'database commits' : 'database'
+  if (way === 'supplier' && head.subarray(0, 4).toString() === 'POST') return 'supplier orders'
+  return way as keyof typeof RATES
 }
 
 export function openNetwork(chance: Chance, { orderMs, settleMs }: Patience): Network {
@@ -57,8 +89,8 @@ export function openNetwork(chance: Chance, { orderMs, settleMs }: Patience): Ne
 
   function draw(way: Way, draws: Chance, head: Buffer): Damage {
     if (calm) return { kind: 'none' }
-    const rates = way === 'supplier' && head.subarray(0, 4).toString() === 'POST' ? 'supplier orders' : way
-    const kind = draws.weighted(RATES[rates])
+    const rates = ratesOf(way, head)
+    const kind = draws.weighted<Kind>(RATES[rates])
     if (kind !== 'none') count(`${rates}: ${kind.replace('_', ' ')}`)
     switch (kind) {
       case 'delayed':
@@ -75,13 +107,13 @@ export function openNetwork(chance: Chance, { orderMs, settleMs }: Patience): Ne
   }
 
   return {
-    open: async (way, targetPort, onRequest) => {
+    open: async (way, targetPort, { onRequest, onAnswer } = {}) => {
       const draws = chance.fork(way)
       const damage = (head: Buffer): Damage => {
         onRequest?.(head)
         return draw(way, draws, head)
       }
-      const proxy = await startProxy({ targetPort, damage })
+      const proxy = await startProxy({ targetPort, damage, onAnswer })
       proxies.set(way, proxy)
       return proxy.port
     },
@@ -94,10 +126,16 @@ export function openNetwork(chance: Chance, { orderMs, settleMs }: Patience): Ne
     outage: async (way, ms) => {
       const proxy = proxies.get(way)
       if (!proxy || calm) return
-      count(`${way}: away`)
+      count(`${way.replace(/ of .*/, '')}: away`)
       await proxy.away()
       for (const end = performance.now() + ms; performance.now() < end && !calm; ) await sleep(50)
       await proxy.back()
+    },
+    cut: async (ways) => {
+      await Promise.all(ways.map((way) => proxies.get(way)?.away()))
+    },
+    mend: async (ways) => {
+      await Promise.all(ways.map((way) => proxies.get(way)?.back()))
     },
     done,
     close: async () => {

@@ -31,15 +31,18 @@ export interface FaultProxy {
 }
 
 export interface ProxyOptions {
-  targetPort: number
+  /** Asked at each connection where it may move. */
+  targetPort: number | (() => number)
   /** What happens to the exchange that begins with these bytes. */
   damage: (head: Buffer) => Damage
+  /** Called with all that the server says, before it is damaged. */
+  onAnswer?: ((piece: Buffer) => void) | undefined
 }
 
 /** A held request is given this long to be answered, once it was passed on and its client is gone. */
 const LINGER_MS = 3_000
 
-export async function startProxy({ targetPort, damage }: ProxyOptions): Promise<FaultProxy> {
+export async function startProxy({ targetPort, damage, onAnswer }: ProxyOptions): Promise<FaultProxy> {
   const sockets = new Set<Socket>()
   const keep = (socket: Socket): Socket => {
     sockets.add(socket)
@@ -47,7 +50,10 @@ export async function startProxy({ targetPort, damage }: ProxyOptions): Promise<
   }
   const server = createServer((client) => {
     client.setNoDelay(true)
-    link(keep(client), keep(connect(targetPort, '127.0.0.1').setNoDelay(true)), damage)
+    const port = typeof targetPort === 'number' ? targetPort : targetPort()
+    const upstream = keep(connect(port, '127.0.0.1').setNoDelay(true))
+    if (onAnswer) upstream.on('data', onAnswer)
+    link(keep(client), upstream, damage)
   })
   const listen = (port: number): Promise<number> =>
     new Promise((resolve, reject) => {

@@ -5,13 +5,11 @@ import type { PlannedOrder } from './customers.ts'
 import type { Status } from './duty.ts'
 import { STOCK, settleOpenOrders } from './mischief.ts'
 import type { Scene } from './scene.ts'
-import type { Ended } from './service.ts'
-import { type Deaths, noteUnexpected } from './supervise.ts'
+import { noteEnd, type Ward } from './supervise.ts'
 
 interface Calm {
   patienceSeconds: number
-  /** An end of the service that the run did not cause. */
-  deaths: Deaths
+  wards: readonly Ward[]
   onMoving: (what: string[]) => void
 }
 
@@ -20,33 +18,35 @@ export async function calmDown(
   scene: Scene,
   supplier: Chance,
   orders: PlannedOrder[],
-  { patienceSeconds, deaths, onMoving }: Calm,
+  { patienceSeconds, wards, onMoving }: Calm,
 ): Promise<number> {
-  const { network, office, service } = scene
+  const { network, office } = scene
   network.calm()
   await office.clearFaults()
   // A product that ran out may have been left so, where its supplier was killed in between.
   for (const id of scene.productIds) await office.post(`/offers/${id}`, { stock: STOCK })
-  let started = service.start()
-  let ended: Ended | undefined
-  const watch = () => void started.ended.then((end) => (ended = end))
-  watch()
+  let isOver = false
+  const lived = wards.map((ward) => liveOn(ward, () => isOver))
   const since = performance.now()
   const elapsed = () => (performance.now() - since) / 1_000
   // Twice in a row, so that nothing between two steps is taken for rest.
   for (let quiet = 0; quiet < 2 && elapsed() < patienceSeconds; await sleep(500)) {
     await settleOpenOrders(office, supplier).catch(() => {})
-    if (ended) {
-      noteUnexpected(deaths, 'at rest', ended, service)
-      ended = undefined
-      started = service.start()
-      watch()
-    }
     const moving = await stillMoving(scene, orders).catch(() => ['the service does not answer'])
     onMoving(moving)
     quiet = moving.length === 0 ? quiet + 1 : 0
   }
+  isOver = true
+  void Promise.all(lived)
   return elapsed()
+}
+
+/** Starts a process, and again when it ends by itself. */
+async function liveOn(ward: Ward, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    const ended = await ward.service.start().ended
+    if (!isOver()) noteEnd(ward, 'at rest', ended)
+  }
 }
 
 const UNFINISHED = ['planned', 'waiting', 'sending', 'unknown', 'accepted', 'completed', 'review']

@@ -5,10 +5,11 @@
  * longest wait that it may take, and the supplier's ledger is held against the store's record.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { breakDownUntil, superviseUntil } from './breakdown.ts'
+import { breakDownUntil, superviseUntil, troubleServersUntil, wardsOf } from './breakdown.ts'
 import { createChance } from './chance.ts'
 import { cancelWhileOpen, type PlannedOrder, planOrders, purchasesOf, type Shopping, shop } from './customers.ts'
 import type { Delivery } from './duty.ts'
+import { boughtOnHold, type Failovers, failOver, holdWatch, noFailovers } from './failover.ts'
 import { type Forgeries, forge } from './forger.ts'
 import { crashPoints } from './lives.ts'
 import { makeMischief, settleOpenOrders } from './mischief.ts'
@@ -24,6 +25,8 @@ export interface TortureOptions {
   seed: number
   /** Name of a mistake that the service is started with. */
   mistake?: string | undefined
+  /** Of the service on PostgreSQL, half of them `web` and half `worker`; undefined: one process on a file. */
+  processes?: number | undefined
   /** How long the service may take to finish once the faults are over. */
   patienceSeconds: number
   folder: string
@@ -51,6 +54,7 @@ export interface Outcome {
   forgeries: Forgeries
   /** Faults by name: the network's, the supplier's and the store's. */
   faults: Record<string, number>
+  failovers: Failovers
   /** Of the service, from the start of its process until it listened. */
   startsMs: number[]
   /** How long it took to come to rest after the faults. */
@@ -64,9 +68,9 @@ const FORGE_MS = 700
 const LOOK_MS = 1_000
 
 export async function torture(options: TortureOptions): Promise<Outcome> {
-  const { purchases, seconds, seed, mistake, folder } = options
+  const { purchases, seconds, seed, mistake, processes, folder } = options
   const chance = createChance(seed)
-  const scene = await openScene(folder, chance, mistake)
+  const scene = await openScene(folder, chance, { mistake, processes })
   const durationMs = seconds * 1_000
   const orders = planOrders(chance.fork('orders'), {
     purchases,
@@ -76,7 +80,9 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   const shopping: Shopping = { taken: new Map(), refused: [], cancellations: [] }
   const forgeries: Forgeries = { sent: {}, obeyed: [] }
   const [deaths, shift, faults] = [noDeaths(), newShift(), scene.network.done]
+  const wards = wardsOf(scene, deaths)
   const supplierStaff = chance.fork('supplier')
+  const failovers = noFailovers()
   let closing = false
   const closed = () => closing
   try {
@@ -89,9 +95,20 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const watching = watch(() => options.onProgress?.({ ...report(), moving }), closed)
     const desk = { duty: scene.duty, office: scene.office, certainAfterMs: CERTAIN_MS, reviewedAt: new Map() }
     const onDuty = everySecond(() => lookAround(desk, shift), closed)
+    const holding = scene.servers && everySecond(holdWatch(scene.duty, failovers), closed)
     const shoppers = shop(orders, scene, { chance: chance.fork('customers'), shopping, stopped: closed })
+    // A failover that has begun is seen to its end by processes that live.
+    let troubled = true
+    const troubles = troubleServersUntil(over, scene, {
+      chance: chance.fork('servers'),
+      faults,
+      failOver: () => failOver(scene, failovers, { chance: chance.fork('stores'), orders, shopping, stopped: closed }),
+    }).finally(() => {
+      troubled = false
+    })
     await Promise.all([
-      superviseUntil(over, scene, chance.fork('lives'), deaths),
+      troubles,
+      superviseUntil(() => over() && !troubled, wards, chance.fork('lives')),
       breakDownUntil(over, scene, chance.fork('outages'), faults),
       makeMischief(
         { ...scene, orderMs: ORDER_MS, listLagMs: TIMES.listLagSeconds * 1_000, done: faults },
@@ -112,14 +129,15 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     ])
     const calmSeconds = await calmDown(scene, supplierStaff, orders, {
       patienceSeconds: options.patienceSeconds,
-      deaths,
+      wards,
       onMoving: (what) => {
         moving = what
       },
     })
-    const verdict = await closeBooks(scene, { orders, shopping, shift })
+    const verdict = await closeBooks(scene, { orders, shopping, shift, failovers })
+    failovers.broken.push(...boughtOnHold(failovers, await scene.office.orders()))
     closing = true
-    await Promise.all([watching, onDuty, shoppers])
+    await Promise.all([watching, onDuty, shoppers, holding])
     const handedIn = [...shopping.taken.values()].reduce((sum, one) => sum + purchasesOf(one, TIMES.quantityMax), 0)
     return {
       verdict,
@@ -128,8 +146,9 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       shift,
       forgeries,
       faults,
+      failovers,
       calmSeconds,
-      startsMs: scene.service.startsMs,
+      startsMs: scene.services.flatMap(({ startsMs }) => startsMs),
       refused: shopping.refused,
     }
   } finally {
@@ -139,10 +158,10 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
 }
 
 /** One life without a fault, until the catalogue is there. */
-async function firstStart({ service, url, token }: Scene): Promise<void> {
-  const { ready } = service.start()
-  if (!(await ready)) throw new Error(`the service does not start:\n${service.lastLines().join('\n')}`)
-  for (const end = performance.now() + 20_000; performance.now() < end; await sleep(100)) {
+async function firstStart({ services, url, token }: Scene): Promise<void> {
+  const ready = await Promise.all(services.map((service) => service.start().ready))
+  if (ready.includes(false)) throw new Error(`the service does not start:\n${lastLines(services)}`)
+  for (const end = performance.now() + 40_000; performance.now() < end; await sleep(100)) {
     const answer = await fetch(`${url}/api/v1/listings?limit=10`, { headers: { authorization: `Bearer ${token}` } })
     const { data } = (await answer.json()) as { data?: { items: unknown[] } }
     if ((data?.items.length ?? 0) > 0) return
@@ -150,12 +169,15 @@ async function firstStart({ service, url, token }: Scene): Promise<void> {
   throw new Error('the service does not read the catalogue')
 }
 
+const lastLines = (services: Scene['services']): string =>
+  services.map((service) => service.lastLines().join('\n')).join('\n\n')
+
 async function closeBooks(
   scene: Scene,
-  { orders, shopping, shift }: Pick<Watched, 'orders' | 'shopping' | 'shift'>,
+  { orders, shopping, shift, failovers }: Pick<Watched, 'orders' | 'shopping' | 'shift'> & { failovers: Failovers },
 ): Promise<Verdict> {
   const listed = await scene.duty.all<Delivery>('/deliveries').catch((cause: unknown) => {
-    throw new Error(`the service does not list its deliveries:\n${scene.service.lastLines().join('\n')}`, { cause })
+    throw new Error(`the service does not list its deliveries:\n${lastLines(scene.services)}`, { cause })
   })
   return judge({
     orders,
@@ -169,6 +191,7 @@ async function closeBooks(
     cancellations: shopping.cancellations,
     keysDecisions: shift.keysDecisions,
     groundlessFreezes: shift.groundless,
+    losses: failovers.losses,
   })
 }
 
@@ -206,14 +229,23 @@ async function watch(act: () => void, stopped: () => boolean): Promise<void> {
 }
 
 /** What a run of the full length must have reached, so that a lazy one does not pass. */
-export function missing({ deaths, purchases }: Outcome, { seconds, ...wanted }: TortureOptions): string[] {
+export function missing(
+  { deaths, failovers, purchases }: Outcome,
+  { seconds, processes, ...wanted }: TortureOptions,
+): string[] {
   const reasons = purchases < wanted.purchases ? [`${purchases} of ${wanted.purchases} purchases were handed in`] : []
   if (seconds < FULL_SECONDS) return reasons
   const kills = total(deaths.kills)
   if (kills < KILLS_MIN) reasons.push(`${kills} kills, at least ${KILLS_MIN} belong to a full run`)
+  // Of several workers the one that is killed is seldom the one that acts.
+  const pointMin = processes === undefined ? POINT_MIN : 1
   for (const point of crashPoints) {
     const count = deaths.kills[point] ?? 0
-    if (count < POINT_MIN) reasons.push(`${count} kills at ${point}, at least ${POINT_MIN} belong to a full run`)
+    if (count < pointMin) reasons.push(`${count} kills at ${point}, at least ${pointMin} belong to a full run`)
+  }
+  const failed = failovers.losses.length
+  if (processes !== undefined && failed < FAILOVERS_MIN) {
+    reasons.push(`${failed} failovers, at least ${FAILOVERS_MIN} belong to a full run`)
   }
   return reasons
 }
@@ -221,3 +253,4 @@ export function missing({ deaths, purchases }: Outcome, { seconds, ...wanted }: 
 const FULL_SECONDS = 1_800
 const KILLS_MIN = 200
 const POINT_MIN = 3
+const FAILOVERS_MIN = 8

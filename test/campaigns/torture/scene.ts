@@ -1,19 +1,25 @@
 /** The parties of a torture run and the network between them, in a folder that a red run leaves behind. */
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { createToken } from '../../../src/access/tokens.ts'
+import { loadConfig } from '../../../src/config/config.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../../../src/demo/files.ts'
 import type { ShopCallback } from '../../../src/demo/shop.ts'
 import { readDialect } from '../../../src/dialect/dialect.ts'
+import { createIds } from '../../../src/ids.ts'
 import { openSetUp } from '../../../src/installation.ts'
+import { openAlone } from '../../../src/storage/database-place.ts'
 import { createBackOffice } from './back-office.ts'
+import { startBalancer } from './balancer.ts'
 import type { Chance } from './chance.ts'
 import { createDuty } from './duty.ts'
 import { createTap } from './forger.ts'
 import { STOCK } from './mischief.ts'
 import { openNetwork } from './network.ts'
 import { startParty } from './party.ts'
-import { createService } from './service.ts'
+import { startServers } from './servers.ts'
+import { createService, type Service } from './service.ts'
 
 /**
  * The supplier's times, so that no run waits for minutes: what follows from them keeps its proportions, a request waits
@@ -31,8 +37,14 @@ export type Scene = Awaited<ReturnType<typeof openScene>>
 
 const REGISTER = path.join(import.meta.dirname, '../mistakes/register.ts')
 
-/** @param mistake name of one that is made in the service, if any */
-export async function openScene(folder: string, chance: Chance, mistake: string | undefined) {
+export interface SceneOptions {
+  /** Name of a mistake that the service is started with, or of a variant. */
+  mistake?: string | undefined
+  /** Of the service on PostgreSQL, half of them `web` and half `worker`; undefined: one process on a file. */
+  processes?: number | undefined
+}
+
+export async function openScene(folder: string, chance: Chance, { mistake, processes }: SceneOptions) {
   const base = readDialect(new URL('../../../config/dialects/reseller-v1.1.json', import.meta.url))
   const dialect = { ...base, ...TIMES }
   const dialectFile = path.join(folder, 'dialect.json')
@@ -57,16 +69,17 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
     seed: chance.fork('keys').between(1, 1_000_000),
   })
   const office = createBackOffice(supplierPort)
-  const port = await freePort()
+  const fleet = processes === undefined ? undefined : await openFleet(folder, processes)
+  const port = fleet?.port ?? (await freePort())
   const shopPort = await freePort()
-  const deliveriesPort = await network.open('deliveries', port, tap)
+  const deliveriesPort = await network.open('deliveries', port, { onRequest: tap })
   const configFile = writeDemoConfig({
     folder,
     apiKey,
     port,
     dialect: dialectFile,
     baseUrl: `http://127.0.0.1:${await network.open('supplier', supplierPort)}/v1`,
-    storePort: await network.open('callbacks', shopPort, noteBegin),
+    storePort: await network.open('callbacks', shopPort, { onRequest: noteBegin }),
     more: {
       publicUrl: `http://127.0.0.1:${deliveriesPort}`,
       ordering: { tickSeconds: 1 },
@@ -75,19 +88,38 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
       sweepCron: '*/15 * * * * *',
     },
   })
-  const setUp = await openSetUp(configFile, {})
+  const env: Record<string, string> = fleet ? { QUAYSIDE_DATABASE_URL: fleet.servers.url() } : {}
+  const setUp = await openSetUp(configFile, env)
   await setUp.createWebhook()
   const token = (await setUp.createStoreToken(DEMO_STORE, 'torture')).reveal()
   const secret = (await setUp.callbackSecret(DEMO_STORE)).reveal()
   await setUp.close()
+  const dutyToken = await makeToken(configFile, env)
   const record = path.join(folder, 'store.jsonl')
   const store = await startParty('store.ts', { secret, port: shopPort, file: record })
-  const service = createService({
-    folder,
-    configFile,
-    preload: mistake ? [REGISTER] : [],
-    env: mistake ? { QUAYSIDE_MISTAKE: mistake } : {},
-  })
+  const common = { folder, preload: mistake ? [REGISTER] : [] }
+  const withMistake: Record<string, string> = mistake ? { QUAYSIDE_MISTAKE: mistake } : {}
+  /** Name of a process -> its transactions that the database has stored. */
+  const stored = new Map<string, number>()
+  const services: Service[] = []
+  for (const { name, role, port } of fleet?.processes ?? []) {
+    const onAnswer = (piece: Buffer): void => {
+      if (piece.includes(COMMITTED)) stored.set(name, (stored.get(name) ?? 0) + 1)
+    }
+    const databasePort = await network.open(`database of ${name}`, () => fleet?.servers.port() ?? 0, { onAnswer })
+    const url = new URL(env.QUAYSIDE_DATABASE_URL ?? '')
+    url.port = String(databasePort)
+    services.push(
+      createService({
+        ...common,
+        configFile: configOf(configFile, { name, port }),
+        name,
+        role,
+        env: { ...withMistake, QUAYSIDE_DATABASE_URL: url.href },
+      }),
+    )
+  }
+  if (!fleet) services.push(createService({ ...common, configFile, env: withMistake }))
   const url = `http://127.0.0.1:${port}`
   const products = await readProducts(supplierPort, apiKey)
   for (const { id } of products) await office.post(`/offers/${id}`, { stock: STOCK })
@@ -98,14 +130,16 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
     supplier,
     office,
     store,
-    service,
+    services,
+    servers: fleet?.servers,
+    stored: (name: string): number => stored.get(name) ?? 0,
     url,
     token,
     captured: seen,
     begun,
     productIds: products.map(({ id }) => id),
     skus: products.map(({ sku }) => sku),
-    duty: createDuty(folder, url),
+    duty: createDuty(url, dutyToken),
     /** Where stores hand in their orders, through the network. */
     api: `http://127.0.0.1:${await network.open('orders', port)}/api/v1`,
     signature: {
@@ -116,8 +150,56 @@ export async function openScene(folder: string, chance: Chance, mistake: string 
     /** What the store has recorded so far. */
     readRecord: (): ShopCallback[] => readLines(record),
     close: async () => {
-      await Promise.all([service.close(), network.close(), supplier.close(), store.close()])
+      await Promise.all(services.map((service) => service.close()))
+      await Promise.all([network.close(), supplier.close(), store.close(), fleet?.close()])
     },
+  }
+}
+
+/** The message of the server that a transaction is stored. */
+const COMMITTED = 'COMMIT\0'
+
+/** The database of several processes, and the one address that they have together. */
+async function openFleet(folder: string, count: number) {
+  const servers = await startServers(path.join(folder, 'postgres.log'))
+  const processes: { name: string; role: 'web' | 'worker'; port: number }[] = []
+  for (let index = 0; index < count; index += 1) {
+    const role = index % 2 === 0 ? 'web' : 'worker'
+    processes.push({ name: `${role}-${Math.floor(index / 2) + 1}`, role, port: await freePort() })
+  }
+  const balancer = await startBalancer(processes.filter(({ role }) => role === 'web').map(({ port }) => port))
+  return {
+    servers,
+    processes,
+    port: balancer.port,
+    close: async () => {
+      await balancer.close()
+      await servers.close()
+    },
+  }
+}
+
+/** The same configuration for a process on a machine of its own. @returns its file */
+function configOf(configFile: string, { name, port }: { name: string; port: number }): string {
+  const settings = JSON.parse(readFileSync(configFile, 'utf8')) as object
+  const folder = path.dirname(configFile)
+  const dataDir = path.join(folder, name)
+  mkdirSync(dataDir)
+  const file = path.join(folder, `${name}.json`)
+  writeFileSync(file, JSON.stringify({ ...settings, dataDir, listen: { host: '127.0.0.1', port } }))
+  return file
+}
+
+/** A token of the person on duty, for whichever process answers. */
+async function makeToken(configFile: string, env: Record<string, string>): Promise<string> {
+  const now = () => Date.now()
+  const db = await openAlone(loadConfig(configFile, env), { now })
+  const input = { name: 'duty', role: 'admin', store: null, scopes: [], expiresInDays: null } as const
+  try {
+    const context = { db, now, newId: createIds(now, randomBytes), randomBytes }
+    return (await createToken(context, { ...input, scopes: [] }, 'torture')).token.reveal()
+  } finally {
+    await db.close()
   }
 }
 

@@ -22,6 +22,8 @@ export interface StartOptions {
 }
 
 export interface Service {
+  /** Of several processes each has one. */
+  name: string
   start: (options?: StartOptions) => Started
   signal: (signal: NodeJS.Signals) => void
   /** Resolves when the process that was started last has ended. */
@@ -30,6 +32,8 @@ export interface Service {
   shiftClock: (ms: number) => void
   /** Milliseconds from the start of the process until it listened, one for each start that came so far. */
   startsMs: number[]
+  /** Whether the process that was started last has said that it is the worker now. */
+  isWorker: () => boolean
   /** The last lines that it wrote. */
   lastLines: () => string[]
   close: () => Promise<void>
@@ -37,24 +41,30 @@ export interface Service {
 
 const ENTRY = path.join(import.meta.dirname, '../../../src/quayside.js')
 const LISTENS = /Quayside listens at/
+const BEGAN = /"worker\.began"/
 /** Lines kept to show why it ended. */
 const LINES_MAX = 30
 
 export interface ServiceOptions {
   folder: string
   configFile: string
+  /** Of one process of several. */
+  name?: string
+  /** What it does, of several processes. */
+  role?: 'web' | 'worker'
   /** Modules that are loaded before it. */
   preload: string[]
   env: Record<string, string>
 }
 
-export function createService({ folder, configFile, preload, env }: ServiceOptions): Service {
-  const clockFile = path.join(folder, 'clock')
+export function createService({ folder, configFile, name = 'quayside', role, preload, env }: ServiceOptions): Service {
+  const clockFile = path.join(folder, `${name}.clock`)
   writeFileSync(clockFile, '0')
-  const log = createWriteStream(path.join(folder, 'quayside.log'), { flags: 'a' })
+  const log = createWriteStream(path.join(folder, `${name}.log`), { flags: 'a' })
   const lines: string[] = []
   const startsMs: number[] = []
   let child: ChildProcess | undefined
+  let began = false
   let last: Promise<Ended> = Promise.resolve({ code: 0, signal: null })
   const crash = path.join(import.meta.dirname, '../../support/crash.ts')
   const imports = [path.join(import.meta.dirname, './clock.ts'), crash, ...preload].flatMap((file) => [
@@ -70,6 +80,7 @@ export function createService({ folder, configFile, preload, env }: ServiceOptio
   }
   execFileSync(process.execPath, [...imports, ENTRY, '--version'], { env: environment, stdio: 'ignore' })
   const command = [process.execPath, ...imports, ENTRY, 'serve', '--config', configFile]
+  if (role) command.push('--role', role)
 
   function start({ crash, fileKib }: StartOptions = {}): Started {
     const startedAt = performance.now()
@@ -81,6 +92,7 @@ export function createService({ folder, configFile, preload, env }: ServiceOptio
       env: { ...environment, ...(crash ? { QUAYSIDE_CRASH: crash } : {}) },
     })
     child = running
+    began = false
     let listens: (yes: boolean) => void = () => {}
     const ready = new Promise<boolean>((resolve) => {
       listens = resolve
@@ -90,6 +102,7 @@ export function createService({ folder, configFile, preload, env }: ServiceOptio
         log.write(text)
         lines.push(...text.split('\n').filter(Boolean))
         lines.splice(0, lines.length - LINES_MAX)
+        began ||= running === child && BEGAN.test(text)
         if (!LISTENS.test(text)) return
         startsMs.push(performance.now() - startedAt)
         listens(true)
@@ -106,11 +119,13 @@ export function createService({ folder, configFile, preload, env }: ServiceOptio
   }
 
   return {
+    name,
     start,
     signal: (signal) => void child?.kill(signal),
     ended: () => last,
     shiftClock: (ms) => writeFileSync(clockFile, String(ms)),
     startsMs,
+    isWorker: () => began,
     lastLines: () => [...lines],
     close: async () => {
       child?.kill('SIGKILL')

@@ -15,8 +15,21 @@ export interface Deaths {
   unexpected: string[]
 }
 
-/** A crash point that is not reached in this time is given up: the life ends by kill -9. */
-const POINT_PATIENCE_MS = 9_000
+/** Whose life it is, and what its ends come to. */
+export interface Ward {
+  service: Service
+  deaths: Deaths
+  folder: string
+  /** A crash point that is not reached in this time is given up: the life ends by kill -9. */
+  pointPatienceMs: number
+  /** For one process of several: the ends that follow from what is done to the database, in words; undefined for all others. */
+  excuse?: (ended: Ended, lastLines: string[]) => string | undefined
+  /** The epoch of the lease of the worker, by the database itself. */
+  epoch?: () => Promise<number>
+  /** Transactions of this process that the database has stored so far. */
+  stored?: () => number
+}
+
 /** Until a full disk is noticed: the service writes several times a second. */
 const FULL_PATIENCE_MS = 9_000
 /** An end in order takes at most this: the service drains for a while. */
@@ -27,7 +40,8 @@ const EXIT_RESTART = 75
 export const noDeaths = (): Deaths => ({ kills: {}, others: {}, unexpected: [] })
 
 /** @returns when the life is over */
-export async function liveOnce(service: Service, life: Life, deaths: Deaths, folder: string): Promise<void> {
+export async function liveOnce(ward: Ward, life: Life): Promise<void> {
+  const { service, deaths, folder } = ward
   const started = service.start(optionsOf(life, folder))
   const note = (of: 'kills' | 'others', name: string): void => {
     deaths[of][name] = (deaths[of][name] ?? 0) + 1
@@ -38,7 +52,7 @@ export async function liveOnce(service: Service, life: Life, deaths: Deaths, fol
     if (ended.signal === 'SIGKILL') note('kills', name)
     else unexpected(ended)
   }
-  const unexpected = (ended: Ended): void => noteUnexpected(deaths, life.kind, ended, service)
+  const unexpected = (ended: Ended): void => noteEnd(ward, life.kind, ended)
 
   switch (life.kind) {
     case 'killed':
@@ -46,7 +60,7 @@ export async function liveOnce(service: Service, life: Life, deaths: Deaths, fol
       else await lives(started, life.afterMs)
       return kill('random')
     case 'point': {
-      const ended = (await started.ready) ? await within(POINT_PATIENCE_MS, started.ended) : await started.ended
+      const ended = (await started.ready) ? await within(ward.pointPatienceMs, started.ended) : await started.ended
       if (!ended) return kill('random')
       return ended.signal === 'SIGKILL' ? note('kills', life.point) : unexpected(ended)
     }
@@ -72,6 +86,25 @@ export async function liveOnce(service: Service, life: Life, deaths: Deaths, fol
         await within(AFTERMATH_MS, started.ended)
       }
       return kill('after a pause')
+    case 'overslept': {
+      const isWorker = async () => (await lives(started, life.afterMs)) && (await becomesWorker(ward, started))
+      if (!(await isWorker())) return kill('random')
+      const { epoch = async () => 0, stored = () => 0 } = ward
+      const before = await epoch()
+      service.signal('SIGSTOP')
+      await sleep(life.ms)
+      const isReplaced = (await epoch()) > before
+      const storedBefore = stored()
+      service.signal('SIGCONT')
+      const ended = await within(AFTERMATH_MS, started.ended)
+      if (isReplaced && stored() > storedBefore) {
+        deaths.unexpected.push(`${service.name}: stored something after another process had become the worker`)
+      }
+      note('others', isReplaced ? 'slept while another became the worker' : 'slept past the lease of the worker')
+      if (ended) return ended.code === EXIT_RESTART ? undefined : unexpected(ended)
+      deaths.unexpected.push(`${service.name}: did not end after it had slept past its lease`)
+      return kill('after a pause')
+    }
     case 'clock':
       if (await lives(started, life.afterMs)) {
         service.shiftClock(life.shiftMs)
@@ -87,9 +120,37 @@ export async function liveOnce(service: Service, life: Life, deaths: Deaths, fol
   }
 }
 
+/** @returns whether it is the worker now; a process that stands by may wait in vain */
+async function becomesWorker({ service, pointPatienceMs }: Ward, { ended }: Started): Promise<boolean> {
+  for (const until = performance.now() + pointPatienceMs; performance.now() < until; ) {
+    if (service.isWorker()) return (await within(500, ended)) === undefined
+    if ((await within(100, ended)) !== undefined) return false
+  }
+  return false
+}
+
+/** An end that the life did not bring. */
+export function noteEnd({ service, deaths, excuse }: Ward, when: string, ended: Ended): void {
+  const why = excuse?.(ended, service.lastLines())
+  if (why === undefined) noteUnexpected(deaths, when, ended, service)
+  else deaths.others[why] = (deaths.others[why] ?? 0) + 1
+}
+
+/** What becomes of a process when its database is away, or has another worker. */
+export function excuseOf({ code }: Ended, lastLines: string[]): string | undefined {
+  const said = lastLines.filter((line) => line.startsWith('quayside: ')).at(-1) ?? ''
+  if (code === EXIT_RESTART) {
+    if (said.includes('COMMIT')) return 'ended: no answer to COMMIT'
+    if (said.includes('the worker no more')) return 'ended: the lease was over'
+    if (said.includes('another process is the worker')) return 'ended: fenced'
+    return 'ended, to be started again'
+  }
+  return code === 1 && /database|Connection terminated|ECONN/.test(said) ? 'did not start: no database' : undefined
+}
+
 export function noteUnexpected(deaths: Deaths, when: string, { code, signal }: Ended, service: Service): void {
   const text = service.lastLines().slice(-5).join('\n')
-  deaths.unexpected.push(`${when}: ended with ${signal ?? `code ${code}`}\n${text}`)
+  deaths.unexpected.push(`${service.name}, ${when}: ended with ${signal ?? `code ${code}`}\n${text}`)
 }
 
 /** What a pause or a jump does to the service shows within this time. */

@@ -184,3 +184,30 @@ describe('the verdict of a torture run', () => {
     expect({ booksClose, notes }).toEqual({ booksClose: false, notes: ["the supplier's sums do not close"] })
   })
 })
+
+describe('after the database lost its last second', () => {
+  const again = (line: string, ...keys: string[]): ShopCallback => ({ ...fulfilled(line, ...keys), id: 'msg_again' })
+  const loss = { from: 400, to: 600, deliveries: new Set<string>() }
+  const judged = (evidence: Partial<Evidence>) => judge({ ...good(), ...evidence })
+
+  test('keys may come once more for their line when their callback left in that second, and only then', () => {
+    const record = [...good().record, again('1', 'K1', 'K2')]
+    expect(judged({ record }).duplicateFulfilments).toBe(2)
+    expect(judged({ record, losses: [loss] }).duplicateFulfilments).toBe(0)
+    expect(judged({ record, losses: [{ ...loss, to: 499 }] }).duplicateFulfilments).toBe(2)
+    const elsewhere = [...good().record, again('2', 'K1')]
+    expect(judged({ record: elsewhere, losses: [loss] }).duplicateFulfilments).toBeGreaterThan(0)
+  })
+
+  test('a delivery may be missing that was acknowledged meanwhile, and no other', () => {
+    expect(judged({ listed: [] }).lostDeliveries).toBe(1)
+    expect(judged({ listed: [], losses: [{ ...loss, deliveries: new Set(['d1']) }] }).lostDeliveries).toBe(0)
+    expect(judged({ listed: [], losses: [{ ...loss, deliveries: new Set(['d2']) }] }).lostDeliveries).toBe(1)
+  })
+
+  test('a part that was charged twice is found all the same', () => {
+    const { ledger } = good()
+    const charges = [...ledger.charges, charge('c', reference('1', 2))]
+    expect(judged({ ledger: { ...ledger, charges }, losses: [loss] }).doubleCharges).toBe(1)
+  })
+})

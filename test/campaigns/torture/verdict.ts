@@ -30,6 +30,17 @@ export interface Evidence {
   keysDecisions: readonly KeysDecision[]
   /** Freezes for reviews that cancellations caused, in words. */
   groundlessFreezes: ReadonlySet<string>
+  /** What the database lost, if it did. */
+  losses?: readonly Loss[]
+}
+
+/** A failover to a server that lacked what was stored last. */
+export interface Loss {
+  /** From here on nothing was kept, until another server took the place of the first; epoch milliseconds. */
+  from: number
+  to: number
+  /** Deliveries that were acknowledged meanwhile. */
+  deliveries: ReadonlySet<string>
 }
 
 export interface ListedDelivery {
@@ -112,8 +123,8 @@ export function judge(evidence: Evidence): Verdict {
  * Deliveries that were acknowledged and that the service does not list. The same signed bytes under another id are the same
  * delivery: where the forger's replay came first, the genuine one is under its id.
  */
-function lostIn({ sent, listed }: Evidence): SentDelivery[] {
-  const ids = new Set(listed.map(({ deliveryId }) => deliveryId))
+function lostIn({ sent, listed, losses = [] }: Evidence): SentDelivery[] {
+  const ids = new Set([...listed.map(({ deliveryId }) => deliveryId), ...losses.flatMap((one) => [...one.deliveries])])
   const replayed = listed.filter(({ deliveryId }) => isForgedId(deliveryId))
   return sent.filter(({ state, lastStatus, deliveryId, event, orderId }) => {
     if (state !== 'delivered' || (lastStatus ?? 0) >= 300 || ids.has(deliveryId)) return false
@@ -157,7 +168,23 @@ function keysOfLines(record: ShopCallback[]): Map<string, string[]> {
   return lines
 }
 
-function duplicatesIn({ orders, ledger, record }: Evidence): string[] {
+/** Whether a callback left while the database lost that it did. */
+const isForgotten = ({ id }: ShopCallback, { begun, losses = [] }: Evidence): boolean => {
+  const at = begun.get(id) ?? 0
+  return losses.some(({ from, to }) => from <= at && at <= to)
+}
+
+/** Keys that were handed over by callbacks which the database does not know, each with its line. */
+const forgottenKeys = (evidence: Evidence): Map<string, string> =>
+  new Map(
+    evidence.record
+      .filter((callback) => callback.type === 'line.fulfilled' && isForgotten(callback, evidence))
+      .flatMap((callback) => (callback.data.keys as string[]).map((key) => [key, lineOf(callback)] as const)),
+  )
+
+function duplicatesIn(evidence: Evidence): string[] {
+  const { orders, ledger, record } = evidence
+  const forgotten = forgottenKeys(evidence)
   const boughtFor = new Map(
     Object.entries(ledger.keysIssued).flatMap(([reference, keys]) =>
       keys.map((key) => [key, lineCharged(reference)] as const),
@@ -167,6 +194,8 @@ function duplicatesIn({ orders, ledger, record }: Evidence): string[] {
   const duplicates: string[] = []
   for (const [line, keys] of keysOfLines(record)) {
     for (const [place, key] of keys.entries()) {
+      // The store knows its own keys when they come once more for the same line.
+      if (seen.has(key) && forgotten.get(key) === line) continue
       if (seen.has(key)) duplicates.push(`${line} was given key ${place + 1} which was given before`)
       else if (boughtFor.get(key) !== line) duplicates.push(`${line} was given a key of ${boughtFor.get(key)}`)
       seen.add(key)
@@ -192,8 +221,10 @@ function failedOfLines(record: ShopCallback[]): Map<string, number> {
 }
 
 /** A charge that was taken for a failure comes to light later, and a person hands its keys over: too late for the customer. */
-function deniedIn({ orders, record }: Evidence, deliveredKeys: Map<string, string[]>): string[] {
-  const failed = failedOfLines(record)
+function deniedIn(evidence: Evidence, deliveredKeys: Map<string, string[]>): string[] {
+  const { orders, record } = evidence
+  // What the database does not know to have failed is bought again.
+  const failed = failedOfLines(record.filter((callback) => !isForgotten(callback, evidence)))
   return orders.flatMap(({ reference, lines, cancelAfterMs }) =>
     lines.flatMap(({ id, quantity }) => {
       const line = `${reference}/${id}`

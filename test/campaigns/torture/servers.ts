@@ -1,0 +1,140 @@
+/** The PostgreSQL server of a torture run, and the standby that takes its place without what was stored last. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { freePort, newestBinaries, ownFolder, whenUp } from '../../support/postgres-server.ts'
+import { startProxy } from './proxy.ts'
+
+export type Servers = Awaited<ReturnType<typeof startServers>>
+
+interface Server {
+  data: string
+  port: number
+  process: ChildProcess
+}
+
+const urlOf = (port: number): string => `postgres://quayside@127.0.0.1:${port}/postgres`
+
+/** How long a standby may take to have all that the primary has. */
+const CATCH_UP_MS = 20_000
+
+/** @param logFile what the servers write */
+export async function startServers(logFile: string) {
+  const { folder, owner } = ownFolder('torture')
+  const bin = newestBinaries()
+  const log = openSync(logFile, 'a')
+  const execute = (name: string, args: string[]) => promisify(execFile)(path.join(bin, name), args, owner)
+  let made = 0
+  const newData = (): string => {
+    made += 1
+    return path.join(folder, `data-${made}`)
+  }
+
+  async function run(data: string, port: number): Promise<Server> {
+    const settings = {
+      listen_addresses: '127.0.0.1',
+      port,
+      unix_socket_directories: folder,
+      // Enough for a standby that was cut off.
+      wal_keep_size: '1GB',
+      wal_retrieve_retry_interval: '200ms',
+    }
+    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const process = spawn(path.join(bin, 'postgres'), ['-D', data, ...options], {
+      ...owner,
+      stdio: ['ignore', log, log],
+    })
+    await whenUp(urlOf(port), process)
+    return { data, port, process }
+  }
+  const end = async ({ process }: Server, signal: NodeJS.Signals): Promise<void> => {
+    if (process.exitCode !== null || process.signalCode !== null) return
+    const ended = once(process, 'exit')
+    process.kill(signal)
+    await ended
+  }
+
+  const data = newData()
+  await execute('initdb', ['-D', data, '-U', 'quayside', '-A', 'trust', '-E', 'UTF8', '--no-sync'])
+  let primary = await run(data, await freePort())
+  const replication = await startProxy({ targetPort: () => primary.port, damage: () => ({ kind: 'none' }) })
+  let standby = await followed()
+
+  /** Makes a standby of the primary, which follows it through a way that can be cut. */
+  async function followed(): Promise<Server> {
+    const copy = newData()
+    const from = `host=127.0.0.1 port=${replication.port} user=quayside`
+    await execute('pg_basebackup', ['-D', copy, '-d', from, '-c', 'fast', '-R', '--no-sync'])
+    return run(copy, await freePort())
+  }
+
+  /** Until the standby has all that is stored now. */
+  async function caughtUp(): Promise<void> {
+    const [now] = await ask(primary.port, 'select pg_current_wal_insert_lsn() as at')
+    for (const until = performance.now() + CATCH_UP_MS; performance.now() < until; await sleep(20)) {
+      const [row] = await ask(standby.port, 'select pg_last_wal_replay_lsn() >= $1::pg_lsn as done', [now?.at])
+      if (row?.done === true) return
+    }
+    throw new Error('the standby does not follow the primary')
+  }
+
+  return {
+    url: () => urlOf(primary.port),
+    port: () => primary.port,
+    /** Of the lease of the worker: one more with each process that takes it. */
+    epoch: async () => Number((await ask(primary.port, 'select epoch from worker_lease'))[0]?.epoch ?? 0),
+    /** As `pg_ctl restart -m` does it. */
+    restart: async (how: 'fast' | 'immediate') => {
+      await end(primary, how === 'fast' ? 'SIGINT' : 'SIGQUIT')
+      primary = await run(primary.data, primary.port)
+    },
+    caughtUp,
+    /**
+     * From here on the standby gets nothing; after `ms` the primary ends at once and the standby takes its place.
+     *
+     * @param between called when nobody has a server
+     * @returns bytes of the log that no server has any more
+     */
+    failOver: async (ms: number, between: () => Promise<unknown>): Promise<number> => {
+      await replication.away()
+      await sleep(ms)
+      const [last] = await ask(primary.port, 'select pg_current_wal_insert_lsn() as at')
+      await end(primary, 'SIGQUIT')
+      await between()
+      const [lost] = await ask(
+        standby.port,
+        'select $1::pg_lsn - greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) as bytes, pg_promote(true, 60) as promoted',
+        [last?.at],
+      )
+      if (lost?.promoted !== true) throw new Error('the standby does not become the primary')
+      rmSync(primary.data, { recursive: true, force: true })
+      primary = standby
+      return Number(lost.bytes)
+    },
+    /** A standby of the new primary. */
+    follow: async () => {
+      await replication.back()
+      standby = await followed()
+    },
+    close: async () => {
+      await replication.close()
+      await Promise.all([end(primary, 'SIGQUIT'), end(standby, 'SIGQUIT')])
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+async function ask(port: number, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: urlOf(port) })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(text, values)).rows
+  } finally {
+    await client.end()
+  }
+}
