@@ -69,8 +69,8 @@ export async function failOver(
   await sleep(LATE_MS)
   const after = await patiently(acknowledged)
   const lost = {
-    taken: after.taken.difference(before.taken),
-    deliveries: after.deliveries.difference(before.deliveries),
+    taken: without(after.taken, before.taken),
+    deliveries: without(after.deliveries, before.deliveries),
   }
   const cancelled = shopping.cancellations.filter(({ at }) => at >= from)
   shopping.cancellations = shopping.cancellations.filter(({ at }) => at < from)
@@ -92,6 +92,9 @@ export async function failOver(
   }
   if (!stopped()) await servers.follow()
 }
+
+const without = (all: ReadonlySet<string>, some: ReadonlySet<string>): Set<string> =>
+  new Set([...all].filter((one) => !some.has(one)))
 
 /** What was asked may just be down. */
 export async function patiently<T>(look: () => Promise<T>): Promise<T> {
