@@ -64,7 +64,7 @@ export async function failOver(
   const from = Date.now()
   const ways = services.map(({ name }) => `database of ${name}` as const)
   failovers.bytes += await servers.failOver(LOST_MS, () => network.cut(ways))
-  await network.mend(ways)
+  await network.restore(ways)
   const promotedAt = Date.now()
   await sleep(LATE_MS)
   const after = await patiently(acknowledged)
@@ -107,7 +107,7 @@ export async function patiently<T>(look: () => Promise<T>): Promise<T> {
   }
 }
 
-/** How often people were told that the database was put back. */
+/** How many alerts say that the database was put back. */
 export async function restoredAlerts(duty: Duty): Promise<number> {
   const alerts = await duty.all<Effect>('/outbox?kind=alert')
   return alerts.filter(({ type }) => type === 'restored').length

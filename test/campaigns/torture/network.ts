@@ -19,7 +19,7 @@ export interface Network {
   outage: (way: Way, ms: number) => Promise<void>
   /** Takes ways down, and up again. */
   cut: (ways: readonly Way[]) => Promise<void>
-  mend: (ways: readonly Way[]) => Promise<void>
+  restore: (ways: readonly Way[]) => Promise<void>
   /** What was done, by way and damage. */
   done: Record<string, number>
   close: () => Promise<void>
@@ -134,7 +134,7 @@ export function openNetwork(chance: Chance, { orderMs, settleMs }: Patience): Ne
     cut: async (ways) => {
       await Promise.all(ways.map((way) => proxies.get(way)?.away()))
     },
-    mend: async (ways) => {
+    restore: async (ways) => {
       await Promise.all(ways.map((way) => proxies.get(way)?.back()))
     },
     done,

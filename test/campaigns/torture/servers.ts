@@ -96,7 +96,7 @@ export async function startServers(logFile: string) {
     /**
      * From here on the standby gets nothing; after `ms` the primary ends at once and the standby takes its place.
      *
-     * @param between called when nobody has a server
+     * @param between called when there is no server
      * @returns bytes of the log that no server has any more
      */
     failOver: async (ms: number, between: () => Promise<unknown>): Promise<number> => {
