@@ -1,6 +1,8 @@
 import { createHmac } from 'node:crypto'
 
 export const BENCH_SECRET = 'whsec_bench_0123456789abcdef0123456789'
+/** The service verifies, seals, stores, processes and settles it, and asks the supplier for nothing. */
+export const BENCH_EVENT = 'bench.tick'
 const BODY_BYTES = 1_024
 
 export interface BenchRequest {

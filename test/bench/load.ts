@@ -14,6 +14,9 @@ export interface Load {
   first: number
   repeat?: boolean
   forged?: boolean
+  /** Where they go, and what they say has happened. Default: the supplier's first webhook, an order. */
+  path?: string
+  event?: string
 }
 
 export interface Loaded {
@@ -27,9 +30,10 @@ export interface Loaded {
 const load = JSON.parse(process.argv[2] ?? '{}') as Load
 const each = Math.ceil(load.amount / load.connections)
 const lists = Array.from({ length: load.connections }, (_, client) =>
-  Array.from({ length: each }, (_, place) =>
-    benchDelivery(load.repeat ? load.first : load.first + client * each + place, load.forged),
-  ),
+  Array.from({ length: each }, (_, place) => {
+    const number = load.repeat ? load.first : load.first + client * each + place
+    return { ...benchDelivery(number, load.forged, load.event), ...(load.path && { path: load.path }) }
+  }),
 )
 let client = 0
 let startedAt = 0

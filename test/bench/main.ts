@@ -1,5 +1,6 @@
 /** `npm run bench`, or `npm run bench -- <name>`: tables for people and, after each, one JSON line. A missed bound is an exit with 1. */
 import { parseArgs } from 'node:util'
+import { openServer } from '../support/postgres-server.ts'
 import { benchCounts } from './counts.ts'
 import { benchDryRun } from './dry-run.ts'
 import { benchJourneys, journeyRows } from './journeys.ts'
@@ -8,6 +9,7 @@ import { benchPages } from './pages.ts'
 import { benchPeers } from './peers.ts'
 import { benchQuota } from './quota.ts'
 import { benchGrowth, benchReceive, missed, type Ratios, ratioRows } from './receive.ts'
+import { benchScale } from './scale.ts'
 import { benchSoak } from './soak.ts'
 import { benchSync } from './sync.ts'
 import { table } from './table.ts'
@@ -30,6 +32,7 @@ const benches: Record<string, { flags: string; run: () => Promise<void> }> = {
   pages: { flags: ' [--stored N] [--folder F]', run: pages },
   journeys: { flags: ' [--list]', run: journeys },
   peers: { flags: '', run: peers },
+  scale: { flags: '', run: scale },
   soak: { flags: ' [--minutes M] [--stored N]', run: soak },
 }
 if (name === undefined) {
@@ -125,4 +128,13 @@ async function soak(): Promise<void> {
 async function peers(): Promise<void> {
   const { rows, figures } = await benchPeers(say)
   process.stdout.write(`${table(rows)}\n\n${JSON.stringify(figures)}\n`)
+}
+
+async function scale(): Promise<void> {
+  const server = await openServer()
+  try {
+    held([await benchScale(say, server.newDatabase)])
+  } finally {
+    await server.stop()
+  }
 }

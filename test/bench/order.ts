@@ -4,11 +4,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
+import type { Role } from '../../src/config/roles.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
 import { openSetUp } from '../../src/installation.ts'
 import { CORE_TIME, coreTimeOf, firstLine, here, medianOf } from './processes.ts'
@@ -77,6 +78,10 @@ export interface OrderBench {
   service: ChildProcess
   /** Of the service: `http://127.0.0.1:8080`. */
   url: string
+  /** Each process of it, in the order in which they were wanted. */
+  services: ChildProcess[]
+  /** Of each process that takes deliveries and orders; the first is that of the service. */
+  urls: string[]
   /** Hands in a round of orders and waits for the keys of all. @returns orders a second */
   orders: (round: number, amount?: number) => Promise<number>
   /** The same requests by the bare loop. @returns orders a second */
@@ -88,13 +93,24 @@ export interface OrderBench {
   close: () => Promise<void>
 }
 
+/** One process of the service. */
+export interface BenchProcess {
+  role: Role
+  /** Of a PostgreSQL database; absent: the database is a file. */
+  databaseUrl?: string
+}
+
 /**
  * @param preloads modules that the service loads before its own
  * @param prepare is called before the service starts
+ * @param processes of the service, the first of which takes deliveries and orders
+ * @param more settings beside the usual ones
  */
 export async function openOrderBench(
   preloads: string[] = [],
   prepare: (configFile: string) => Promise<void> = async () => {},
+  processes: readonly BenchProcess[] = [{ role: 'all' }],
+  more: object = {},
 ): Promise<OrderBench> {
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-bench-'))
   const parties = spawn(process.execPath, [here('order-parties.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -109,9 +125,11 @@ export async function openOrderBench(
     port,
     storePort,
     dialect: 'reseller-v1.1',
-    more: { ordering: { inFlight: IN_FLIGHT, tickSeconds: 1 }, logLevel: 'error' },
+    more: { ordering: { inFlight: IN_FLIGHT, tickSeconds: 1 }, logLevel: 'error', ...more },
   })
-  const setUp = await openSetUp(configFile, {})
+  const environment = ({ databaseUrl }: Partial<BenchProcess>) =>
+    databaseUrl === undefined ? {} : { QUAYSIDE_DATABASE_URL: databaseUrl }
+  const setUp = await openSetUp(configFile, environment(processes[0] ?? {}))
   await setUp.createWebhook()
   const token = (await setUp.createStoreToken(DEMO_STORE, 'bench')).reveal()
   await setUp.close()
@@ -120,9 +138,18 @@ export async function openOrderBench(
   const imports = [CORE_TIME, ...preloads].flatMap((url) => ['--import', url])
   // As `npm start` starts it.
   const flags = ['--max-semi-space-size=16', ...imports]
-  const service = spawn(process.execPath, [...flags, entry, 'serve', '--config', configFile], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  const ports = [port]
+  while (ports.length < processes.length) ports.push(await freePort())
+  const services = processes.map((one, number) => {
+    const config = number === 0 ? configFile : configBeside(configFile, number, ports[number])
+    return spawn(process.execPath, [...flags, entry, 'serve', '--config', config, '--role', one.role], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      env: { ...process.env, ...environment(one) },
+    })
   })
+  const [service] = services
+  if (!service) throw new Error('the bench has no process')
+  const urls = ports.filter((_, number) => processes[number]?.role !== 'worker').map((one) => `http://127.0.0.1:${one}`)
   const api = `http://127.0.0.1:${port}/api/v1`
   const bearer = { authorization: `Bearer ${token}` }
   type Listing = { sku: string; stock: number | null; available: boolean }
@@ -146,7 +173,12 @@ export async function openOrderBench(
     await workers(64, amount, async (number) => {
       bought += 1
       const sku = good[bought % good.length]?.sku
-      await post(`${api}/orders`, { reference: `b${round}-${number}`, lines: [{ id: '1', sku, quantity: 1 }] }, bearer)
+      const url = urls[bought % urls.length]
+      await post(
+        `${url}/api/v1/orders`,
+        { reference: `b${round}-${number}`, lines: [{ id: '1', sku, quantity: 1 }] },
+        bearer,
+      )
     })
     for (const end = performance.now() + 60_000; (await count()) < before + amount; await sleep(5)) {
       if (performance.now() > end) throw new Error(`only ${(await count()) - before} of ${amount} orders came back`)
@@ -173,7 +205,9 @@ export async function openOrderBench(
 
   return {
     service,
+    services,
     url: `http://127.0.0.1:${port}`,
+    urls,
     orders,
     bare,
     syncs: async () => {
@@ -183,13 +217,24 @@ export async function openOrderBench(
     },
     coreMs: () => coreTimeOf(service),
     close: async () => {
-      for (const child of [service, parties]) {
+      for (const child of [...services, parties]) {
         child.kill('SIGTERM')
         if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
       }
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** The same configuration for another process, with a port and a data folder of its own. @returns its path */
+function configBeside(configFile: string, number: number, port: number | undefined): string {
+  const folder = path.dirname(configFile)
+  const dataDir = path.join(folder, `data-${number}`)
+  mkdirSync(dataDir)
+  const settings = JSON.parse(readFileSync(configFile, 'utf8'))
+  const file = path.join(folder, `process-${number}.json`)
+  writeFileSync(file, JSON.stringify({ ...settings, listen: { ...settings.listen, port }, dataDir }))
+  return file
 }
 
 async function workers(count: number, amount: number, work: (number: number) => Promise<void>): Promise<void> {

@@ -22,6 +22,7 @@ export const limits = {
   order: { min: 0.3, says: 'store orders to their callback against a bare loop of the same requests' },
   orderCommits: { max: 3, says: 'commits of an order in a burst of 200' },
   orderMs: { max: 4, says: 'milliseconds of a core for an order in a burst of 200' },
+  deliveryTrips: { max: 2, says: 'most round trips to PostgreSQL of a delivery' },
 } as const
 
 export type Ratios = Partial<Record<keyof typeof limits, number>>

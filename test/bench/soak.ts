@@ -13,10 +13,7 @@ import Connection from 'better-sqlite3'
 import { loadConfig } from '../../src/config/config.ts'
 import { idBound } from '../../src/ids.ts'
 import { databaseFileOf } from '../../src/storage/data-folder.ts'
-import { openDatabase } from '../../src/storage/sqlite/open.ts'
-import { insertWebhook } from '../../src/storage/webhooks.ts'
-import { openVault } from '../../src/vault/vault.ts'
-import { BENCH_SECRET } from './deliveries.ts'
+import { addBenchWebhook, BENCH_PATH } from './bench-webhook.ts'
 import { openOrderBench } from './order.ts'
 import { here } from './processes.ts'
 import type { Reading } from './soak-probe.ts'
@@ -160,7 +157,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
   const bench = await openOrderBench([PROBE], async (configFile) => {
     file = await prepare(configFile, stored)
   })
-  const target = `${bench.url}/webhooks/supplier/bench`
+  const target = `${bench.url}${BENCH_PATH}`
   const reader = new Connection(file, { readonly: true })
   const isDone = reader.prepare("select 1 from deliveries where state = 'stored' limit 1")
   const drained = async (): Promise<void> => {
@@ -256,20 +253,13 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
 
 /** A webhook whose secret the load knows, and deliveries that are older than any is kept. @returns the database file */
 async function prepare(configFile: string, stored: number): Promise<string> {
-  const { dataDir, keyEncryptionKey } = loadConfig(configFile, {})
-  const file = databaseFileOf(dataDir)
-  const now = Date.now
-  const db = openDatabase({ file, now })
-  const vault = await openVault({ database: db, keyEncryptionKey, now })
-  const { ciphertext, keyId } = vault.seal({ table: 'webhooks', row: 'bench' }, BENCH_SECRET)
-  const url = 'http://127.0.0.1/webhooks/supplier/bench'
-  const row = { id: 'bench', path: 'bench', url, events: [], secret: ciphertext, keyId, createdAt: now() }
-  await db.commit([insertWebhook(row)])
-  await db.close()
+  const config = loadConfig(configFile, {})
+  await addBenchWebhook(config)
+  const file = databaseFileOf(config.dataDir)
   const connection = new Connection(file)
   connection.pragma('synchronous = OFF')
   connection.pragma('cache_size = -500000')
-  const at = now() - 120 * DAY_MS
+  const at = Date.now() - 120 * DAY_MS
   connection.exec(`
     with recursive numbers(i) as (select 0 union all select i + 1 from numbers where i < ${stored - 1})
     insert into deliveries (id, source, delivery_id, body_hmac, mac, signed_at, received_at, ciphertext, key_id, state, attempts,

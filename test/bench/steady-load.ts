@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createHistogram } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
 import { Pool } from 'undici'
-import { benchDelivery } from './deliveries.ts'
+import { BENCH_EVENT, benchDelivery } from './deliveries.ts'
 
 export interface SteadyLoad {
   /** Where deliveries go: `http://127.0.0.1:8080/webhooks/supplier`. */
@@ -31,8 +31,6 @@ export interface Answers {
 const CONNECTIONS = 64
 /** Deliveries that wait for their answer: so many are seconds of load, and the service does not keep up. */
 const WAITING_MAX = 20_000
-/** The service verifies, seals, stores, processes and settles it, and asks the supplier for nothing. */
-const EVENT = 'bench.tick'
 
 const { url, rate, first } = JSON.parse(process.argv[2] ?? '{}') as SteadyLoad
 const { origin, pathname } = new URL(url)
@@ -45,7 +43,7 @@ let failed = 0
 async function send(dueAt: number): Promise<void> {
   waiting += 1
   if (waiting > WAITING_MAX) throw new Error(`${WAITING_MAX} deliveries wait for their answer`)
-  const { method, headers, body } = benchDelivery(next, false, EVENT)
+  const { method, headers, body } = benchDelivery(next, false, BENCH_EVENT)
   next += 1
   try {
     const answer = await pool.request({ method, path: pathname, headers, body })

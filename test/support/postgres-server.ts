@@ -90,6 +90,26 @@ export function withDatabase(url: string, name: string): string {
   return address.href
 }
 
+/** The server of `TEST_POSTGRES_URL`, or one of the machine's own, for what runs outside of vitest. */
+export async function openServer() {
+  const given = process.env.TEST_POSTGRES_URL
+  const { url, stop } = given ? { url: given, stop: async () => undefined } : await startServer()
+  const made: string[] = []
+  return {
+    /** Makes an empty database. @returns its address */
+    newDatabase: async (): Promise<string> => {
+      const name = `quayside_${process.pid}_${made.length + 1}`
+      await run(url, `create database ${name} template template0 encoding 'UTF8'`)
+      made.push(name)
+      return withDatabase(url, name)
+    },
+    stop: async (): Promise<void> => {
+      for (const name of given ? made : []) await run(url, `drop database ${name} with (force)`)
+      await stop()
+    },
+  }
+}
+
 /** Starts a server of the machine's own in a temporary folder, as a user who may do nothing else. */
 async function startServer() {
   const { folder, owner } = ownFolder('postgres')

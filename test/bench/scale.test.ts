@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { isNeeded } from '../support/needs.ts'
+import { hasPostgres, newPostgresUrl } from '../support/postgres.ts'
+import { missed } from './receive.ts'
+import { benchScale } from './scale.ts'
+
+const runs = hasPostgres && isNeeded('campaigns')
+const needs = runs ? '' : ' (skipped: it starts a dozen processes on PostgreSQL, as .ci/run does)'
+
+test.skipIf(!runs)(`a delivery takes at most two round trips to PostgreSQL${needs}`, async () => {
+  const amounts = { rounds: 1, deliveries: 256, orders: 4, counted: 3, restMs: 1_000 }
+  const { ratios, figures } = await benchScale(() => {}, newPostgresUrl, amounts)
+  expect(missed(ratios)).toEqual([])
+  expect(figures).toMatchObject({ 'a delivery, alone': [4, 2] })
+})
