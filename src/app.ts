@@ -300,6 +300,8 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     log.info('service.stopping')
     tail.end()
     const work = [endTick(), leading, jobs?.end(), runtime.idle(), alerting.close(), alertWorkers.idle()]
+    // Until no load balancer sends requests here, which would find nothing that listens.
+    if (elect && role !== 'worker') work.push(sleep(BALANCED_MS))
     // The server still listens, and answers new requests with 503.
     const finished = await within(serverLimits.drainMs, Promise.all(work))
     await Promise.all([server.close(), pages.close()])
@@ -360,6 +362,9 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
     caps: { order: amount(spendCaps.order), hour: amount(spendCaps.hour), day: amount(spendCaps.day) },
   }
 }
+
+/** By then a load balancer that asks `/readyz` every second has seen that this process is being stopped. */
+const BALANCED_MS = 3_000
 
 /** How long connections may take to close; one with an open request would wait for the deadline of that request. */
 const LINGER_MS = 500

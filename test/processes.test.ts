@@ -45,8 +45,8 @@ async function openInstallation() {
   })
   const start = async (role: Role) => {
     const config = loadConfig(file, {})
-    // As on a machine of its own.
-    const dataDir = mkdtempSync(path.join(folder, 'data-'))
+    // As on a machine of its own, where nothing was made yet.
+    const dataDir = path.join(mkdtempSync(path.join(folder, 'machine-')), 'run')
     const lines: string[] = []
     const fatal: Failure[] = []
     const app = await openApp({
@@ -139,6 +139,29 @@ describe.runIf(hasPostgres)('of several processes', () => {
     }
     expect([...sandbox.held.answered]).toEqual([])
     expect(shop.received()).toEqual([])
+  })
+
+  test('a process starts where its data folder was not made yet', async () => {
+    const { start } = await openInstallation()
+    expect((await (await start('web')).ask('GET', '/status')).status).toBe(200)
+  })
+
+  test('a process that is stopped answers 503 until a load balancer has seen it, and refuses no connection before', async () => {
+    const { start } = await openInstallation()
+    const web = await start('web')
+    const since = performance.now()
+    const closing = web.close()
+    const answers = new Set<string>()
+    const ask = (at: string, method: string) =>
+      fetch(`${web.app.url}${at}`, { method, headers: { connection: 'close' } }).catch(() => undefined)
+    // As often as a load balancer asks, and once more.
+    while (performance.now() - since < 2_000) {
+      const [ready, taken] = await Promise.all([ask('/readyz', 'GET'), ask('/webhooks/supplier', 'POST')])
+      answers.add(`${ready?.status} ${taken?.status} ${taken?.headers.get('retry-after')}`)
+    }
+    expect([...answers]).toEqual(['503 503 5'])
+    await closing
+    expect(performance.now() - since).toBeLessThan(8_000)
   })
 
   test('a worker whose lease another process has taken writes nothing more, and ends', async () => {

@@ -7,6 +7,7 @@ import type { Secret } from '../secret.ts'
 import { databaseFileOf } from './data-folder.ts'
 import type { Database } from './database.ts'
 import { assertNotMoved } from './engine-move.ts'
+import { makeFolder } from './files.ts'
 import type { SharedDatabase } from './postgres/open.ts'
 
 export interface DatabasePlace {
@@ -64,6 +65,8 @@ export interface ServiceDatabase {
  */
 export async function openForService(place: DatabasePlace, options: OpenAloneOptions): Promise<ServiceDatabase> {
   if (place.databaseUrl === null) return { db: await openAlone(place, options) }
+  // Every process has one of its own, and only one of them was set up.
+  makeFolder(place.dataDir)
   const { openPostgres } = await import('./postgres/open.ts')
   const url = place.databaseUrl.reveal()
   const db = await usable(await openPostgres({ url, endsOnUnknown: false, ...options }))
