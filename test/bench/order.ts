@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,6 +12,7 @@ import { Agent, request } from 'undici'
 import type { Role } from '../../src/config/roles.ts'
 import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
 import { openSetUp } from '../../src/installation.ts'
+import { configBeside } from '../support/config-beside.ts'
 import { CORE_TIME, coreTimeOf, firstLine, here, medianOf } from './processes.ts'
 import type { Row } from './table.ts'
 
@@ -141,7 +142,7 @@ export async function openOrderBench(
   const ports = [port]
   while (ports.length < processes.length) ports.push(await freePort())
   const services = processes.map((one, number) => {
-    const config = number === 0 ? configFile : configBeside(configFile, number, ports[number])
+    const config = number === 0 ? configFile : configBeside(configFile, number, ports[number] ?? 0)
     return spawn(process.execPath, [...flags, entry, 'serve', '--config', config, '--role', one.role], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: { ...process.env, ...environment(one) },
@@ -224,17 +225,6 @@ export async function openOrderBench(
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-/** The same configuration for another process, with a port and a data folder of its own. @returns its path */
-function configBeside(configFile: string, number: number, port: number | undefined): string {
-  const folder = path.dirname(configFile)
-  const dataDir = path.join(folder, `data-${number}`)
-  mkdirSync(dataDir)
-  const settings = JSON.parse(readFileSync(configFile, 'utf8'))
-  const file = path.join(folder, `process-${number}.json`)
-  writeFileSync(file, JSON.stringify({ ...settings, listen: { ...settings.listen, port }, dataDir }))
-  return file
 }
 
 async function workers(count: number, amount: number, work: (number: number) => Promise<void>): Promise<void> {
