@@ -132,7 +132,7 @@ export async function rollingRestart(options: RollingOptions): Promise<RollingOu
       await stop(one)
       await one.start()
       restarts[one.role] += 1
-      // As whoever restarts by hand: the next one only when this one takes requests again.
+      // The next one is ended only when this one takes requests again.
       if (one.role === 'web') await until('the balancer', () => balancer.ready().length === balanced.length)
     }
     await sending.end()
@@ -179,7 +179,7 @@ export async function rollingRestart(options: RollingOptions): Promise<RollingOu
 
 type Process = ReturnType<typeof openProcess>
 
-/** A process of the service, as whoever looks after it starts and ends it. */
+/** A process of the service, as a supervisor starts and ends it. */
 function openProcess(folder: string, { role, port, config }: { role: Role; port: number; config: string }) {
   const name = `${role} on port ${port}`
   const log = path.join(folder, `${role}-${port}.log`)
