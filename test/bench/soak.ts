@@ -217,7 +217,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
       steady.longestMs = Math.max(steady.longestMs, answers.longest)
     }
     say('forgetting')
-    const forgot = await readingOf(bench.service, 'forget')
+    const forgot = await Promise.race([readingOf(bench.service, 'forget'), load.ended])
     const answers = await load.mark()
     failed += answers.failed
     isOver = true
@@ -305,13 +305,13 @@ async function openLoad(wanted: SteadyLoad) {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const lines = createInterface(child.stdout)
+  const ended = once(child, 'exit').then((): never => {
+    throw new Error('the load ended')
+  })
+  ended.catch(() => {})
   const mark = async (): Promise<Answers> => {
     const line = once(lines, 'line')
     child.stdin.write('\n')
-    const ended = once(child, 'exit').then((): never => {
-      throw new Error('the load ended')
-    })
-    ended.catch(() => {})
     const [text] = (await Promise.race([line, ended])) as [string]
     return JSON.parse(text) as Answers
   }
@@ -319,5 +319,5 @@ async function openLoad(wanted: SteadyLoad) {
     child.stdin.end()
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   }
-  return { mark, end }
+  return { mark, end, ended }
 }
