@@ -213,6 +213,7 @@ export async function benchSoak(say: (text: string) => void, { minutes = MINUTES
       }
       const answers = await load.mark()
       p99s.push(answers.p99)
+      say(`  p99 ${answers.p99.toFixed(1)} ms`)
       failed += answers.failed
       steady.longestMs = Math.max(steady.longestMs, answers.longest)
     }
