@@ -20,6 +20,7 @@ export const auditWords: Record<string, string> = {
   'console.link': 'made a link to sign in',
   'console.sign_in': 'signed in',
   'console.sign_out': 'signed out',
+  'database.move': 'moved the database to another server',
   'delivery.export': 'exported deliveries',
   'delivery.replay': 'replayed a delivery',
   'delivery.reveal': 'revealed bodies of deliveries',

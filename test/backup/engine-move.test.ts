@@ -121,7 +121,9 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     await Promise.all([one.close(), other?.close()])
   })
 
-  test('that is killed again and again goes on, and no service starts before its end', async () => {
+  test('that is killed again and again goes on, and no service starts before its end', {
+    timeout: 600_000,
+  }, async () => {
     const world = await installation(4_000)
     const entry = path.join(import.meta.dirname, '../../src/quayside.js')
     const args = [entry, 'migrate-engine', '--json', '--config', world.configFile]

@@ -7,7 +7,7 @@ import { benchScale } from './scale.ts'
 const runs = hasPostgres && isNeeded('campaigns')
 const needs = runs ? '' : ' (skipped: it starts a dozen processes on PostgreSQL, as .ci/run does)'
 
-test.skipIf(!runs)(`a delivery takes at most two round trips to PostgreSQL${needs}`, async () => {
+test.skipIf(!runs)(`a delivery takes at most two round trips to PostgreSQL${needs}`, { timeout: 600_000 }, async () => {
   const amounts = { rounds: 1, deliveries: 256, orders: 4, counted: 3, restMs: 1_000 }
   const { ratios, figures } = await benchScale(() => {}, newPostgresUrl, amounts)
   expect(missed(ratios)).toEqual([])

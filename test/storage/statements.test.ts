@@ -3,7 +3,7 @@ import type { SQLWrapper } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { type Change, type Database, StaleWrite } from '../../src/storage/database.ts'
 import { sqliteInMemory } from '../support/database.ts'
-import { hasPostgres, openPostgresDatabase } from '../support/postgres.ts'
+import { hasPostgres, newPostgresUrl, openPostgresDatabase } from '../support/postgres.ts'
 import { buildersOf, calls, everyStatement, noArguments, others } from '../support/statement-calls.ts'
 
 /** @returns the rows of a read, sorted; how many rows a change touched; `stale` for one that found another number */
@@ -51,7 +51,8 @@ describe('the statements', () => {
 
 describe.runIf(hasPostgres)('the statements, on PostgreSQL', () => {
   test('are all understood, and answered as on SQLite', async () => {
-    const { database } = await openPostgresDatabase()
+    // Of its own: the numbers of its rows begin at 1.
+    const { database } = await openPostgresDatabase(await newPostgresUrl())
     const { answers, refused } = await runAll(database)
     expect(refused).toEqual([])
     expect(answers).toEqual((await runAll(sqliteInMemory())).answers)
