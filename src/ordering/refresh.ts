@@ -204,9 +204,13 @@ async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Pro
   await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
 }
 
+/** Reattaching takes minutes, and a process that ends with it hastens nothing: what is proven already is looked up again soon. */
+const REATTACHING_MS = 60_000
+
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
   // Its part may have been bought under a later generation, which reattaching the orders shows first.
-  if (await isReattaching(ordering.db)) return reschedule(ordering, purchase, { scannedAt: begunAt })
+  if (await isReattaching(ordering.db))
+    return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined
   const input: PurchaseInput = { type: 'absent', frozen }
   const repeats = !frozen && purchase.cancelRequestedAt === null

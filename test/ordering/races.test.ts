@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { Placement } from '../../src/domain/supplier.ts'
 import { readSupplierOrder } from '../../src/ordering/read-order.ts'
 import { lookUp } from '../../src/ordering/refresh.ts'
+import { noteRestore } from '../../src/reconciliation/restore.ts'
+import { changePurchase } from '../../src/storage/purchases.ts'
 import type { OrderRequest } from '../../src/supplier/client.ts'
 import { buyBeside, decide, known, MINUTE } from '../support/reviews.ts'
 import { defaultDialect, openTestApp } from '../support/test-app.ts'
@@ -85,6 +87,22 @@ describe('a look-up that takes long', () => {
     await lookUp(slow, { ...before, absentSince: null })
     const after = await app.purchase(orderId)
     expect(after).toMatchObject({ state: 'unknown', sends: 2, absentSince: null })
+  })
+
+  test('is tried again within a minute where it proved its order absent while orders were reattached', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'error-before', times: 2 })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    await app.pass(185 * SECOND)
+    const before = await app.purchase(orderId)
+    expect(before).toMatchObject({ state: 'unknown', absentSince: expect.any(Number) })
+    await noteRestore(app.ordering, { cause: 'put back', epochMin: 1, actor: 'ann' })
+    await app.ordering.db.commit([changePurchase(await app.purchase(orderId), { refreshes: 20 }, app.ordering.now())])
+    await app.pass(10 * MINUTE)
+    const { refreshAt, state } = await app.purchase(orderId)
+    expect(state).toBe('unknown')
+    expect((refreshAt ?? 0) - app.ordering.now()).toBeLessThanOrEqual(MINUTE)
   })
 
   test('does not bring back what a person has closed meanwhile', async () => {
