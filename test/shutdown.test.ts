@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { Agent } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
@@ -20,7 +19,8 @@ async function begin(port: number, id: string) {
     text += chunk.toString('latin1')
   })
   socket.on('error', () => undefined)
-  const status = once(socket, 'close').then(() => readAnswer(text.replace(CONTINUE, ''))?.status)
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  const status = closed.then(() => readAnswer(text.replace(CONTINUE, ''))?.status)
   socket.write(bytes.subarray(0, -1))
   await until('the server to go on', () => text === CONTINUE)
   return { id, finish: () => socket.write(bytes.subarray(-1)), status }
@@ -65,10 +65,10 @@ describe('a SIGTERM', () => {
     const load = burst(service, item)
     onTestFinished(load.stop)
     await until('the burst', () => load.count(200) > 300 && load.count(202) > 20 && charges() > 0)
-    const half = await Promise.all(Array.from({ length: 5 }, (_, n) => begin(service.port, `half-${n}`)))
     const waited = charges()
     // Those that were charged right now keep the service busy for the seconds in which it is watched.
     await until('more charges', () => charges() > waited)
+    const half = await Promise.all(Array.from({ length: 5 }, (_, n) => begin(service.port, `half-${n}`)))
     const [chargesBefore, answeredBefore] = [charges(), load.answers.size]
 
     service.signal()

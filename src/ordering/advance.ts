@@ -17,6 +17,7 @@ import {
   type Transition,
   transition,
 } from '../domain/purchase.ts'
+import type { SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
@@ -51,6 +52,10 @@ export interface Advance {
   leaseEpoch?: number
   /** What was just read from the supplier. */
   reading?: Reading
+  /** The order as the answer to its request states it. */
+  stated?: SupplierOrder
+  /** The purchase as it was when that read began: a hint since then asks for another one. */
+  readFor?: Pick<Purchase, 'refreshAt'>
   /** Further columns, after those of the decision. */
   columns?: PurchaseUpdate | ((loaded: Loaded, decision: Transition) => PurchaseUpdate)
   /** Columns of the next generation, if the decision plans one. */
@@ -83,7 +88,7 @@ export async function advance(
   ordering: Ordering,
   purchaseId: string,
   input: (loaded: Loaded) => PurchaseInput | undefined,
-  { leaseEpoch, reading, columns, nextGeneration, also, actor, detail }: Advance = {},
+  { leaseEpoch, reading, stated, readFor, columns, nextGeneration, also, actor, detail }: Advance = {},
 ): Promise<Transition | undefined> {
   return retryStale(STALE_MAX, async () => {
     const loaded = await load(ordering, purchaseId)
@@ -114,10 +119,10 @@ export async function advance(
       if (!same && !ROUTINE.has(given.type)) await ordering.db.commit([evidence])
       return undefined
     }
-    const effects = effectChanges(ordering, loaded, decision, now, { reading, nextGeneration })
+    const effects = effectChanges(ordering, loaded, decision, now, { reading, stated, nextGeneration })
     const entersReview = decision.next === 'review' && purchase.state !== 'review'
     const set = {
-      ...stamps(loaded, decision, { now, areAnnounced: deliveriesArrive(ordering), reading }),
+      ...stamps(loaded, decision, { now, areAnnounced: deliveriesArrive(ordering), reading, readFor }),
       ...effects.set,
       ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
     }
@@ -211,7 +216,12 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
 export function stamps(
   { purchase }: Loaded,
   decision: Transition,
-  { now, areAnnounced, reading }: { now: number; areAnnounced: boolean; reading?: Reading | undefined },
+  {
+    now,
+    areAnnounced,
+    reading,
+    readFor = purchase,
+  }: { now: number; areAnnounced: boolean; reading?: Reading | undefined; readFor?: Advance['readFor'] | undefined },
 ): PurchaseUpdate {
   const { next, set, effects, row } = decision
   const entered = next !== purchase.state
@@ -240,11 +250,13 @@ export function stamps(
     const readAt = nextReadAt(next, refreshes, now, areAnnounced)
     if (readAt !== null) {
       // A hint that came during the request had to wait for its end.
-      const hintedAt = purchase.state === 'sending' ? (purchase.refreshAt ?? readAt) : undefined
-      const refreshAt = hintedAt === undefined ? refreshUnlessHinted(purchase, readAt) : Math.min(hintedAt, readAt)
+      const refreshAt =
+        purchase.state === 'sending'
+          ? refreshUnlessHinted(purchase, Math.min(purchase.refreshAt ?? readAt, readAt))
+          : refreshUnlessHinted(readFor, readAt)
       return { refreshAt, refreshes: refreshes + 1 }
     }
-    if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(purchase, null) }
+    if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(readFor, null) }
     // An instant in one of the other states is a hint that waits for the end of the request under way.
     return next === 'sending' && purchase.state === 'unknown' ? { refreshAt: null } : {}
   }

@@ -39,8 +39,13 @@ export function effectChanges(
   now: number,
   {
     reading,
+    stated = reading?.order,
     nextGeneration,
-  }: { reading?: Reading | undefined; nextGeneration?: Partial<NewPurchase> | undefined } = {},
+  }: {
+    reading?: Reading | undefined
+    stated?: SupplierOrder | undefined
+    nextGeneration?: Partial<NewPurchase> | undefined
+  } = {},
 ): EffectChanges {
   const { purchase, generations } = loaded
   const changes: EffectChanges = { before: [], after: [], set: {} }
@@ -108,7 +113,7 @@ export function effectChanges(
     after.push(setFreeze(freeze), alert('freeze', `${purchase.id}:${now}`))
   }
   if (has('alert')) after.push(alert(decision.row, `${purchase.id}:${purchase.version}`))
-  if (reading) after.push(...overCeiling(reading.order))
+  if (stated) after.push(...overCeiling(stated))
   return changes
 
   function push(update: UpdateEffect, dedupeKey?: string): Change {

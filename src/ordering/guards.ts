@@ -73,8 +73,9 @@ const offerGuard = (ordering: Ordering, purchase: Purchase, offer: Offer | undef
 async function offerAsRead({ db, pace }: Ordering, productId: string) {
   const offer = await first(db, offersByProduct([productId]))
   const [run] = await db.query(lastCompleteSync())
-  // The last run has read each offer that it did not miss.
-  const listedAt = offer && offer.missedRuns === 0 && offer.goneAt === null ? run?.startedAt : undefined
+  // A run without a doubt has read each offer that it did not miss.
+  const isListed = run?.error === null && offer?.missedRuns === 0 && offer.goneAt === null
+  const listedAt = isListed ? run.startedAt : undefined
   const readAt = Math.max(listedAt ?? Number.NEGATIVE_INFINITY, pace.checked.get(productId) ?? Number.NEGATIVE_INFINITY)
   return { offer, readAt }
 }

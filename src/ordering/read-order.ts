@@ -32,7 +32,8 @@ export async function readSupplierOrder(
   const order = await ordering.supplier.order(supplierOrderId)
   ordering.at('read')
   if (!order) {
-    await advance(ordering, purchase.id, (loaded) => (isOwn(loaded, supplierOrderId) ? { type: 'missing' } : undefined))
+    const missing = (loaded: Loaded) => (isOwn(loaded, supplierOrderId) ? ({ type: 'missing' } as const) : undefined)
+    await advance(ordering, purchase.id, missing, { readFor: purchase })
     return
   }
   await applyOrder(ordering, purchase, order)
@@ -55,6 +56,7 @@ export async function applyOrder(
   if (!usable || isOver(purchase.state)) {
     const orders = found ? [found] : []
     await advance(ordering, purchase.id, () => ({ type: 'found', orders }), {
+      readFor: purchase,
       detail: `order ${order.id} is ${order.status}`,
     })
     return
@@ -78,6 +80,7 @@ export async function applyOrder(
         : undefined,
     {
       reading,
+      readFor: purchase,
       detail: `order ${order.id} is ${order.statusWord}`,
       columns: (_, { row }) =>
         row === 'still_open' && againAt !== undefined ? { refreshAt: refreshUnlessHinted(purchase, againAt) } : {},

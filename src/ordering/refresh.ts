@@ -18,7 +18,7 @@ import { noteFailure } from './recover.ts'
 import { scanFor } from './scan.ts'
 import { mayRepeat, prepareSend } from './send.ts'
 import { alertUnreadable } from './unreadable-answers.ts'
-import { listedAgainAt, noteRead, openOrders } from './watch.ts'
+import { beginRead, listedAgainAt, openOrders } from './watch.ts'
 
 const BATCH = 100
 /** Reads side by side; reads have connections of their own, so that they are never starved by orders. */
@@ -41,12 +41,14 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
   const due = await ordering.db.query(dueRefreshes(now, BATCH))
   const open = await openOrders(ordering, due)
   await inParallel(due, AT_ONCE, async (purchase) => {
+    const read = beginRead(ordering, purchase)
     try {
       await refresh(ordering, purchase, open)
       const after = await first(ordering.db, purchaseById(purchase.id))
-      noteRead(ordering, purchase, after)
+      read.ended(after)
       if (after?.version === purchase.version) await reschedule(ordering, purchase)
     } catch (error) {
+      read.failed()
       await noteFailure(ordering, purchase.id, error)
     }
   })

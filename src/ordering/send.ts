@@ -107,10 +107,11 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
     maybeCharged: purchase.maybeChargedAt !== null,
     deadlineMs: deadlineMs(ordering),
     // Checked right before the write: a process that slept through its lease sends nothing, and what was intended is
-    // written soon or not at all.
+    // written soon or not at all. While a machine sleeps only its wall clock goes on.
     beforeWrite: () =>
       ordering.monotonic() + deadlineMs(ordering) < held.leaseEndMonotonic &&
-      ordering.monotonic() < held.writeEndMonotonic,
+      ordering.monotonic() < held.writeEndMonotonic &&
+      Math.abs(ordering.now() - held.claimedAt) < deadlineMs(ordering),
   })
   ordering.at('answered')
   await record(ordering, held, purchase, placement)
@@ -189,16 +190,19 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
       leaseEpoch: held.leaseEpoch,
       detail: evidence.detail,
       columns: statedBy(placement, purchase),
+      ...(placement.outcome === 'accepted' && { stated: placement.order }),
     }),
   ])
 }
 
-/** What an answer says besides its outcome. The amount frees what the ceiling reserved above it; what was paid is known once the order is read. */
+/** What an answer says besides its outcome. The amount of an order frees what the ceiling reserved above it. */
 function statedBy(placement: Placement, { currency }: Purchase): PurchaseUpdate {
   if (placement.outcome === 'rejected') return { failureCode: placement.code, failureMessage: placement.message }
   if (placement.outcome !== 'accepted' || !placement.agrees) return {}
-  const { amountMinor, currency: stated = currency } = placement.order
-  return amountMinor === undefined || stated !== currency ? {} : { reservedMinor: amountMinor }
+  const { amountMinor, currency: stated = currency, statusWord } = placement.order
+  if (amountMinor === undefined) return {}
+  const known = { supplierStatus: statusWord }
+  return stated === currency ? { ...known, amountMinor, reservedMinor: amountMinor } : known
 }
 
 /** A request that never left says nothing about how the supplier answers. */
@@ -241,6 +245,8 @@ function nextAttemptAt(ordering: Ordering, purchase: Purchase, placement: Placem
 interface Lease {
   purchaseId: string
   leaseEpoch: number
+  /** By the wall clock. */
+  claimedAt: number
   leaseEndMonotonic: number
   /** Until when a request may be written: look-ups count from then, so that none leaves later. */
   writeEndMonotonic: number
@@ -268,6 +274,7 @@ async function claim(ordering: Ordering, purchase: Purchase): Promise<Lease | un
   return {
     purchaseId: purchase.id,
     leaseEpoch: purchase.leaseEpoch + 1,
+    claimedAt: now,
     leaseEndMonotonic: start + leaseMs(ordering),
     writeEndMonotonic: start + deadlineMs(ordering),
   }
@@ -287,16 +294,21 @@ const REPEATS_MIN = 6
  * under 6 a minute. A failing supplier is not flooded with repeats.
  */
 export function mayRepeat({ pace, now }: Pick<Ordering, 'pace' | 'now'>): boolean {
-  const since = now() - WINDOW_MS
-  pace.firstSends = pace.firstSends.filter((at) => at > since)
-  pace.repeats = pace.repeats.filter((at) => at > since)
-  return pace.repeats.length < Math.max(REPEATS_MIN, Math.floor(pace.firstSends.length / 10))
+  const { firstSends, repeats } = pace
+  for (const sends of [firstSends, repeats]) forgetBefore(sends, now() - WINDOW_MS)
+  return repeats.length < Math.max(REPEATS_MIN, Math.floor(firstSends.length / 10))
 }
 
 /** Counts a request that is about to leave. */
 function noteSend({ pace, now }: Pick<Ordering, 'pace' | 'now'>, repeat: boolean): void {
   const sends = repeat ? pace.repeats : pace.firstSends
   sends.push(now())
+  forgetBefore(sends, now() - WINDOW_MS)
+}
+
+function forgetBefore(sends: number[], since: number): void {
+  const kept = sends.findIndex((at) => at > since)
+  sends.splice(0, kept === -1 ? sends.length : kept)
 }
 
 /** Each request would be refused until the key is corrected. */

@@ -24,11 +24,25 @@ export function noteAnnounced({ pace: { watch } }: Watching, purchaseId: string)
   watch.unannounced = 0
 }
 
-/** Takes note of what a read found. @param before the purchase as it was when it became due */
-export function noteRead({ pace: { watch } }: Watching, before: Purchase, after: Purchase | undefined): void {
-  const wasAnnounced = watch.announced.delete(before.id)
-  const isOver = before.state === 'accepted' && after !== undefined && after.state !== 'accepted'
-  if (isOver && !wasAnnounced && watch.unannounced !== undefined) watch.unannounced += 1
+/**
+ * A read of the order begins: a delivery that comes from here on is not answered by it.
+ *
+ * @param before the purchase as it was when it became due
+ */
+export function beginRead({ pace: { watch } }: Watching, before: Purchase) {
+  const { announced } = watch
+  const wasAnnounced = announced.delete(before.id)
+  return {
+    ended: (after: Purchase | undefined): void => {
+      const isOver = before.state === 'accepted' && after !== undefined && after.state !== 'accepted'
+      if (!isOver) return
+      const isAnnounced = announced.delete(before.id) || wasAnnounced
+      if (!isAnnounced && watch.unannounced !== undefined) watch.unannounced += 1
+    },
+    failed: (): void => {
+      if (wasAnnounced) announced.add(before.id)
+    },
+  }
 }
 
 /** Whether deliveries about orders can be counted on. */

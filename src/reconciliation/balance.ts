@@ -32,7 +32,7 @@ import { reportDiscrepancy } from '../storage/discrepancies.ts'
 
 const HOUR = 3_600_000
 
-/** An order is read within seconds of its acceptance; one that still has no amount then is counted without one. */
+/** The answer to an order states its amount, or a read soon after; one that still has none then is counted without one. */
 const YOUNG_MS = HOUR
 
 /** As long as the rows of the deliveries: a quarter's bill can be held against it. */

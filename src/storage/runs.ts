@@ -8,10 +8,13 @@ export const syncRunById = statement((id: string) => build.select().from(syncRun
 
 export const listSyncRuns = page(syncRuns)
 
-/** The last run that read the whole list; its prices are those that were pushed to the stores. Dry runs do not count. */
+/**
+ * The last run that read the list to its end; its prices are those that were pushed to the stores. With an `error` there is a doubt
+ * whether it was the whole list. Dry runs do not count.
+ */
 export const lastCompleteSync = statement(() =>
   build
-    .select({ startedAt: syncRuns.startedAt, finishedAt: syncRuns.finishedAt })
+    .select({ startedAt: syncRuns.startedAt, finishedAt: syncRuns.finishedAt, error: syncRuns.error })
     .from(syncRuns)
     .where(and(eq(syncRuns.state, 'complete'), eq(syncRuns.dry, false)))
     .orderBy(desc(syncRuns.id))

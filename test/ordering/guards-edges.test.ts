@@ -156,6 +156,16 @@ describe('an offer', () => {
     expect(asked.offers).toBe(1)
   })
 
+  test('is asked for where the last sync run had a doubt: the offer may not have been on any of its pages', async () => {
+    const { app, guard, asked } = await openPlanned()
+    const run = { id: app.ordering.newId(), cause: 'schedule', state: 'complete', dry: false, cursor: 0 }
+    const error = 'the supplier counts 61 offers and listed 60'
+    await app.db.commit([insertSyncRun({ ...run, error, startedAt: app.now(), finishedAt: app.now() })])
+    app.move(20 * MINUTE)
+    await guard()
+    expect(asked.offers).toBe(1)
+  })
+
   test('is remembered as confirmed with ten thousand others at most', async () => {
     const { app, guard, ordering } = await openPlanned()
     const { checked } = ordering.pace

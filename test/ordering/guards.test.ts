@@ -292,4 +292,25 @@ describe('before anything is bought', () => {
     expect(offer?.heldAt, 'what was bought before does not hold the offer again').toBeNull()
     app.expectLedger({ charges: 3, keys: 3 })
   })
+
+  test('an answer that states more than the ceiling holds the offer before the next is bought', async () => {
+    const app = await openTestApp()
+    const { sku, productId, costMinor } = await app.offer()
+    const bought = (await app.order('1001', [{ sku }])).orderId
+    app.ordering.pace.checked.set(productId, app.now())
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor * 2 })
+    await app.settle()
+    expect(await app.purchase(bought), 'its order is open and was not read yet').toMatchObject({
+      state: 'accepted',
+      amountMinor: costMinor * 2,
+    })
+    expect(await app.alerts()).toEqual(['over_ceiling'])
+    const { orderId } = await app.order('1002', [{ sku }])
+    await app.settle()
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'ceiling' })
+    expect(app.sent).toHaveLength(1)
+    await app.pass(MINUTE)
+    expect(await app.alerts(), 'the read says nothing new').toEqual(['over_ceiling'])
+    expect(await app.state(bought)).toBe('fulfilled')
+  })
 })

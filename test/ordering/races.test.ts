@@ -66,6 +66,18 @@ describe('a process that sleeps between its intent and the write', () => {
   })
 })
 
+describe('a machine that sleeps between its intent and the write', () => {
+  test('writes nothing when it wakes: the clock that never jumps stood still with it', async () => {
+    const app = await openTestApp()
+    app.ordering.at = (point) => {
+      if (point === 'intended') app.jump(31 * SECOND)
+    }
+    await app.buy('1001')
+    await app.round()
+    expect(known(app)).toHaveLength(0)
+  })
+})
+
 describe('a look-up that takes long', () => {
   test('is no proof about a request that was sent while it ran', async () => {
     const app = await openTestApp()

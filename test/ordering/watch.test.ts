@@ -116,6 +116,43 @@ describe('accepted orders', () => {
   })
 })
 
+describe('a delivery that comes while its order is read', () => {
+  /** The supplier answers a read as the order was, and then the order is over and its delivery comes. */
+  async function openCrossed(count: number) {
+    const { app, orders, asked } = await openAccepted(count)
+    const { order: read } = app.ordering.supplier
+    app.ordering.supplier.order = async (id) => {
+      const answer = await read(id)
+      app.ordering.supplier.order = read
+      app.sandbox.advance()
+      app.move(20)
+      await announce(app, orders[0] ?? '')
+      return answer
+    }
+    return { app, orders, asked }
+  }
+
+  test('has it read once more at once', async () => {
+    const { app, orders } = await openCrossed(1)
+    app.move(2 * SECOND)
+    await refreshDue(app.ordering)
+    expect(await states(app, orders)).toEqual(['accepted'])
+    await refreshDue(app.ordering)
+    expect(await states(app, orders)).toEqual(['completed'])
+  })
+
+  test('has it read by its id, and not through a list that lags behind', async () => {
+    const { app, orders } = await openCrossed(5)
+    const stale = await app.supplier.orders({ page: 1 })
+    app.ordering.supplier.orders = () => Promise.resolve(stale)
+    app.move(2 * SECOND)
+    await announce(app, orders[0] ?? '')
+    await refreshDue(app.ordering)
+    await refreshDue(app.ordering)
+    expect((await states(app, orders))[0]).toBe('completed')
+  })
+})
+
 describe('while deliveries arrive', () => {
   test('an order is read when one names it, and by the schedule from 15 s on', async () => {
     const { app, orders, asked } = await openAccepted(1)

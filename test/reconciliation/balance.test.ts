@@ -93,6 +93,19 @@ describe('the balance at the supplier', () => {
     await expectEquation(app)
   })
 
+  test('is explained while orders are open at the supplier: their answers have said what they cost', async () => {
+    const app = await openTestApp()
+    await app.ordering.checkBalance()
+    app.sandbox.faults.add({ fault: 'hold-open' })
+    await app.buy('1001')
+    await app.settle()
+    app.move(MINUTE)
+    await app.ordering.checkBalance()
+    const account = await accountOf(app)
+    expect(account.judgedAt).toBe(app.now())
+    expect(account.chargesMinor).toBe(app.sandbox.world.report().chargesMinor)
+  })
+
   test('that rises by what a failed order cost is a refund and no credit', async () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'failed-order' })
@@ -216,6 +229,12 @@ describe('the balance at the supplier', () => {
   test('is not judged before the amount of an order is known that may be in it', async () => {
     const app = await openTestApp()
     const { supplier } = app
+    app.ordering.supplier.placeOrder = async (request) => {
+      const placement = await supplier.placeOrder(request)
+      if (placement.outcome !== 'accepted') return placement
+      const { amountMinor: _, ...order } = placement.order
+      return { ...placement, order }
+    }
     app.ordering.supplier.order = async () => Promise.reject(new Error('the supplier is away'))
     const orderId = await app.buy('1001')
     await app.pass(5 * MINUTE, MINUTE)
