@@ -61,7 +61,7 @@ describe('a SIGTERM', () => {
     const item = (await service.sku()) ?? ''
     const charges = () => service.sandbox.world.report().charges.length
     // Orders are under way at the supplier when the signal comes, and for a while after it.
-    service.sandbox.faults.add({ fault: 'slow', delayMs: 2_000, times: 10_000 })
+    service.sandbox.faults.add({ fault: 'slow', delayMs: 4_000, times: 10_000 })
     const load = burst(service, item)
     onTestFinished(load.stop)
     await until('the burst', () => load.count(200) > 300 && load.count(202) > 20 && charges() > 0)

@@ -43,7 +43,7 @@ describe('what a purchase reserves', () => {
     await app.settle()
     expect(await app.purchase(orderId)).toMatchObject({
       state: 'accepted',
-      amountMinor: null,
+      amountMinor: costMinor,
       reservedMinor: costMinor,
     })
   })
