@@ -7,6 +7,7 @@ import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { type Change, type Database, first, need, StaleWrite } from '../storage/database.ts'
 import {
+  bodiesForgotten,
   type Delivery,
   deferDelivery,
   deliveriesUnderId,
@@ -303,36 +304,46 @@ export interface Forgetting {
  * Deletes the bodies of deliveries after 30 days and their rows after 90, and outages after a year. Thins the prices of listings;
  * the current price of each is never deleted. All in commits of a few rows, however many there are, with a log that stays short and
  * rests in which the service keeps up with its deliveries.
+ *
+ * @throws what one of its jobs failed with, once the others are done
  */
 export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgetting): Promise<void> {
-  const rowsEnd = idBound(now() - ROWS_MS)
-  const delivery = async (from: string, before: string) =>
-    (await first(db, deliveryAfter(from, before, FORGOTTEN_MAX)))?.id
-  const step = async (change: Change): Promise<void> => {
+  const step = async (...changes: Change[]): Promise<void> => {
     const beganAt = monotonic()
-    await db.commit([change])
+    await db.commit(changes)
     await pause()
     // Old rows lie all over the indexes: what ten steps leave in the log would be folded in one go of a tenth of a second.
     await db.emptyLog?.()
     await sleep(REST * (monotonic() - beganAt))
   }
-  await inSteps('', rowsEnd, delivery, (from, before) => step(forgetDeliveries(from, before)), signal)
-  await inSteps(
-    rowsEnd,
-    idBound(now() - BODIES_MS),
-    delivery,
-    (from, before) => step(forgetBodies(from, before)),
-    signal,
-  )
-  await db.commit([forgetOutages(idBound(now() - OUTAGES_MS)), forgetHourlyCounts(now() - ACTIVITY_KEPT_MS)])
+  const rowsEnd = idBound(now() - ROWS_MS)
+  const delivery = async (from: string, before: string) =>
+    (await first(db, deliveryAfter(from, before, FORGOTTEN_MAX)))?.id
+  const bodies = async (): Promise<void> => {
+    const end = idBound(now() - BODIES_MS)
+    // Beyond the end after a night whose clock was ahead: the one step puts it back.
+    const from = (await bodiesForgotten.read(db)) ?? rowsEnd
+    const work = (start: string, before: string) =>
+      step(forgetBodies(start, before), bodiesForgotten.put(before, now()))
+    await inSteps(from, end, delivery, work, signal)
+  }
   const daily = now() - PRICES_MS
   // Prices of one instant are one step.
   const price = async (from: number, before: number) => {
     const at = (await first(db, priceAfter(from, before, FORGOTTEN_MAX)))?.at
     return at === undefined ? undefined : Math.min(Math.max(at, from + 1), before)
   }
-  await inSteps(daily - THINNED_MS, daily, price, (from, before) => step(thinListingPrices(from, before)), signal)
-  await inSteps(0, now() - DAILY_PRICES_MS, price, (from, before) => step(forgetListingPrices(from, before)), signal)
+  // The short ones first: a long one may take several nights.
+  const jobs: (() => Promise<unknown>)[] = [
+    () => step(forgetOutages(idBound(now() - OUTAGES_MS)), forgetHourlyCounts(now() - ACTIVITY_KEPT_MS)),
+    () => inSteps(0, now() - DAILY_PRICES_MS, price, (from, before) => step(forgetListingPrices(from, before)), signal),
+    () => inSteps(daily - THINNED_MS, daily, price, (from, before) => step(thinListingPrices(from, before)), signal),
+    () => inSteps('', rowsEnd, delivery, (from, before) => step(forgetDeliveries(from, before)), signal),
+    bodies,
+  ]
+  const failures: unknown[] = []
+  for (const job of jobs) await job().catch((error: unknown) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
 }
 
 /**

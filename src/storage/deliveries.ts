@@ -142,6 +142,9 @@ export const forgetBodies = change('any', (from: string, before: string) =>
     .where(and(gte(deliveries.id, from), lt(deliveries.id, before), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
+/** The delivery that the last of these steps ended before: the next night goes on there. */
+export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
+
 export const forgetDeliveries = change('any', (from: string, before: string) =>
   build.delete(deliveries).where(and(gte(deliveries.id, from), lt(deliveries.id, before))),
 )

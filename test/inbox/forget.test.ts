@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { Failure } from '../../src/errors.ts'
 import { idBound } from '../../src/ids.ts'
 import { forgetOld } from '../../src/inbox/process.ts'
 import type { Change, Database } from '../../src/storage/database.ts'
@@ -45,6 +46,28 @@ function counted(db: Database) {
   return { touched, db: { ...db, commit } }
 }
 
+/** The deliveries that have their body, by how many days ago they came. */
+async function withBody(db: Database): Promise<string[]> {
+  const rows = await db.query(build.select().from(deliveries).orderBy(deliveries.id))
+  return rows.filter(({ ciphertext }) => ciphertext.length > 0).map(({ deliveryId }) => deliveryId)
+}
+
+const outage = (days: number): Change => {
+  const beganAt = TEST_NOW - days * DAY
+  return insertOutage({ id: idBound(beganAt), beganAt, endedAt: beganAt + 1, error: `${days}` })
+}
+
+const oldPrice = (number: number, at: number) => ({
+  id: `${number}`,
+  store: 's',
+  variant: 'a',
+  at,
+  priceMinor: 1,
+  currency: 'EUR',
+  costMinor: 1,
+  cause: 'cost',
+})
+
 describe('old deliveries', () => {
   test('lose their body after 30 days and their row after 90', async () => {
     const db = memoryDatabase()
@@ -88,10 +111,92 @@ describe('old deliveries', () => {
     const db = memoryDatabase()
     for (let number = 0; number < 60; number += 1) await db.commit([oldDelivery(91, number)])
     const halt = new AbortController()
-    const sleep = async () => halt.abort()
+    const rows = () => db.query(build.select({ id: deliveries.id }).from(deliveries))
+    const sleep = async () => void ((await rows()).length < 60 && halt.abort())
     await forgetOld({ ...atOnce, db, now: () => TEST_NOW, sleep, signal: halt.signal })
-    expect(await db.query(build.select({ id: deliveries.id }).from(deliveries))).toHaveLength(35)
+    expect(await rows()).toHaveLength(35)
   })
+
+  test('that earlier nights emptied are not stepped over again: the next night does what is new', async () => {
+    const { db, touched } = counted(memoryDatabase())
+    const of = (days: number, count: number) => Array.from({ length: count }, (_, number) => oldDelivery(days, number))
+    await db.commit([60, 50, 40].flatMap((days) => of(days, 200)))
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
+    await db.commit(of(30, 40))
+    touched.length = 0
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW + DAY })
+    expect(await withBody(db)).toEqual([])
+    expect(touched.length).toBeLessThan(12)
+  })
+
+  test('lose their body at last where a restart cuts each night short', async () => {
+    const db = memoryDatabase()
+    for (let number = 0; number < 200; number += 1) await db.commit([oldDelivery(50, number)])
+    for (let night = 0; night < 6; night += 1) {
+      const halt = new AbortController()
+      let rests = 0
+      const sleep = async () => {
+        rests += 1
+        if (rests === 6) halt.abort()
+      }
+      await forgetOld({ ...atOnce, db, now: () => TEST_NOW + night * DAY, sleep, signal: halt.signal })
+    }
+    expect(await withBody(db)).toEqual([])
+  })
+
+  test('lose their body after the service was off for weeks, and after its clock was months ahead', async () => {
+    const db = memoryDatabase()
+    await db.commit([oldDelivery(31)])
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
+    await db.commit([29, 20, 10].map((days) => oldDelivery(days)))
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW + 45 * DAY })
+    expect(await withBody(db)).toEqual([])
+    await db.commit([oldDelivery(-10)])
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW + 31 * DAY })
+    expect(await withBody(db)).toEqual(['-10'])
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW + 41 * DAY })
+    expect(await withBody(db)).toEqual([])
+  })
+
+  test('keep nothing else from being forgotten while there are many of them: the others go first', async () => {
+    const db = memoryDatabase()
+    await db.commit(insertListingPrices([400, 399].map((days) => oldPrice(days, TEST_NOW - days * DAY))))
+    for (let number = 0; number < 60; number += 1) await db.commit([oldDelivery(91, number)])
+    const halt = new AbortController()
+    const rows = () => db.query(build.select({ id: deliveries.id }).from(deliveries))
+    const sleep = async () => void ((await rows()).length < 60 && halt.abort())
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW, sleep, signal: halt.signal })
+    expect(await rows()).toHaveLength(35)
+    expect((await db.query(build.select().from(listingPrices))).map(({ id }) => id)).toEqual(['399'])
+  })
+
+  test.each([1, 2, 3, 4, 5])(
+    'keep going while the database is busy at commit %i of the night: one job is left',
+    async (nth) => {
+      const db = memoryDatabase()
+      await db.commit([outage(400), oldDelivery(91), oldDelivery(60)])
+      let commits = 0
+      const commit: Database['commit'] = async (changes) => {
+        commits += 1
+        if (commits === nth) throw new Failure('unavailable', 'the database is busy')
+        return db.commit(changes)
+      }
+      await expect(forgetOld({ ...atOnce, db: { ...db, commit }, now: () => TEST_NOW })).rejects.toThrow('busy')
+      expect(commits).toBe(5)
+      const rows = (await db.query(build.select().from(deliveries))).length
+      const left = [...(await db.query(build.select().from(outages))), ...(await withBody(db))].length
+      // A delivery of 91 days has its body too.
+      expect([rows, left]).toEqual(
+        [
+          [1, 1],
+          [1, 0],
+          [1, 0],
+          [2, 1],
+          [1, 1],
+        ][nth - 1],
+      )
+    },
+  )
 
   test.skipIf(isOnPostgres)(
     'keep the service from nothing for long when the log is folded: none of its steps leaves one',
@@ -115,10 +220,6 @@ describe('old deliveries', () => {
 
 test('outages are forgotten after a year', async () => {
   const db = memoryDatabase()
-  const outage = (days: number) => {
-    const beganAt = TEST_NOW - days * DAY
-    return insertOutage({ id: idBound(beganAt), beganAt, endedAt: beganAt + 1, error: `${days}` })
-  }
   await db.commit([outage(400), outage(360)])
   await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
   expect((await db.query(build.select().from(outages))).map(({ error }) => error)).toEqual(['360'])
@@ -147,18 +248,8 @@ describe('the prices of a listing', () => {
   ])('keep the service from nothing for long while many of them are %s', async (_, days) => {
     const { db, touched } = counted(memoryDatabase())
     const startAt = Math.floor(TEST_NOW / DAY) * DAY - days * DAY
-    const price = (number: number, at: number) => ({
-      id: `${number}`,
-      store: 's',
-      variant: 'a',
-      at,
-      priceMinor: 1,
-      currency: 'EUR',
-      costMinor: 1,
-      cause: 'cost',
-    })
     // The first 25 came at one instant.
-    const prices = Array.from({ length: 1_050 }, (_, number) => price(number, startAt + Math.max(0, number - 24)))
+    const prices = Array.from({ length: 1_050 }, (_, number) => oldPrice(number, startAt + Math.max(0, number - 24)))
     await db.commit(insertListingPrices(prices))
     touched.length = 0
     await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
