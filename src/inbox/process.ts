@@ -288,6 +288,8 @@ const FORGOTTEN_MAX = 25
 
 /** How long the service has to itself after each step, in times of what the step took. */
 const REST = 2
+/** At most: a step also waits for those who read the database, and a backup reads it for minutes. */
+const REST_MAX_MS = 1_000
 
 export interface Forgetting {
   db: Database
@@ -295,8 +297,9 @@ export interface Forgetting {
   now: () => number
   /** Milliseconds of a clock that never jumps. */
   monotonic: () => number
-  sleep: (ms: number) => Promise<unknown>
-  /** Ends it after the step that is under way; the next night goes on. Default: nothing does. */
+  /** As `setTimeout` of `node:timers/promises`. */
+  sleep: (ms: number, value: undefined, options: { signal: AbortSignal | undefined }) => Promise<unknown>
+  /** Ends it after the commit that is under way; the next night goes on. Default: nothing does. */
   signal?: AbortSignal | undefined
 }
 
@@ -313,8 +316,9 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
     await db.commit(changes)
     await pause()
     // Old rows lie all over the indexes: what ten steps leave in the log would be folded in one go of a tenth of a second.
-    await db.emptyLog?.()
-    await sleep(REST * (monotonic() - beganAt))
+    await db.emptyLog?.(signal)
+    const restMs = Math.min(REST * (monotonic() - beganAt), REST_MAX_MS)
+    await sleep(restMs, undefined, { signal }).catch(() => undefined)
   }
   const rowsEnd = idBound(now() - ROWS_MS)
   const delivery = async (from: string, before: string) =>

@@ -43,8 +43,10 @@ export interface Database {
   /**
    * Resolves once what was overwritten or deleted is in no log any more; waits for those who read the database. Absent
    * where the engine keeps no log.
+   *
+   * @param signal ends the wait, with the log as it is. Default: nothing does
    */
-  emptyLog?(): Promise<void>
+  emptyLog?(signal?: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 

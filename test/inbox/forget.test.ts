@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import Connection from 'better-sqlite3'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
 import { idBound } from '../../src/ids.ts'
-import { forgetOld } from '../../src/inbox/process.ts'
+import { type Forgetting, forgetOld } from '../../src/inbox/process.ts'
 import type { Change, Database } from '../../src/storage/database.ts'
 import { insertDelivery } from '../../src/storage/deliveries.ts'
 import { insertListingPrices } from '../../src/storage/listings.ts'
@@ -197,6 +198,49 @@ describe('old deliveries', () => {
       )
     },
   )
+
+  test('rest a second at most, however long a backup keeps the log', async () => {
+    const db = memoryDatabase()
+    for (let number = 0; number < 60; number += 1) await db.commit([oldDelivery(91, number)])
+    let at = 0
+    const emptyLog = async () => {
+      at += 300_000
+    }
+    const rests: number[] = []
+    const sleep = async (ms: number) => void rests.push(ms)
+    await forgetOld({ db: { ...db, emptyLog }, now: () => TEST_NOW, monotonic: () => at, sleep })
+    expect(Math.max(...rests)).toBe(1_000)
+  })
+
+  test('hold up no end of the service by a rest', async () => {
+    const db = memoryDatabase()
+    for (let number = 0; number < 60; number += 1) await db.commit([oldDelivery(91, number)])
+    const halt = new AbortController()
+    const sleep: Forgetting['sleep'] = (_ms, _value, { signal }) =>
+      new Promise((resolve) => {
+        signal?.addEventListener('abort', resolve)
+        setImmediate(() => halt.abort())
+      })
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW, sleep, signal: halt.signal })
+    expect(halt.signal.aborted).toBe(true)
+  })
+
+  test.skipIf(isOnPostgres)('hold up no end of the service while a backup reads the database', async () => {
+    const file = databaseFile()
+    const db = fileDatabase(file)
+    await db.commit([oldDelivery(91)])
+    const reader = new Connection(file, { readonly: true })
+    onTestFinished(() => void reader.close())
+    reader.exec('begin')
+    reader.prepare('select count(*) from deliveries').get()
+    const halt = new AbortController()
+    const emptyLog: Database['emptyLog'] = (signal) => {
+      setImmediate(() => halt.abort())
+      return db.emptyLog?.(signal) ?? Promise.resolve()
+    }
+    await forgetOld({ ...atOnce, db: { ...db, emptyLog }, now: () => TEST_NOW, signal: halt.signal })
+    expect(statSync(`${file}-wal`).size).toBeGreaterThan(0)
+  })
 
   test.skipIf(isOnPostgres)(
     'keep the service from nothing for long when the log is folded: none of its steps leaves one',

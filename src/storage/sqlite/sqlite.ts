@@ -159,10 +159,10 @@ export function sqliteDatabase(
       })
     },
 
-    async emptyLog(): Promise<void> {
+    async emptyLog(signal?: AbortSignal): Promise<void> {
       // A close empties it too.
-      while (connection.open && refusal === undefined && !foldLog(connection)) {
-        await sleep(FOLD_AGAIN_MS, undefined, { ref: false })
+      while (connection.open && refusal === undefined && !foldLog(connection) && !signal?.aborted) {
+        await sleep(FOLD_AGAIN_MS, undefined, { ref: false, signal }).catch(() => undefined)
       }
     },
 
