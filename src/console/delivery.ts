@@ -166,7 +166,8 @@ function bodyPart({ body, bytes }: DeliveryDetailView, at: string, role: string)
   if (body !== undefined) {
     return html`${notice({ kind: 'held', word: 'Shown this once', text: html`The <a href="/audit?action=delivery.reveal">audit log</a> says that you looked. Leaving the page hides it again.` })}<pre tabindex="0">${readable(body)}</pre>`
   }
-  if (bytes === null) return html`<p class="quiet">Deleted: bodies are kept for thirty days.</p>`
+  if (bytes === null)
+    return html`<p class="quiet">Deleted: bodies are kept for thirty days, those of stores for seven.</p>`
   const sealed = html`<p class="quiet">${grouped(bytes)} bytes, sealed in the database. It may hold personal data.</p>`
   if (role !== 'admin') return html`${sealed}${notNow([`Reveal the body: it needs the role admin; you are ${role}.`])}`
   return html`${sealed}<div>${act({

@@ -19,6 +19,7 @@ import {
   forgetDeliveries,
   replayDelivery,
   settleDelivery,
+  storeBodiesForgotten,
 } from '../storage/deliveries.ts'
 import { audited } from '../storage/evidence.ts'
 import { forgetHourlyCounts } from '../storage/hourly-counts.ts'
@@ -26,7 +27,7 @@ import { forgetListingPrices, priceAfter, thinListingPrices } from '../storage/l
 import { forgetOutages } from '../storage/outages.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import type { Vault } from '../vault/vault.ts'
-import { readerOf, type StoreSource } from './sources.ts'
+import { readerOf, type StoreSource, storeSourceId } from './sources.ts'
 import {
   applied,
   balanceLow,
@@ -271,6 +272,8 @@ const DAY_MS = 24 * 3_600_000
 
 /** Long enough to replay what a mistake of ours made of a delivery; after that a body is only a risk. */
 const BODIES_MS = 30 * DAY_MS
+/** What a store sends has its customers in it, and the order can be read from the store again. */
+const STORE_BODIES_MS = 7 * DAY_MS
 /** Suppliers repeat deliveries for days, not for months: until then a repeat is known as one. */
 const ROWS_MS = 90 * DAY_MS
 
@@ -304,9 +307,9 @@ export interface Forgetting {
 }
 
 /**
- * Deletes the bodies of deliveries after 30 days and their rows after 90, and outages after a year. Thins the prices of listings;
- * the current price of each is never deleted. All in commits of a few rows, however many there are, with a log that stays short and
- * rests in which the service keeps up with its deliveries.
+ * Deletes the bodies of deliveries after 30 days, those of stores after 7, and their rows after 90; outages after a year. Thins
+ * the prices of listings; the current price of each is never deleted. All in commits of a few rows, however many there are, with a
+ * log that stays short and rests in which the service keeps up with its deliveries.
  *
  * @throws what one of its jobs failed with, once the others are done
  */
@@ -323,12 +326,12 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
   const rowsEnd = idBound(now() - ROWS_MS)
   const delivery = async (from: string, before: string) =>
     (await first(db, deliveryAfter(from, before, FORGOTTEN_MAX)))?.id
-  const bodies = async (): Promise<void> => {
-    const end = idBound(now() - BODIES_MS)
+  const bodies = async (sources: string, keptMs: number, forgotten: typeof bodiesForgotten): Promise<void> => {
+    const end = idBound(now() - keptMs)
     // Beyond the end after a night whose clock was ahead: the one step puts it back.
-    const from = (await bodiesForgotten.read(db)) ?? rowsEnd
+    const from = (await forgotten.read(db)) ?? rowsEnd
     const work = (start: string, before: string) =>
-      step(forgetBodies(start, before), bodiesForgotten.put(before, now()))
+      step(forgetBodies(start, before, sources), forgotten.put(before, now()))
     await inSteps(from, end, delivery, work, signal)
   }
   const daily = now() - PRICES_MS
@@ -343,7 +346,8 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
     () => inSteps(0, now() - DAILY_PRICES_MS, price, (from, before) => step(forgetListingPrices(from, before)), signal),
     () => inSteps(daily - THINNED_MS, daily, price, (from, before) => step(thinListingPrices(from, before)), signal),
     () => inSteps('', rowsEnd, delivery, (from, before) => step(forgetDeliveries(from, before)), signal),
-    bodies,
+    () => bodies(storeSourceId('%'), STORE_BODIES_MS, storeBodiesForgotten),
+    () => bodies('%', BODIES_MS, bodiesForgotten),
   ]
   const failures: unknown[] = []
   for (const job of jobs) await job().catch((error: unknown) => failures.push(error))
@@ -408,4 +412,6 @@ export async function reveal(
 
 /** Of a delivery whose body was deleted after its time. */
 export const bodyDeleted = (): Failure =>
-  new Failure('conflict', 'the body was deleted: it is kept for thirty days', { reason: 'body_deleted' })
+  new Failure('conflict', 'the body was deleted: it is kept for thirty days, that of a store for seven', {
+    reason: 'body_deleted',
+  })

@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gte, inArray, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gte, inArray, like, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
@@ -134,16 +134,29 @@ export const deliveryAfter = statement((from: string, before: string, skipped: n
     .offset(skipped),
 )
 
-/** Empties the bodies of deliveries between two ids; dedupe goes on by their digests. */
-export const forgetBodies = change('any', (from: string, before: string) =>
+/**
+ * Empties the bodies of deliveries between two ids; dedupe goes on by their digests.
+ *
+ * @param sources a pattern of `like`
+ */
+export const forgetBodies = change('any', (from: string, before: string, sources: string) =>
   build
     .update(deliveries)
     .set({ ciphertext: Buffer.alloc(0) })
-    .where(and(gte(deliveries.id, from), lt(deliveries.id, before), ne(deliveries.ciphertext, Buffer.alloc(0)))),
+    .where(
+      and(
+        gte(deliveries.id, from),
+        lt(deliveries.id, before),
+        like(deliveries.source, sources),
+        ne(deliveries.ciphertext, Buffer.alloc(0)),
+      ),
+    ),
 )
 
 /** The delivery that the last of these steps ended before: the next night goes on there. */
 export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
+/** The same of stores' bodies, which go earlier. */
+export const storeBodiesForgotten = jsonSetting<string>('store_bodies_forgotten')
 
 export const forgetDeliveries = change('any', (from: string, before: string) =>
   build.delete(deliveries).where(and(gte(deliveries.id, from), lt(deliveries.id, before))),

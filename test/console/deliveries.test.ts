@@ -156,7 +156,7 @@ describe('one delivery', () => {
     const world = await worldOf()
     const [id = ''] = await insertDeliveries(world, [{ state: 'applied', body: null }])
     const { text } = await world.page('admin', `/deliveries/${id}`)
-    expect(text).toContain('Deleted: bodies are kept for thirty days.')
+    expect(text).toContain('Deleted: bodies are kept for thirty days, those of stores for seven.')
     expect(text).toContain('Replay: the body was deleted')
     expect((await world.act('admin', `/deliveries/${id}/replay`, {})).status).toBe(409)
     expect((await world.act('admin', `/deliveries/${id}/reveal`, {})).status).toBe(409)

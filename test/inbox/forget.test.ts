@@ -18,12 +18,12 @@ const DAY = 24 * 3_600_000
 const atOnce = { monotonic: () => 0, sleep: async () => undefined }
 
 /** As it came so many days ago, the first one or one of many. */
-function oldDelivery(days: number, number = 0): Change {
+function oldDelivery(days: number, number = 0, source = 'supplier'): Change {
   const receivedAt = TEST_NOW - days * DAY
   const digest = Buffer.from(`${days} ${number}`)
   return insertDelivery({
     id: `${idBound(receivedAt)}${String(number).padStart(16, '0')}`,
-    source: 'supplier',
+    source,
     deliveryId: `${days}`,
     signedAt: receivedAt,
     receivedAt,
@@ -118,6 +118,13 @@ describe('old deliveries', () => {
     expect(await rows()).toHaveLength(35)
   })
 
+  test('of stores lose their body after 7 days', async () => {
+    const db = memoryDatabase()
+    for (const days of [6, 8, 31]) await db.commit([oldDelivery(days, 0, 'stores/s'), oldDelivery(days, 1)])
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
+    expect(await withBody(db)).toEqual(['8', '6', '6'])
+  })
+
   test('that earlier nights emptied are not stepped over again: the next night does what is new', async () => {
     const { db, touched } = counted(memoryDatabase())
     const of = (days: number, count: number) => Array.from({ length: count }, (_, number) => oldDelivery(days, number))
@@ -127,18 +134,18 @@ describe('old deliveries', () => {
     touched.length = 0
     await forgetOld({ ...atOnce, db, now: () => TEST_NOW + DAY })
     expect(await withBody(db)).toEqual([])
-    expect(touched.length).toBeLessThan(12)
+    expect(touched.length).toBeLessThan(15)
   })
 
   test('lose their body at last where a restart cuts each night short', async () => {
     const db = memoryDatabase()
-    for (let number = 0; number < 200; number += 1) await db.commit([oldDelivery(50, number)])
+    for (let number = 0; number < 400; number += 1) await db.commit([oldDelivery(50, number)])
     for (let night = 0; night < 6; night += 1) {
       const halt = new AbortController()
       let rests = 0
       const sleep = async () => {
         rests += 1
-        if (rests === 6) halt.abort()
+        if (rests === 10) halt.abort()
       }
       await forgetOld({ ...atOnce, db, now: () => TEST_NOW + night * DAY, sleep, signal: halt.signal })
     }
@@ -171,7 +178,7 @@ describe('old deliveries', () => {
     expect((await db.query(build.select().from(listingPrices))).map(({ id }) => id)).toEqual(['399'])
   })
 
-  test.each([1, 2, 3, 4, 5])(
+  test.each([1, 2, 3, 4, 5, 6])(
     'keep going while the database is busy at commit %i of the night: one job is left',
     async (nth) => {
       const db = memoryDatabase()
@@ -183,7 +190,7 @@ describe('old deliveries', () => {
         return db.commit(changes)
       }
       await expect(forgetOld({ ...atOnce, db: { ...db, commit }, now: () => TEST_NOW })).rejects.toThrow('busy')
-      expect(commits).toBe(5)
+      expect(commits).toBe(6)
       const rows = (await db.query(build.select().from(deliveries))).length
       const left = [...(await db.query(build.select().from(outages))), ...(await withBody(db))].length
       // A delivery of 91 days has its body too.
@@ -193,6 +200,7 @@ describe('old deliveries', () => {
           [1, 0],
           [1, 0],
           [2, 1],
+          [1, 0],
           [1, 1],
         ][nth - 1],
       )

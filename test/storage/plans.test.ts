@@ -112,7 +112,7 @@ const cases: [string, SQLWrapper, string][] = [
   ['the end of a step among prices', priceAfter(1, 2, 100), 'COVERING INDEX listing_prices_at (at>? AND at<?)'],
   [
     'bodies to be forgotten',
-    forgetBodies('a', 'b').statement,
+    forgetBodies('a', 'b', '%').statement,
     'deliveries USING INDEX sqlite_autoindex_deliveries_1 (id>? AND id<?)',
   ],
   ['deliveries to be forgotten', forgetDeliveries('a', 'b').statement, 'sqlite_autoindex_deliveries_1 (id>? AND id<?)'],

@@ -378,7 +378,7 @@ export const calls: Record<string, unknown[]> = {
   replayDelivery: ['d', at],
   deliveriesWithBody: [['d']],
   deliveryAfter: ['a', 'z', 1],
-  forgetBodies: ['a', 'z'],
+  forgetBodies: ['a', 'z', '%'],
   forgetDeliveries: ['a', 'z'],
   forgetBalanceReadings: [at, 1],
   changeSyncRun: [{ id: 'r', cursor: 1 }, { pages: 1 }],

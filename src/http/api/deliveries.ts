@@ -31,7 +31,9 @@ export const Delivery = z
   .meta({ id: 'Delivery' })
 export type DeliveryView = z.output<typeof Delivery>
 const DeliveryDetail = Delivery.extend({
-  bytes: count.nullable().meta({ description: 'Length of the body; null: it was deleted after thirty days' }),
+  bytes: count
+    .nullable()
+    .meta({ description: 'Length of the body; null: it was deleted after thirty days, that of a store after seven' }),
   body: z.string().optional().meta({ description: 'As received; only with reveal=true' }),
 }).meta({ id: 'DeliveryDetail' })
 export type DeliveryDetailView = z.output<typeof DeliveryDetail>
