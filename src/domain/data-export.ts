@@ -46,7 +46,9 @@ export const deliveryColumns = {
 } as const
 
 /** One more, where it is asked for. */
-export const bodyColumns = { body: 'as it was received; empty once it was deleted, after thirty days' } as const
+export const bodyColumns = {
+  body: 'as it was received; empty once it was deleted, after thirty days, that of a store after seven',
+} as const
 
 /** What is exported; instants in epoch milliseconds. */
 export interface ExportFilter {
