@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import { workerLease } from './schema.ts'
 import { build, change } from './statement.ts'
 
@@ -6,6 +6,8 @@ import { build, change } from './statement.ts'
 export interface WorkerLease {
   /** One more with each process that takes the lease. */
   epoch: number
+  /** Name of the process. */
+  owner: string
   /** Which database it is now, and which it was when the worker before began; null: there was none. */
   server: string
   serverBefore: string | null
@@ -18,6 +20,9 @@ export interface WorkerLease {
 }
 
 /** Notes which database it is; refused where another process has taken the lease. */
-export const noteServer = change(1, ({ epoch, server }: Pick<WorkerLease, 'epoch' | 'server'>) =>
-  build.update(workerLease).set({ server }).where(eq(workerLease.epoch, epoch)),
+export const noteServer = change(1, ({ epoch, owner, server }: Pick<WorkerLease, 'epoch' | 'owner' | 'server'>) =>
+  build
+    .update(workerLease)
+    .set({ server })
+    .where(and(eq(workerLease.epoch, epoch), eq(workerLease.owner, owner))),
 )

@@ -1,6 +1,7 @@
 /** The lease of the worker, on a real server and by real time: it counts by the clock of the server. */
 import { performance } from 'node:perf_hooks'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { StaleWrite } from '../../src/storage/database.ts'
 import { LEASE_MS } from '../../src/storage/postgres/lease.ts'
 import { workerLease } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
@@ -55,6 +56,30 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(late).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
     expect(fatal).toMatchObject([{ code: 'unavailable' }])
     expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
+  })
+
+  test('whose epoch another process has got from a standby that lacked it lets nothing be stored', async () => {
+    const url = await postgresUrl()
+    const one = await candidate('one', url)
+    await one.elected
+    // The standby gives the same epoch out a second time, to another process.
+    await run(url, "update worker_lease set owner = 'two'")
+    await expect(one.database.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
+    await one.lease()?.release()
+    const { database } = await openPostgresDatabase(url)
+    const noted = noteServer({ epoch: 1, owner: 'one', server: 'another' })
+    await expect(database.commit([noted])).rejects.toBeInstanceOf(StaleWrite)
+    const [row] = await database.query(build.select().from(workerLease))
+    expect(row).toMatchObject({ owner: 'two', epoch: 1, endsAt: expect.toSatisfy((at) => at > 0) })
+  })
+
+  test('whose epoch another process has got from a standby is renewed by that one alone', async () => {
+    const url = await postgresUrl()
+    const one = await candidate('one', url)
+    await one.elected
+    await run(url, "update worker_lease set owner = 'two'")
+    await until('the end of the first', () => one.fatal.length > 0)
+    expect(one.fatal).toMatchObject([{ message: expect.stringContaining('another process has taken its lease') }])
   })
 
   test('lets nothing be stored on a server that is another one than when the worker began', async () => {

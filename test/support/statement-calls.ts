@@ -130,7 +130,7 @@ export const calls: Record<string, unknown[]> = {
   answeredWorkerCall: ['w'],
   deleteWorkerCall: ['w'],
   forgetWorkerCalls: [at],
-  noteServer: [{ epoch: 1, server: 's' }],
+  noteServer: [{ epoch: 1, owner: 'o', server: 's' }],
   insertCapture: [{ id: 'c', path: '', reason: 'mismatch', receivedAt: at, ...sealed }],
   insertSweep: [{ id: 's', cause: 'test', state: 'running', fromAt: at, startedAt: at }],
   insertAccount: [{ currency: 'EUR', startedAt: at, startMinor: 1, explainedAt: at, judgedAt: at }],

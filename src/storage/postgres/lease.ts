@@ -51,11 +51,14 @@ const TAKE = `insert into worker_lease as held (id, owner, epoch, ends_at) value
   where held.ends_at < ${CLOCK}
   returning epoch, server as before, ${SERVER} as now`
 
-const RENEW = `update worker_lease set ends_at = ${CLOCK} + $2 where epoch = $1 returning 1`
+/** A standby that takes over may lack the last lease, and give its epoch out a second time. */
+const OWN = 'epoch = $1 and owner = $2'
 
-const RELEASE = 'update worker_lease set ends_at = 0 where epoch = $1'
+const RENEW = `update worker_lease set ends_at = ${CLOCK} + $3 where ${OWN} returning 1`
 
-const FENCE = `select 1 from worker_lease where epoch = $1 and server = ${SERVER} for share`
+const RELEASE = `update worker_lease set ends_at = 0 where ${OWN}`
+
+const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} for share`
 
 /**
  * Waits for the lease, and renews it from then on. One that is lost ends the process.
@@ -70,7 +73,7 @@ export async function elect(
     if (signal.aborted) return undefined
     const askedAt = monotonic()
     const [taken] = await take(engine, owner)
-    if (taken) return held(engine, { epoch: Number(taken.epoch), taken, askedAt, monotonic })
+    if (taken) return held(engine, { epoch: Number(taken.epoch), owner, taken, askedAt, monotonic })
     await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
   }
 }
@@ -87,13 +90,14 @@ async function take(engine: LeaseEngine, owner: string): Promise<Record<string, 
 
 interface Taken {
   epoch: number
+  owner: string
   taken: Record<string, unknown>
   /** By the clock of this process, before the server was asked. */
   askedAt: number
   monotonic: () => number
 }
 
-function held(engine: LeaseEngine, { epoch, taken, askedAt, monotonic }: Taken): WorkerLease {
+function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: Taken): WorkerLease {
   let endsAt = askedAt + LEASE_MS - MARGIN_MS
   let isOver = false
   let why = 'it could not be renewed in time'
@@ -107,7 +111,7 @@ function held(engine: LeaseEngine, { epoch, taken, askedAt, monotonic }: Taken):
   const renew = async (): Promise<void> => {
     const at = monotonic()
     try {
-      const rows = await engine.run(RENEW, [epoch, LEASE_MS])
+      const rows = await engine.run(RENEW, [epoch, owner, LEASE_MS])
       if (isOver) return
       if (rows.length === 0) {
         why = 'another process has taken its lease'
@@ -126,16 +130,17 @@ function held(engine: LeaseEngine, { epoch, taken, askedAt, monotonic }: Taken):
   const renewing = setInterval(() => void renew(), RENEW_MS)
   return {
     epoch,
+    owner,
     server: String(taken.now),
     serverBefore: taken.before === null ? null : String(taken.before),
     isHeld: () => !isOver && monotonic() < endsAt,
-    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch)] }),
+    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch), owner] }),
     release: async () => {
       isOver = true
       clearInterval(renewing)
       clearTimeout(ending)
       // Otherwise it is over in some seconds.
-      await engine.run(RELEASE, [epoch]).catch(() => undefined)
+      await engine.run(RELEASE, [epoch, owner]).catch(() => undefined)
     },
   }
 }
