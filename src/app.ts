@@ -96,7 +96,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const { db: opened, elect } = await openForService(config, { now, onFatal, mustExist: true })
   const db = databaseWith(at, opened)
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
-  const processes = elect ? oneOfProcesses({ db, elect, owner, now, monotonic }) : onlyProcess
+  const processes = elect ? oneOfProcesses({ db, elect, owner, now, monotonic, log }) : onlyProcess
   const { acts } = processes
   log.info('database.opened', { file: placeName(config) })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })

@@ -139,6 +139,8 @@ export const codeOf = (error: unknown): FailureCode => (error instanceof Failure
  * @param file what was read or written, see `systemFailure`
  */
 export function messageOf(error: unknown, file?: string): string {
+  // Node gives one without a text for a host none of whose addresses answers.
+  if (error instanceof AggregateError && error.message === '') return messageOf(error.errors[0], file)
   const shown = systemFailure(error, file) ?? error
   return shown instanceof Error ? shown.message : String(shown)
 }

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { connect, type LookupFunction } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
@@ -147,4 +149,12 @@ test('any other error keeps its words, and is internal to clients of the API', (
 test('two reasons stood where they could not be found in the list', () => {
   const reasons = Object.keys(failureReasons)
   expect(reasons).toEqual(reasons.toSorted())
+})
+
+test('an error of a host that answers at none of its addresses says why', async () => {
+  const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
+  const lookup: LookupFunction = (_host, _options, answer) => answer(null, addresses)
+  const [error] = await once(connect({ host: 'two.example', port: 9, lookup, autoSelectFamily: true }), 'error')
+  expect(error).toMatchObject({ message: '', errors: [{ code: 'ECONNREFUSED' }, { code: 'ECONNREFUSED' }] })
+  expect(messageOf(error)).toBe('connect ECONNREFUSED 127.0.0.1:9')
 })

@@ -1,6 +1,7 @@
 /** The processes on one database: which of them is the worker, and what each must know of the others. */
 
 import type { NextRuns } from '../http/operation.ts'
+import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
 import type { ServiceDatabase } from '../storage/database-place.ts'
 import { jsonSetting } from '../storage/settings.ts'
@@ -58,6 +59,7 @@ interface Parts {
   owner: string
   now: () => number
   monotonic: () => number
+  log: Log
 }
 
 /** A process that has its database alone. */
@@ -71,7 +73,7 @@ export const onlyProcess: Processes = {
   end: async () => undefined,
 }
 
-export function oneOfProcesses({ db, elect, owner, now, monotonic }: Parts): Processes {
+export function oneOfProcesses({ db, elect, owner, now, monotonic, log }: Parts): Processes {
   const halt = new AbortController()
   let lease: WorkerLease | undefined
   let acting = false
@@ -95,7 +97,7 @@ export function oneOfProcesses({ db, elect, owner, now, monotonic }: Parts): Pro
       }
     },
     lead: async ({ prepare, begin }) => {
-      lease = await elect({ owner, monotonic, signal: halt.signal })
+      lease = await elect({ owner, monotonic, signal: halt.signal, log })
       if (!lease) return
       await prepare(lease)
       lease.fence()

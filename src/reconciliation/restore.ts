@@ -48,7 +48,7 @@ import {
   storesMade,
   unattachedPage,
 } from '../storage/restores.ts'
-import { noteServer, type WorkerLease } from '../storage/worker-lease.ts'
+import { noteServer, type WorkerLease, workerDatabase } from '../storage/worker-lease.ts'
 import { sweep } from './sweep.ts'
 
 /** As many as a sweep reads: the whole list, if need be. */
@@ -312,19 +312,25 @@ export async function recogniseRestore(
 export async function recogniseServer(
   parts: EpochParts & { lease: WorkerLease; log: Log; stores: readonly { id: string }[] },
 ): Promise<boolean> {
-  const { db, lease, log } = parts
-  const { server, serverBefore } = lease
+  const { db, lease, now, log } = parts
+  const { server, serverBefore, database } = lease
+  const noted = [noteServer(lease), workerDatabase.put(database, now())]
   if (!(await currentEpoch(db))) {
-    await db.commit([noteServer(lease), ...(await beginningOf(parts))])
+    await db.commit([...noted, ...(await beginningOf(parts))])
     return false
   }
-  if (serverBefore === null || serverBefore === server) {
-    await db.commit([noteServer(lease)])
+  const databaseBefore = (await workerDatabase.read(db)) ?? database
+  if (serverBefore === null || (serverBefore === server && databaseBefore === database)) {
+    await db.commit(noted)
     return false
   }
   const cause = 'the database is on another server, or was put back: it may lack what was bought last'
-  const begun = await noteRestore(parts, { cause, epochMin: 0, actor: 'quayside', also: [noteServer(lease)] })
-  log.warn('restore.recognised', { reason: cause, before: serverBefore, after: server, count: begun.epoch })
+  // Only what a worker writes counts: other processes may have taken store orders since.
+  const last = await first(db, lastInstants())
+  const unknownFrom = Math.max(0, last?.sentAt ?? 0, last?.readAt ?? 0)
+  const begun = await noteRestore(parts, { cause, epochMin: 0, actor: 'quayside', unknownFrom, also: noted })
+  const [before, after] = [`${serverBefore}/${databaseBefore}`, `${server}/${database}`]
+  log.warn('restore.recognised', { reason: cause, before, after, count: begun.epoch })
   return true
 }
 

@@ -1,5 +1,6 @@
 import { and, eq } from 'drizzle-orm'
 import { workerLease } from './schema.ts'
+import { jsonSetting } from './settings.ts'
 import { build, change } from './statement.ts'
 
 /** A process that acts for all: the worker. */
@@ -11,6 +12,8 @@ export interface WorkerLease {
   /** Which database it is now, and which it was when the worker before began; null: there was none. */
   server: string
   serverBefore: string | null
+  /** Which one of the databases of the server. */
+  database: string
   /** Whether the lease surely still runs. By a clock that never jumps, so that nothing is sent after its end. */
   isHeld(): boolean
   /** From here on nothing is written by this process unless the lease is its own and the database the same. */
@@ -26,3 +29,6 @@ export const noteServer = change(1, ({ epoch, owner, server }: Pick<WorkerLease,
     .set({ server })
     .where(and(eq(workerLease.epoch, epoch), eq(workerLease.owner, owner))),
 )
+
+/** The database of the worker that began last. A version before this one neither notes nor reads it. */
+export const workerDatabase = jsonSetting<string>('worker_database')

@@ -12,13 +12,17 @@ import { run } from '../support/postgres-server.ts'
 import { until } from '../support/service-process.ts'
 import { insert, namesIn } from '../support/settings.ts'
 
+const log = { warn: () => undefined }
+
 /** A process that waits for the lease of a database. */
 async function candidate(owner: string, url: string) {
   const { database, fatal } = await openPostgresDatabase(url)
+  const logged: unknown[] = []
+  const log = { warn: (event: string, facts: object) => void logged.push({ event, ...facts }) }
   const halt = new AbortController()
   const monotonic = () => performance.now()
   let lease: WorkerLease | undefined
-  const elected = database.elect({ owner, monotonic, signal: halt.signal }).then(async (taken) => {
+  const elected = database.elect({ owner, monotonic, signal: halt.signal, log }).then(async (taken) => {
     if (!taken) return
     await database.commit([noteServer(taken)])
     taken.fence()
@@ -29,7 +33,7 @@ async function candidate(owner: string, url: string) {
     await elected
     await lease?.release()
   })
-  return { database, fatal, lease: () => lease, elected }
+  return { database, fatal, lease: () => lease, elected, logged }
 }
 
 describe.runIf(hasPostgres)('the lease of the worker', () => {
@@ -106,6 +110,24 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(one.fatal).toMatchObject([{ code: 'unavailable' }])
   })
 
+  test('that a process may not take says why in the log, once, and is taken as soon as it may', async () => {
+    const url = await postgresUrl()
+    await run(url, 'alter table worker_lease rename to taken_away')
+    const { logged, elected } = await candidate('one', url)
+    await until('the second look', async () => logged.length > 0)
+    await run(
+      url,
+      'alter table taken_away rename column epoch to taken_away; alter table taken_away rename to worker_lease',
+    )
+    await until('the second reason', () => logged.length > 1)
+    await run(url, 'alter table worker_lease rename column taken_away to epoch')
+    await elected
+    expect(logged).toMatchObject([
+      { event: 'worker.unelected', error: 'relation "worker_lease" does not exist' },
+      { event: 'worker.unelected', error: expect.stringContaining('epoch') },
+    ])
+  })
+
   test('is not taken from a process that has it, however often another one looks', async () => {
     const url = await postgresUrl()
     const one = await candidate('one', url)
@@ -118,14 +140,15 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
       if (looks === 2) halt.abort()
       return 0
     }
-    expect(await database.elect({ owner: 'two', monotonic, signal: halt.signal })).toBeUndefined()
+    expect(await database.elect({ owner: 'two', monotonic, signal: halt.signal, log })).toBeUndefined()
     expect(one.lease()?.isHeld()).toBe(true)
   })
 
   test('counts from when its holder asked, at first and at each renewal, and ends sooner than for the server', async () => {
     const { database } = await openPostgresDatabase()
     let clock = 0
-    const electing = database.elect({ owner: 'one', monotonic: () => clock, signal: new AbortController().signal })
+    const { signal } = new AbortController()
+    const electing = database.elect({ owner: 'one', monotonic: () => clock, signal, log })
     // While the server answers.
     clock = 2_000
     const lease = await electing

@@ -7,6 +7,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
+import type { Log } from '../../log.ts'
 import type { WorkerLease } from '../worker-lease.ts'
 import type { PipelineStatement } from './pipeline.ts'
 
@@ -17,6 +18,7 @@ export interface Candidate {
   monotonic: () => number
   /** Ends the wait for the lease. */
   signal: AbortSignal
+  log: Pick<Log, 'warn'>
 }
 
 /** What the lease needs of the engine. */
@@ -43,13 +45,16 @@ const CLOCK = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 const SERVER = `(select system_identifier from pg_control_system()) || '/'
   || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || 'worker_lease'::regclass::oid`
 
+/** A copy by `createdb --template` has its server, its timeline and its tables. */
+const DATABASE = '(select oid::text from pg_database where datname = current_database())'
+
 /** Gives a row while the lease runs. It locks nothing. */
 export const RUNNING = `select 1 from worker_lease where id = 1 and ends_at >= ${CLOCK}`
 
 const TAKE = `insert into worker_lease as held (id, owner, epoch, ends_at) values (1, $1, 1, ${CLOCK} + $2)
   on conflict (id) do update set owner = excluded.owner, epoch = held.epoch + 1, ends_at = excluded.ends_at
   where held.ends_at < ${CLOCK}
-  returning epoch, server as before, ${SERVER} as now`
+  returning epoch, server as before, ${SERVER} as now, ${DATABASE} as database`
 
 /** A standby that takes over may lack the last lease, and give its epoch out a second time. */
 const OWN = 'epoch = $1 and owner = $2'
@@ -58,7 +63,7 @@ const RENEW = `update worker_lease set ends_at = ${CLOCK} + $3 where ${OWN} retu
 
 const RELEASE = `update worker_lease set ends_at = 0 where ${OWN}`
 
-const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} for share`
+const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} and ${DATABASE} = $3 for share`
 
 /**
  * Waits for the lease, and renews it from then on. One that is lost ends the process.
@@ -67,25 +72,28 @@ const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} fo
  */
 export async function elect(
   engine: LeaseEngine,
-  { owner, monotonic, signal }: Candidate,
+  { owner, monotonic, signal, log }: Candidate,
 ): Promise<WorkerLease | undefined> {
+  let logged: string | undefined
+  /** A database that cannot be reached now is asked again: the process serves what needs no worker meanwhile. */
+  const refused = (error: unknown): [] => {
+    const why = messageOf(error)
+    if (why !== logged) log.warn('worker.unelected', { error: why })
+    logged = why
+    return []
+  }
   for (;;) {
     if (signal.aborted) return undefined
     const askedAt = monotonic()
-    const [taken] = await take(engine, owner)
+    const [taken] = await take(engine, owner).catch(refused)
     if (taken) return held(engine, { epoch: Number(taken.epoch), owner, taken, askedAt, monotonic })
     await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** A database that cannot be reached now is asked again: the process serves what needs no worker meanwhile. */
 async function take(engine: LeaseEngine, owner: string): Promise<Record<string, unknown>[]> {
-  try {
-    const running = await engine.run(RUNNING, [])
-    return running.length > 0 ? [] : await engine.run(TAKE, [owner, LEASE_MS])
-  } catch {
-    return []
-  }
+  const running = await engine.run(RUNNING, [])
+  return running.length > 0 ? [] : await engine.run(TAKE, [owner, LEASE_MS])
 }
 
 interface Taken {
@@ -98,6 +106,7 @@ interface Taken {
 }
 
 function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: Taken): WorkerLease {
+  const database = String(taken.database)
   let endsAt = askedAt + LEASE_MS - MARGIN_MS
   let isOver = false
   let why = 'it could not be renewed in time'
@@ -131,10 +140,11 @@ function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: 
   return {
     epoch,
     owner,
+    database,
     server: String(taken.now),
     serverBefore: taken.before === null ? null : String(taken.before),
     isHeld: () => !isOver && monotonic() < endsAt,
-    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch), owner] }),
+    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch), owner, database] }),
     release: async () => {
       isOver = true
       clearInterval(renewing)
