@@ -93,11 +93,12 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const at = registeredAt()
   const newId = createIds(now, pooledRandomBytes)
   const file = databaseFileOf(config.dataDir)
-  const { db: opened, elect } = await openForService(config, { now, onFatal, mustExist: true })
+  const { db: opened, elect, look } = await openForService(config, { now, onFatal, mustExist: true })
   const db = databaseWith(at, opened)
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
   const processes = elect ? oneOfProcesses({ db, elect, owner, now, monotonic, log }) : onlyProcess
   const { acts } = processes
+  let databaseServer = { isAway: false, isClockApart: false }
   log.info('database.opened', { file: placeName(config) })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
@@ -148,10 +149,11 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     },
   })
   const { ordering, catalogue, inbox, syncs, sweeps } = runtime
+  const clockSuspect = () => inbox.clockSuspect() || databaseServer.isClockApart
   const observe = async () => ({
     ...(await readStatus(db)),
     now: now(),
-    clockSuspect: inbox.clockSuspect(),
+    clockSuspect: clockSuspect(),
     unreadable: supplier.unreadable(),
   })
   const metrics = createMetrics(observe, { process: true })
@@ -166,7 +168,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     log,
     service: {
       supplier,
-      clockSuspect: () => inbox.clockSuspect() || processes.suspectedElsewhere().clock,
+      clockSuspect: () => clockSuspect() || processes.suspectedElsewhere().clock,
       lastBackupAt: backups.lastMadeAt,
     },
     watched: {
@@ -221,9 +223,9 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const authenticate = createAuth({ db, ownerDigest: ownerToken.digest, now })
   const health = {
     status: () => ({
-      reasons: runtime.isStopping() ? ['draining'] : [],
+      reasons: notesOf({ draining: runtime.isStopping(), database: databaseServer.isAway }),
       notes: notesOf({
-        clock_suspect: inbox.clockSuspect(),
+        clock_suspect: clockSuspect(),
         answers_unreadable: supplier.unreadable().length > 0,
         supplier_unreachable: Boolean(ordering.pace.outage),
         no_worker: !acts() && processes.report() === undefined,
@@ -248,10 +250,11 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   })
   /** What every process does, whether or not it is the worker. */
   const tick = async () => {
+    if (look) databaseServer = await look()
     await runtime.hourly.write()
     await captures.refresh()
     if (!elect) return
-    const suspects = { clock: inbox.clockSuspect(), secret: inbox.secretSuspect() }
+    const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
     const supplierReport = () => ({ unreadable: link.unreadable(), reach: link.reach(), quota: link.quota() })
     await processes.tick({ suspects, report: () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() }) })
     await Promise.all([inbox.reload(), signing.refresh()])

@@ -12,12 +12,14 @@ import type { Failure } from '../src/errors.ts'
 import { apiOperations } from '../src/http/api/api.ts'
 import { openSetUp } from '../src/installation.ts'
 import { createLog } from '../src/log.ts'
+import { Secret } from '../src/secret.ts'
 import { restoreHold } from '../src/storage/restores.ts'
 import { workerLease } from '../src/storage/schema.ts'
 import { build } from '../src/storage/statement.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
 import { hasPostgres, newPostgresUrl, openPostgresDatabase } from './support/postgres.ts'
+import { openProxy } from './support/postgres-proxy.ts'
 import { run } from './support/postgres-server.ts'
 import { until } from './support/service-process.ts'
 import { insert, namesIn } from './support/settings.ts'
@@ -43,8 +45,8 @@ async function openInstallation() {
     await Promise.all([shop.close(), sandbox.close()])
     rmSync(folder, { recursive: true, force: true })
   })
-  const start = async (role: Role) => {
-    const config = loadConfig(file, {})
+  const start = async (role: Role, through = url) => {
+    const config = { ...loadConfig(file, {}), databaseUrl: new Secret(through) }
     // As on a machine of its own, where nothing was made yet.
     const dataDir = path.join(mkdtempSync(path.join(folder, 'machine-')), 'run')
     const lines: string[] = []
@@ -144,6 +146,21 @@ describe.runIf(hasPostgres)('of several processes', () => {
   test('a process starts where its data folder was not made yet', async () => {
     const { start } = await openInstallation()
     expect((await (await start('web')).ask('GET', '/status')).status).toBe(200)
+  })
+
+  test('a web process whose database is away is not ready, until it is back', async () => {
+    const { start, url } = await openInstallation()
+    const proxy = await openProxy(url)
+    const web = await start('web', proxy.url)
+    const ready = async () => {
+      const answer = await fetch(`${web.app.url}/readyz`, { headers: { connection: 'close' } })
+      return `${answer.status} ${((await answer.json()) as { reasons: string[] }).reasons}`
+    }
+    expect(await ready()).toBe('200 ')
+    proxy.cutAll()
+    await until('the load balancer to know', async () => (await ready()) === '503 database')
+    proxy.isOpen = true
+    await until('the load balancer to come back', async () => (await ready()) === '200 ')
   })
 
   test('a process that is stopped answers 503 until a load balancer has seen it, and refuses no connection before', async () => {

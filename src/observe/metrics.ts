@@ -130,7 +130,7 @@ const gauges: Record<string, GaugeSource> = {
       ]),
   },
   clock_suspect: {
-    help: '1 while every authentic delivery is outside the tolerated time',
+    help: '1 while every authentic delivery is outside the tolerated time, or the database server has another time',
     read: ({ clockSuspect }) => [[clockSuspect ? 1 : 0]],
   },
   sweep_age_seconds: {

@@ -56,6 +56,8 @@ export interface ServiceDatabase {
   db: Database
   /** Waits until this process is the worker; absent where it has the database alone. */
   elect?: SharedDatabase['elect']
+  /** Looks at its server; absent where there is none. */
+  look?: SharedDatabase['look']
 }
 
 /**
@@ -70,7 +72,7 @@ export async function openForService(place: DatabasePlace, options: OpenAloneOpt
   const { openPostgres } = await import('./postgres/open.ts')
   const url = place.databaseUrl.reveal()
   const db = await usable(await openPostgres({ url, endsOnUnknown: false, ...options }))
-  return { db, elect: db.elect }
+  return { db, elect: db.elect, look: db.look }
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The lease of the worker, on a real server and by real time: it counts by the clock of the server. */
 import { performance } from 'node:perf_hooks'
+import { sql } from 'drizzle-orm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { StaleWrite } from '../../src/storage/database.ts'
 import { LEASE_MS } from '../../src/storage/postgres/lease.ts'
@@ -7,7 +8,7 @@ import { workerLease } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { noteServer, type WorkerLease } from '../../src/storage/worker-lease.ts'
 import { hasPostgres, openPostgresDatabase, postgresUrl } from '../support/postgres.ts'
-import { openProxy } from '../support/postgres-proxy.ts'
+import { COMMIT, openProxy } from '../support/postgres-proxy.ts'
 import { run } from '../support/postgres-server.ts'
 import { until } from '../support/service-process.ts'
 import { insert, namesIn } from '../support/settings.ts'
@@ -126,6 +127,31 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
       { event: 'worker.unelected', error: 'relation "worker_lease" does not exist' },
       { event: 'worker.unelected', error: expect.stringContaining('epoch') },
     ])
+  })
+
+  test('stays where another process has stopped before its COMMIT, with a row that its holder waits for', async () => {
+    const url = await postgresUrl()
+    const proxy = await openProxy(url)
+    const web = (await openPostgresDatabase(proxy.url, { endsOnUnknown: false })).database
+    await web.commit([insert('b')])
+    const one = await candidate('one', url)
+    await one.elected
+    proxy.fate = { at: COMMIT, how: 'keep back' }
+    const [stopped] = await Promise.allSettled([
+      web.commit([insert('a')]),
+      until('the COMMIT', () => proxy.fate === undefined).then(() => one.database.commit([insert('a')])),
+    ])
+    expect(stopped).toMatchObject({ reason: { code: 'unknown_outcome' } })
+    expect(await namesIn(one.database)).toEqual(['a', 'b'])
+    expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
+  })
+
+  test('is renewed however long all the reads of its holder take', async () => {
+    const one = await candidate('one', await postgresUrl())
+    await one.elected
+    const slow = () => one.database.query(sql`select 1 as one from pg_sleep(${LEASE_MS / 1_000})`)
+    await Promise.all(Array.from({ length: 8 }, slow))
+    expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
   })
 
   test('is not taken from a process that has it, however often another one looks', async () => {

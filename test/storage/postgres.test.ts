@@ -19,6 +19,7 @@ import {
 } from '../support/postgres.ts'
 import { COMMIT, type Fate, openProxy } from '../support/postgres-proxy.ts'
 import { run } from '../support/postgres-server.ts'
+import { until } from '../support/service-process.ts'
 import { insert, namesIn } from '../support/settings.ts'
 
 /** Adds one to a counter that was read as this. */
@@ -328,6 +329,22 @@ describe.runIf(hasPostgres)('opening', () => {
     await expect(late).rejects.toThrow('are 60 seconds apart')
     const database = await openPostgres({ ...options(url), now: Date.now, clocksApartMs: 5_000 })
     await database.close()
+  })
+
+  test('is no proof for ever: a look says that the clocks are apart, or that the server takes no commit', async () => {
+    const url = await newPostgresUrl()
+    let late = 0
+    const database = await openPostgres({ ...options(url), now: () => Date.now() - late, clocksApartMs: 5_000 })
+    onTestFinished(() => database.close())
+    expect(await database.look()).toEqual({ isAway: false, isClockApart: false })
+    late = 16_000
+    expect(await database.look()).toEqual({ isAway: false, isClockApart: true })
+    await run(
+      url,
+      `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on;
+      select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    )
+    await until('the server to be read only', async () => (await database.look()).isAway)
   })
 
   test('of a server that is away says so without the password', async () => {

@@ -18,7 +18,7 @@ export interface PostgresProxy {
 
 export interface Fate {
   at: string
-  how: 'cut before' | 'cut after' | 'fail the transaction'
+  how: 'cut before' | 'cut after' | 'fail the transaction' | 'keep back'
 }
 
 /** How the message begins that ends a transaction. */
@@ -51,6 +51,7 @@ export async function openProxy(target: string): Promise<PostgresProxy> {
       isAnswered = false
       const fate = proxy.fate && text.includes(proxy.fate.at) ? proxy.fate.how : undefined
       if (fate) proxy.fate = undefined
+      if (fate === 'keep back') return
       if (fate === 'cut before') return client.destroy()
       if (fate === 'cut after') onAnswer = () => client.destroy()
       if (fate === 'fail the transaction') {

@@ -23,7 +23,7 @@ export interface Candidate {
 
 /** What the lease needs of the engine. */
 export interface LeaseEngine {
-  /** Runs one statement outside of the commits. */
+  /** Runs one statement, which waits for no read and no commit. */
   run(text: string, values: unknown[]): Promise<Record<string, unknown>[]>
   fenceWith(statement: PipelineStatement): void
   end(failure: Failure): void

@@ -28,13 +28,25 @@ export interface OpenOptions extends Partial<EngineOptions> {
 export interface SharedDatabase extends Database {
   /** Waits until this process is the worker. @returns undefined when the signal came first */
   elect(candidate: Candidate): Promise<WorkerLease | undefined>
+  look(): Promise<ServerState>
 }
 
-/** Most connections of one process that read; one more commits. */
+/** What a look at the server finds. */
+export interface ServerState {
+  /** It does not answer, or takes no commit. */
+  isAway: boolean
+  /** Its clock and that of this machine do not agree. */
+  isClockApart: boolean
+}
+
+/** Most connections of one process that read; one more commits, and one is for the lease and for looks at the server. */
 const READERS = 8
 
 /** What a statement may take; far above what any needs. The connection is given up then. */
 const ANSWER_MS = 30_000
+
+/** The same of the lease: a renewal that gets no answer leaves time for another one. */
+const LEASE_ANSWER_MS = 3_000
 
 /** How long a connection may take to be there. */
 const CONNECT_MS = 5_000
@@ -75,7 +87,11 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
   }
   if (!alone) await client.end()
   const postgres = engineOf(connection, engine)
-  const database = { ...postgres, elect: (candidate: Candidate) => elect(postgres, candidate) }
+  const database = {
+    ...postgres,
+    elect: (candidate: Candidate) => elect(postgres, candidate),
+    look: () => look(postgres, now, clocksApartMs),
+  }
   if (!alone) return database
   let isClosing = false
   client.on('end', () => {
@@ -93,14 +109,15 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
 }
 
 function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresDatabase {
-  const poolOf = (max: number): pg.Pool => {
-    const pool = new pg.Pool({ ...connection, max, query_timeout: ANSWER_MS })
+  const poolOf = (max: number, answerMs = ANSWER_MS): pg.Pool => {
+    const pool = new pg.Pool({ ...connection, max, query_timeout: answerMs })
     // The query on a connection that breaks says so; one that is not in use is replaced when it is needed.
     pool.on('error', ignore)
     pool.on('connect', (made) => made.on('error', ignore))
     return pool
   }
-  return postgresDatabase({ reads: poolOf(READERS), commits: poolOf(1) }, engine)
+  const pools = { reads: poolOf(READERS), commits: poolOf(1), lease: poolOf(1, LEASE_ANSWER_MS) }
+  return postgresDatabase(pools, engine)
 }
 
 const ignore = (): void => undefined
@@ -265,12 +282,28 @@ async function hasWorker(client: pg.Client): Promise<boolean> {
 }
 
 async function assertClock(client: pg.Client, now: () => number, apartMs: number): Promise<void> {
-  const before = now()
-  const { rows } = await client.query<{ at: string }>('select extract(epoch from clock_timestamp()) * 1000 as at')
-  const after = now()
-  const at = Number(rows[0]?.at)
-  const apart = Math.max(before - at, at - after)
+  const { apart } = await readServer(async (text) => (await client.query(text)).rows, now)
   if (apart <= apartMs) return
   const message = `the clocks of this machine and the database server are ${Math.round(apart / 1000)} seconds apart`
   throw new Failure('unavailable', `${message}: let both follow NTP`)
+}
+
+async function look(engine: PostgresDatabase, now: () => number, apartMs: number): Promise<ServerState> {
+  try {
+    const { apart, isWritable } = await readServer((text) => engine.run(text, []), now)
+    return { isAway: !isWritable, isClockApart: apart > apartMs }
+  } catch {
+    return { isAway: true, isClockApart: false }
+  }
+}
+
+/** @returns how far its clock is at least from that of this machine, in milliseconds, and whether it takes commits */
+async function readServer(run: (text: string) => Promise<Record<string, unknown>[]>, now: () => number) {
+  const before = now()
+  const [row] = await run(
+    `select extract(epoch from clock_timestamp()) * 1000 as at, current_setting('transaction_read_only') as read_only`,
+  )
+  const after = now()
+  const at = Number(row?.at)
+  return { apart: Math.max(before - at, at - after), isWritable: row?.read_only === 'off' }
 }

@@ -67,8 +67,8 @@ const GROUP_MAX = 100
 const TRIES = 8
 const PAUSE_MS = 10
 
-/** A transaction whose process has stopped gives up its locks after this long. */
-const IDLE_MS = 5_000
+/** A transaction whose process has stopped gives up its locks after this long: a worker that waits for them renews its lease in time. */
+const IDLE_MS = 2_000
 
 /** SERIALIZABLE is a second net: what a commit means is in its guarded changes. */
 const BEGIN: PipelineStatement[] = [
@@ -80,6 +80,8 @@ export interface Connections {
   reads: pg.Pool
   /** One: transactions follow each other, and no read keeps them waiting. */
   commits: pg.Pool
+  /** One: whatever is read or committed, the lease is renewed. */
+  lease: pg.Pool
 }
 
 export interface PostgresDatabase extends Database, LeaseEngine {
@@ -91,7 +93,7 @@ export interface PostgresDatabase extends Database, LeaseEngine {
 
 /** The engine over connections, which it owns from here on. `open.ts` makes the database ready. */
 export function postgresDatabase(
-  { reads, commits }: Connections,
+  { reads, commits, lease }: Connections,
   { onFatal, endsOnUnknown = true, random = Math.random }: EngineOptions,
 ): PostgresDatabase {
   let queue: Member[] = []
@@ -217,14 +219,14 @@ export function postgresDatabase(
 
     /** Commits what is queued and ends the connections. Closing twice is harmless. */
     async close(): Promise<void> {
-      closing ??= Promise.resolve(running).then(() => Promise.all([reads.end(), commits.end()]))
+      closing ??= Promise.resolve(running).then(() => Promise.all([reads.end(), commits.end(), lease.end()]))
       await closing
     },
 
     end,
 
     async run(text: string, values: unknown[]) {
-      const { rows } = await reads.query<Record<string, unknown>>(text, values)
+      const { rows } = await lease.query<Record<string, unknown>>(text, values)
       return rows
     },
 
