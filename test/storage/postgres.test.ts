@@ -331,7 +331,7 @@ describe.runIf(hasPostgres)('opening', () => {
     await database.close()
   })
 
-  test('is no proof for ever: a look says that the clocks are apart, or that the server takes no commit', async () => {
+  test('is followed by looks, which find clocks that drift apart and a server that takes no commit', async () => {
     const url = await newPostgresUrl()
     let late = 0
     const database = await openPostgres({ ...options(url), now: () => Date.now() - late, clocksApartMs: 5_000 })
