@@ -65,7 +65,8 @@ describe.runIf(hasPostgres)('a service on PostgreSQL', () => {
     await createDatabase(config)
     const app = await openApp({ config, log, onFatal })
     const inUse = { code: 'conflict', reason: 'database_in_use' }
-    await expect.poll(() => checkSetUp(config).then(String, ({ reason }) => reason)).toBe(inUse.reason)
+    const refusal = () => checkSetUp(config).then(String, ({ reason }) => reason)
+    await expect.poll(refusal, { timeout: 20_000 }).toBe(inUse.reason)
     await app.close()
     await checkSetUp(config)
     const alone = await openAlone(config, { now: Date.now })
