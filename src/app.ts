@@ -211,6 +211,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
   const own = apiOperations(api)
   const operations = elect ? leavingToWorker(ordering, own, acts, inbox.reload) : own
+  const calls = performCalls(ordering, own)
   const pages = createConsole({
     url: config.console.url,
     operations,
@@ -269,7 +270,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
       runtime,
       webhooks,
       backups,
-      lookForWork: elect && (() => lookForWork(ordering, () => performCalls(ordering, own))),
+      lookForWork: elect && (() => lookForWork(ordering, calls.begin)),
       wakeAlerts: alertWorkers.wake,
       provisionShops: () => provisionShops({ ...ordering, publicUrl }),
     })
@@ -302,7 +303,8 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     pages.drain()
     log.info('service.stopping')
     tail.end()
-    const work = [endTick(), leading, jobs?.end(), runtime.idle(), alerting.close(), alertWorkers.idle()]
+    const looked = jobs?.end().then(calls.idle)
+    const work = [endTick(), leading, looked, runtime.idle(), alerting.close(), alertWorkers.idle()]
     // Until no load balancer sends requests here, which would find nothing that listens.
     if (elect && role !== 'worker') work.push(sleep(BALANCED_MS))
     // The server still listens, and answers new requests with 503.
@@ -326,12 +328,12 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
 }
 
 /** Wakes the workers for what other processes have stored; what is not urgent is found at the tick. */
-async function lookForWork({ db, now, wake }: Ordering, performCalls: () => Promise<number>): Promise<void> {
+async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promise<number>): Promise<void> {
   const at = now()
   const [deliveries, placements] = await Promise.all([
     db.query(dueDeliveries(at, 1)),
     db.query(duePlacements(at, 1)),
-    performCalls(),
+    beginCalls(),
   ])
   if (deliveries.length > 0) wake('inbox')
   if (placements.length > 0) wake('place')

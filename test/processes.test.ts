@@ -14,7 +14,7 @@ import { openSetUp } from '../src/installation.ts'
 import { createLog } from '../src/log.ts'
 import { Secret } from '../src/secret.ts'
 import { restoreHold } from '../src/storage/restores.ts'
-import { workerLease } from '../src/storage/schema.ts'
+import { workerCalls, workerLease } from '../src/storage/schema.ts'
 import { build } from '../src/storage/statement.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
@@ -78,7 +78,18 @@ async function openInstallation() {
       },
     }
   }
-  return { url, sandbox, shop, token, start }
+  /** One that the process sells, as soon as the worker has read the catalogue. */
+  const skuAt = async ({ ask }: Awaited<ReturnType<typeof start>>): Promise<string> => {
+    let sku: string | undefined
+    await until('the catalogue', async () => {
+      const { data } = await ask('GET', '/listings?limit=100', { as: token })
+      const { items } = data as { items: { sku: string; stock: number | null }[] }
+      sku = items.find(({ stock }) => (stock ?? 0) > 10)?.sku
+      return sku
+    })
+    return sku ?? ''
+  }
+  return { url, sandbox, shop, token, start, skuAt }
 }
 
 describe.runIf(hasPostgres)('of several processes', () => {
@@ -95,16 +106,10 @@ describe.runIf(hasPostgres)('of several processes', () => {
   })
 
   test('a web process takes an order, and the worker buys it and hands its keys over', async () => {
-    const { start, shop, token, sandbox } = await openInstallation()
+    const { start, shop, token, sandbox, skuAt } = await openInstallation()
     const [web, worker] = [await start('web'), await start('worker')]
     await until('the worker', worker.isWorker)
-    const sku = async () => {
-      const { data } = await web.ask('GET', '/listings?limit=100', { as: token })
-      const { items } = data as { items: { sku: string; stock: number | null }[] }
-      return items.find(({ stock }) => (stock ?? 0) > 10)?.sku
-    }
-    await until('the catalogue', sku)
-    const lines = [{ id: '1', sku: await sku(), quantity: 1 }]
+    const lines = [{ id: '1', sku: await skuAt(web), quantity: 1 }]
     const taken = await web.ask('POST', '/orders', { body: { reference: 'r1', lines }, as: token })
     expect(taken.status).toBe(202)
     await until('the keys', () => shop.received().some(({ type }) => type === 'order.closed'))
@@ -126,6 +131,18 @@ describe.runIf(hasPostgres)('of several processes', () => {
       const { data } = await web.ask('GET', '/status')
       return (data as { freshness: { next: { catalogueAt: unknown } } }).freshness.next.catalogueAt !== null
     })
+  })
+
+  test('a worker that is stopped ends the call that it has begun, and who asked has the answer', async () => {
+    const { start, sandbox } = await openInstallation()
+    const [web, worker] = [await start('web'), await start('worker')]
+    await until('the worker', worker.isWorker)
+    sandbox.faults.add({ fault: 'slow', delayMs: 3_000, match: { path: '/webhooks', method: 'POST' } })
+    const asking = web.ask('POST', '/webhooks')
+    const { db } = web.app.api.ordering
+    await until('its begin', async () => (await db.query(build.select().from(workerCalls)))[0]?.begunAt)
+    await worker.close()
+    expect(await asking).toMatchObject({ status: 201 })
   })
 
   test('none but the worker calls the supplier or a store, whatever people ask for', async () => {

@@ -20,7 +20,7 @@ import {
 } from '../storage/worker-calls.ts'
 import type { Call, Operation } from './operation.ts'
 
-type Parts = Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>
+type Parts = Pick<Context, 'db' | 'vault' | 'now' | 'monotonic' | 'newId' | 'log'>
 
 /** How the worker ended a call. */
 type Answer =
@@ -54,7 +54,8 @@ export const leavingToWorker = (
     const handle: Operation['handle'] = async (call) => {
       if (acts() || !needsWorker(one, call)) return one.handle(call)
       const answer = await ask(parts, one.name, call)
-      await ended()
+      // It is done, whether or not this process can read now what it has changed.
+      await ended().catch((error: unknown) => warn(parts, error))
       return answer
     }
     return { ...one, handle }
@@ -64,57 +65,77 @@ const needsWorker = ({ needsWorker: needs }: Operation, call: Parameters<Operati
   typeof needs === 'function' ? needs(call) : needs === true
 
 /** @throws Failure of the worker; `unavailable` where none has begun; `unknown_outcome` where one has and did not end */
-async function ask({ db, vault, now, newId }: Parts, operation: string, call: Call<unknown, unknown>) {
+async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>) {
+  const { db, vault, now, monotonic, newId } = parts
   const id = newId()
   const { file: _file, ...question } = call
   const { ciphertext, keyId } = vault.seal(place(id, 0), JSON.stringify(question))
   await db.commit([insertWorkerCall({ id, operation, askedAt: now(), question: ciphertext, keyId })])
+  // From here on a worker may begin: a database that cannot be asked says nothing of what becomes of the call.
   const answer = async (ms: number): Promise<Answer | undefined> => {
-    for (let waited = 0; waited < ms; waited += LOOK_MS) {
-      const row = await first(db, answeredWorkerCall(id))
+    for (const until = monotonic() + ms; monotonic() < until; ) {
+      const row = await first(db, answeredWorkerCall(id)).catch(() => undefined)
       if (row?.answer) return JSON.parse(vault.open(place(id, 1), row.answer, row.keyId).toString('utf8')) as Answer
-      await sleep(LOOK_MS)
+      // Of a process that ends meanwhile nobody waits for the answer.
+      await sleep(LOOK_MS, undefined, { ref: false })
     }
     return undefined
   }
   let ended = await answer(BEGIN_MS)
   if (!ended) {
-    const [withdrawn] = await db.commit([withdrawWorkerCall(id)])
-    if (withdrawn === 1) throw new Failure('unavailable', 'no worker runs now: nothing was done')
+    const [withdrawn] = await db.commit([withdrawWorkerCall(id)]).catch(() => [0])
+    if (withdrawn === 1) throw new Failure('unavailable', 'no worker has begun it: nothing was done')
     ended = await answer(END_MS)
   }
-  await db.commit([deleteWorkerCall(id)])
+  // What stays is forgotten at night.
+  await db.commit([deleteWorkerCall(id)]).catch((error: unknown) => warn(parts, error))
   if (!ended) throw new Failure('unknown_outcome', 'the worker did not answer: look whether it was done')
   if (!('failure' in ended)) return ended
   const { code, message, ...more } = ended.failure
   throw new Failure(code, message, more)
 }
 
-/**
- * Performs what other processes have left to this one.
- *
- * @returns how many calls were begun
- */
-export async function performCalls(parts: Parts, operations: readonly Operation[]): Promise<number> {
-  const { db, now } = parts
-  const open = await db.query(openWorkerCalls(now() - BEGIN_MS, AT_ONCE))
-  const begun = await Promise.all(
-    open.map(async ({ id, operation, question, keyId }) => {
-      try {
-        await db.commit([beginWorkerCall(id, now())])
-      } catch (error) {
-        if (error instanceof StaleWrite) return 0
-        throw error
-      }
-      const call = JSON.parse(parts.vault.open(place(id, 0), question, keyId).toString('utf8'))
-      // Who waits for a slow one keeps no other waiting.
-      void perform(parts, operations, { id, operation, call }).catch((error: unknown) =>
-        parts.log.warn('worker.failed', { kind: 'calls', id, error: messageOf(error) }),
+const warn = ({ log }: Pick<Parts, 'log'>, error: unknown, id?: string): void =>
+  log.warn('worker.failed', { kind: 'calls', ...(id && { id }), error: messageOf(error) })
+
+/** What other processes have left to this one. */
+export interface WorkerCalls {
+  /** Begins those that wait, as many as may run at once. @returns how many */
+  begin(): Promise<number>
+  /** Resolves when none is under way. */
+  idle(): Promise<void>
+}
+
+export function performCalls(parts: Parts, operations: readonly Operation[]): WorkerCalls {
+  const { db, vault, now } = parts
+  const running = new Set<Promise<void>>()
+  return {
+    begin: async () => {
+      if (running.size >= AT_ONCE) return 0
+      const open = await db.query(openWorkerCalls(now() - BEGIN_MS, AT_ONCE - running.size))
+      const begun = await Promise.all(
+        open.map(async ({ id, operation, question, keyId }) => {
+          try {
+            await db.commit([beginWorkerCall(id, now())])
+          } catch (error) {
+            if (error instanceof StaleWrite) return 0
+            throw error
+          }
+          const call = JSON.parse(vault.open(place(id, 0), question, keyId).toString('utf8'))
+          // Who waits for a slow one keeps no other waiting.
+          const one: Promise<void> = perform(parts, operations, { id, operation, call })
+            .catch((error: unknown) => warn(parts, error, id))
+            .finally(() => running.delete(one))
+          running.add(one)
+          return 1
+        }),
       )
-      return 1
-    }),
-  )
-  return begun.reduce((sum: number, one) => sum + one, 0)
+      return begun.reduce((sum: number, one) => sum + one, 0)
+    },
+    idle: async () => {
+      await Promise.all(running)
+    },
+  }
 }
 
 /** Deletes calls whose asking process has ended. */

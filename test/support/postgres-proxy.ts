@@ -12,6 +12,8 @@ export interface PostgresProxy {
   fate: Fate | undefined
   /** Whether connections are taken. */
   isOpen: boolean
+  /** How many were not. */
+  refused: number
   /** Cuts every connection, and takes none. */
   cutAll(): void
 }
@@ -37,7 +39,10 @@ export async function openProxy(target: string): Promise<PostgresProxy> {
         server.destroy()
       })
     }
-    if (!proxy.isOpen) client.destroy()
+    if (!proxy.isOpen) {
+      proxy.refused += 1
+      client.destroy()
+    }
     let isAnswered = true
     let onAnswer = (answer: Buffer): void => void client.write(answer)
     server.on('data', (answer) => {
@@ -82,6 +87,7 @@ export async function openProxy(target: string): Promise<PostgresProxy> {
     trips: [],
     fate: undefined,
     isOpen: true,
+    refused: 0,
     cutAll() {
       proxy.isOpen = false
       cut()
