@@ -288,7 +288,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   let leading: Promise<void> | undefined
   if (!elect) begin()
   else if (role !== 'web') {
-    leading = processes.lead({ prepare, begin: () => runtime.resume().then(begin) }).catch((cause: unknown) => {
+    leading = processes.lead({ prepare, resume: runtime.resume, begin }).catch((cause: unknown) => {
       if (runtime.isStopping()) return
       onFatal(new Failure('unavailable', `the worker cannot begin: ${messageOf(cause)}`, { cause }))
     })

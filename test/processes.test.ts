@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type App, openApp } from '../src/app.ts'
 import { loadConfig } from '../src/config/config.ts'
@@ -14,7 +15,7 @@ import { openSetUp } from '../src/installation.ts'
 import { createLog } from '../src/log.ts'
 import { Secret } from '../src/secret.ts'
 import { restoreHold } from '../src/storage/restores.ts'
-import { workerCalls, workerLease } from '../src/storage/schema.ts'
+import { purchases, transitions, workerCalls, workerLease } from '../src/storage/schema.ts'
 import { build } from '../src/storage/statement.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
@@ -196,6 +197,37 @@ describe.runIf(hasPostgres)('of several processes', () => {
     expect([...answers]).toEqual(['503 503 5'])
     await closing
     expect(performance.now() - since).toBeLessThan(8_000)
+  })
+
+  test('an order that comes while a worker brings to rest what was left is not bought before, and once', async () => {
+    const { start, url, token, skuAt, shop, sandbox } = await openInstallation()
+    const first = await start('all')
+    await until('the first worker', first.isWorker)
+    const sku = await skuAt(first)
+    await first.close()
+    const held = Date.now() + 3_600_000
+    await run(url, `update worker_lease set ends_at = ${held}`)
+    const second = await start('all')
+    // What resuming reads first, and taking an order does not.
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    onTestFinished(() => client.end())
+    await client.query('begin; lock table balance_readings in access exclusive mode')
+    await run(url, 'update worker_lease set ends_at = 0')
+    await until('the second worker', second.isWorker)
+    const lines = [{ id: '1', sku, quantity: 1 }]
+    expect(await second.ask('POST', '/orders', { body: { reference: 'r1', lines }, as: token })).toMatchObject({
+      status: 202,
+    })
+    const ready = await fetch(`${second.app.url}/readyz`, { headers: { connection: 'close' } })
+    expect(await ready.json()).toMatchObject({ notes: ['no_worker'] })
+    const { db } = second.app.api.ordering
+    expect(await db.query(build.select().from(purchases))).toMatchObject([{ state: 'planned', leaseUntil: null }])
+    await client.query('rollback')
+    await until('the keys', () => shop.received().some(({ type }) => type === 'order.closed'))
+    const moves = await db.query(build.select().from(transitions))
+    expect(moves.map(({ after }) => after)).not.toContain('unknown')
+    expect(sandbox.world.report().charges).toHaveLength(1)
   })
 
   test('a worker whose lease another process has taken writes nothing more, and ends', async () => {

@@ -33,11 +33,16 @@ export interface Processes {
   /** Says what others must know of this process, and reads what they say. */
   tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects }): Promise<void>
   /**
-   * Waits until this process is the worker, then prepares and begins its work.
+   * Waits until this process is the worker, then prepares, resumes and begins its work.
    *
    * @param prepare done before anything of it acts
+   * @param resume the same, with the lease read by each commit
    */
-  lead(work: { prepare: (lease: WorkerLease) => Promise<unknown>; begin: () => Promise<void> }): Promise<void>
+  lead(work: {
+    prepare: (lease: WorkerLease) => Promise<unknown>
+    resume: () => Promise<unknown>
+    begin: () => void
+  }): Promise<void>
   /** Waits to be the worker no more. */
   withdraw(): void
   /** A worker that has ended its work lets another process begin. */
@@ -96,13 +101,14 @@ export function oneOfProcesses({ db, elect, owner, now, monotonic, log }: Parts)
         await db.commit([inboxSuspects.put({ ...own.suspects, owner, at }, at)])
       }
     },
-    lead: async ({ prepare, begin }) => {
+    lead: async ({ prepare, resume, begin }) => {
       lease = await elect({ owner, monotonic, signal: halt.signal, log })
       if (!lease) return
       await prepare(lease)
       lease.fence()
+      await resume()
       acting = true
-      await begin()
+      begin()
     },
     withdraw: () => halt.abort(),
     end: async () => {
