@@ -145,6 +145,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
       countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
       countProcessed: (state) => metrics.count('deliveries_processed', { state }),
       timeKeys: (ms) => metrics.time('order_to_keys_seconds', ms),
+      askSweep: processes.askSweep,
       ...(at && { at }),
     },
   })
@@ -257,7 +258,8 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     if (!elect) return
     const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
     const supplierReport = () => ({ unreadable: link.unreadable(), reach: link.reach(), quota: link.quota() })
-    await processes.tick({ suspects, report: () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() }) })
+    const report = () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() })
+    await processes.tick({ suspects, report, sweep: runtime.sweepForStale })
     await Promise.all([inbox.reload(), signing.refresh()])
   }
   const begin = (): void => {

@@ -67,6 +67,8 @@ export interface Hooks {
   mayWake?: boolean
   /** Whether this process is the worker of those that share the database. Default: there is no other. */
   acts?: Acts
+  /** Leaves a sweep to the worker. */
+  askSweep?: () => Promise<void>
 }
 
 export interface Runtime {
@@ -77,6 +79,8 @@ export interface Runtime {
   hourly: HourlyCounts
   syncs: SyncRunner
   sweeps: SweepRunner
+  /** A stale delivery came, here or at another process: others may be lost. */
+  sweepForStale: () => void
   /** One batch of each worker; resolves with how much it did, 0 when nothing is due. */
   work: Record<WorkerName, () => Promise<number>>
   wake: (worker: WorkerName) => void
@@ -112,7 +116,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   } = parts
   const nothing = () => {}
   const { at = nothing, countReceived = nothing, countProcessed = nothing, timeKeys = nothing } = hooks
-  const { isDead = () => false, acts = () => true } = hooks
+  const { isDead = () => false, acts = () => true, askSweep = async () => undefined } = hooks
   const halt = new AbortController()
   const stopped = (): boolean => halt.signal.aborted || isDead()
   const workers = {} as Record<WorkerName, Worker>
@@ -154,6 +158,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     }),
   }
   const sweeps = createSweepRunner(ordering)
+  const sweepForStale = () => void sweeps.recent('stale').catch(logged('sweep.failed'))
   const shops = await openShops(ordering, stores)
   const storeSources = shops.flatMap(({ id, adapter, take }) => storeSource(id, adapter, take, context.now) ?? [])
   const inbox = await openInbox({
@@ -162,7 +167,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     count,
     countReceived,
     onStored: () => wake('inbox'),
-    onStale: () => void (acts() && sweeps.recent('stale').catch(logged('sweep.failed'))),
+    onStale: () => (acts() ? sweepForStale() : void askSweep().catch(logged('sweep.failed'))),
   })
   const processing = {
     ...context,
@@ -216,6 +221,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     hourly,
     syncs,
     sweeps,
+    sweepForStale,
     work,
     wake,
     wakeAll: () => {

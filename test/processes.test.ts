@@ -15,15 +15,16 @@ import { openSetUp } from '../src/installation.ts'
 import { createLog } from '../src/log.ts'
 import { Secret } from '../src/secret.ts'
 import { restoreHold } from '../src/storage/restores.ts'
-import { purchases, transitions, workerCalls, workerLease } from '../src/storage/schema.ts'
+import { purchases, sweeps, transitions, workerCalls, workerLease } from '../src/storage/schema.ts'
 import { build } from '../src/storage/statement.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
-import { DIALECT } from './support/delivery.ts'
+import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './support/delivery.ts'
 import { hasPostgres, newPostgresUrl, openPostgresDatabase } from './support/postgres.ts'
 import { openProxy } from './support/postgres-proxy.ts'
 import { run } from './support/postgres-server.ts'
 import { until } from './support/service-process.ts'
 import { insert, namesIn } from './support/settings.ts'
+import { addWebhook } from './support/webhook-server.ts'
 
 const API_KEY = 'sk_test_0123456789abcdef'
 
@@ -144,6 +145,26 @@ describe.runIf(hasPostgres)('of several processes', () => {
     await until('its begin', async () => (await db.query(build.select().from(workerCalls)))[0]?.begunAt)
     await worker.close()
     expect(await asking).toMatchObject({ status: 201 })
+  })
+
+  test('a stale delivery has the worker sweep once, whichever process it came to', async () => {
+    const { start } = await openInstallation()
+    const [web, worker] = [await start('web'), await start('worker')]
+    await until('the worker', worker.isWorker)
+    const { db, vault } = web.app.api.ordering
+    await addWebhook(db, vault, { path: 'late', secret: SECRET, createdAt: Date.now() })
+    const deliver = async (at: number) => {
+      const own = { deliveryId: `dlv_${at}`, body: orderEvent({ order_id: `ord_${at}` }) }
+      const { headers, body } = signedDelivery({ timestamp: timestampOf(at), ...own })
+      const given = Object.fromEntries([...headers, ['content-type', 'application/json'], ['connection', 'close']])
+      return (await fetch(`${web.app.url}/webhooks/supplier/late`, { method: 'POST', headers: given, body })).status
+    }
+    await until('its webhook', async () => (await deliver(Date.now())) === 200)
+    expect(await deliver(Date.now() - 3_600_000)).toBe(401)
+    const begun = async () => (await db.query(build.select().from(sweeps))).filter(({ cause }) => cause === 'stale')
+    await until('the sweep', async () => (await begun()).length > 0)
+    expect(await begun()).toHaveLength(1)
+    expect(await namesIn(db)).not.toContain('sweep_asked')
   })
 
   test('none but the worker calls the supplier or a store, whatever people ask for', async () => {

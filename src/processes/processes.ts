@@ -4,7 +4,7 @@ import type { NextRuns } from '../http/operation.ts'
 import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
 import type { ServiceDatabase } from '../storage/database-place.ts'
-import { jsonSetting } from '../storage/settings.ts'
+import { clearSetting, jsonSetting } from '../storage/settings.ts'
 import type { WorkerLease } from '../storage/worker-lease.ts'
 import type { Acts, SupplierReport } from './acting.ts'
 
@@ -30,8 +30,14 @@ export interface Processes {
   report(): WorkerReport | undefined
   /** What another process suspects. */
   suspectedElsewhere(): Suspects
-  /** Says what others must know of this process, and reads what they say. */
-  tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects }): Promise<void>
+  /** Leaves a sweep to the worker. */
+  askSweep(): Promise<void>
+  /**
+   * Says what others must know of this process, and reads what they say.
+   *
+   * @param sweep called at the worker when another process has asked for it, at most once a minute
+   */
+  tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects; sweep: () => void }): Promise<void>
   /**
    * Waits until this process is the worker, then prepares, resumes and begins its work.
    *
@@ -53,6 +59,11 @@ export interface Processes {
 const FRESH_MS = 30_000
 
 const workerReport = jsonSetting<WorkerReport>('worker_report')
+/** Several processes that ask are one reason to sweep. */
+const SWEEP_GAP_MS = 60_000
+const SWEEP_ASKED = 'sweep_asked'
+
+const sweepAsked = jsonSetting<{ at: number }>(SWEEP_ASKED)
 const inboxSuspects = jsonSetting<Suspects & { at: number; owner: string }>('inbox_suspects')
 
 const NONE: Suspects = { clock: false, secret: false }
@@ -72,6 +83,7 @@ export const onlyProcess: Processes = {
   acts: () => true,
   report: () => undefined,
   suspectedElsewhere: () => NONE,
+  askSweep: async () => undefined,
   tick: async () => undefined,
   lead: async () => undefined,
   withdraw: () => undefined,
@@ -84,6 +96,7 @@ export function oneOfProcesses({ db, elect, owner, now, monotonic, log }: Parts)
   let acting = false
   let report: WorkerReport | undefined
   let elsewhere = NONE
+  let sweptAt = Number.NEGATIVE_INFINITY
   const acts = () => acting && lease?.isHeld() === true
   const isFresh = (said: { at: number; owner: string } | undefined): boolean =>
     said !== undefined && said.owner !== owner && Math.abs(now() - said.at) < FRESH_MS
@@ -91,13 +104,26 @@ export function oneOfProcesses({ db, elect, owner, now, monotonic, log }: Parts)
     acts,
     report: () => (isFresh(report) ? report : undefined),
     suspectedElsewhere: () => elsewhere,
+    askSweep: async () => {
+      await db.commit([sweepAsked.put({ at: now() }, now())])
+    },
     tick: async (own) => {
       const at = now()
-      const [reported, suspected] = await Promise.all([workerReport.read(db), inboxSuspects.read(db)])
+      const [reported, suspected, asked] = await Promise.all([
+        workerReport.read(db),
+        inboxSuspects.read(db),
+        sweepAsked.read(db),
+      ])
       report = reported
       elsewhere = suspected && isFresh(suspected) ? suspected : NONE
-      if (acts()) await db.commit([workerReport.put({ ...own.report(), owner, at }, at)])
-      else if (own.suspects.clock || own.suspects.secret) {
+      if (acts()) {
+        const sweeps = asked !== undefined && monotonic() - sweptAt >= SWEEP_GAP_MS
+        const taken = sweeps ? [clearSetting(SWEEP_ASKED)] : []
+        await db.commit([workerReport.put({ ...own.report(), owner, at }, at), ...taken])
+        if (!sweeps) return
+        sweptAt = monotonic()
+        own.sweep()
+      } else if (own.suspects.clock || own.suspects.secret) {
         await db.commit([inboxSuspects.put({ ...own.suspects, owner, at }, at)])
       }
     },
