@@ -76,7 +76,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
     for (const until = monotonic() + ms; monotonic() < until; ) {
       const row = await first(db, answeredWorkerCall(id)).catch(() => undefined)
       if (row?.answer) return JSON.parse(vault.open(place(id, 1), row.answer, row.keyId).toString('utf8')) as Answer
-      // Of a process that ends meanwhile nobody waits for the answer.
+      // It keeps no process from ending.
       await sleep(LOOK_MS, undefined, { ref: false })
     }
     return undefined
