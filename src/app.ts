@@ -47,6 +47,7 @@ import { createWorker, databaseWith, receiveWith, startRuntime, together } from 
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
 import { openForService, placeName } from './storage/database-place.ts'
 import { dueDeliveries } from './storage/deliveries.ts'
+import { engineMove, movedFailure } from './storage/engine-move.ts'
 import { writeText } from './storage/files.ts'
 import { openMarker } from './storage/marker.ts'
 import { duePlacements } from './storage/purchases.ts'
@@ -256,6 +257,9 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     await runtime.hourly.write()
     await captures.refresh()
     if (!elect) return
+    const move = await engineMove(db)
+    // It slept while the file was put back: what it takes from here on, no service would find.
+    if (move) return onFatal(movedFailure(move))
     const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
     const supplierReport = () => ({ unreadable: link.unreadable(), reach: link.reach(), quota: link.quota() })
     const report = () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() })

@@ -6,9 +6,9 @@ import { createLog } from '../log.ts'
 import { noteRestore, recogniseRestore } from '../reconciliation/restore.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import type { Database } from '../storage/database.ts'
-import { assertFree, placeName } from '../storage/database-place.ts'
+import { placeName } from '../storage/database-place.ts'
 import { clearEngineMove, type EngineMove, engineMove, movedFailure, setEngineMove } from '../storage/engine-move.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import { insertAudit, listAudit } from '../storage/evidence.ts'
 import { openMarker } from '../storage/marker.ts'
 import { openPostgres, openPostgresToRead } from '../storage/postgres/open.ts'
 import { openDatabase } from '../storage/sqlite/open.ts'
@@ -27,6 +27,10 @@ export interface MovedEngine {
   rows: number
   tables: ComparedTable[]
 }
+
+/** By this line of its audit a copy is known that is whole. */
+const MOVED = 'database.move'
+const fromText = ({ from }: Pick<EngineMove, 'from'>): string => `from ${from}`
 
 const now = (): number => Date.now()
 const newId = createIds(now, randomBytes)
@@ -67,8 +71,8 @@ export async function migrateEngine(
       const tables = await compareTables(file, copy, watch)
       // The file first: from here on no service starts on it, and then one may on the copy.
       if (move.doneAt === null) await file.commit([setEngineMove({ ...move, doneAt: now() }, now())])
-      const entry = { id: newId(), at: now(), actor: 'migrate-engine', action: 'database.move', subject: names.to }
-      await copy.commit([clearEngineMove(), insertAudit({ ...entry, detail: `from ${names.from}` })])
+      const entry = { id: newId(), at: now(), actor: 'migrate-engine', action: MOVED, subject: names.to }
+      await copy.commit([clearEngineMove(), insertAudit({ ...entry, detail: fromText(names) })])
       return { ...names, rows: tables.reduce((sum, { rows }) => sum + rows, 0), tables }
     } finally {
       await copy.close()
@@ -109,7 +113,8 @@ async function assertOwnCopy(
   if (known && known.doneAt !== null) throw movedFailure(known)
   const filled = copy && (await tablesWithRows(copy))
   if (move === undefined && (filled ?? []).length === 0) return
-  const what = move ? `${name} has an unfinished copy of ${move.from}, of another move` : `${name} is not empty`
+  const state = move?.doneAt === null ? 'an unfinished copy' : 'a copy that was given up'
+  const what = move ? `${name} has ${state} of ${move.from}, of another move` : `${name} is not empty`
   const message = `${what}: give the move a new database, as createdb makes one`
   throw new Failure('conflict', message, { reason: 'database_exists' })
 }
@@ -123,23 +128,59 @@ export interface PutBack {
 
 /**
  * Lets services use the file again, for `quayside migrate-engine --put-back`. What was bought with its copy is not in it, so
- * that it counts as restored.
+ * that it counts as restored. A copy that is whole gets a note first, so that no service starts there any more.
  *
- * @throws Failure `conflict` for a file that was not moved; reason `database_in_use`, while a service runs on either
+ * @param serverGone the copy gets no note, and is never to be used again
+ * @throws Failure `conflict` for a file that was not moved, and a server that has no copy of it; reason `database_in_use`,
+ *   while a process works with either
+ * @throws Failure `invalid` where the configuration does not name the server
  */
-export async function putBack(config: Config): Promise<PutBack> {
-  if (config.databaseUrl !== null) await assertFree(config)
+export async function putBack(config: Config, { serverGone = false }: { serverGone?: boolean } = {}): Promise<PutBack> {
   const database = databaseFileOf(config.dataDir)
   const file = openDatabase({ file: database, now, mustExist: true })
   try {
     const move = await engineMove(file)
     if (!move) throw new Failure('conflict', `${database} was not moved: there is nothing to put back`)
-    const epoch = move.doneAt === null ? null : await noteReturn(file, database, move)
-    await file.commit([clearEngineMove()])
-    return { database, epoch }
+    // An unfinished copy says so itself.
+    const copy = move.doneAt === null || serverGone ? undefined : await openCopy(config, move)
+    try {
+      await copy?.commit([setEngineMove({ ...move, side: 'copy', doneAt: now() }, now())])
+      const epoch = move.doneAt === null ? null : await noteReturn(file, database, move)
+      await file.commit([clearEngineMove()])
+      return { database, epoch }
+    } finally {
+      await copy?.close()
+    }
   } finally {
     await file.close()
   }
+}
+
+/** More than a process that runs may take from the end of a tick to its next word. */
+const SILENT_MS = 3_000
+
+/** Opens the copy when no process works with it, and keeps every other one out. */
+async function openCopy({ databaseUrl, ordering, dataDir }: Config, move: EngineMove): Promise<Database> {
+  if (databaseUrl === null) {
+    const put = `set QUAYSIDE_DATABASE_URL to the address of ${move.to} again, so that no service starts there any more`
+    throw new Failure('invalid', `${put}; where that server is gone for good, add --server-gone`)
+  }
+  const url = databaseUrl.reveal()
+  const there = await openPostgresToRead(url)
+  const isCopy = await isCopyOf(there, move).finally(() => there?.close())
+  if (!isCopy) {
+    const named = placeName({ dataDir, databaseUrl })
+    throw new Failure('conflict', `${named} has no copy of ${move.from}: that is ${move.to}`)
+  }
+  return openPostgres({ url, now, alone: true, unusedMs: ordering.tickSeconds * 1_000 + SILENT_MS })
+}
+
+async function isCopyOf(there: Pick<Database, 'query'> | undefined, move: EngineMove): Promise<boolean> {
+  if (there === undefined) return false
+  const noted = await engineMove(there)
+  if (noted) return noted.id === move.id
+  const [moved] = await there.query(listAudit({ action: MOVED, subject: move.to, limit: 1 }))
+  return moved?.detail === fromText(move)
 }
 
 async function noteReturn(file: Database, database: string, { to }: EngineMove): Promise<number> {

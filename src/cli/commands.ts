@@ -166,13 +166,15 @@ const migrateEngine: CommandRow = {
   about: 'move the database from its file to PostgreSQL, while the service is stopped',
   options: {
     '--put-back': 'let the service use the file again, which then counts as restored',
+    '--server-gone': 'together with --put-back: the server is gone for good',
     ...fileOptions,
   },
   help: `
 The server is the one that QUAYSIDE_DATABASE_URL names; its database is empty. A
 move that was interrupted goes on when it is started again. Until every row is
 copied and compared, the service starts on neither; then it starts on the server
-only.
+only. To put back, QUAYSIDE_DATABASE_URL still names the server, and every
+process is stopped.
 
 Examples:
   quayside migrate-engine

@@ -54,18 +54,21 @@ export async function runDatabaseCreate(io: Io, { config, json }: Omit<RestoreFl
 
 export interface MoveFlags {
   putBack?: true
+  serverGone?: true
   config?: string
   json?: true
 }
 
 /** Moves the database from the file to the server, or lets services use the file again. @returns the exit code */
-export async function runMigrateEngine(io: Io, { putBack: isPutBack, config, json }: MoveFlags): Promise<number> {
+export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<number> {
+  const { putBack: isPutBack, serverGone, config, json } = flags
+  if (serverGone && !isPutBack) throw new Failure('invalid', '--server-gone goes with --put-back')
   const settings = loadConfig(config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE), io.env)
   const { migrateEngine, putBack } = await import('../backup/engine-move.ts')
   const width = Math.min(widthOf(io), 80)
   if (isPutBack) {
-    const back = await putBack(settings)
-    print(io, json === true, back, () => putBackText(back, width))
+    const back = await putBack(settings, { serverGone: serverGone === true })
+    print(io, json === true, back, () => putBackText(back, serverGone === true, width))
     return exitCodes.ok
   }
   const isDrawn = io.isTerminal && !json
@@ -106,9 +109,11 @@ function movedText({ from, to, rows, tables }: MovedEngine, width: number): stri
   return `${head}\n${wrap(next, width).join('\n')}\n`
 }
 
-function putBackText({ database, epoch }: PutBack, width: number): string {
+function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: number): string {
   const lines = [
-    "Take QUAYSIDE_DATABASE_URL away and start the service. Nothing may ever start on the server's copy again.",
+    serverGone
+      ? "Start the service without QUAYSIDE_DATABASE_URL. Nothing may ever start on the server's copy again: it has no note."
+      : "Take QUAYSIDE_DATABASE_URL away and start the service. None starts on the server's copy any more.",
     ...(epoch === null ? [] : NEXT.slice(0, 2)),
   ]
   const head = details([['Put back', database], epoch !== null && ['Epoch', cell(epoch)]], width)

@@ -1,6 +1,6 @@
 /**
- * The note of a move from the file to a server. It lies in both databases as long as a service may start on neither, and
- * in the file for good: two services that buy for the same stores would buy everything twice.
+ * The note of a move from the file to a server. It lies in both databases as long as a service may start on neither, then in
+ * the one that is not used any more: two services that buy for the same stores would buy everything twice.
  */
 import { Failure } from '../errors.ts'
 import type { Database } from './database.ts'
@@ -13,7 +13,7 @@ export interface EngineMove {
   /** What people call the two. */
   from: string
   to: string
-  /** Epoch ms. Of the file: since when the copy is whole; null before. */
+  /** Epoch ms. Of the file: since when the copy is whole; of the copy: since when the file is used again. Null before. */
   doneAt: number | null
 }
 
@@ -41,10 +41,13 @@ export const movedFailure = (move: EngineMove): Failure =>
 const STAY = 'or `quayside migrate-engine --put-back` to use the file again'
 
 function moveText({ side, from, to, doneAt }: EngineMove): string {
+  const day = doneAt === null ? '' : new Date(doneAt).toISOString().slice(0, 10)
+  if (side === 'copy' && doneAt !== null) {
+    return `${to} was given up for ${from} on ${day}, and is used no more: take QUAYSIDE_DATABASE_URL away to use the file`
+  }
   if (side === 'copy') {
     return `${to} is an unfinished copy of ${from}: run \`quayside migrate-engine\` where that file is, until the copy is whole`
   }
   if (doneAt === null) return `${from} is being moved to ${to}: run \`quayside migrate-engine\` to finish, ${STAY}`
-  const day = new Date(doneAt).toISOString().slice(0, 10)
   return `${from} was moved to ${to} on ${day}: set QUAYSIDE_DATABASE_URL to use that, ${STAY}`
 }

@@ -25,9 +25,9 @@ import { type CopyProgress, compareTables } from '../../src/storage/table-copy.t
 import { run as runCli } from '../support/cli-run.ts'
 import { DIALECT } from '../support/delivery.ts'
 import { fillTables } from '../support/filled-tables.ts'
-import { hasPostgres, isOnPostgres, newPostgresUrl } from '../support/postgres.ts'
+import { hasPooler, hasPostgres, isOnPostgres, newPostgresUrl, pooled } from '../support/postgres.ts'
 import { run } from '../support/postgres-server.ts'
-import { openInstallation } from '../support/service-process.ts'
+import { openInstallation, until } from '../support/service-process.ts'
 
 const now = Date.now
 const log = createLog({ level: 'error', write: () => undefined })
@@ -251,6 +251,74 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     expect(await currentEpoch(file)).toMatchObject({ epoch: 2, scans: 0 })
     expect(await restoreHold(file)).toMatchObject({ reason: expect.stringContaining('put back after it was moved') })
     await file.close()
+  })
+
+  test('is not put back beside a web process, which would go on taking orders that are lost then', async () => {
+    const world = await installation(0)
+    await migrateEngine(world.onServer)
+    const config = { ...world.onServer, dataDir: path.join(world.onServer.dataDir, 'web') }
+    const web = await openApp({ config, log, onFatal, role: 'web' })
+    await expect(putBack(world.onServer)).rejects.toMatchObject({ reason: 'database_in_use' })
+    expect((await fetch(`${web.url}/readyz`, { headers: { connection: 'close' } })).status).toBe(200)
+    await web.close()
+    await expect(openAlone(world.onFile, { now })).rejects.toMatchObject({ reason: 'database_moved' })
+    await expect(putBack(world.onServer)).resolves.toMatchObject({ epoch: 2 })
+  })
+
+  test.runIf(hasPooler)('is put back behind a pooler as soon as its processes have ended, and not before', async () => {
+    const world = await installation(0)
+    const config = loadConfig(world.configFile, { QUAYSIDE_DATABASE_URL: pooled(world.url) })
+    await migrateEngine(config)
+    const web = await openApp({
+      config: { ...config, dataDir: path.join(config.dataDir, 'web') },
+      log,
+      onFatal,
+      role: 'web',
+    })
+    await expect(putBack(config)).rejects.toMatchObject({ reason: 'database_in_use' })
+    await web.close()
+    await expect(putBack(config)).resolves.toMatchObject({ epoch: 2 })
+  })
+
+  test('that was put back leaves a copy on which no service starts, and none is moved to', async () => {
+    const world = await installation(0)
+    await migrateEngine(world.onServer)
+    await putBack(world.onServer)
+    expect(await starts(world)).toEqual({ file: 'starts', server: 'database_moved' })
+    await expect(openAlone(world.onServer, { now })).rejects.toThrow(
+      / was given up for .*quayside\.db on .*, and is used no more: take QUAYSIDE_DATABASE_URL away/,
+    )
+    await expect(migrateEngine(world.onServer)).rejects.toThrow(
+      / has a copy that was given up of .*: give the move a new/,
+    )
+  })
+
+  test('is not put back where the copy cannot get its note, unless its server is gone', async () => {
+    const world = await installation(0)
+    await migrateEngine(world.onServer)
+    await expect(putBack(world.onFile)).rejects.toThrow(
+      /^set QUAYSIDE_DATABASE_URL to the address of .* again, .*; where that server is gone for good, add --server-gone$/,
+    )
+    const other = await newPostgresUrl()
+    const onOther = loadConfig(world.configFile, { QUAYSIDE_DATABASE_URL: other })
+    await expect(putBack(onOther)).rejects.toThrow(/ has no copy of .*quayside\.db: that is /)
+    await expect(openAlone(world.onFile, { now })).rejects.toMatchObject({ reason: 'database_moved' })
+    await expect(putBack(world.onFile, { serverGone: true })).resolves.toMatchObject({ epoch: 2 })
+    await (await openAlone(world.onFile, { now })).close()
+  })
+
+  test('that was put back ends a process that slept meanwhile', async () => {
+    const world = await installation(0)
+    await migrateEngine(world.onServer)
+    const fatal: Error[] = []
+    const config = { ...world.onServer, dataDir: path.join(world.onServer.dataDir, 'web') }
+    const web = await openApp({ config, log, onFatal: (failure) => void fatal.push(failure), role: 'web' })
+    const { db } = web.api.ordering
+    const names = { from: 'there/quayside.db', to: 'x' }
+    await db.commit([setEngineMove({ id: 'a', side: 'copy', ...names, doneAt: now() }, now())])
+    await until('its end', () => fatal.length > 0)
+    expect(fatal[0]?.message).toContain('is used no more')
+    await web.close()
   })
 
   test('refuses a number that the file holds and no database gives exactly', async () => {

@@ -1,4 +1,6 @@
 import { isIP } from 'node:net'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { is } from 'drizzle-orm'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import pg from 'pg'
@@ -22,6 +24,8 @@ export interface OpenOptions extends Partial<EngineOptions> {
   mustExist?: boolean
   /** Keeps every other process out that asks for the same, as long as this one has the database open. */
   alone?: boolean
+  /** Together with `alone`: refuses when another process works with it within so long. Default: only the worker is noticed. */
+  unusedMs?: number
 }
 
 /** A database that several processes may use. */
@@ -68,7 +72,15 @@ const CLOCKS_APART_MS = 5_000
  *   that can lose them
  */
 export async function openPostgres(options: OpenOptions): Promise<SharedDatabase> {
-  const { url, now, clocksApartMs = CLOCKS_APART_MS, mustExist = false, alone = false, ...given } = options
+  const {
+    url,
+    now,
+    clocksApartMs = CLOCKS_APART_MS,
+    mustExist = false,
+    alone = false,
+    unusedMs = 0,
+    ...given
+  } = options
   const engine = { onFatal: throwUncaught, ...given }
   const connection = connectionOf(url)
   const client = new pg.Client(connection)
@@ -81,6 +93,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
     if (!alone) await assertNoneAlone(client)
     await migrate(client, readMigrations(), now)
     if (alone) await keepOthersOut(client)
+    if (unusedMs > 0) await assertUnused(client, unusedMs)
   } catch (cause) {
     await client.end()
     throw asFailure(cause)
@@ -263,6 +276,30 @@ async function keepOthersOut(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_xact_lock(${ALONE}) as held`)
   if (!rows[0]?.held || (await hasWorker(client))) throw inUse()
 }
+
+/** How often it is looked for other processes. */
+const LOOK_MS = 250
+
+/**
+ * A process that is not the worker holds nothing in the database that would show it, and behind a pooler not even a connection:
+ * it is known by what it asks at its ticks. A connection that a pooler keeps says nothing.
+ *
+ * @throws Failure `conflict` when another process works with the database within this time
+ */
+async function assertUnused(client: pg.Client, ms: number): Promise<void> {
+  const { rows } = await client.query<{ began: string }>('select clock_timestamp()::text as began')
+  for (const until = performance.now() + ms; performance.now() < until; ) {
+    await sleep(LOOK_MS)
+    // Within a transaction the server answers what it answered before.
+    await client.query('select pg_stat_clear_snapshot()')
+    const others = await client.query(OTHERS, [rows[0]?.began])
+    if (others.rows.length > 0) throw inUse()
+  }
+}
+
+const OTHERS = `select 1 from pg_stat_activity
+  where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
+  and (state <> 'idle' or state_change > $1::timestamptz) limit 1`
 
 /** Several services may share a database, and none begins beside a process that has it alone. */
 async function assertNoneAlone(client: pg.Client): Promise<void> {
