@@ -30,7 +30,7 @@ export interface MovedEngine {
 
 /** By this line of its audit a copy is known that is whole. */
 const MOVED = 'database.move'
-const fromText = ({ from }: Pick<EngineMove, 'from'>): string => `from ${from}`
+const fromText = ({ from }: { from: string }): string => `from ${from}`
 
 const now = (): number => Date.now()
 const newId = createIds(now, randomBytes)
