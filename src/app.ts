@@ -96,8 +96,9 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const file = databaseFileOf(config.dataDir)
   const { db: opened, elect, look } = await openForService(config, { now, onFatal, mustExist: true })
   const db = databaseWith(at, opened)
+  const tickMs = config.ordering.tickSeconds * 1_000
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
-  const processes = elect ? oneOfProcesses({ db, elect, owner, now, monotonic, log }) : onlyProcess
+  const processes = elect ? oneOfProcesses({ db, elect, owner, now, monotonic, log, tickMs }) : onlyProcess
   const { acts } = processes
   let databaseServer = { isAway: false, isClockApart: false }
   log.info('database.opened', { file: placeName(config) })
@@ -157,6 +158,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     now: now(),
     clockSuspect: clockSuspect(),
     unreadable: supplier.unreadable(),
+    workerPresent: processes.absentSince() === null,
   })
   const metrics = createMetrics(observe, { process: true })
   const isFile = config.databaseUrl === null
@@ -207,6 +209,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     randomBytes,
     nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
     consoleAddress: () => pages.address(),
+    ...(elect && { workerAbsentSince: processes.absentSince }),
     ...(sandbox && { sandbox }),
   }
   const access = { db, now, newId, randomBytes }

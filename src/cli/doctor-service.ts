@@ -89,6 +89,11 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
     const what = `runs at ${client.origin} and could not read the catalogue, ${instant(at, io.now())}: ${cell(error)}`
     report('warn', 'service', what, `see \`${commandLine(`sync show ${cell(run)}`)}\``)
   } else report('ok', 'service', `runs at ${client.origin}`)
+  if (status.workerAbsentSince) {
+    const since = instant(status.workerAbsentSince, io.now())
+    const fix = `\`${commandLine('serve --role worker')}\` starts one`
+    report('fail', 'worker', `none since ${since}: nothing is bought, read or handed over`, fix)
+  }
   const freeze = asRow(status.freeze)
   if (status.freeze) {
     const since = instant(freeze.at, io.now())

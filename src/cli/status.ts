@@ -32,13 +32,17 @@ function statusText(facts: Row, now: number, width: number): string {
   const counts = asRow(facts.counts)
   const upTo = Number(counts.upTo ?? Number.POSITIVE_INFINITY)
   const offers = asRow(counts.offers)
+  const absent = facts.workerAbsentSince
   const frozen = facts.freeze
     ? `FROZEN by ${cell(freeze.actor)}, ${instant(freeze.at, now)}: ${cell(freeze.reason)}`
     : asRows(facts.unreadable).some(({ pausesBuying }) => pausesBuying === true)
       ? 'paused: answers of the supplier cannot be read'
-      : 'on'
+      : absent
+        ? 'waits for a worker'
+        : 'on'
   const [, ...others] = causesOf(freeze)
   const pairs: [string, string][] = [
+    ...(absent ? [['Worker', `none since ${instant(absent, now)}`] satisfies [string, string]] : []),
     ['Buying', frozen],
     ...others.map(({ actor, at, reason }): [string, string] => [
       '',
@@ -69,6 +73,7 @@ function statusText(facts: Row, now: number, width: number): string {
     }),
   ]
   const due = [
+    ...(absent ? [`  no worker: start one by ${commandLine('serve --role worker')}\n`] : []),
     ...(facts.freeze ? ['  buying is frozen\n'] : []),
     ...(facts.freeze ? nextOf(freeze).map((next) => sentence(next, width, { lead: '    ', hang: 6 })) : []),
     ...unreadableOf(facts.unreadable, now).map((line) => sentence(`${line}: ${FIX_DIALECT}`, width, DUE)),

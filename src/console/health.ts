@@ -25,11 +25,19 @@ export interface Health {
   fact: string
 }
 
-/** By severity: frozen, the supplier is silent, its answers cannot be read, the balance is low, attention, well. */
+/** By severity: no worker, frozen, the supplier is silent, its answers cannot be read, the balance is low, attention, well. */
 export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): Health {
-  const { freeze, supplier, unreadable, counts, balance } = status
+  const { freeze, supplier, unreadable, counts, balance, workerAbsentSince } = status
   const { orders, keys } = day.total
   const done = `${counted(orders, 'order')} in 24 hours, ${counted(keys, 'key')} handed over.`
+  if (workerAbsentSince) {
+    const since = `Since ${clock(workerAbsentSince, now)}, ${age(workerAbsentSince, now)}.`
+    return {
+      sign: 'stop',
+      sentence: `No process is the worker. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait', counts.upTo)}.`,
+      fact: `${since} Orders are still accepted. Nothing is bought, read or handed over until one starts: quayside serve --role worker.`,
+    }
+  }
   if (freeze) {
     const held = supplier.waiting + (counts.held.frozen ?? 0)
     const sentence = `Buying is frozen. ${countedInWords(held, 'purchase waits', 'purchases wait', counts.upTo)}.`

@@ -88,10 +88,11 @@ function groupOf(
 
 /** Whether something is bought now. */
 export function buyingMark(
-  { freeze, unreadable }: StatusView,
-  words = ['Buying is on', 'Buying is frozen', 'Buying is paused'],
+  { freeze, unreadable, workerAbsentSince }: StatusView,
+  words = ['Buying is on', 'Buying is frozen', 'Buying is paused', 'No worker buys'],
 ): Html {
-  const [on = '', frozen = '', paused = ''] = words
+  const [on = '', frozen = '', paused = '', absent = ''] = words
+  if (workerAbsentSince) return mark('stop', absent)
   if (freeze) return mark('stop', frozen)
   return unreadable.some(({ pausesBuying }) => pausesBuying) ? mark('held', paused) : mark('done', on)
 }

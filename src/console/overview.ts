@@ -519,7 +519,7 @@ ${live({ tag: 'figure', id: 'tide', class: 'tide-curve', from: at('tide'), conte
 <div class="split">
 ${live({ id: 'waiting', class: 'stack', labelledBy: 'wait-h', from: at('waiting'), content: waiting })}
 <div class="stack wide">${live({ id: 'balance', class: 'stack', labelledBy: 'bal-h', from: at('balance'), content: balance })}
-<section class="stack" aria-labelledby="buy-h">${sectionHead('buy-h', 'Buying', buyingMark(status, ['on', 'frozen', 'paused']))}${buying}<div>${actions}</div></section></div>
+<section class="stack" aria-labelledby="buy-h">${sectionHead('buy-h', 'Buying', buyingMark(status, ['on', 'frozen', 'paused', 'no worker']))}${buying}<div>${actions}</div></section></div>
 </div>
 ${live({ id: 'live', class: 'stack wide', labelledBy: 'fig-h', from: `${at('live')}?period=${periodOf(visit)}`, content: lively })}
 ${live({ tag: 'div', id: 'fresh', class: 'half', from: at('fresh'), content: fresh })}`

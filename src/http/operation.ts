@@ -112,6 +112,8 @@ export interface ApiContext {
   keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
   nextRuns: () => NextRuns
+  /** Of several processes: since when none is known to be the worker, epoch ms, or null. Absent where one process does all. */
+  workerAbsentSince?: () => number | null
   /** Where people reach the console; null: it is switched off. */
   consoleAddress: () => string | null
   randomBytes: (count: number) => Buffer

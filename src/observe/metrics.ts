@@ -31,6 +31,7 @@ export interface Observed extends StoredStatus {
   now: number
   clockSuspect: boolean
   unreadable: readonly UnreadableAnswer[]
+  workerPresent: boolean
 }
 
 type Reading = [value: number, labels?: Record<string, string>]
@@ -102,6 +103,10 @@ const gauges: Record<string, GaugeSource> = {
     help: 'Balance at the supplier in minor units, as last read',
     labels: ['currency'],
     read: ({ balance }) => (balance ? [[balance.amountMinor, { currency: balance.currency }]] : []),
+  },
+  worker_present: {
+    help: '0 while no process is known to be the worker: nothing is bought, read or handed over',
+    read: ({ workerPresent }) => [[workerPresent ? 1 : 0]],
   },
   frozen: {
     help: '1 while buying is frozen',

@@ -28,6 +28,11 @@ export interface Processes {
   acts: Acts
   /** Of the worker, when that is another process; undefined where it has said nothing lately. */
   report(): WorkerReport | undefined
+  /**
+   * Since when no process says that it is the worker, epoch ms, as of the last tick; null while one does, and in the first half
+   * minute of this process.
+   */
+  absentSince(): number | null
   /** What another process suspects. */
   suspectedElsewhere(): Suspects
   /** Leaves a sweep to the worker. */
@@ -57,6 +62,8 @@ export interface Processes {
 
 /** A report or a suspicion that was not repeated for so long means nothing any more. */
 const FRESH_MS = 30_000
+/** The same in ticks, where they are rare: the worker says it at each of its own, and it is read at each of this process. */
+const FRESH_TICKS = 3
 
 const workerReport = jsonSetting<WorkerReport>('worker_report')
 /** Several processes that ask are one reason to sweep. */
@@ -76,12 +83,15 @@ interface Parts {
   now: () => number
   monotonic: () => number
   log: Log
+  /** Between two calls of `tick`. */
+  tickMs: number
 }
 
 /** A process that has its database alone. */
 export const onlyProcess: Processes = {
   acts: () => true,
   report: () => undefined,
+  absentSince: () => null,
   suspectedElsewhere: () => NONE,
   askSweep: async () => undefined,
   tick: async () => undefined,
@@ -90,19 +100,34 @@ export const onlyProcess: Processes = {
   end: async () => undefined,
 }
 
-export function oneOfProcesses({ db, elect, owner, now, monotonic, log }: Parts): Processes {
+export function oneOfProcesses({ db, elect, owner, now, monotonic, log, tickMs }: Parts): Processes {
+  const freshMs = Math.max(FRESH_MS, FRESH_TICKS * tickMs)
+  const startedAt = now()
   const halt = new AbortController()
   let lease: WorkerLease | undefined
   let acting = false
   let report: WorkerReport | undefined
   let elsewhere = NONE
+  let absentSince: number | null = null
   let sweptAt = Number.NEGATIVE_INFINITY
   const acts = () => acting && lease?.isHeld() === true
   const isFresh = (said: { at: number; owner: string } | undefined): boolean =>
-    said !== undefined && said.owner !== owner && Math.abs(now() - said.at) < FRESH_MS
+    said !== undefined && said.owner !== owner && Math.abs(now() - said.at) < freshMs
+  /** @param at when it was read, before the answer came */
+  const judge = (reported: WorkerReport | undefined, at: number): void => {
+    const isKnown = at - startedAt >= freshMs && !acts()
+    const isSilent = reported === undefined || Math.abs(at - reported.at) >= freshMs
+    const since = isKnown && isSilent ? (reported?.at ?? startedAt) : null
+    if (since !== null && absentSince === null) {
+      log.warn('worker.absent', { error: `no worker has been heard of since ${new Date(since).toISOString()}` })
+    }
+    if (since === null && absentSince !== null) log.info('worker.heard')
+    absentSince = since
+  }
   return {
     acts,
     report: () => (isFresh(report) ? report : undefined),
+    absentSince: () => (acts() ? null : absentSince),
     suspectedElsewhere: () => elsewhere,
     askSweep: async () => {
       await db.commit([sweepAsked.put({ at: now() }, now())])
@@ -115,6 +140,7 @@ export function oneOfProcesses({ db, elect, owner, now, monotonic, log }: Parts)
         sweepAsked.read(db),
       ])
       report = reported
+      judge(reported, at)
       elsewhere = suspected && isFresh(suspected) ? suspected : NONE
       if (acts()) {
         const sweeps = asked !== undefined && monotonic() - sweptAt >= SWEEP_GAP_MS

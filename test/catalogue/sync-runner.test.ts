@@ -45,6 +45,7 @@ it('the age of the last complete run was no figure any more after twenty runs th
     now: clock.at,
     clockSuspect: false,
     unreadable: [],
+    workerPresent: true,
   }))
   const age = (clock.at - finishedAt) / 1_000
   expect((await metrics.scrape()).text).toMatch(new RegExp(`^quayside_sync_age_seconds ${age}$`, 'm'))

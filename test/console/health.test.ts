@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type HealthFacts, healthOf } from '../../src/console/health.ts'
+import { buyingMark } from '../../src/console/layout.ts'
 import { counted } from '../../src/console/words.ts'
 
 const now = Date.parse('2026-03-12T09:42:10Z')
@@ -65,6 +66,14 @@ test('the worst thing speaks: frozen, silent, unreadable, a low balance, attenti
   ])
   expect(said[0]?.fact).toBe('Since 02:10:14, by mira: checking prices')
   expect(said[1]?.fact).toContain('Since 02:10:14, 7 h 31 min.')
+})
+
+test('where no process was the worker it said that all is well', () => {
+  const absent = { workerAbsentSince: at } as Partial<Status>
+  const said = healthOf(facts({ status: { ...absent, ...frozen }, supplier: silent }))
+  expect(`${said.sign}: ${said.sentence}`).toBe('stop: No process is the worker. Three purchases wait.')
+  expect(said.fact).toMatch(/^Since 02:10:14, 7 h 31 min\. .*quayside serve --role worker/)
+  expect(String(buyingMark(facts({ status: absent }).status))).toContain('No worker buys')
 })
 
 test('a count that stopped at 10,000 is said as if it were exact', () => {

@@ -22,6 +22,7 @@ async function probes() {
       now: 0,
       clockSuspect: false,
       unreadable: [],
+      workerPresent: true,
     }),
   }
   const metrics = createMetrics(() => state.observe())

@@ -32,6 +32,7 @@ async function silence({ db, now }: Pick<TestApp, 'db' | 'now'>): Promise<string
     now: now(),
     clockSuspect: false,
     unreadable: [],
+    workerPresent: true,
   }))
   return (await metrics.scrape()).text.match(/^quayside_supplier_silence_seconds.*$/m)?.[0]
 }

@@ -41,6 +41,10 @@ const UP_TO = 'counted as far as `upTo`'
 const Status = view(
   z
     .object({
+      workerAbsentSince: maybeAt.meta({
+        description:
+          'Of several processes: since when none has said that it is the worker. Nothing is bought, read or handed over until one does; null: one does, or one process does all',
+      }),
       balance: Reading.nullable(),
       tier: words,
       limits: z.unknown().meta({ description: 'As the supplier states them' }),
@@ -139,6 +143,7 @@ const Status = view(
     alerts,
     channels,
     next,
+    workerAbsentSince,
   }: {
     status: StoredStatus
     stores: { id: string; name: string }[]
@@ -148,12 +153,14 @@ const Status = view(
     alerts: StandingAlert[]
     channels: readonly ConfiguredChannel[]
     next: NextRuns
+    workerAbsentSince: number | null
   }) => {
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = status
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
     const upTo = (sums: Record<string, number>) =>
       Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, Math.min(sum, COUNT_MAX)]))
     return {
+      workerAbsentSince,
       balance: balance ?? null,
       tier: balance?.tier ?? null,
       limits: balance?.limits ?? null,
@@ -261,7 +268,8 @@ export function statusOperations({
   inbox,
   alerting,
   nextRuns,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns'>): Operation[] {
+  workerAbsentSince = () => null,
+}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>): Operation[] {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const
@@ -289,6 +297,7 @@ export function statusOperations({
           alerts,
           channels: alerting.channels,
           next: nextRuns(),
+          workerAbsentSince: workerAbsentSince(),
         })
       },
     }),

@@ -1,0 +1,121 @@
+/** What people see of several processes where none is the worker. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
+import { openSetUp } from '../src/installation.ts'
+import { createLog } from '../src/log.ts'
+import { oneOfProcesses } from '../src/processes/processes.ts'
+import { createService } from './campaigns/torture/service.ts'
+import { run, widest } from './support/cli-run.ts'
+import { DIALECT } from './support/delivery.ts'
+import { hasPostgres, newPostgresUrl, openPostgresDatabase } from './support/postgres.ts'
+import { until } from './support/service-process.ts'
+
+const MINUTE = 60_000
+
+/** Two processes that share a database, whose ticks and clock the test moves. */
+async function openTwo({ tickMs = 2_000 } = {}) {
+  const { database: db } = await openPostgresDatabase()
+  const clock = { at: 1_700_000_000_000 }
+  const lines: string[] = []
+  const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
+  const of = (owner: string) => {
+    const clocks = { now: () => clock.at, monotonic: () => performance.now() }
+    const processes = oneOfProcesses({ db, elect: db.elect, owner, tickMs, log, ...clocks })
+    const report = () => ({
+      supplier: { unreadable: [], reach: {} as never, quota: undefined },
+      nextRuns: { catalogue: null, balance: null, sweep: null },
+    })
+    const suspects = { clock: false, secret: false }
+    return { ...processes, tick: () => processes.tick({ report, suspects, sweep: () => undefined }) }
+  }
+  const [web, worker] = [of('web'), of('worker')]
+  const done = async () => undefined
+  await worker.lead({ prepare: done, resume: done, begin: () => undefined })
+  onTestFinished(() => worker.end())
+  const logged = () => lines.map((line) => (JSON.parse(line) as { event: string }).event)
+  return { clock, web, worker, logged }
+}
+
+describe.runIf(hasPostgres)('a process that hears of no worker', () => {
+  test('knew it, and said it nowhere but in a note of /readyz', async () => {
+    const { clock, web, worker, logged } = await openTwo()
+    await worker.tick()
+    const last = clock.at
+    for (const [later, since] of [
+      [29_999, null],
+      [1, last],
+      [MINUTE, last],
+    ] as const) {
+      clock.at += later
+      await web.tick()
+      expect(web.absentSince()).toBe(since)
+    }
+    expect(worker.absentSince()).toBeNull()
+    expect(logged()).toEqual(['worker.absent'])
+    await worker.tick()
+    await web.tick()
+    expect(web.absentSince()).toBeNull()
+    expect(logged()).toEqual(['worker.absent', 'worker.heard'])
+  })
+
+  test('says so of none that has ticks of a minute', async () => {
+    const { clock, web, worker } = await openTwo({ tickMs: MINUTE })
+    await worker.tick()
+    clock.at += 3 * MINUTE - 1
+    await web.tick()
+    expect(web.absentSince()).toBeNull()
+    clock.at += 1
+    await web.tick()
+    expect(web.absentSince()).not.toBeNull()
+  })
+})
+
+/** A web process that has never heard of a worker, as a real process. */
+async function openWeb() {
+  const url = await newPostgresUrl()
+  const folder = mkdtempSync(path.join(tmpdir(), 'quayside-no-worker-'))
+  keepSecret(folder, 'database-url', () => url)
+  const [port, storePort] = [await freePort(), await freePort()]
+  const configFile = writeDemoConfig({
+    folder,
+    baseUrl: `http://127.0.0.1:${await freePort()}/v1`,
+    apiKey: 'sk_test_0123456789abcdef',
+    port,
+    storePort,
+    dialect: DIALECT.name,
+    more: { ordering: { tickSeconds: 1 } },
+  })
+  await (await openSetUp(configFile, {})).close()
+  const web = createService({ folder, configFile, role: 'web', preload: [], env: {} })
+  onTestFinished(async () => {
+    await web.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  expect(await web.start().ready).toBe(true)
+  const now = () => Date.now() + MINUTE
+  return { web, folder, port, quayside: (...argv: string[]) => run([...argv, '--config', configFile], { terminal: true, now }) }
+}
+
+describe.runIf(hasPostgres)('without a worker', () => {
+  test('status said that buying is on, doctor that nothing fails, and no metric knew', async () => {
+    const { web, folder, port, quayside } = await openWeb()
+    expect((await quayside('status')).stdout).not.toContain('Worker')
+    web.shiftClock(MINUTE)
+    await until('the log', () => web.lastLines().some((line) => line.includes('"worker.absent"')))
+    const { stdout } = await quayside('status')
+    expect(stdout).toMatch(/^Worker +none since [-0-9]+ [:0-9]+Z \(1 min ago\)\nBuying +waits for a worker\n/)
+    expect(stdout).toMatch(/^For a person:\n {2}no worker: start one by .*quayside serve --role worker$/m)
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    const doctor = await quayside('doctor')
+    expect(doctor.stdout).toMatch(/^FAIL {2}worker: none since .*\n.*\n {6}-> `.*quayside serve --role worker` starts one$/m)
+    expect(doctor.exitCode).toBe(1)
+    const token = readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
+    const scrape = await fetch(`http://127.0.0.1:${port}/metrics`, {
+      headers: { authorization: `Bearer ${token}`, connection: 'close' },
+    })
+    expect(await scrape.text()).toMatch(/^quayside_worker_present 0$/m)
+  })
+})
