@@ -215,7 +215,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const access = { db, now, newId, randomBytes }
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
   const own = apiOperations(api)
-  const operations = elect ? leavingToWorker(ordering, own, acts, inbox.reload) : own
+  const operations = elect ? leavingToWorker(ordering, own, processes, inbox.reload) : own
   const calls = performCalls(ordering, own)
   const pages = createConsole({
     url: config.console.url,

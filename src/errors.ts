@@ -40,6 +40,7 @@ export const failureReasons = {
   no_resend: 'this kind of store writes to its customers itself',
   no_shop: 'no shop is named whose orders can be read',
   no_webhook: 'there is no webhook yet: create one',
+  no_worker: 'no process is the worker, and nothing was done: start one',
   not_decidable: 'the state of the purchase leaves nothing to decide',
   not_held: 'it is not held',
   not_ignored: 'the listing is not ignored',

@@ -112,6 +112,10 @@ describe.runIf(hasPostgres)('without a worker', () => {
     const doctor = await quayside('doctor')
     expect(doctor.stdout).toMatch(/^FAIL {2}worker: none since .*\n.*\n {6}-> `.*quayside serve --role worker` starts one$/m)
     expect(doctor.exitCode).toBe(1)
+    const sync = await quayside('sync')
+    expect(sync.stderr).toMatch(/no process has been the worker since/)
+    expect(sync.stderr).toMatch(/^Start one: .*quayside serve --role worker$/m)
+    expect(widest(sync.stderr)).toBeLessThanOrEqual(80)
     const token = readFileSync(path.join(folder, 'owner.token'), 'utf8').trim()
     const scrape = await fetch(`http://127.0.0.1:${port}/metrics`, {
       headers: { authorization: `Bearer ${token}`, connection: 'close' },

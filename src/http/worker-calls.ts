@@ -20,6 +20,13 @@ import {
 } from '../storage/worker-calls.ts'
 import type { Call, Operation } from './operation.ts'
 
+/** What a process knows of the worker; see `Processes`. */
+interface Standing {
+  /** Whether this process is the worker now. */
+  acts: () => boolean
+  absentSince: () => number | null
+}
+
 type Parts = Pick<Context, 'db' | 'vault' | 'now' | 'monotonic' | 'newId' | 'log'>
 
 /** How the worker ended a call. */
@@ -40,19 +47,23 @@ const place = (row: string, ordinal: 0 | 1) => ({ table: 'worker_calls', row, or
 /**
  * The operations as a process offers them that may not be the worker: those that need it are left to it meanwhile.
  *
- * @param acts whether this process is the worker now
  * @param ended called after the worker has ended one: it may have made a webhook
  */
 export const leavingToWorker = (
   parts: Parts,
   operations: Operation[],
-  acts: () => boolean,
+  worker: Standing,
   ended: () => Promise<void>,
 ): Operation[] =>
   operations.map((one) => {
     if (!one.needsWorker) return one
     const handle: Operation['handle'] = async (call) => {
-      if (acts() || !needsWorker(one, call)) return one.handle(call)
+      if (worker.acts() || !needsWorker(one, call)) return one.handle(call)
+      const since = worker.absentSince()
+      if (since !== null) {
+        const message = `no process has been the worker since ${new Date(since).toISOString()}: nothing was done`
+        throw new Failure('unavailable', message, { reason: 'no_worker' })
+      }
       const answer = await ask(parts, one.name, call)
       // It is done, whether or not this process can read now what it has changed.
       await ended().catch((error: unknown) => warn(parts, error))

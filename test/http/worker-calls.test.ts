@@ -17,7 +17,13 @@ const ANSWER = { status: 201, data: { secret: 'shown this once' } }
 const DELETE = 'delete from "worker_calls"'
 
 /** A process whose connections can be cut, the worker, and an operation that ends when the test says so. */
-async function openProcesses({ ended = async () => undefined }: { ended?: () => Promise<void> } = {}) {
+async function openProcesses({
+  ended = async () => undefined,
+  absentSince = () => null,
+}: {
+  ended?: () => Promise<void>
+  absentSince?: () => number | null
+} = {}) {
   const url = await newPostgresUrl()
   const proxy = await openProxy(url)
   const { database } = await openPostgresDatabase(url)
@@ -33,7 +39,7 @@ async function openProcesses({ ended = async () => undefined }: { ended?: () => 
     return ANSWER
   }
   const operation = { name: 'rotate', needsWorker: true, handle } as unknown as Operation
-  const [left] = leavingToWorker({ ...parts, db: cuttable }, [operation], () => false, ended)
+  const [left] = leavingToWorker({ ...parts, db: cuttable }, [operation], { acts: () => false, absentSince }, ended)
   const calls = performCalls({ ...parts, db: database }, [operation])
   return { proxy, clock, calls, end, ask: () => left?.handle({} as never) }
 }
@@ -88,6 +94,19 @@ describe.runIf(hasPostgres)('the answer of the worker', () => {
     clock.now += 120_000
     expect(await asking).toMatchObject({ code: 'unknown_outcome' })
     end()
+  })
+})
+
+describe.runIf(hasPostgres)('a call where no process is known to be the worker', () => {
+  test('was refused after fifteen seconds', async () => {
+    const { calls, ask } = await openProcesses({ absentSince: () => 0 })
+    // The clock of the test stands still: a wait for the worker would not end.
+    await expect(ask()).rejects.toMatchObject({
+      code: 'unavailable',
+      reason: 'no_worker',
+      message: 'no process has been the worker since 1970-01-01T00:00:00.000Z: nothing was done',
+    })
+    expect(await calls.begin(), 'nothing is left for a later one').toBe(0)
   })
 })
 
