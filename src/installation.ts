@@ -14,6 +14,7 @@ import { databaseFileOf } from './storage/data-folder.ts'
 import { type Database, first } from './storage/database.ts'
 import {
   assertFree,
+  checkServer,
   type DatabasePlace,
   type OpenAloneOptions,
   openAlone,
@@ -232,6 +233,8 @@ export interface Inspection {
     | { fault: string }
   /** The newest run that ended; undefined before the first. */
   lastSync: LastSync | undefined
+  /** The PostgreSQL server, and whether the database has tables; null: it is a file. */
+  server: { version: string; hasTables: boolean } | null
   /** Categories in order, and those SKUs that rules name and the catalogue has; undefined before the first whole reading. */
   catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
 }
@@ -239,12 +242,14 @@ export interface Inspection {
 /**
  * Looks at the database of an installation for `quayside doctor`, beside a service that may run on it; writes nothing.
  *
- * @throws Failure `unavailable` when it cannot be read
+ * @throws Failure `unavailable` when it cannot be read, or its server is one with which no service starts
  */
 export async function inspect(config: Config): Promise<Inspection> {
+  const version = await checkServer(config, () => Date.now())
   const db = await openBeside(config)
   try {
     return {
+      server: version === null ? null : { version, hasTables: db !== undefined },
       key: await keyOf(config, db),
       lastSync: db && (await db.query(lastEndedSync()))[0],
       catalogue: db && (await catalogueOf(config, db)),

@@ -7,6 +7,7 @@ import { plain, wrap } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Inspection, inspect } from '../installation.ts'
 import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
+import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
 import { type Io, proseWidth } from './command.ts'
@@ -238,7 +239,7 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
   try {
     inspection = await inspect(config)
   } catch (error) {
-    if (error instanceof Failure && error.reason === 'database_moved') {
+    if (config.databaseUrl !== null || (error instanceof Failure && error.reason === 'database_moved')) {
       report('fail', 'database', `the service does not start: ${messageOf(error)}`)
       return undefined
     }
@@ -250,7 +251,8 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
     )
     return undefined
   }
-  const { key } = inspection
+  const { key, server } = inspection
+  if (server !== null) reportServer(placeName(config), server, report)
   if ('fault' in key) {
     const [, what = key.fault, fix] = /^(.*?): (.*)$/s.exec(key.fault) ?? []
     report('fail', 'secret', `the service does not start: ${what}`, fix)
@@ -260,12 +262,20 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
   } else {
     const message = key.opened ? 'opens the database' : 'is well formed'
     report('ok', 'secret', `the key-encryption key ${key.name} ${message}`)
-    if (!key.opened) {
+    if (!key.opened && server === null) {
       const fix = `\`${commandLine('database create')}\` makes one for a new installation; else look for its volume and dataDir`
       report('fail', 'database', `there is none in ${config.dataDir}: the service does not start`, fix)
     }
   }
   return inspection
+}
+
+/** A server that answers, with or without the tables of an installation. */
+function reportServer(place: string, server: NonNullable<Inspection['server']>, report: Report): void {
+  const what = `${place}, PostgreSQL ${server.version}`
+  const fix = `\`${commandLine('database create')}\` makes them for a new installation; else is this the address of yours?`
+  if (server.hasTables) report('ok', 'database', what)
+  else report('fail', 'database', `${what}, has no tables: the service does not start`, fix)
 }
 
 /** How the last sync run ended: while it fails, the stores sell at old prices, and nothing new is listed. */

@@ -86,6 +86,18 @@ export async function openBeside(place: DatabasePlace): Promise<ReadDatabase | u
   return db && usable(db)
 }
 
+/**
+ * Asks the server of the database what a start asks it.
+ *
+ * @returns its version; null where the database is a file
+ * @throws Failure `unavailable` where the service would not start
+ */
+export async function checkServer({ databaseUrl }: DatabasePlace, now: () => number): Promise<string | null> {
+  if (databaseUrl === null) return null
+  const { checkPostgres } = await import('./postgres/open.ts')
+  return checkPostgres(databaseUrl.reveal(), now)
+}
+
 /** What can be read, beside a service that may run on it. */
 export type ReadDatabase = Pick<Database, 'query' | 'close'>
 

@@ -11,6 +11,8 @@ import { putOffers } from '../../src/storage/offers.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { run, temporaryFolder } from '../support/cli-run.ts'
+import { hasPostgres, newPostgresUrl } from '../support/postgres.ts'
+import { run as runSql } from '../support/postgres-server.ts'
 import { refusedOrigin } from '../support/supplier-server.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')
@@ -145,6 +147,44 @@ describe('the database that doctor looks into', () => {
     writeFileSync(database, 'this is no database, but a text that is long enough to be taken for one')
     expect(await findings(config, 'database')).toMatchObject([{ level: 'warn' }])
     expect(await findings(config, 'disk')).toHaveLength(1)
+  })
+})
+
+describe.runIf(hasPostgres)('a database on a PostgreSQL server', () => {
+  /** @returns what doctor says of it, and whether it fails */
+  async function examined(url: string) {
+    const { config, secrets, database } = await install()
+    writeFileSync(path.join(secrets, 'database-url'), url, { mode: 0o600 })
+    const found = (await findings(config, 'database')).map(({ level, message, fix }) => ({ level, message, fix }))
+    return { found, place: `${new URL(url).host}${new URL(url).pathname}`, folder: path.dirname(database) }
+  }
+
+  it('had no line of its own', async () => {
+    const { found, place } = await examined(await newPostgresUrl())
+    expect(found).toEqual([
+      { level: 'ok', message: expect.stringMatching(/^\S+, PostgreSQL \d+\.\d+$/), fix: undefined },
+    ])
+    expect(found[0]?.message).toContain(`${place}, `)
+  })
+
+  it('that cannot be opened, or that may lose commits, was a thing to know about, and nothing failed', async () => {
+    const away = new URL(await newPostgresUrl())
+    away.port = new URL(await refusedOrigin()).port
+    const fails = (text: string) => [{ level: 'fail', message: expect.stringContaining(text), fix: undefined }]
+    expect((await examined(away.href)).found).toEqual(fails('the service does not start: '))
+    const url = await newPostgresUrl()
+    await runSql(url, `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
+    expect((await examined(url)).found).toEqual(fails('synchronous_commit = off'))
+  })
+
+  it('without tables was missed in the data folder', async () => {
+    const url = await newPostgresUrl()
+    await runSql(url, 'drop schema public cascade; create schema public')
+    const { found, place, folder } = await examined(url)
+    expect(found).toMatchObject([{ level: 'fail', fix: expect.stringContaining('database create') }])
+    expect(found[0]?.message).toContain(place)
+    expect(JSON.stringify(found)).not.toContain(folder)
+    expect(JSON.stringify(found)).not.toContain('volume')
   })
 })
 

@@ -155,6 +155,16 @@ export async function openPostgresToRead(url: string): Promise<Pick<Database, 'q
   return { query, close }
 }
 
+/** @returns the version of a server with which a service starts @throws Failure `unavailable` as `openPostgres` does */
+export const checkPostgres = (url: string, now: () => number): Promise<string> =>
+  connected(connectionOf(url), async (client) => {
+    await assertServer(client)
+    await assertClock(client, now, CLOCKS_APART_MS)
+    const { rows } = await client.query<{ version: string }>("select current_setting('server_version') as version")
+    // Debian adds the name of its package.
+    return rows[0]?.version.split(' ')[0] ?? ''
+  })
+
 /** @throws Failure `conflict`, reason `database_in_use`, when a process has it alone */
 export const assertPostgresFree = (url: string): Promise<void> => connected(connectionOf(url), keepOthersOut)
 
