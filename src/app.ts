@@ -24,6 +24,7 @@ import { registeredAt } from './context.ts'
 import { parseDecimal } from './domain/money.ts'
 import { readRate } from './domain/rates.ts'
 import { Failure, messageOf } from './errors.ts'
+import { noApi } from './http/answers.ts'
 import { apiOperations, apiRouter } from './http/api/api.ts'
 import type { ApiContext, EmbeddedSandbox } from './http/operation.ts'
 import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
@@ -228,6 +229,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const ownerToken = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: ownerToken.digest, now })
   const health = {
+    isWorker: role === 'worker',
     status: () => ({
       reasons: notesOf({ draining: runtime.isStopping(), database: databaseServer.isAway }),
       notes: notesOf({
@@ -247,7 +249,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     api: [apiRouter(operations, authenticate)],
   }
   const server = createHttpServer({
-    ...(role !== 'worker' && face),
+    ...(role === 'worker' ? { api: [noApi(acts)] } : face),
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     log,
     newId,

@@ -32,6 +32,7 @@ export const failureReasons = {
   keys_of_another_order: 'the purchase has keys of another order of the supplier',
   new_database_uncompared: 'the database is new, and the orders of the supplier were not compared with it yet',
   no_answer: 'the supplier gave no whole answer',
+  no_api: 'the process is a worker, and has no API: ask a web process',
   no_callbacks: 'this kind of store gets no callbacks',
   no_console: 'the configuration has switched the console off, or its port is taken',
   no_keys: 'no licence key has come: there is nothing to hand over',

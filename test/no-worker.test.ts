@@ -1,12 +1,13 @@
-/** What people see of several processes where none is the worker. */
+/** What people see of several processes: where none is the worker, and at the worker itself. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
+import { freePort, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
 import { openSetUp } from '../src/installation.ts'
 import { createLog } from '../src/log.ts'
 import { oneOfProcesses } from '../src/processes/processes.ts'
+import { noteServer } from '../src/storage/worker-lease.ts'
 import { createService } from './campaigns/torture/service.ts'
 import { run, widest } from './support/cli-run.ts'
 import { DIALECT } from './support/delivery.ts'
@@ -32,8 +33,11 @@ async function openTwo({ tickMs = 2_000 } = {}) {
     return { ...processes, tick: () => processes.tick({ report, suspects, sweep: () => undefined }) }
   }
   const [web, worker] = [of('web'), of('worker')]
-  const done = async () => undefined
-  await worker.lead({ prepare: done, resume: done, begin: () => undefined })
+  await worker.lead({
+    prepare: (lease) => db.commit([noteServer(lease)]),
+    resume: async () => undefined,
+    begin: () => undefined,
+  })
   onTestFinished(() => worker.end())
   const logged = () => lines.map((line) => (JSON.parse(line) as { event: string }).event)
   return { clock, web, worker, logged }
@@ -73,8 +77,8 @@ describe.runIf(hasPostgres)('a process that hears of no worker', () => {
   })
 })
 
-/** A web process that has never heard of a worker, as a real process. */
-async function openWeb() {
+/** A process that has never heard of another one, as a real process. */
+async function openAlone(role: 'web' | 'worker') {
   const url = await newPostgresUrl()
   const folder = mkdtempSync(path.join(tmpdir(), 'quayside-no-worker-'))
   keepSecret(folder, 'database-url', () => url)
@@ -89,28 +93,35 @@ async function openWeb() {
     more: { ordering: { tickSeconds: 1 } },
   })
   await (await openSetUp(configFile, {})).close()
-  const web = createService({ folder, configFile, role: 'web', preload: [], env: {} })
+  const service = createService({ folder, configFile, role, preload: [], env: {} })
   onTestFinished(async () => {
-    await web.close()
+    await service.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  expect(await web.start().ready).toBe(true)
+  expect(await service.start().ready).toBe(true)
   const now = () => Date.now() + MINUTE
-  return { web, folder, port, quayside: (...argv: string[]) => run([...argv, '--config', configFile], { terminal: true, now }) }
+  return {
+    service,
+    folder,
+    port,
+    quayside: (...argv: string[]) => run([...argv, '--config', configFile], { terminal: true, now }),
+  }
 }
 
 describe.runIf(hasPostgres)('without a worker', () => {
   test('status said that buying is on, doctor that nothing fails, and no metric knew', async () => {
-    const { web, folder, port, quayside } = await openWeb()
+    const { service, folder, port, quayside } = await openAlone('web')
     expect((await quayside('status')).stdout).not.toContain('Worker')
-    web.shiftClock(MINUTE)
-    await until('the log', () => web.lastLines().some((line) => line.includes('"worker.absent"')))
+    service.shiftClock(MINUTE)
+    await until('the log', () => service.lastLines().some((line) => line.includes('"worker.absent"')))
     const { stdout } = await quayside('status')
     expect(stdout).toMatch(/^Worker +none since [-0-9]+ [:0-9]+Z \(1 min ago\)\nBuying +waits for a worker\n/)
     expect(stdout).toMatch(/^For a person:\n {2}no worker: start one by .*quayside serve --role worker$/m)
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     const doctor = await quayside('doctor')
-    expect(doctor.stdout).toMatch(/^FAIL {2}worker: none since .*\n.*\n {6}-> `.*quayside serve --role worker` starts one$/m)
+    expect(doctor.stdout).toMatch(
+      /^FAIL {2}worker: none since .*\n.*\n {6}-> `.*quayside serve --role worker` starts one$/m,
+    )
     expect(doctor.exitCode).toBe(1)
     const sync = await quayside('sync')
     expect(sync.stderr).toMatch(/no process has been the worker since/)
@@ -121,5 +132,23 @@ describe.runIf(hasPostgres)('without a worker', () => {
       headers: { authorization: `Bearer ${token}`, connection: 'close' },
     })
     expect(await scrape.text()).toMatch(/^quayside_worker_present 0$/m)
+  })
+})
+
+describe.runIf(hasPostgres)('a worker that is asked', () => {
+  test('answered that there is nothing at this path, and doctor called it failed', async () => {
+    const { service, port, quayside } = await openAlone('worker')
+    await until('the worker', async () => service.isWorker() && (await quayside('status')).stderr.includes('acts'))
+    const { stderr, exitCode } = await quayside('status')
+    expect(stderr).toMatch(/this process is a worker, which acts now,\s+and has no API/)
+    expect(stderr).toMatch(/^Use --url or the configuration of a web process\.$/m)
+    expect(widest(stderr)).toBeLessThanOrEqual(80)
+    expect(exitCode).toBe(4)
+    const stores = await quayside('stores', 'list')
+    expect(stores.stderr).toContain('of a web process.')
+    expect(stores.stderr).not.toContain('See what there is')
+    expect((await quayside('doctor')).stdout).toMatch(/^ok {4}service: this process is a worker, which acts now/m)
+    const front = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } })
+    expect(await front.text()).toMatch(/^This is a worker of Quayside, .*; another process of it has the console\.\n$/)
   })
 })

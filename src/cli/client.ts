@@ -176,7 +176,11 @@ const nextSteps: NextSteps = {
   503: `Try again in a few seconds; \`${commandLine('status')}\` and the log say more.`,
 }
 
-const START_WORKER = `Start one: ${commandLine('serve --role worker')}`
+/** The same by the reason, of several processes. */
+const stepsOfReasons = new Map([
+  ['no_api', 'Use --url or the configuration of a web process.'],
+  ['no_worker', `Start one: ${commandLine('serve --role worker')}`],
+])
 
 function refusal(origin: string, status: number, answer: Record<string, unknown>, more: NextSteps = {}): Failure {
   const { code, message, fields } = asRow(answer.error)
@@ -189,7 +193,7 @@ function refusal(origin: string, status: number, answer: Record<string, unknown>
     message: plain(String(fault.message ?? '')),
   }))
   const said = plain(typeof message === 'string' ? message : 'refused')
-  const hint = code === 'no_worker' ? START_WORKER : (more[status] ?? nextSteps[status])
+  const hint = stepsOfReasons.get(code) ?? more[status] ?? nextSteps[status]
   return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), hint ? `${said}\n${hint}` : said, {
     fields: faults,
     // Of a service of another version, perhaps: any word.

@@ -78,6 +78,11 @@ export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
 /** Whether it runs, and what waits there for a person. */
 export async function checkDuties({ io, report }: Visit, service: Service): Promise<void> {
   if ('fault' in service) {
+    if (service.fault.reason === 'no_api') {
+      const [what = '', next] = service.fault.message.split('\n')
+      report('ok', 'service', what, next)
+      return
+    }
     const [first = '', ...more] = messageLines(service.fault)
     report(service.fault.reason === NOT_RUNNING ? 'warn' : 'fail', 'service', first, more.join(' ') || undefined)
     return

@@ -103,6 +103,14 @@ export const notFound: RequestHandler = (_request, response) => {
   answerError(response, 404, { code: 'not_found', message: 'there is nothing at this path' })
 }
 
+/** Answers every path of the API at a worker. @param acts whether it is the one that works now */
+export const noApi =
+  (acts: () => boolean): RequestHandler =>
+  (_request, response) => {
+    const standing = acts() ? 'which acts now' : 'which stands by'
+    answerError(response, 404, { code: 'no_api', message: `this process is a worker, ${standing}, and has no API` })
+  }
+
 /** The errors that body parsers and the router throw at malformed requests, in words that repeat nothing of them. */
 function refusalOf(error: unknown): (ApiError & { status: number }) | undefined {
   if (!(error instanceof Error) || error instanceof Failure || !('status' in error)) return undefined

@@ -15,17 +15,21 @@ export const notesOf = (notes: Record<string, boolean>): string[] => Object.keys
 
 export interface HealthOptions {
   status: () => Health | Promise<Health>
+  /** It has no console then. */
+  isWorker?: boolean
 }
 
 /** For people who open the printed address; strangers can read it too, so that it says nothing of the installation. */
 const WELCOME =
   'This is Quayside, which connects online stores to a supplier of licence keys; `quayside console` prints the link to its console.\n'
+const WELCOME_OF_WORKER =
+  'This is a worker of Quayside, which connects online stores to a supplier of licence keys; another process of it has the console.\n'
 
 /**
  * `/livez` answers as long as the process can: a failing one is worth a restart. `/readyz` answers 503 with the reasons
  * while requests should go elsewhere; `degraded` is still ready, because a restart would not help. `/` is for people.
  */
-export function healthRouter({ status }: HealthOptions): Router {
+export function healthRouter({ status, isWorker = false }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })
   router.get('/livez', (_request, response) => {
     response.json({ status: 'alive' })
@@ -36,7 +40,7 @@ export function healthRouter({ status }: HealthOptions): Router {
     response.status(reasons.length > 0 ? 503 : 200)
     response.json({ status: word, reasons, notes })
   })
-  router.get('/', (_request, response) => void response.type('text').send(WELCOME))
+  router.get('/', (_request, response) => void response.type('text').send(isWorker ? WELCOME_OF_WORKER : WELCOME))
   router.all(['/', '/livez', '/readyz'], methodNotAllowed('GET, HEAD'))
   return router
 }

@@ -33,7 +33,7 @@ export interface HttpOptions {
   /** Served at their own full paths. */
   webhooks?: Router
   /** Mounted under `/api/v1`. */
-  api?: Router[]
+  api?: RequestHandler[]
   /** Served while draining too. */
   health?: Router
   /** Pages for people, which answer every path: on a server of their own. */
