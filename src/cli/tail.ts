@@ -1,3 +1,4 @@
+import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type LogRecord, terminalLine } from '../log.ts'
 import type { Call, CommandRow } from './command.ts'
@@ -5,6 +6,8 @@ import { NOT_RUNNING } from './output.ts'
 
 /** What most people want to see: what the supplier sends, what is bought, what the stores get, and alerts. */
 const SHOWN = /^(delivery|purchase|order|callback|alert|frozen|unfrozen|tail)\b/
+
+const PARTIAL = 'Of several processes this shows one alone: purchases and callbacks are in the log of the worker.'
 
 /** The service as it works, for the person who watches it or tries something on it. */
 export const tail: CommandRow = {
@@ -26,10 +29,14 @@ Examples:
 }
 
 /** @throws Failure `unavailable` once the service has ended */
-async function show({ io, json, flag, client }: Call, events: AsyncIterable<object>): Promise<void> {
+async function show({ io, json, flag, client, width }: Call, events: AsyncIterable<object>): Promise<void> {
   const lineOf = terminalLine({ colours: io.isTerminal && !io.env.NO_COLOR })
   for await (const record of events as AsyncIterable<LogRecord>) {
     if (!io.stdout.writable) return
+    if (record.event === 'tail.partial' && !json) {
+      io.stderr.write(sentence(PARTIAL, width))
+      continue
+    }
     if (record.event === 'tail.idle' || (!flag('all') && !SHOWN.test(record.event))) continue
     io.stdout.write(`${json ? JSON.stringify(record) : lineOf(record)}\n`)
   }

@@ -8,8 +8,8 @@ export const WATCHERS_MAX = 20
 export interface Tail {
   /** Writes to the log and to all that watch. */
   log: Log
-  /** Records from now on; undefined where too many watch already. */
-  watch: () => AsyncIterableIterator<LogRecord, void> | undefined
+  /** Records from now on, after these; undefined where too many watch already. */
+  watch: (before?: LogRecord[]) => AsyncIterableIterator<LogRecord, void> | undefined
   /** How many watch. */
   watchers: () => number
   /** Ends all that watch. */
@@ -36,9 +36,9 @@ export function createTail(log: Log, { idleMs = IDLE_MS } = {}): Tail {
       for (const { take } of watchers) take(record)
     }
 
-  function watch(): AsyncIterableIterator<LogRecord, void> | undefined {
+  function watch(before: LogRecord[] = []): AsyncIterableIterator<LogRecord, void> | undefined {
     if (watchers.size >= WATCHERS_MAX) return undefined
-    const waiting: LogRecord[] = []
+    const waiting = [...before]
     let skipped = 0
     let isOver = false
     let wake = (): void => {}

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createTail, WATCHERS_MAX } from '../../src/observe/tail.ts'
 import { openApi } from '../support/api-world.ts'
-import { run } from '../support/cli-run.ts'
+import { run, widest } from '../support/cli-run.ts'
 import { STORE } from '../support/test-app.ts'
 
 const quiet = { info: () => {}, warn: () => {}, error: () => {} }
@@ -104,6 +104,19 @@ describe('quayside tail', () => {
         .split('\n')
         .map((line) => JSON.parse(line).event),
     ).toEqual(['purchase.accepted', 'sync.started', 'callback.failed'])
+  })
+
+  test('at one process of several was silent about what the others do, and did not say so', async () => {
+    const world = await openApi({ workerAbsentSince: () => null })
+    const given = { env: { QUAYSIDE_TOKEN: world.tokens.viewer }, stopped: new Promise<void>(() => {}) }
+    const watching = [[], ['--json']].map((more) => run(['tail', '--url', world.url, ...more], given))
+    while (world.tail.watchers() < 2) await turn()
+    world.tail.end()
+    const [shown, json] = await Promise.all(watching)
+    expect(shown?.stderr).toMatch(/^Of several processes this shows one alone: purchases/m)
+    expect(widest(shown?.stderr ?? '')).toBeLessThanOrEqual(80)
+    expect(shown?.stdout).toBe('')
+    expect(JSON.parse(json?.stdout ?? '')).toMatchObject({ event: 'tail.partial' })
   })
 
   test('counts what a slow watcher has missed, and keeps the newest', async () => {

@@ -62,12 +62,14 @@ export interface ApiOptions extends TestAppOptions {
   storeNames?: Record<string, string>
   /** Settings of alerts. */
   alerts?: object
+  /** As of one process of several (default: it does all). */
+  workerAbsentSince?: () => number | null
   /** Where channels of alerts send to, by the variable. */
   alertAddresses?: Record<string, string>
 }
 
 export async function openApi(given: ApiOptions = {}) {
-  const { isDemo = true, storeNames = {}, alerts = {}, alertAddresses = {}, ...options } = given
+  const { isDemo = true, storeNames = {}, alerts = {}, alertAddresses = {}, workerAbsentSince, ...options } = given
   const app = await openTestApp(options)
   const { ordering, runtime, supplier } = app
   const { db, now, newId, log } = ordering
@@ -137,6 +139,7 @@ export async function openApi(given: ApiOptions = {}) {
     randomBytes,
     nextRuns: () => ({ catalogue: now() + 600_000, balance: now() + 60_000, sweep: null }),
     consoleAddress: () => pages.address(),
+    ...(workerAbsentSince && { workerAbsentSince }),
     ...(isDemo && { sandbox: embedSandbox(app.sandbox, app.dialect, customer) }),
   }
   const access = { db, now, newId, randomBytes }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Failure } from '../../errors.ts'
+import { recordOf } from '../../log.ts'
 import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
 
 const ServiceEvent = z
@@ -15,7 +16,10 @@ const ServiceEvent = z
   .meta({ id: 'ServiceEvent' })
 
 /** What happens in the service, while it happens. */
-export function eventOperations({ tail }: Pick<ApiContext, 'tail'>): Operation[] {
+export function eventOperations({
+  tail,
+  workerAbsentSince,
+}: Pick<ApiContext, 'tail' | 'workerAbsentSince'>): Operation[] {
   return [
     operation({
       name: 'watchEvents',
@@ -24,10 +28,13 @@ export function eventOperations({ tail }: Pick<ApiContext, 'tail'>): Operation[]
       summary: 'The records of the log from now on, a line of JSON each, until the client or the service ends.',
       allowed: { people: 'viewer' },
       answer: jsonLines(ServiceEvent),
-      success: { 200: 'Begins at once; a record that is skipped for a slow reader is counted in `tail.skipped`' },
+      success: {
+        200: 'Begins at once; a record that is skipped for a slow reader is counted in `tail.skipped`. Of several processes it is of this one alone, which `tail.partial` says first',
+      },
       failures: { 409: '`too_many_watchers`: too many watch already' },
       async handle() {
-        const records = tail.watch()
+        const isOfSeveral = workerAbsentSince !== undefined
+        const records = tail.watch(isOfSeveral ? [recordOf('info', 'tail.partial', {})] : [])
         if (!records) throw new Failure('conflict', 'too many watch already', { reason: 'too_many_watchers' })
         return ok(records)
       },
