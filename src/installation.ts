@@ -64,13 +64,13 @@ export async function checkSetUp(config: Config): Promise<void> {
  * @throws Failure `conflict`, reason `database_exists`, where there is one; else as `checkSetUp` does
  */
 export async function createDatabase(config: Config): Promise<{ database: string }> {
-  await checkSetUp(config)
   const database = placeName(config)
   const there = await openBeside(config)
   if (there) {
     await there.close()
     throw new Failure('conflict', `the database ${database} exists already`, { reason: 'database_exists' })
   }
+  await checkSetUp(config)
   const setUp = await setUpOf(config)
   await setUp.close()
   return { database }

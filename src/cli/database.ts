@@ -1,14 +1,14 @@
 /** The commands that work on the database themselves, while no service runs: `restore`, `database create`, `migrate-engine`. */
 import type { MovedEngine, PutBack } from '../backup/engine-move.ts'
 import { type Restored, restoreBackup } from '../backup/restore.ts'
-import { loadConfig } from '../config/config.ts'
+import { type Config, loadConfig } from '../config/config.ts'
 import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
 import type { CopyProgress } from '../storage/table-copy.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, widthOf } from './command.ts'
-import { cell, commandLine, details, exitCodes, instant } from './output.ts'
+import { cell, commandLine, details, exitCodes, instant, quoted } from './output.ts'
 
 export interface RestoreFlags {
   keyFile?: string
@@ -47,9 +47,30 @@ const NEXT = [
 /** Creates what `serve` never creates by itself. @returns the exit code */
 export async function runDatabaseCreate(io: Io, { config, json }: Omit<RestoreFlags, 'keyFile'>): Promise<number> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
-  const created = await createDatabase(loadConfig(file, io.env))
-  print(io, json === true, created, () => `Created: ${created.database}\n`)
+  const settings = loadConfig(file, io.env)
+  const created = await createDatabase(settings)
+  const option = config === undefined ? '' : ` --config ${quoted(config)}`
+  print(io, json === true, created, () => `Created: ${created.database}\n${firstOrderText(settings, option)}`)
   return exitCodes.ok
+}
+
+/** What is left until the first order: what `init` does besides, a configuration written by hand has not got. */
+function firstOrderText({ stores }: Pick<Config, 'stores'>, option: string): string {
+  const backends = stores.flatMap(({ id, kind }) => (kind === 'backend' ? [id] : []))
+  const commands = [
+    'doctor',
+    'serve',
+    ...backends.flatMap((id) => [`tokens create --name shop --role store --store ${id}`, `stores rotate-secret ${id}`]),
+  ]
+  const lines = commands.map((command) => `  ${commandLine(command + option)}\n`)
+  const beside =
+    backends.length === 0
+      ? []
+      : [
+          'Beside the service, for the backend of each store: a token, which it sends with',
+          'its orders, and the secret that its callbacks are signed with. Each is shown once.',
+        ]
+  return `\nNext:\n${lines.slice(0, 2).join('')}${beside.map((line) => `${line}\n`).join('')}${lines.slice(2).join('')}`
 }
 
 export interface MoveFlags {

@@ -11,7 +11,7 @@ import { DEMO_STORE, writeDemoConfig } from '../../src/demo/files.ts'
 import { checkSetUp, inspect, openSetUp } from '../../src/installation.ts'
 import { createLog } from '../../src/log.ts'
 import { holdDatabase } from '../../src/storage/sqlite/open.ts'
-import { run, temporaryFolder } from '../support/cli-run.ts'
+import { run, temporaryFolder, widest } from '../support/cli-run.ts'
 
 /** An installation whose service, supplier and store are not there. */
 function install() {
@@ -96,9 +96,35 @@ describe('quayside database create', () => {
   test('makes the database once, says where, and ends', async () => {
     const { configFile, database, config } = install()
     const create = () => run(['database', 'create', '--config', configFile])
-    expect(await create()).toMatchObject({ exitCode: 0, stdout: `Created: ${database}\n`, stderr: '' })
+    const said = expect.stringMatching(`^Created: ${database}\n\nNext:\n`)
+    expect(await create()).toMatchObject({ exitCode: 0, stdout: said, stderr: '' })
     expect(await inspect(config)).toMatchObject({ key: { opened: true } })
     expect(await create()).toMatchObject({ exitCode: 5, stdout: '', stderr: expect.stringContaining('exists') })
+  })
+
+  test('says that the database exists already, and not that a service is in the way, while one runs on it', async () => {
+    const { configFile, database } = install()
+    const running = await openSetUp(configFile, {})
+    const { stderr } = await run(['database', 'create', '--config', configFile], { columns: 300 })
+    await running.close()
+    expect(stderr).toBe(`quayside: the database ${database} exists already\n`)
+  })
+
+  test('said nothing of the token and the callback secret that a configuration written by hand has not got', async () => {
+    const { configFile } = install()
+    const { stdout } = await run(['database', 'create'], { env: { QUAYSIDE_CONFIG: configFile } })
+    const next = stdout.slice(stdout.indexOf('Next:'))
+    expect(widest(next)).toBeLessThanOrEqual(80)
+    const commands = next.match(/(?<=^ {2}npx quayside ).*/gm) ?? []
+    expect(commands).toEqual([
+      'doctor',
+      'serve',
+      `tokens create --name shop --role store --store ${DEMO_STORE}`,
+      `stores rotate-secret ${DEMO_STORE}`,
+    ])
+    for (const command of commands) {
+      expect(await run([...command.split(' '), '--help'])).toMatchObject({ exitCode: 0, stderr: '' })
+    }
   })
 })
 
