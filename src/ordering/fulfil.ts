@@ -87,7 +87,7 @@ async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
     return
   }
   const store = row.store === null ? undefined : fulfilment.storeOf(row.store)
-  if (!store) return park(fulfilment, row, `the configuration has no store ${row.store}`)
+  if (!store) return park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
   await deliverUpdate(fulfilment, store, row, effect)
 }
 

@@ -4,6 +4,7 @@ import { first } from '../storage/database.ts'
 import { orphansUnder } from '../storage/discrepancies.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { currentEpoch, isReattaching } from '../storage/restores.ts'
+import { namesOfLines } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { inParallel, type Ordering } from './context.ts'
 import { firstFailingGuard, type GuardResult, passesBeside } from './guards.ts'
@@ -17,6 +18,9 @@ const BATCH = 50
 
 /** A repeat over the budget steps aside for so long and up to twice that, so that new purchases behind it get through. */
 const STEP_ASIDE_MS = 10_000
+
+/** A purchase of a store that the configuration lacks is looked at again after so long and up to twice that: it needs a restart. */
+const STORE_LACKING_MS = 60_000
 
 /** A turn with nothing in its way. */
 const DUE: Extract<PurchaseInput, { type: 'due' }> = { type: 'due', guard: null, notBefore: null, orphans: [] }
@@ -41,7 +45,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   await endPause(ordering)
   const due = await ordering.db.query(duePlacements(now, BATCH))
   let handled = 0
-  const inTurn = preparing(ordering)
+  const inTurn = preparing(ordering, await storesLacking(ordering, due))
   const placeOne = async (purchase: Purchase): Promise<void> => {
     try {
       const ready = await inTurn(purchase)
@@ -55,6 +59,14 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   await inParallel(due, ordering.policy.inFlight, placeOne, mayPlace)
   await alertUnreadable(ordering)
   return handled
+}
+
+/** By its line, the store of each purchase that the configuration lacks: its keys could not be handed over. */
+async function storesLacking({ db, stores }: Ordering, due: Purchase[]): Promise<ReadonlyMap<string, string>> {
+  if (due.length === 0) return new Map()
+  const names = await db.query(namesOfLines([...new Set(due.map(({ lineId }) => lineId))]))
+  const lacking = names.filter(({ store }) => !stores.some(({ id }) => id === store))
+  return new Map(lacking.map(({ lineId, store }) => [lineId, store]))
 }
 
 const pausedUntil = ({ pace, supplier }: Ordering): number => Math.max(pace.pausedUntil, supplier.pausedUntil() ?? 0)
@@ -82,9 +94,13 @@ interface Turn {
  * Prepares purchases in the order in which they come. Two of them never count the same free balance or cap: those that are
  * prepared together each count what the ones before may cost. One that is ready waits for nothing but the database.
  *
+ * @param lacking the stores that the configuration lacks, by the lines of those that are theirs
  * @returns asks for the turn of one
  */
-function preparing(ordering: Ordering): (due: Purchase) => Promise<Prepared> {
+function preparing(
+  ordering: Ordering,
+  lacking: ReadonlyMap<string, string>,
+): (due: Purchase) => Promise<Prepared> {
   const queue: Turn[] = []
   let isRunning = false
 
@@ -93,7 +109,7 @@ function preparing(ordering: Ordering): (due: Purchase) => Promise<Prepared> {
     const ready: { turn: Turn; purchase: Purchase }[] = []
     let besideMinor: number | undefined
     for (let turn = queue[0]; turn; turn = queue[0]) {
-      const judged = await judge(ordering, turn.due, besideMinor).catch((error: unknown) => ({ error }))
+      const judged = await judge(ordering, turn.due, besideMinor, lacking.get(turn.due.lineId)).catch((error: unknown) => ({ error }))
       if (judged === 'alone') break
       queue.shift()
       if (judged === undefined || judged === 'put_off') turn.resolve(judged)
@@ -127,6 +143,7 @@ function preparing(ordering: Ordering): (due: Purchase) => Promise<Prepared> {
  * Runs the guards, and looks for an order that another database placed for it.
  *
  * @param besideMinor what the purchases before it may cost that are ready and not in the database yet; undefined: there are none
+ * @param lacking its store, where the configuration lacks it
  * @returns the purchase that may be sent; undefined when it has changed or another works on it; `alone` when its turn comes after
  *   those beside it
  */
@@ -134,6 +151,7 @@ async function judge(
   ordering: Ordering,
   due: Purchase,
   besideMinor: number | undefined,
+  lacking: string | undefined,
 ): Promise<Purchase | 'put_off' | 'alone' | undefined> {
   const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
@@ -141,6 +159,12 @@ async function judge(
   if (purchase.cancelRequestedAt !== null) return undefined
   // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined
+  if (lacking !== undefined) {
+    const note = `the configuration of the process that buys has no store ${lacking}: it is bought once that has it`
+    if (purchase.note !== note) ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: note })
+    await putOff(ordering, purchase, STORE_LACKING_MS, note)
+    return 'put_off'
+  }
   if (besideMinor !== undefined) {
     // A repeat is one of few, the end of a hold is a commit of its own, and after a restore the supplier may have to be asked.
     const isPlain = purchase.sends === 0 && purchase.holdReason === null && purchase.notBefore === null

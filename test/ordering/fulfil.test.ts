@@ -120,7 +120,7 @@ describe('a callback', () => {
       state: 'due',
       attempts: 0,
       notBefore: app.now() + 15 * MINUTE,
-      lastError: `the configuration has no store ${STORE}`,
+      lastError: `the configuration of the process that hands over has no store ${STORE}`,
     })
     expect(app.shop.received()).toEqual([])
   })

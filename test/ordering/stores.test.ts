@@ -3,7 +3,7 @@ import { refreshDue } from '../../src/ordering/refresh.ts'
 import { StaleWrite } from '../../src/storage/database.ts'
 import { listOutbox, redeliverEffect } from '../../src/storage/outbox.ts'
 import { deliverAll } from '../support/deliver-all.ts'
-import { first, openTestApp } from '../support/test-app.ts'
+import { first, openTestApp, STORE } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -107,6 +107,27 @@ describe('pushing to the store', () => {
     await app.pass(MINUTE)
     for (const order of orders) expect(await app.state(order)).toBe('fulfilled')
     app.expectLedger({ charges: 3, keys: 3 })
+  })
+
+  test('of a store that the configuration lacks were bought, and their keys could go nowhere', async () => {
+    const app = await openTestApp()
+    const { stores } = app.ordering
+    app.ordering.stores = []
+    const orders = [await app.buy('1001'), await app.buy('1002')]
+    await app.pass(HOUR)
+    const note = `the configuration of the process that buys has no store ${STORE}: it is bought once that has it`
+    for (const order of orders)
+      expect(await app.purchase(order)).toMatchObject({ state: 'planned', holdReason: null, note })
+    expect(app.sent).toHaveLength(0)
+    const said = app.lines.filter((line) => line.includes('purchase.postponed') && line.includes(note))
+    expect(said, 'once of each').toHaveLength(2)
+    app.ordering.stores = stores
+    await app.pass(5 * MINUTE)
+    for (const order of orders) {
+      expect(await app.state(order)).toBe('fulfilled')
+      expect(await app.purchase(order)).toMatchObject({ note: null })
+    }
+    app.expectLedger({ charges: 2, keys: 2 })
   })
 
   test('waits for a store that is not configured', async () => {

@@ -93,18 +93,27 @@ export type TestedStoreView = z.output<typeof TestedStore>
 export type TriggeredView = z.output<typeof Triggered>
 export type RotatedSecretView = z.output<typeof RotatedSecret>
 
-/** The store that a path is of; a store token sees its own only. @throws Failure `forbidden`, `not_found` */
+/**
+ * The store that a path is of; a store token sees its own only.
+ *
+ * @param whose the configuration that is read; of several processes each has its own
+ * @throws Failure `forbidden`, `not_found`
+ */
 export function storeAt(
   stores: readonly ConfiguredStore[],
   caller: Caller,
   { store = '' }: Record<string, string>,
+  whose = 'the configuration',
 ): string {
   if (caller.store !== null && caller.store !== store) {
     throw new Failure('forbidden', 'the token is bound to another store')
   }
-  if (!stores.some(({ id }) => id === store)) throw new Failure('not_found', `there is no store ${store}`)
+  if (!stores.some(({ id }) => id === store)) throw new Failure('not_found', `${whose} has no store ${store}`)
   return store
 }
+
+/** Of what is left to the worker. */
+const OF_CALLER = 'the configuration of the process that calls stores'
 
 /** Stores: where each is, how publishing to it goes, and what callbacks to it are signed with. */
 export function storeOperations({
@@ -172,9 +181,9 @@ export function storeOperations({
       success: { 200: 'What was found' },
       failures: { 404: 'no such store' },
       async handle({ caller, path }) {
-        const store = storeAt(stores, caller, path)
+        const store = storeAt(stores, caller, path, OF_CALLER)
         const adapter = ordering.storeOf(store)
-        if (!adapter) throw new Failure('not_found', `there is no store ${store}`)
+        if (!adapter) throw new Failure('not_found', `${OF_CALLER} has no store ${store}`)
         const findings = await testStore(db, store, adapter, publicUrl)
         return ok({ store, healthy: findings.every(({ state }) => state !== 'failed'), findings })
       },
@@ -191,7 +200,7 @@ export function storeOperations({
       success: { 200: 'What the store answered' },
       failures: { 404: 'no such store', 409: '`no_callbacks`: this kind of store gets none' },
       async handle({ caller, path, body: { type } }) {
-        const store = storeAt(stores, caller, path)
+        const store = storeAt(stores, caller, path, OF_CALLER)
         const { db, newId, now, monotonic } = ordering
         const adapter = ordering.storeOf(store)
         if (!adapter?.sendExample) {
@@ -222,7 +231,7 @@ export function storeOperations({
         409: '`too_many_secrets`: four are valid already; `rotated_meanwhile`: a concurrent request was faster',
       },
       async handle({ caller, path, body: { overlapHours } }) {
-        const store = storeAt(stores, caller, path)
+        const store = storeAt(stores, caller, path, OF_CALLER)
         const made = await callbackSecrets.rotate(store, overlapHours * 3_600_000, caller.actor)
         return { status: 201, data: { ...made, store, secret: made.secret.reveal() } }
       },
