@@ -7,7 +7,15 @@ import { noteRestore, recogniseRestore } from '../reconciliation/restore.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import type { Database } from '../storage/database.ts'
 import { placeName } from '../storage/database-place.ts'
-import { clearEngineMove, type EngineMove, engineMove, movedFailure, setEngineMove } from '../storage/engine-move.ts'
+import {
+  ADDRESS,
+  clearEngineMove,
+  type EngineMove,
+  engineMove,
+  movedAlready,
+  movedFailure,
+  setEngineMove,
+} from '../storage/engine-move.ts'
 import { insertAudit, listAudit } from '../storage/evidence.ts'
 import { openMarker } from '../storage/marker.ts'
 import { openPostgres, openPostgresToRead } from '../storage/postgres/open.ts'
@@ -53,7 +61,7 @@ export async function migrateEngine(
   if (databaseUrl === null) {
     throw new Failure(
       'invalid',
-      'there is no server to move to: set QUAYSIDE_DATABASE_URL to the address of its database',
+      `there is no server to move to: set ${ADDRESS} to the address of its database`,
     )
   }
   const file = openDatabase({ file: databaseFileOf(dataDir), now, mustExist: true })
@@ -110,7 +118,7 @@ async function assertOwnCopy(
 ): Promise<void> {
   const move = copy && (await engineMove(copy))
   if (move !== undefined && move.id === known?.id) return
-  if (known && known.doneAt !== null) throw movedFailure(known)
+  if (known && known.doneAt !== null) throw name === known.to ? movedAlready(known) : movedFailure(known)
   const filled = copy && (await tablesWithRows(copy))
   if (move === undefined && (filled ?? []).length === 0) return
   const state = move?.doneAt === null ? 'an unfinished copy' : 'a copy that was given up'
@@ -162,7 +170,7 @@ const SILENT_MS = 3_000
 /** Opens the copy when no process works with it, and keeps every other one out. */
 async function openCopy({ databaseUrl, ordering, dataDir }: Config, move: EngineMove): Promise<Database> {
   if (databaseUrl === null) {
-    const put = `set QUAYSIDE_DATABASE_URL to the address of ${move.to} again, so that no service starts there any more`
+    const put = `set ${ADDRESS} to the address of ${move.to} again, so that no service starts there any more`
     throw new Failure('invalid', `${put}; where that server is gone for good, add --server-gone`)
   }
   const url = databaseUrl.reveal()

@@ -170,11 +170,11 @@ const migrateEngine: CommandRow = {
     ...fileOptions,
   },
   help: `
-The server is the one that QUAYSIDE_DATABASE_URL names; its database is empty. A
-move that was interrupted goes on when it is started again. Until every row is
-copied and compared, the service starts on neither; then it starts on the server
-only. To put back, QUAYSIDE_DATABASE_URL still names the server, and every
-process is stopped.
+QUAYSIDE_DATABASE_URL or the file secrets/database-url names the server; its
+database is empty. A move that was interrupted goes on when it is started again.
+Until every row is copied and compared, the service starts on neither; then it
+starts on the server only. To put back, leave the address in its place and stop
+every process.
 
 Examples:
   quayside migrate-engine

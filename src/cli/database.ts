@@ -5,6 +5,7 @@ import { type Config, loadConfig } from '../config/config.ts'
 import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
+import { ADDRESS } from '../storage/engine-move.ts'
 import type { CopyProgress } from '../storage/table-copy.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, widthOf } from './command.ts'
@@ -38,9 +39,16 @@ function restoredText({ database, madeAt, epoch, replaced }: Restored, now: numb
   return `${head}\n${NEXT.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
 }
 
+/** What a service does first on a database that lacks what came after something. */
+const reattachText = (after: string): string[] => [
+  `It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`,
+  `Let your stores hand in again what came after the ${after}, orders and cancellations: what was bought for them is found, not bought again.`,
+]
+
+const [HOLDS = '', HAND_IN = ''] = reattachText('backup')
 const NEXT = [
-  `Start the service. It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`,
-  'Let your stores hand in again what came after the backup, orders and cancellations: what was bought for them is found, not bought again.',
+  `Start the service. ${HOLDS}`,
+  HAND_IN,
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]
 
@@ -133,9 +141,9 @@ function movedText({ from, to, rows, tables }: MovedEngine, width: number): stri
 function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: number): string {
   const lines = [
     serverGone
-      ? "Start the service without QUAYSIDE_DATABASE_URL. Nothing may ever start on the server's copy again: it has no note."
-      : "Take QUAYSIDE_DATABASE_URL away and start the service. None starts on the server's copy any more.",
-    ...(epoch === null ? [] : NEXT.slice(0, 2)),
+      ? `Start the service without ${ADDRESS}. Nothing may ever start on the server's copy again: it has no note.`
+      : `Take ${ADDRESS} away and start the service. None starts on the server's copy any more.`,
+    ...(epoch === null ? [] : reattachText('move')),
   ]
   const head = details([['Put back', database], epoch !== null && ['Epoch', cell(epoch)]], width)
   return `${head}\n${lines.map((line) => wrap(line, width).join('\n')).join('\n')}\n`

@@ -157,7 +157,7 @@ export const alertRules: Record<string, AlertRule> = {
   restored: of(
     'critical',
     null,
-    'hand in the orders that came after the backup',
+    'hand in the orders that the database lacks',
     'discrepancies list',
     (_about, { status }) => !status.freeze?.causes.some(({ actor }) => actor === 'restore'),
   ),

@@ -253,7 +253,7 @@ function questionsOf(unattached: number, { unreadable, listEnd }: Epoch): string
   return [
     ...(unattached > 0
       ? [
-          `${unattached === 1 ? '1 supplier order has' : `${unattached} supplier orders have`} no matching purchase: run quayside discrepancies list, and let the stores hand in again what came after the backup`,
+          `${unattached === 1 ? '1 supplier order has' : `${unattached} supplier orders have`} no matching purchase: run quayside discrepancies list, and let the stores hand in again the orders that the database lacks`,
         ]
       : []),
     ...(unreadable > 0 ? [`${are(unreadable)} in the supplier's list cannot be read`] : []),

@@ -38,16 +38,27 @@ export async function assertNotMoved(db: Pick<Database, 'query'>): Promise<void>
 export const movedFailure = (move: EngineMove): Failure =>
   new Failure('conflict', moveText(move), { reason: 'database_moved' })
 
+/** What names the server to the commands of a move: the variable, or the file beside the configuration. */
+export const ADDRESS = 'QUAYSIDE_DATABASE_URL (or secrets/database-url)'
+
+/** The refusal of a second move to the server that the file was moved to. */
+export const movedAlready = (move: EngineMove): Failure =>
+  new Failure('conflict', `${wasMoved(move)} already: start the service, ${STAY}`, { reason: 'database_moved' })
+
 const STAY = 'or `quayside migrate-engine --put-back` to use the file again'
 
+const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
+
+const wasMoved = ({ from, to, doneAt }: Pick<EngineMove, 'from' | 'to' | 'doneAt'>): string =>
+  `${from} was moved to ${to}${doneAt === null ? '' : ` on ${dayOf(doneAt)}`}`
+
 function moveText({ side, from, to, doneAt }: EngineMove): string {
-  const day = doneAt === null ? '' : new Date(doneAt).toISOString().slice(0, 10)
   if (side === 'copy' && doneAt !== null) {
-    return `${to} was given up for ${from} on ${day}, and is used no more: take QUAYSIDE_DATABASE_URL away to use the file`
+    return `${to} was given up for ${from} on ${dayOf(doneAt)}, and is used no more: take ${ADDRESS} away to use the file`
   }
   if (side === 'copy') {
     return `${to} is an unfinished copy of ${from}: run \`quayside migrate-engine\` where that file is, until the copy is whole`
   }
   if (doneAt === null) return `${from} is being moved to ${to}: run \`quayside migrate-engine\` to finish, ${STAY}`
-  return `${from} was moved to ${to} on ${day}: set QUAYSIDE_DATABASE_URL to use that, ${STAY}`
+  return `${wasMoved({ from, to, doneAt })}: set ${ADDRESS} to use that, ${STAY}`
 }

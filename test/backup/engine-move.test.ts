@@ -242,6 +242,42 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     await expect(putBack(world.onFile)).rejects.toThrow('was not moved')
   })
 
+  test('a second one said to set the address that was set', async () => {
+    const world = await installation(0)
+    await migrateEngine(world.onServer)
+    await expect(migrateEngine(world.onServer)).rejects.toThrow(
+      / was moved to .* on \d{4}-\d\d-\d\d already: start the service, or `quayside migrate-engine --put-back`/,
+    )
+    const onOther = loadConfig(world.configFile, { QUAYSIDE_DATABASE_URL: await bareUrl() })
+    await expect(migrateEngine(onOther)).rejects.toThrow(/: set QUAYSIDE_DATABASE_URL \(or secrets\/database-url\) to use/)
+  })
+
+  test('beside a service advised another file, which is no way to move this one', async () => {
+    const world = await installation(0)
+    const service = await openApp({ config: world.onFile, log, onFatal })
+    const moving = migrateEngine(world.onServer)
+    await expect(moving).rejects.toThrow(/^another Quayside process uses .*quayside\.db: stop it first$/)
+    await service.close()
+  })
+
+  test('that was put back said twice to start the service, and spoke of a backup', async () => {
+    const world = await installation(0)
+    await migrateEngine(world.onServer)
+    const { stdout, exitCode } = await runCli(['migrate-engine', '--put-back', '--config', world.configFile], {
+      terminal: true,
+      env: { QUAYSIDE_DATABASE_URL: world.url },
+    })
+    expect(exitCode).toBe(0)
+    const said = stdout.slice(stdout.indexOf('Take '))
+    expect(said).toBe(`Take QUAYSIDE_DATABASE_URL (or secrets/database-url) away and start the service.
+None starts on the server's copy any more.
+It buys nothing until the supplier's orders are reattached, some minutes;
+\`npx quayside status\` says how far it is.
+Let your stores hand in again what came after the move, orders and
+cancellations: what was bought for them is found, not bought again.
+`)
+  })
+
   test('makes of the file a restored database when it is put back', async () => {
     const world = await installation(0)
     await migrateEngine(world.onServer)
@@ -286,7 +322,7 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     await putBack(world.onServer)
     expect(await starts(world)).toEqual({ file: 'starts', server: 'database_moved' })
     await expect(openAlone(world.onServer, { now })).rejects.toThrow(
-      / was given up for .*quayside\.db on .*, and is used no more: take QUAYSIDE_DATABASE_URL away/,
+      / was given up for .*quayside\.db on .*, and is used no more: take QUAYSIDE_DATABASE_URL \(or secrets\/database-url\) away/,
     )
     await expect(migrateEngine(world.onServer)).rejects.toThrow(
       / has a copy that was given up of .*: give the move a new/,
@@ -297,7 +333,7 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     const world = await installation(0)
     await migrateEngine(world.onServer)
     await expect(putBack(world.onFile)).rejects.toThrow(
-      /^set QUAYSIDE_DATABASE_URL to the address of .* again, .*; where that server is gone for good, add --server-gone$/,
+      /^set QUAYSIDE_DATABASE_URL \(or secrets\/database-url\) to the address of .* again, .*; where that server is gone for good, add --server-gone$/,
     )
     const other = await newPostgresUrl()
     const onOther = loadConfig(world.configFile, { QUAYSIDE_DATABASE_URL: other })

@@ -183,7 +183,7 @@ export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabas
     if (!(cause instanceof Connection.SqliteError) || !cause.code.startsWith('SQLITE_BUSY')) throw cause
     throw new Failure(
       'conflict',
-      `another Quayside process uses ${real}: stop it first, or give this one a database file of its own`,
+      `another Quayside process uses ${real}: stop it first`,
       { cause, reason: 'database_in_use' },
     )
   }
