@@ -11,6 +11,7 @@ import { freePort, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
 import { checkSetUp, createDatabase, inspect, setUpOf } from '../src/installation.ts'
 import { createLog } from '../src/log.ts'
 import { openAlone, openBeside } from '../src/storage/database-place.ts'
+import { run as runCli } from './support/cli-run.ts'
 import { DIALECT } from './support/delivery.ts'
 import { hasPostgres, newPostgresUrl } from './support/postgres.ts'
 import { run } from './support/postgres-server.ts'
@@ -84,6 +85,16 @@ describe.runIf(hasPostgres)('a service on PostgreSQL', () => {
     await expect(restoreBackup({ configFile: file, backup: 'any', demo: false }, {})).rejects.toThrow(
       'restore it with the tools of that server',
     )
+  })
+
+  test('advised to make a backup, which it refuses, when it was asked for the list of them', async () => {
+    const { config, file } = await bareConfig()
+    await createDatabase(config)
+    const app = await openApp({ config, log, onFatal })
+    const { exitCode, stdout, stderr } = await runCli(['backup', 'list', '--config', file])
+    await app.close()
+    expect({ exitCode, stdout }).toEqual({ exitCode: 5, stdout: '' })
+    expect(stderr.replaceAll(/\s+/g, ' ')).toContain('back it up with the tools of that server')
   })
 
   test('that is set up in vain leaves a database without tables', async () => {

@@ -20,7 +20,7 @@ export interface Backups {
   folder: string
   /** Makes one now, and prunes those that are kept for long enough. @throws Failure `conflict` while one is being made */
   make: (actor: string) => Promise<Backup>
-  /** Newest first. */
+  /** Newest first. @throws Failure `conflict` where the database is on a server */
   list: () => Backup[]
   /** When the newest one that can be read was made; undefined when there is none. */
   lastMadeAt: () => number | undefined
@@ -47,13 +47,18 @@ export const backupFolder = ({ dataDir, backups }: Pick<Config, 'dataDir' | 'bac
 /** Of a service whose database is on a server: its operator backs that up. */
 export const backupsElsewhere = (config: Pick<Config, 'dataDir' | 'backups'>): Backups => ({
   folder: backupFolder(config),
-  list: () => [],
+  list: () => {
+    throw areElsewhere()
+  },
   lastMadeAt: () => undefined,
   make: async () => {
-    throw new Failure('conflict', 'the database is on a PostgreSQL server: back it up with the tools of that server')
+    throw areElsewhere()
   },
   scheduled: async () => undefined,
 })
+
+const areElsewhere = (): Failure =>
+  new Failure('conflict', 'the database is on a PostgreSQL server: back it up with the tools of that server')
 
 /** Backups of the running service. What a process before left unfinished is removed. */
 export function createBackups(parts: BackupParts): Backups {

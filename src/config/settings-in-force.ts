@@ -23,10 +23,11 @@ const ADDED: readonly string[] = ['policy', 'address', 'credentials']
 /** Every setting, in the order of the configuration; those of a store begin with its id: `stores.demo-1234.name`. */
 export function settingsInForce(config: Config): SettingInForce[] {
   const defaults = configShape.parse({ supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] })
-  const usual = { ...defaults, supplier: { dialect: defaults.supplier.dialect } }
+  const usual = { ...defaults, supplier: { dialect: defaults.supplier.dialect }, ...(config.databaseUrl && onServer(defaults)) }
+  const set = { ...config, ...(config.databaseUrl && onServer(config)) }
   const names = Object.keys(configShape.shape) as (keyof typeof configShape.shape)[]
   return [
-    ...names.filter((name) => name !== 'stores').flatMap((name) => leavesOf(name, config[name], usual[name])),
+    ...names.filter((name) => name !== 'stores').flatMap((name) => leavesOf(name, set[name], usual[name])),
     ...config.stores.flatMap((store) => {
       const { id, kind, name, address } = store
       const bare = { id, kind, name, ...(kind === 'backend' ? { callbackUrl: address } : { url: address }) }
@@ -37,6 +38,19 @@ export function settingsInForce(config: Config): SettingInForce[] {
       return leavesOf(`stores.${id}`, without(store, ADDED), usualOfStore)
     }),
   ]
+}
+
+/** What differs where the database is on a server: its operator makes the backups, and its address may be a secret. */
+const onServer = ({ backups, databaseUrl }: Pick<Config, 'backups'> & Partial<Pick<Config, 'databaseUrl'>>) => ({
+  backups: { ...backups, cron: 'off: PostgreSQL' },
+  database: { url: databaseUrl ? serverOf(databaseUrl.reveal()) : null },
+})
+
+/** The address without user, password and options. */
+function serverOf(address: string): string {
+  if (!URL.canParse(address)) return 'set'
+  const { protocol, host, pathname } = new URL(address)
+  return `${protocol}//${host}${pathname}`
 }
 
 const without = (record: object, names: readonly string[]): Record<string, unknown> =>
@@ -56,9 +70,5 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const textOf = (value: unknown): string => {
   if (typeof value !== 'string') return JSON.stringify(value) ?? 'null'
-  if (/^postgres(ql)?:/.test(value)) {
-    const { protocol, host, pathname } = new URL(value)
-    return `${protocol}//${host}${pathname}`
-  }
   return /^https?:/.test(value) ? withoutSecrets(value) : value
 }

@@ -388,28 +388,29 @@ const tokenMade = ({ name, role, token }: NewTokenView): Html =>
 
 type Setting = SettingsView['settings'][number]
 
-function settingsPart({ settings }: SettingsView): Html {
+function settingsPart({ settings, secrets }: SettingsView): Html {
+  const databaseIsSecret = secrets.some(({ name }) => name === 'QUAYSIDE_DATABASE_URL')
+  const fromOf = ({ name, isDefault }: Setting): Html | string => {
+    if (isDefault) return html`<span class="quiet">default</span>`
+    return name === 'database.url' && databaseIsSecret ? 'secret' : 'configuration'
+  }
   const own = settings.filter(({ isDefault }) => !isDefault)
   return section(
     'settings-h',
     'Settings in force',
     html`<span class="small quiet">${counted(own.length, 'setting')} of ${settings.length} ${own.length === 1 ? 'is' : 'are'} named by the configuration</span>`,
-    html`${settingsTable('Settings that the configuration names', own)}
-<details class="more"><summary>All ${settings.length} settings, with the defaults</summary>${settingsTable('All settings', settings)}</details>`,
+    html`${settingsTable('Settings that the configuration names', own, fromOf)}
+<details class="more"><summary>All ${settings.length} settings, with the defaults</summary>${settingsTable('All settings', settings, fromOf)}</details>`,
   )
 }
 
-const settingsTable = (caption: string, rows: readonly Setting[]): Html =>
+const settingsTable = (caption: string, rows: readonly Setting[], fromOf: (row: Setting) => Html | string): Html =>
   table<Setting>({
     caption,
     rows,
     columns: [
       { head: 'Setting', cell: ({ name }) => html`<span class="id">${name}</span>` },
       { head: 'Value', cell: ({ value }) => html`<span class="id">${value}</span>` },
-      {
-        head: 'From',
-        isTop: true,
-        cell: ({ isDefault }) => (isDefault ? html`<span class="quiet">default</span>` : 'configuration'),
-      },
+      { head: 'From', isTop: true, cell: fromOf },
     ],
   })

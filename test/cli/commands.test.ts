@@ -635,6 +635,14 @@ describe('what is not there', () => {
   })
 })
 
+test('a word that an option does not take ran past 80 columns in one line', async () => {
+  const { exitCode, stderr } = await run(['serve', '--role', 'wrok'])
+  expect(exitCode).toBe(2)
+  expect(stderr).toMatch(/^quayside: option '--role <role>' argument 'wrok' is invalid\. Give/)
+  expect(stderr.replaceAll(/\s+/g, ' ')).toContain('Give one of all, web, worker.')
+  expect(widest(stderr)).toBeLessThanOrEqual(80)
+})
+
 describe('an exit code', () => {
   const refusals: [number, string, number][] = [
     [400, 'invalid', 2],

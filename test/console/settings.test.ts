@@ -30,6 +30,17 @@ test('a secret is shown as set or unset, and never its text', async () => {
   }
 })
 
+test('a database on a server was shown as null, its secret not at all, and its backups as switched off by a person', async () => {
+  const address = 'postgres://quayside:hunter2@localhost:15632/quayside?sslmode=disable'
+  const world = await openApi({ alertAddresses: { QUAYSIDE_DATABASE_URL: address } })
+  const { text } = await peopleOf(world).page('viewer', '/settings')
+  const words = text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
+  expect(words).toContain(' database.url postgres://localhost:15632/quayside secret ')
+  expect(words).toContain(' backups.cron off: PostgreSQL default ')
+  expect(words).toContain(' QUAYSIDE_DATABASE_URL the address of the database, localhost:15632/quayside ')
+  expect(words).not.toMatch(/hunter2|sslmode/)
+})
+
 test('the settings of a store are there without its credentials, and addresses without theirs', async () => {
   const { settingsInForce } = await import('../../src/config/settings-in-force.ts')
   const world = await worldOf()

@@ -46,6 +46,7 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       answer: BackupList,
       summary: 'The backups, newest first.',
       success: { 200: 'All of them' },
+      failures: { 409: 'the database is on a server, whose operator backs it up' },
       handle: async () => ok({ folder: backups.folder, items: backups.list(), next: null }),
     }),
     operation({

@@ -3,6 +3,7 @@ import { channelSource } from '../../config/alert-settings.ts'
 import { type Config, credentialsSource, SECRETS } from '../../config/config.ts'
 import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
+import { placeName } from '../../storage/database-place.ts'
 import { nameOfKey } from '../../vault/vault.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { words } from './views.ts'
@@ -60,7 +61,7 @@ export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' |
 
 function secretsOf(config: Config): z.input<typeof Secret>[] {
   const set = { isSet: true, keyName: null, fault: null }
-  const { apiKey, keyEncryptionKey, nextKeyEncryptionKey } = SECRETS
+  const { apiKey, keyEncryptionKey, nextKeyEncryptionKey, databaseUrl } = SECRETS
   const source = ({ variable, file }: { variable: string; file: string }) => ({
     name: variable,
     file: `secrets/${file}`,
@@ -74,6 +75,10 @@ function secretsOf(config: Config): z.input<typeof Secret>[] {
       keyName: nameOfKey(config.keyEncryptionKey),
     },
     { ...source(nextKeyEncryptionKey), about: 'the key that a rotation takes into use', ...nextKeyOf(config) },
+    // Where the configuration does not name the server, a secret does.
+    ...(config.databaseUrl && config.database.url === null
+      ? [{ ...source(databaseUrl), about: `the address of the database, ${placeName(config)}`, ...set }]
+      : []),
     ...config.stores
       .filter(({ credentials }) => credentials)
       .map(({ id, name }) => ({ ...source(credentialsSource(id)), about: `opens the shop ${name}`, ...set })),
