@@ -278,6 +278,16 @@ export const alertRules: Record<string, AlertRule> = {
     async ({ store, reference }, { db }) =>
       (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined,
   ),
+  store_not_configured: of(
+    'critical',
+    PURCHASE,
+    'put the store into the configuration, restart',
+    'purchases show ',
+    async (about, facts) => {
+      const state = (await purchaseOf(about, facts))?.state
+      return state !== 'planned' && state !== 'waiting'
+    },
+  ),
   order_changed: of('warning', 'reference', 'compare it with the shop', 'orders show '),
   store_unreachable: of(
     'critical',

@@ -1,7 +1,8 @@
 import { mostOf, type PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
-import { first } from '../storage/database.ts'
+import { type Change, first } from '../storage/database.ts'
 import { orphansUnder } from '../storage/discrepancies.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
 import { currentEpoch, isReattaching } from '../storage/restores.ts'
 import { namesOfLines } from '../storage/store-orders.ts'
@@ -21,6 +22,7 @@ const STEP_ASIDE_MS = 10_000
 
 /** A purchase of a store that the configuration lacks is looked at again after so long and up to twice that: it needs a restart. */
 const STORE_LACKING_MS = 60_000
+const DAY = 24 * 3_600_000
 
 /** A turn with nothing in its way. */
 const DUE: Extract<PurchaseInput, { type: 'due' }> = { type: 'due', guard: null, notBefore: null, orphans: [] }
@@ -160,9 +162,7 @@ async function judge(
   // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined
   if (lacking !== undefined) {
-    const note = `the configuration of the process that buys has no store ${lacking}: it is bought once that has it`
-    if (purchase.note !== note) ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: note })
-    await putOff(ordering, purchase, STORE_LACKING_MS, note)
+    await waitForStore(ordering, purchase, lacking)
     return 'put_off'
   }
   if (besideMinor !== undefined) {
@@ -225,8 +225,27 @@ async function stepAsideAfterRestore(ordering: Ordering, purchaseId: string): Pr
   await putOff(ordering, purchase, STEP_ASIDE_MS, 'looked up after a restore: an order of its part is not clear yet')
 }
 
-async function putOff(ordering: Ordering, purchase: Purchase, ms: number, note: string | null): Promise<void> {
+/** Puts off a purchase whose store the configuration lacks, and alerts people, at most once a day for each store. */
+async function waitForStore(ordering: Ordering, purchase: Purchase, store: string): Promise<void> {
+  const note = `the configuration of the process that buys has no store ${store}: it is bought once that has it`
+  const isNews = purchase.note !== note
+  const occasion = `${store}:${Math.floor(ordering.now() / DAY)}`
+  const payload = { note, purchaseId: purchase.id }
+  const alert = enqueueAlert(ordering, { type: 'store_not_configured', occasion, payload })
+  await putOff(ordering, purchase, STORE_LACKING_MS, note, isNews ? [alert] : [])
+  if (!isNews) return
+  ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: note })
+  ordering.wake('outbox')
+}
+
+async function putOff(
+  ordering: Ordering,
+  purchase: Purchase,
+  ms: number,
+  note: string | null,
+  also: Change[] = [],
+): Promise<void> {
   const now = ordering.now()
   const notBefore = now + ms + Math.floor(ordering.random() * ms)
-  await ordering.db.commit([changePurchase(purchase, { notBefore, note }, now)])
+  await ordering.db.commit([changePurchase(purchase, { notBefore, note }, now), ...also])
 }

@@ -114,6 +114,7 @@ const kinds: Record<string, Kind> = {
   keys_short: purchaseIn('review', 'review'),
   missing: purchaseIn('gone', 'accepted'),
   late: purchaseIn('open', 'accepted'),
+  store_not_configured: purchaseIn('lacking', 'planned'),
   over_ceiling: {
     ...purchaseIn('dear', 'fulfilled'),
     stand: ({ now }) => [

@@ -121,6 +121,7 @@ describe('pushing to the store', () => {
     expect(app.sent).toHaveLength(0)
     const said = app.lines.filter((line) => line.includes('purchase.postponed') && line.includes(note))
     expect(said, 'once of each').toHaveLength(2)
+    expect(app.lines.filter((line) => line.includes('"event":"alert"') && line.includes(note))).toHaveLength(1)
     app.ordering.stores = stores
     await app.pass(5 * MINUTE)
     for (const order of orders) {
