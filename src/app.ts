@@ -48,7 +48,7 @@ import { createWorker, databaseWith, receiveWith, startRuntime, together } from 
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
 import { openForService, placeName } from './storage/database-place.ts'
 import { dueDeliveries } from './storage/deliveries.ts'
-import { engineMove, movedFailure } from './storage/engine-move.ts'
+import { ADDRESS, engineMove, movedFailure } from './storage/engine-move.ts'
 import { writeText } from './storage/files.ts'
 import { openMarker } from './storage/marker.ts'
 import { duePlacements } from './storage/purchases.ts'
@@ -88,7 +88,7 @@ const monotonic = (): number => performance.now()
 export async function openApp({ config, log: written, onFatal, sandbox, role = 'all' }: AppOptions): Promise<App> {
   if (role !== 'all' && config.databaseUrl === null) {
     const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
-    throw new Failure('invalid', `${message}; leave --role out, or set QUAYSIDE_DATABASE_URL`)
+    throw new Failure('invalid', `${message}; leave --role out, or set ${ADDRESS}`)
   }
   const tail = createTail(written)
   const { log } = tail
