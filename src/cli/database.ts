@@ -39,16 +39,13 @@ function restoredText({ database, madeAt, epoch, replaced }: Restored, now: numb
   return `${head}\n${NEXT.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
 }
 
-/** What a service does first on a database that lacks what came after something. */
-const reattachText = (after: string): string[] => [
-  `It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`,
-  `Let your stores hand in again what came after the ${after}, orders and cancellations: what was bought for them is found, not bought again.`,
-]
+const HOLDS = `It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`
+const handIn = (after: 'backup' | 'move'): string =>
+  `Let your stores hand in again what came after the ${after}, orders and cancellations: what was bought for them is found, not bought again.`
 
-const [HOLDS = '', HAND_IN = ''] = reattachText('backup')
 const NEXT = [
   `Start the service. ${HOLDS}`,
-  HAND_IN,
+  handIn('backup'),
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]
 
@@ -62,23 +59,20 @@ export async function runDatabaseCreate(io: Io, { config, json }: Omit<RestoreFl
   return exitCodes.ok
 }
 
-/** What is left until the first order: what `init` does besides, a configuration written by hand has not got. */
+/** What is left until the first order: `init` does that too, and this configuration was written by hand. */
 function firstOrderText({ stores }: Pick<Config, 'stores'>, option: string): string {
-  const backends = stores.flatMap(({ id, kind }) => (kind === 'backend' ? [id] : []))
-  const commands = [
-    'doctor',
-    'serve',
-    ...backends.flatMap((id) => [`tokens create --name shop --role store --store ${id}`, `stores rotate-secret ${id}`]),
-  ]
-  const lines = commands.map((command) => `  ${commandLine(command + option)}\n`)
-  const beside =
-    backends.length === 0
-      ? []
-      : [
-          'Beside the service, for the backend of each store: a token, which it sends with',
-          'its orders, and the secret that its callbacks are signed with. Each is shown once.',
-        ]
-  return `\nNext:\n${lines.slice(0, 2).join('')}${beside.map((line) => `${line}\n`).join('')}${lines.slice(2).join('')}`
+  const lines = (commands: string[]) => commands.map((command) => `  ${commandLine(command + option)}\n`).join('')
+  const first = `\nNext:\n${lines(['doctor', 'serve'])}`
+  const backends = stores.filter(({ kind }) => kind === 'backend')
+  if (backends.length === 0) return first
+  const own = backends.flatMap(({ id }) => [
+    `tokens create --name shop --role store --store ${id}`,
+    `stores rotate-secret ${id}`,
+  ])
+  return `${first}
+Beside the service, for the backend of each store: the token that it sends with
+its orders, and the secret that callbacks are signed with, each shown once:
+${lines(own)}`
 }
 
 export interface MoveFlags {
@@ -143,7 +137,7 @@ function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: n
     serverGone
       ? `Start the service without ${ADDRESS}. Nothing may ever start on the server's copy again: it has no note.`
       : `Take ${ADDRESS} away and start the service. None starts on the server's copy any more.`,
-    ...(epoch === null ? [] : reattachText('move')),
+    ...(epoch === null ? [] : [HOLDS, handIn('move')]),
   ]
   const head = details([['Put back', database], epoch !== null && ['Epoch', cell(epoch)]], width)
   return `${head}\n${lines.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
