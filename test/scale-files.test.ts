@@ -116,7 +116,9 @@ describe('the load balancer', () => {
 /** The blocks of a section of a page. */
 function blocksUnder(page: string, heading: string, language: string): string[] {
   const section = read(page).split(`\n${heading}\n`)[1]?.split('\n## ')[0] ?? ''
-  return [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text = '']) => text)
+  return [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(
+    ([, text = '']) => text,
+  )
 }
 
 describe.runIf(hasPostgres)('on one machine without Docker', () => {
@@ -187,17 +189,20 @@ ${commands.replace(/(?<=echo ')[^']+/, url)}`
     expect(ports.size, 'no two of the page are the same').toBe(5)
     const [commands = ''] = blocksUnder('docs/scale.md', '## Without Docker, on one machine', 'sh')
     const env = { ...process.env, QUAYSIDE_API_KEY: API_KEY }
-    const started = commands.trim().split('\n').map((line): { child: ChildProcess; log: () => string } => {
-      const args = line.split(' ').slice(2)
-      const child = spawn(process.execPath, [ENTRY, ...args], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
-      let log = ''
-      for (const stream of [child.stdout, child.stderr]) {
-        stream?.on('data', (data) => {
-          log += data
-        })
-      }
-      return { child, log: () => log }
-    })
+    const started = commands
+      .trim()
+      .split('\n')
+      .map((line): { child: ChildProcess; log: () => string } => {
+        const args = line.split(' ').slice(2)
+        const child = spawn(process.execPath, [ENTRY, ...args], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+        let log = ''
+        for (const stream of [child.stdout, child.stderr]) {
+          stream?.on('data', (data) => {
+            log += data
+          })
+        }
+        return { child, log: () => log }
+      })
     onTestFinished(() => {
       for (const { child } of started) child.kill('SIGKILL')
     })

@@ -59,10 +59,7 @@ export async function migrateEngine(
 ): Promise<MovedEngine> {
   const { databaseUrl, dataDir } = config
   if (databaseUrl === null) {
-    throw new Failure(
-      'invalid',
-      `there is no server to move to: set ${ADDRESS} to the address of its database`,
-    )
+    throw new Failure('invalid', `there is no server to move to: set ${ADDRESS} to the address of its database`)
   }
   const file = openDatabase({ file: databaseFileOf(dataDir), now, mustExist: true })
   try {

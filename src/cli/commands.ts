@@ -97,7 +97,10 @@ function commandsOf(session: Session, json: boolean): Command {
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void (json || io.stderr.write(text)),
       outputError: (text, write) => {
-        const lines = text.replace(/^error: /, 'quayside: ').trimEnd().split('\n')
+        const lines = text
+          .replace(/^error: /, 'quayside: ')
+          .trimEnd()
+          .split('\n')
         write(lines.map((line) => sentence(line, Math.min(io.columns, 80), { hang: 2 })).join(''))
       },
       getOutHelpWidth: () => io.columns,

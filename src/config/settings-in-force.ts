@@ -23,7 +23,11 @@ const ADDED: readonly string[] = ['policy', 'address', 'credentials']
 /** Every setting, in the order of the configuration; those of a store begin with its id: `stores.demo-1234.name`. */
 export function settingsInForce(config: Config): SettingInForce[] {
   const defaults = configShape.parse({ supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] })
-  const usual = { ...defaults, supplier: { dialect: defaults.supplier.dialect }, ...(config.databaseUrl && onServer(defaults)) }
+  const usual = {
+    ...defaults,
+    supplier: { dialect: defaults.supplier.dialect },
+    ...(config.databaseUrl && onServer(defaults)),
+  }
   const set = { ...config, ...(config.databaseUrl && onServer(config)) }
   const names = Object.keys(configShape.shape) as (keyof typeof configShape.shape)[]
   return [

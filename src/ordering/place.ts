@@ -99,10 +99,7 @@ interface Turn {
  * @param lacking the stores that the configuration lacks, by the lines of those that are theirs
  * @returns asks for the turn of one
  */
-function preparing(
-  ordering: Ordering,
-  lacking: ReadonlyMap<string, string>,
-): (due: Purchase) => Promise<Prepared> {
+function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (due: Purchase) => Promise<Prepared> {
   const queue: Turn[] = []
   let isRunning = false
 
@@ -111,7 +108,9 @@ function preparing(
     const ready: { turn: Turn; purchase: Purchase }[] = []
     let besideMinor: number | undefined
     for (let turn = queue[0]; turn; turn = queue[0]) {
-      const judged = await judge(ordering, turn.due, besideMinor, lacking.get(turn.due.lineId)).catch((error: unknown) => ({ error }))
+      const judged = await judge(ordering, turn.due, besideMinor, lacking.get(turn.due.lineId)).catch(
+        (error: unknown) => ({ error }),
+      )
       if (judged === 'alone') break
       queue.shift()
       if (judged === undefined || judged === 'put_off') turn.resolve(judged)

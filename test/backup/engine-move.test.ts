@@ -249,7 +249,9 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
       / was moved to .* on \d{4}-\d\d-\d\d already: start the service, or `quayside migrate-engine --put-back`/,
     )
     const onOther = loadConfig(world.configFile, { QUAYSIDE_DATABASE_URL: await bareUrl() })
-    await expect(migrateEngine(onOther)).rejects.toThrow(/: set QUAYSIDE_DATABASE_URL \(or secrets\/database-url\) to use/)
+    await expect(migrateEngine(onOther)).rejects.toThrow(
+      /: set QUAYSIDE_DATABASE_URL \(or secrets\/database-url\) to use/,
+    )
   })
 
   test('beside a service advised another file, which is no way to move this one', async () => {

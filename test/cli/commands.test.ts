@@ -635,7 +635,7 @@ describe('what is not there', () => {
   })
 })
 
-test('a word that an option does not take ran past 80 columns in one line', async () => {
+it('a word that an option does not take ran past 80 columns in one line', async () => {
   const { exitCode, stderr } = await run(['serve', '--role', 'wrok'])
   expect(exitCode).toBe(2)
   expect(stderr).toMatch(/^quayside: option '--role <role>' argument 'wrok' is invalid\. Give/)

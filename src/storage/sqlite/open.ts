@@ -181,11 +181,10 @@ export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabas
   } catch (cause) {
     connection.close()
     if (!(cause instanceof Connection.SqliteError) || !cause.code.startsWith('SQLITE_BUSY')) throw cause
-    throw new Failure(
-      'conflict',
-      `another Quayside process uses ${real}: stop it first`,
-      { cause, reason: 'database_in_use' },
-    )
+    throw new Failure('conflict', `another Quayside process uses ${real}: stop it first`, {
+      cause,
+      reason: 'database_in_use',
+    })
   }
   return {
     file: real,
