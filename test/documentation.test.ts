@@ -29,7 +29,7 @@ import { databaseFile } from './support/database.ts'
 const file = (name: string) => path.join(import.meta.dirname, '..', name)
 const read = (name: string) => readFileSync(file(name), 'utf8')
 /** Files that `init` or the reader makes. */
-const madeBySetUp = /^config\/(quayside\.json|secrets\/|my-supplier\.json)/
+const madeBySetUp = /^config\/(quayside\.json|secrets\/|my-supplier\.json|web-2\.json|worker\.json)/
 /** The anchors that GitHub gives the headings of a page. */
 const anchorsOf = (page: string) =>
   [...page.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
