@@ -42,15 +42,15 @@ export const movedFailure = (move: EngineMove): Failure =>
 export const ADDRESS = 'QUAYSIDE_DATABASE_URL (or secrets/database-url)'
 
 /** The refusal of a second move to the server that the file was moved to. */
-export const movedAlready = (move: EngineMove): Failure =>
-  new Failure('conflict', `${wasMoved(move)} already: start the service, ${STAY}`, { reason: 'database_moved' })
+export const movedAlready = ({ from, to, doneAt }: EngineMove): Failure =>
+  new Failure('conflict', `${wasMoved(from, to, doneAt)} already: start the service, ${STAY}`, { reason: 'database_moved' })
 
 const STAY = 'or `quayside migrate-engine --put-back` to use the file again'
 
 const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
-const wasMoved = ({ from, to, doneAt }: Pick<EngineMove, 'from' | 'to' | 'doneAt'>): string =>
-  `${from} was moved to ${to}${doneAt === null ? '' : ` on ${dayOf(doneAt)}`}`
+const wasMoved = (from: string, to: string, at: number | null): string =>
+  `${from} was moved to ${to}${at === null ? '' : ` on ${dayOf(at)}`}`
 
 function moveText({ side, from, to, doneAt }: EngineMove): string {
   if (side === 'copy' && doneAt !== null) {
@@ -60,5 +60,5 @@ function moveText({ side, from, to, doneAt }: EngineMove): string {
     return `${to} is an unfinished copy of ${from}: run \`quayside migrate-engine\` where that file is, until the copy is whole`
   }
   if (doneAt === null) return `${from} is being moved to ${to}: run \`quayside migrate-engine\` to finish, ${STAY}`
-  return `${wasMoved({ from, to, doneAt })}: set ${ADDRESS} to use that, ${STAY}`
+  return `${wasMoved(from, to, doneAt)}: set ${ADDRESS} to use that, ${STAY}`
 }

@@ -465,6 +465,7 @@ noArguments.push(
 export const others = [
   'engineMove',
   'assertNotMoved',
+  'movedAlready',
   'movedFailure',
   'audited',
   'reportDiscrepancy',
