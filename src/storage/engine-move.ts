@@ -43,7 +43,9 @@ export const ADDRESS = 'QUAYSIDE_DATABASE_URL (or secrets/database-url)'
 
 /** The refusal of a second move to the server that the file was moved to. */
 export const movedAlready = ({ from, to, doneAt }: EngineMove): Failure =>
-  new Failure('conflict', `${wasMoved(from, to, doneAt)} already: start the service, ${STAY}`, { reason: 'database_moved' })
+  new Failure('conflict', `${wasMoved(from, to, doneAt)} already: start the service, ${STAY}`, {
+    reason: 'database_moved',
+  })
 
 const STAY = 'or `quayside migrate-engine --put-back` to use the file again'
 
