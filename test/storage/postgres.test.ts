@@ -1,4 +1,6 @@
 /** What only the PostgreSQL engine can get wrong: round trips, lost answers, other processes, servers that lose commits. */
+import { execFileSync } from 'node:child_process'
+import path from 'node:path'
 import { eq, is, sql } from 'drizzle-orm'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
@@ -351,7 +353,44 @@ describe.runIf(hasPostgres)('opening', () => {
     const away = openPostgres(options('postgres://quayside:topsecret@127.0.0.1:9/none'))
     await expect(away).rejects.toMatchObject({ code: 'unavailable' })
     await expect(away).rejects.not.toThrow('topsecret')
+    await expect(away).rejects.toThrow(/^the database 127\.0\.0\.1:9\/none cannot be opened: /)
   })
+
+  test.runIf(inject('postgres')?.certificate)(
+    'without a password says where one is written to, and takes none from the environment',
+    async () => {
+      const url = new URL(await postgresUrl())
+      url.username = `asked_${process.pid}`
+      await run(
+        inject('postgres')?.url ?? '',
+        `create role ${url.username} login superuser password 'right';
+        do $$ begin execute format('copy (select rule from (values
+          (1, ''host all ${url.username} all scram-sha-256''), (2, ''local all all trust''), (3, ''host all all all trust'')
+        ) as rules (place, rule) order by place) to %L', current_setting('hba_file')); end $$;
+        select pg_reload_conf()`,
+      )
+      const opened = async (address: string) => {
+        const refused = await openPostgres(options(address)).then(
+          (db) => db.close(),
+          (error: Error) => error.message,
+        )
+        return refused ?? 'opened'
+      }
+      const asked = `the database ${url.host}${url.pathname} cannot be opened: the server asks for a password: write it to secrets/database-password beside the configuration, or set QUAYSIDE_DATABASE_PASSWORD`
+      await expect.poll(() => opened(url.href)).toBe(asked)
+      const program = path.join(import.meta.dirname, '../../src/storage/postgres/open.ts')
+      const script = `import(${JSON.stringify(program)})
+        .then(({ openPostgres }) => openPostgres({ url: process.argv[1], now: Date.now }))
+        .then((db) => db.close().then(() => console.log('opened')), ({ message }) => console.log(message))`
+      const env = { ...process.env, PGPASSWORD: 'right' }
+      const said = execFileSync(process.execPath, ['-e', script, url.href], { env, encoding: 'utf8' })
+      expect(said.trim()).toBe(asked)
+      url.searchParams.set('password', 'right')
+      expect(await opened(url.href)).toBe('opened')
+      url.searchParams.set('password', 'wrong')
+      expect(await opened(url.href)).toContain(`${url.pathname} cannot be opened: password authentication failed`)
+    },
+  )
 })
 
 describe('the address of a database', () => {
@@ -377,9 +416,14 @@ describe('the address of a database', () => {
     'topsecret',
     'postgres://u:topsecret@h:port/d',
     'postgres://u:topsecret@h/d?sslmode=prefer',
+    'postgres://u:12/d?topsecret&x@h/d',
   ])('that is none is refused without a word of it: %s', (address) => {
     expect(() => connectionOf(address)).toThrow(expect.objectContaining({ code: 'invalid' }))
     expect(() => connectionOf(address)).not.toThrow('topsecret')
+  })
+
+  test('with a mistyped parameter is refused, which would count for nothing', () => {
+    expect(() => connectionOf('postgres://u@h/d?sslmod=disable')).toThrow(/a parameter that is not known: .*sslmode/)
   })
 
   test.runIf(inject('postgres')?.certificate)('leads to a server whose certificate is verified', async () => {

@@ -83,7 +83,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
   } = options
   const engine = { onFatal: throwUncaught, ...given }
   const connection = connectionOf(url)
-  const client = new pg.Client(connection)
+  const client = new Client(connection)
   client.on('error', ignore)
   try {
     await client.connect()
@@ -96,7 +96,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
     if (unusedMs > 0) await assertUnused(client, unusedMs)
   } catch (cause) {
     await client.end()
-    throw asFailure(cause)
+    throw asFailure(cause, url)
   }
   if (!alone) await client.end()
   const postgres = engineOf(connection, engine)
@@ -123,7 +123,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
 
 function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresDatabase {
   const poolOf = (max: number, answerMs = ANSWER_MS): pg.Pool => {
-    const pool = new pg.Pool({ ...connection, max, query_timeout: answerMs })
+    const pool = new pg.Pool({ ...connection, max, query_timeout: answerMs, Client })
     // The query on a connection that breaks says so; one that is not in use is replaced when it is needed.
     pool.on('error', ignore)
     pool.on('connect', (made) => made.on('error', ignore))
@@ -149,15 +149,14 @@ function throwUncaught(error: Failure): void {
  * @throws Failure `unavailable` when it cannot be opened
  */
 export async function openPostgresToRead(url: string): Promise<Pick<Database, 'query' | 'close'> | undefined> {
-  const connection = connectionOf(url)
-  if (!(await connected(connection, hasTables))) return undefined
-  const { query, close } = engineOf(connection, { onFatal: throwUncaught })
+  if (!(await connected(url, hasTables))) return undefined
+  const { query, close } = engineOf(connectionOf(url), { onFatal: throwUncaught })
   return { query, close }
 }
 
 /** @returns the version of a server with which a service starts @throws Failure `unavailable` as `openPostgres` does */
 export const checkPostgres = (url: string, now: () => number): Promise<string> =>
-  connected(connectionOf(url), async (client) => {
+  connected(url, async (client) => {
     await assertServer(client)
     await assertClock(client, now, CLOCKS_APART_MS)
     const { rows } = await client.query<{ version: string }>("select current_setting('server_version') as version")
@@ -166,33 +165,49 @@ export const checkPostgres = (url: string, now: () => number): Promise<string> =
   })
 
 /** @throws Failure `conflict`, reason `database_in_use`, when a process has it alone */
-export const assertPostgresFree = (url: string): Promise<void> => connected(connectionOf(url), keepOthersOut)
+export const assertPostgresFree = (url: string): Promise<void> => connected(url, keepOthersOut)
 
 /** Removes what `openPostgres` has made. */
 export async function dropTables(url: string): Promise<void> {
   const names = Object.values(schema).flatMap((value) => (is(value, SQLiteTable) ? [getTableConfig(value).name] : []))
   const tables = ['schema_migrations', ...names].map((name) => `"${name}"`)
-  await connected(connectionOf(url), (client) => client.query(`drop table if exists ${tables.join(', ')}`))
+  await connected(url, (client) => client.query(`drop table if exists ${tables.join(', ')}`))
 }
 
 /** Uses a connection of its own. @throws Failure `unavailable` */
-async function connected<T>(connection: pg.ClientConfig, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(connection)
+async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new Client(connectionOf(url))
   client.on('error', ignore)
   try {
     await client.connect()
     return await use(client)
   } catch (cause) {
-    throw asFailure(cause)
+    throw asFailure(cause, url)
   } finally {
     await client.end()
   }
 }
 
-const asFailure = (cause: unknown): Failure =>
-  cause instanceof Failure
-    ? cause
-    : new Failure('unavailable', `the database cannot be opened: ${messageOf(cause)}`, { cause })
+function asFailure(cause: unknown, url: string): Failure {
+  if (cause instanceof Failure) return cause
+  const { host, pathname } = new URL(url)
+  return new Failure('unavailable', `the database ${host}${pathname} cannot be opened: ${messageOf(cause)}`, { cause })
+}
+
+/** A connection whose password is that of the address: `pg` would also take one of PGPASSWORD, or of a file of its user. */
+class Client extends pg.Client {
+  constructor(config: pg.ClientConfig = {}) {
+    super(config)
+    const { password, searchParams } = new URL(config.connectionString ?? '')
+    if (password === '' && !searchParams.get('password')) Object.assign(this, { password: noPassword })
+  }
+}
+
+/** Called when the server asks for one. */
+function noPassword(): never {
+  const from = 'secrets/database-password beside the configuration, or set QUAYSIDE_DATABASE_PASSWORD'
+  throw new Error(`the server asks for a password: write it to ${from}`)
+}
 
 /**
  * What to connect to. TLS as `sslmode` of the address says, in the words of PostgreSQL's own programs: `disable`, `require`
@@ -204,6 +219,11 @@ export function connectionOf(address: string): pg.ClientConfig {
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined || !['postgres:', 'postgresql:'].includes(url.protocol)) {
     throw new Failure('invalid', 'the address of the database is no postgres://user:password@host:port/database')
+  }
+  if (![...url.searchParams.keys()].every((name) => PARAMETERS.includes(name))) {
+    // Its name stays away: a ? or & in a password would make a name of what follows it.
+    const known = PARAMETERS.join(', ')
+    throw new Failure('invalid', `the address of the database has a parameter that is not known: known are ${known}`)
   }
   const mode = url.searchParams.get('sslmode') ?? (isThisMachine(url) ? 'disable' : 'verify-full')
   if (!TLS_MODES.includes(mode)) {
@@ -221,6 +241,19 @@ export function connectionOf(address: string): pg.ClientConfig {
   }
 }
 
+/** What a query may say. Any other one, such as a mistyped sslmode, would count for nothing. */
+const PARAMETERS = [
+  'host',
+  'port',
+  'user',
+  'password',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'application_name',
+  'options',
+]
 const TLS_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
 
 /** A socket of this machine, or its loopback. */
