@@ -323,10 +323,11 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     await Promise.all([server.close(), pages.close()])
     await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
     await processes.end()
+    // With the database the data folder is free, and the next process has a token of its own there.
+    rmSync(ownerTokenFile, { force: true })
     // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
     await db.close()
     await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
-    rmSync(ownerTokenFile, { force: true })
     log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
   }
   async function consoleLink(): Promise<string | null> {

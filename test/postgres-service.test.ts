@@ -1,6 +1,6 @@
 /** The whole service as one process on PostgreSQL: what differs from a file. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -73,6 +73,25 @@ describe.runIf(hasPostgres)('a service on PostgreSQL', () => {
     const alone = await openAlone(config, { now: Date.now })
     await expect(openApp({ config, log, onFatal })).rejects.toMatchObject(inUse)
     await alone.close()
+  })
+
+  test('keeps its owner token when a second process is started with its data folder', async () => {
+    const { config } = await bareConfig()
+    await createDatabase(config)
+    const app = await openApp({ config, log, onFatal, role: 'web' })
+    const tokenNow = () => readFileSync(path.join(config.dataDir, 'owner.token'), 'utf8')
+    const token = tokenNow()
+    const beside = { ...config, listen: { ...config.listen, port: 0 } }
+    const second = openApp({ config: beside, log, onFatal, role: 'worker' })
+    await expect(second).rejects.toMatchObject({
+      code: 'conflict',
+      message: `another Quayside process uses the data folder ${config.dataDir}: give each its own`,
+    })
+    expect(tokenNow()).toBe(token)
+    await app.close()
+    const next = await openApp({ config: beside, log, onFatal, role: 'worker' })
+    expect(tokenNow()).not.toBe(token)
+    await next.close()
   })
 
   test('leaves backups to the server, and says that there are no dry runs', async () => {

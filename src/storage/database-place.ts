@@ -1,13 +1,12 @@
 /**
  * Where an installation has its database: in a file of its data folder, or on a PostgreSQL server. The code of an engine is
- * loaded where it is chosen, and that of the other one is not.
+ * loaded where it is chosen, and that of the other one is not, save for the lock of the data folder.
  */
 import type { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { databaseFileOf } from './data-folder.ts'
 import type { Database } from './database.ts'
 import { assertNotMoved } from './engine-move.ts'
-import { makeFolder } from './files.ts'
 import type { SharedDatabase } from './postgres/open.ts'
 
 export interface DatabasePlace {
@@ -67,12 +66,17 @@ export interface ServiceDatabase {
  */
 export async function openForService(place: DatabasePlace, options: OpenAloneOptions): Promise<ServiceDatabase> {
   if (place.databaseUrl === null) return { db: await openAlone(place, options) }
-  // Every process has one of its own, and only one of them was set up.
-  makeFolder(place.dataDir)
-  const { openPostgres } = await import('./postgres/open.ts')
-  const url = place.databaseUrl.reveal()
-  const db = await usable(await openPostgres({ url, endsOnUnknown: false, ...options }))
-  return { db, elect: db.elect, look: db.look }
+  const { holdDataFolder } = await import('./sqlite/open.ts')
+  const held = holdDataFolder(place.dataDir)
+  try {
+    const { openPostgres } = await import('./postgres/open.ts')
+    const url = place.databaseUrl.reveal()
+    const db = await usable(await openPostgres({ url, endsOnUnknown: false, ...options }))
+    return { db: { ...db, close: () => db.close().finally(held.free) }, elect: db.elect, look: db.look }
+  } catch (error) {
+    held.free()
+    throw error
+  }
 }
 
 /**

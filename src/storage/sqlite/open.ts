@@ -194,6 +194,22 @@ export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabas
   }
 }
 
+/**
+ * The same of a data folder whose database is on a server: the owner token in it is that of one process. The file of an
+ * installation that was moved to the server stays free.
+ *
+ * @throws Failure as `holdDatabase` does
+ */
+export function holdDataFolder(dataDir: string): HeldDatabase {
+  try {
+    return holdDatabase(path.join(dataDir, 'process'))
+  } catch (cause) {
+    if (!(cause instanceof Failure) || cause.reason !== 'database_in_use') throw cause
+    const message = `another Quayside process uses the data folder ${dataDir}: give each its own`
+    throw new Failure('conflict', message, { cause, reason: 'database_in_use' })
+  }
+}
+
 function assertLocal(folder: string, typeOf: (folder: string) => number): void {
   const { name, use } = fileSystemOf(typeOf(folder))
   if (use !== 'refused') return
