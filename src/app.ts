@@ -99,7 +99,8 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const db = databaseWith(at, opened)
   const tickMs = config.ordering.tickSeconds * 1_000
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
-  const processes = elect ? oneOfProcesses({ db, elect, owner, now, monotonic, log, tickMs }) : onlyProcess
+  const supplierUrl = config.supplier.baseUrl
+  const processes = elect ? oneOfProcesses({ db, elect, owner, supplierUrl, now, monotonic, log, tickMs }) : onlyProcess
   const { acts } = processes
   let databaseServer = { isAway: false, isClockApart: false }
   log.info('database.opened', { file: placeName(config) })
@@ -305,7 +306,8 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     })
   }
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
-  log.info('service.started', { address: url, file: config.file, settings: settingsLine(config) })
+  const settings = settingsLine(config, role)
+  log.info('service.started', { address: url, file: config.file, ...(elect && { role }), settings })
 
   async function close(): Promise<void> {
     runtime.stop()
@@ -399,14 +401,17 @@ function writeOwnerToken(dataDir: string, token: string): string {
 }
 
 /** What is set, in one line; secrets only as set. */
-const settingsLine = (config: Config): string =>
+const settingsLine = (config: Config, role: Role): string =>
   [
     `supplier=${config.supplier.baseUrl}`,
     `dialect=${config.dialectFacts.name}`,
     `stores=${config.stores.map(({ id }) => id).join(',')}`,
-    `console=${config.console.listen === null ? 'off' : (config.console.url ?? `${config.console.listen.host}:${config.console.listen.port}`)}`,
+    ...(role === 'worker' ? [] : [`console=${consoleText(config.console)}`]),
     `public=${config.publicUrl ?? 'none, polling alone'}`,
     `sync=${config.syncCron}`,
     'apiKey=set',
     'keyEncryptionKey=set',
   ].join(' ')
+
+const consoleText = ({ listen, url }: Config['console']): string =>
+  listen === null ? 'off' : (url ?? `${listen.host}:${listen.port}`)

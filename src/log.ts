@@ -52,6 +52,7 @@ const fieldNames = [
   'refreshed',
   'requestId',
   'requests',
+  'role',
   'row',
   'runId',
   'settings',

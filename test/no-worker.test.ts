@@ -24,7 +24,8 @@ async function openTwo({ tickMs = 2_000 } = {}) {
   const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
   const of = (owner: string) => {
     const clocks = { now: () => clock.at, monotonic: () => performance.now() }
-    const processes = oneOfProcesses({ db, elect: db.elect, owner, tickMs, log, ...clocks })
+    const supplierUrl = 'http://127.0.0.1:9/v1'
+    const processes = oneOfProcesses({ db, elect: db.elect, owner, supplierUrl, tickMs, log, ...clocks })
     const report = () => ({
       supplier: { unreadable: [], reach: {} as never, quota: undefined },
       nextRuns: { catalogue: null, balance: null, sweep: null },

@@ -47,8 +47,10 @@ async function openInstallation() {
     await Promise.all([shop.close(), sandbox.close()])
     rmSync(folder, { recursive: true, force: true })
   })
-  const start = async (role: Role, through = url) => {
-    const config = { ...loadConfig(file, {}), databaseUrl: new Secret(through) }
+  const start = async (role: Role, { through = url, baseUrl = sandbox.baseUrl } = {}) => {
+    const loaded = loadConfig(file, {})
+    const supplier = { ...loaded.supplier, baseUrl }
+    const config = { ...loaded, supplier, databaseUrl: new Secret(through) }
     // As on a machine of its own, where nothing was made yet.
     const dataDir = path.join(mkdtempSync(path.join(folder, 'machine-')), 'run')
     const lines: string[] = []
@@ -73,6 +75,7 @@ async function openInstallation() {
       app,
       ask,
       fatal,
+      lines,
       isWorker: () => lines.some((line) => line.includes('worker.began')),
       close: async () => {
         apps.splice(apps.indexOf(app), 1)
@@ -105,6 +108,38 @@ describe.runIf(hasPostgres)('of several processes', () => {
     const [lease] = await second.app.api.ordering.db.query(build.select().from(workerLease))
     expect(lease).toMatchObject({ epoch: 2 })
     expect([...first.fatal, ...second.fatal]).toEqual([])
+  })
+
+  test('each says in its log which role it has, and that it stands by', async () => {
+    const { start } = await openInstallation()
+    const worker = await start('worker')
+    await until('the worker', worker.isWorker)
+    const [other, web] = [await start('worker'), await start('web')]
+    await until('the one that stands by', () => other.lines.some((line) => line.includes('"worker.standby"')))
+    const started = [worker, other, web].map(
+      ({ lines }) => lines.find((line) => line.includes('service.started')) ?? '',
+    )
+    expect(started.map((line) => /"role":"(\w+)"/.exec(line)?.[1])).toEqual(['worker', 'worker', 'web'])
+    expect(started.map((line) => line.includes('console='))).toEqual([false, false, true])
+    const said = [worker, other, web].map(({ lines }) => lines.some((line) => line.includes('"worker.standby"')))
+    expect(said).toEqual([false, true, false])
+  })
+
+  test('a worker that is configured for another supplier does not take over in silence', async () => {
+    const { start, url } = await openInstallation()
+    const other = await startCheckedSandbox({ dialect: DIALECT, apiKey: API_KEY })
+    onTestFinished(() => other.close())
+    await start('web')
+    const { database } = await openPostgresDatabase(url)
+    await until('its address', async () => (await namesIn(database)).includes('supplier_in_use'))
+    const stranger = await start('worker', { baseUrl: other.baseUrl })
+    await until('its word', () =>
+      stranger.lines.some((line) => line.includes(`supplier.baseUrl is ${other.baseUrl} here`)),
+    )
+    const worker = await start('worker')
+    await until('the worker', worker.isWorker)
+    expect(stranger.isWorker()).toBe(false)
+    expect([...other.held.answered]).toEqual([])
   })
 
   test('a web process takes an order, and the worker buys it and hands its keys over', async () => {
@@ -190,7 +225,7 @@ describe.runIf(hasPostgres)('of several processes', () => {
   test('a web process whose database is away is not ready, until it is back', async () => {
     const { start, url } = await openInstallation()
     const proxy = await openProxy(url)
-    const web = await start('web', proxy.url)
+    const web = await start('web', { through: proxy.url })
     const ready = async () => {
       const answer = await fetch(`${web.app.url}/readyz`, { headers: { connection: 'close' } })
       return `${answer.status} ${((await answer.json()) as { reasons: string[] }).reasons}`

@@ -7,6 +7,7 @@ import type { ServiceDatabase } from '../storage/database-place.ts'
 import { clearSetting, jsonSetting } from '../storage/settings.ts'
 import type { WorkerLease } from '../storage/worker-lease.ts'
 import type { Acts, SupplierReport } from './acting.ts'
+import { supplierInUse } from './supplier-in-use.ts'
 
 /** What the worker says of itself at each tick. */
 export interface WorkerReport {
@@ -44,7 +45,8 @@ export interface Processes {
    */
   tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects; sweep: () => void }): Promise<void>
   /**
-   * Waits until this process is the worker, then prepares, resumes and begins its work.
+   * Waits until this process is the worker, then prepares, resumes and begins its work. One with another supplier than the
+   * processes that run waits too.
    *
    * @param prepare done before anything of it acts
    * @param resume the same, with the lease read by each commit
@@ -80,6 +82,8 @@ interface Parts {
   elect: NonNullable<ServiceDatabase['elect']>
   /** Name of this process. */
   owner: string
+  /** Where it reaches the supplier. */
+  supplierUrl: string
   now: () => number
   monotonic: () => number
   log: Log
@@ -100,10 +104,12 @@ export const onlyProcess: Processes = {
   end: async () => undefined,
 }
 
-export function oneOfProcesses({ db, elect, owner, now, monotonic, log, tickMs }: Parts): Processes {
+export function oneOfProcesses(parts: Parts): Processes {
+  const { db, elect, owner, now, monotonic, log, tickMs } = parts
   const freshMs = Math.max(FRESH_MS, FRESH_TICKS * tickMs)
   const startedAt = now()
   const halt = new AbortController()
+  const supplier = supplierInUse(parts)
   let lease: WorkerLease | undefined
   let acting = false
   let report: WorkerReport | undefined
@@ -138,6 +144,7 @@ export function oneOfProcesses({ db, elect, owner, now, monotonic, log, tickMs }
         workerReport.read(db),
         inboxSuspects.read(db),
         sweepAsked.read(db),
+        supplier.look(acts()),
       ])
       report = reported
       judge(reported, at)
@@ -154,8 +161,14 @@ export function oneOfProcesses({ db, elect, owner, now, monotonic, log, tickMs }
       }
     },
     lead: async ({ prepare, resume, begin }) => {
-      lease = await elect({ owner, monotonic, signal: halt.signal, log })
-      if (!lease) return
+      for (;;) {
+        await supplier.agreed(halt.signal)
+        lease = await elect({ owner, monotonic, signal: halt.signal, log })
+        if (!lease) return
+        // While it waited, processes with another address may have begun.
+        if (await supplier.look(false)) break
+        await lease.release()
+      }
       await prepare(lease)
       lease.fence()
       await resume()

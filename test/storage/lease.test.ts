@@ -13,13 +13,14 @@ import { run } from '../support/postgres-server.ts'
 import { until } from '../support/service-process.ts'
 import { insert, namesIn } from '../support/settings.ts'
 
-const log = { warn: () => undefined }
+const log = { info: () => undefined, warn: () => undefined }
 
 /** A process that waits for the lease of a database. */
 async function candidate(owner: string, url: string) {
   const { database, fatal } = await openPostgresDatabase(url)
   const logged: unknown[] = []
-  const log = { warn: (event: string, facts: object) => void logged.push({ event, ...facts }) }
+  const note = (event: string, facts: object = {}) => void logged.push({ event, ...facts })
+  const log = { info: note, warn: note }
   const halt = new AbortController()
   const monotonic = () => performance.now()
   let lease: WorkerLease | undefined

@@ -18,7 +18,7 @@ export interface Candidate {
   monotonic: () => number
   /** Ends the wait for the lease. */
   signal: AbortSignal
-  log: Pick<Log, 'warn'>
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 /** What the lease needs of the engine. */
@@ -75,18 +75,23 @@ export async function elect(
   { owner, monotonic, signal, log }: Candidate,
 ): Promise<WorkerLease | undefined> {
   let logged: string | undefined
+  let standsBy = false
   /** A database that cannot be reached now is asked again: the process serves what needs no worker meanwhile. */
-  const refused = (error: unknown): [] => {
+  const refused = (error: unknown): undefined => {
     const why = messageOf(error)
     if (why !== logged) log.warn('worker.unelected', { error: why })
     logged = why
-    return []
+    return undefined
   }
   for (;;) {
     if (signal.aborted) return undefined
     const askedAt = monotonic()
-    const [taken] = await take(engine, owner).catch(refused)
+    const rows = await take(engine, owner).catch(refused)
+    const taken = rows?.[0]
     if (taken) return held(engine, { epoch: Number(taken.epoch), owner, taken, askedAt, monotonic })
+    // Another process is the worker.
+    if (rows && !standsBy) log.info('worker.standby')
+    standsBy ||= rows !== undefined
     await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
   }
 }
