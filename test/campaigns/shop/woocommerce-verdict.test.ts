@@ -35,7 +35,7 @@ function booksOfOneOrder() {
     skus: ['GAME'],
     others: ['SHIRT'],
     quantityMax: 2,
-    unanswered: new Set<number>(),
+    doubtful: new Set<number>(),
   }
   return {
     books,
@@ -72,14 +72,14 @@ const wrong: [string, string[], (story: Story) => unknown][] = [
   [
     'a key by two mails, where Quayside completed an order of which an answer was lost',
     ['given by 2 mails'],
-    ({ books, order, noteMailed }) => [books.unanswered.add(order.id), noteMailed(NOTE)],
+    ({ books, order, noteMailed }) => [books.doubtful.add(order.id), noteMailed(NOTE)],
   ],
   [
     'a key by three mails, whatever was lost',
     ['given by 3 mails'],
     (story) => [
       byMerchant(story),
-      story.books.unanswered.add(story.order.id),
+      story.books.doubtful.add(story.order.id),
       story.noteMailed(`First: ${NOTE}`),
       story.noteMailed(`Again: ${NOTE}`),
     ],
@@ -149,7 +149,7 @@ test('books in which all is right have no fault: an order waits for its money, o
 test('a key is given a second time where the merchant completed an order of which an answer was lost', () => {
   const story = booksOfOneOrder()
   byMerchant(story)
-  story.books.unanswered.add(story.order.id)
+  story.books.doubtful.add(story.order.id)
   story.noteMailed(NOTE)
   expect(faultsIn(story.books)).toEqual([])
 })

@@ -6,8 +6,8 @@ import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
 
 export interface WooBooks extends SupplierBooks {
   shop: Pick<WooShop, 'orders' | 'products' | 'mails'>
-  /** Orders of which a write of keys, into a line or a note, failed or was not answered. */
-  unanswered: ReadonlySet<number>
+  /** Orders of which a write of keys failed or was not answered, or that the merchant completed while a hand-over was under way. */
+  doubtful: ReadonlySet<number>
 }
 
 /** @returns one sentence for each thing that is wrong; none where all is right */
@@ -49,13 +49,13 @@ function orderFaults({ others }: WooBooks, order: WooOrder, issued: Map<string, 
 /**
  * Each key is given by one mail, and to the customer who paid for it: by the mail of the completed order, or by a note with it.
  *
- * In one case by two: a write of keys fails, and the merchant completes the order before it is repeated. The write may have acted
- * or not, so that the mail of WooCommerce may lack the keys, and a note brings them; or the keys have left by note, and the mail
- * prints the line that was to be cleared. A key twice is better than none. Apart from that WooCommerce prints the lines of an order,
- * and the keys that stand in them, in each later mail about it.
+ * In two cases by two. A write of keys fails, and the merchant completes the order before it is repeated: the write may have acted
+ * or not, so that the mail of WooCommerce may lack the keys, and a note brings them. Or the merchant completes the order while its
+ * keys move from the lines, which the mail prints, into a note. A key twice is better than none. Apart from that WooCommerce prints
+ * the lines of an order, and the keys that stand in them, in each later mail about it.
  */
 function mailFaults(
-  { unanswered }: WooBooks,
+  { doubtful }: WooBooks,
   order: WooOrder,
   issued: Map<string, string[]>,
   mails: Map<string, WooMail[]>,
@@ -72,8 +72,7 @@ function mailFaults(
         ({ kind, text }) => kind === 'completed' || notes.some(({ note }) => text.startsWith(note)),
       )
       const kinds = given.map(({ kind }) => kind)
-      const isInDoubt =
-        isByMerchant && unanswered.has(order.id) && kinds.toSorted().join() === 'completed,customer_note'
+      const isInDoubt = isByMerchant && doubtful.has(order.id) && kinds.toSorted().join() === 'completed,customer_note'
       const name = `a key of line ${order.id}/${id}`
       return [
         ...(given.length === 1 || isInDoubt ? [] : [`${name} was given by ${given.length} mails: ${kinds.join()}`]),

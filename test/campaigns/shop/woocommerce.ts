@@ -2,14 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CountedRequest, WooFault } from '../../../src/demo/woocommerce-shop.ts'
 import { startWooCommerceShop, wooKey } from '../../../src/demo/woocommerce-shop.ts'
+import { createDoubts } from './doubts.ts'
 import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
 import { faultsIn } from './woocommerce-verdict.ts'
 
 const FAULTS = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'login_page', 'truncated', 'items'] as const
 /** Only a batch has items. */
 const COMMON = FAULTS.map((fault) => (fault === 'items' ? 'lost_after' : fault))
-/** Within this time the service has stored what the shop answered. */
-const STORED_MS = 2_000
 
 export async function openWooCommerce({ now, own }: ShopOpening): Promise<PlayedShop> {
   const running = await startWooCommerceShop({ scheme: 'http', now })
@@ -19,9 +18,7 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
     shop.addProduct({ ...fields, name: `${OWN}${name}`, sku, regular_price: OLD_PRICE })
   }
   const shirt = shop.addProduct({ name: 'Shirt', sku: SHIRT, regular_price: OLD_PRICE })
-  /** Orders of which a write of keys was struck, or its answer may not have been stored. */
-  const unanswered = new Set<number>()
-  const writtenAt = new Map<number, number>()
+  const doubts = createDoubts(() => performance.now())
   const productOf = (sku: string) => [...shop.products.values()].find((product) => product.sku === sku)
 
   return {
@@ -53,22 +50,24 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
       if (how === 'never' && chance.happens(0.5)) shop.setStatus(id, 'cancelled')
       if (['later', 'completed', 'mixed'].includes(how)) await sleep(chance.between(0, LATER_MAX_MS))
       if (how === 'later') shop.pay(id)
-      if (how === 'completed' || how === 'mixed') shop.setStatus(id, 'completed')
+      if (how === 'completed' || how === 'mixed') {
+        shop.setStatus(id, 'completed')
+        doubts.completedByMerchant(id)
+      }
     },
     orders: () => [...shop.orders.values()].map(({ paidAt, status }) => ({ paidAt, isDone: status === 'completed' })),
     created: () => [...shop.products.values()].filter(({ name, sku }) => !name.startsWith(OWN) && sku !== SHIRT).length,
-    faultsIn: (books) => faultsIn({ ...books, shop, unanswered }),
+    faultsIn: (books) => faultsIn({ ...books, shop, doubtful: doubts.orders }),
     expose: (draw, chance) => {
       let drawn: string | undefined
       const decide = (request: CountedRequest): void => {
         const { kind, fields, path } = request
         const isPush = kind.endsWith('.batch')
         drawn = draw({ kind, isPush, faults: isPush ? FAULTS : COMMON })
-        const isOfKeys = kind === 'orders.update' ? 'line_items' in fields : kind === 'notes.create'
-        if (!isOfKeys) return
         const order = Number(/\/orders\/(\d+)/.exec(path)?.[1])
-        writtenAt.set(order, performance.now())
-        if (drawn) unanswered.add(order)
+        if (kind === 'orders.get') doubts.read(order)
+        const isOfKeys = kind === 'orders.update' ? 'line_items' in fields : fields.customer_note === true
+        if (isOfKeys) doubts.written(order, drawn !== undefined)
       }
       for (const [index, fault] of FAULTS.entries()) {
         const matches = (request: CountedRequest): boolean => {
@@ -86,9 +85,7 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
         send: () => void running.deliver(delivery),
         lose: () => shop.delivered(delivery, null),
       })),
-    interrupted: () => {
-      for (const [order, at] of writtenAt) if (performance.now() - at < STORED_MS) unanswered.add(order)
-    },
+    interrupted: doubts.interrupted,
     stop: running.stop,
     start: running.start,
     close: running.close,
