@@ -40,7 +40,7 @@ const allowed: Record<string, string[]> = {
   reconciliation: [...ports, 'catalogue', 'ordering'],
   http: [...flows, ...ports, 'access', 'config', 'observe', 'backup', 'alerts'],
   console: ['http', 'access', 'domain'],
-  processes: ['http', 'storage', 'stores', 'supplier'],
+  processes: ['domain', 'http', 'storage', 'stores', 'supplier'],
   demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage'],
   cli: [
     ...['app.ts', 'installation.ts', 'demo', 'sandbox', 'backup'],

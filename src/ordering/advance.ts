@@ -18,17 +18,16 @@ import {
   transition,
 } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
-import { type Change, first, retryStale } from '../storage/database.ts'
+import { type Change, retryStale } from '../storage/database.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
 import {
   changePurchase,
+  generationsOf,
   hintPurchase,
   type NewPurchase,
   type Purchase,
   type PurchaseUpdate,
-  purchaseById,
-  purchasesOfPart,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
 import { nameOfLine } from '../storage/store-orders.ts'
@@ -137,15 +136,18 @@ export async function advance(
     await ordering.db.commit(changes)
     countSpend(ordering, purchase, set)
     announce(ordering, purchase, decision)
+    // The outbox has work only after a message, a person's decision or an end.
+    const hasEffects = entersReview || effects.before.length + effects.after.length > 0
+    if (hasEffects || actor !== undefined || finalStates.includes(decision.next)) ordering.wake('outbox')
     return decision
   })
 }
 
 export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): Promise<Loaded | undefined> {
-  const purchase = await first(ordering.db, purchaseById(purchaseId))
+  const generations = await ordering.db.query(generationsOf(purchaseId))
+  const purchase = generations.find(({ id }) => id === purchaseId)
   if (!purchase) return undefined
-  const [generations, keys, [name]] = await Promise.all([
-    ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part)),
+  const [keys, [name]] = await Promise.all([
     ordering.db.query(keysOfPurchase(purchaseId)),
     ordering.db.query(nameOfLine(purchase.lineId)),
   ])
@@ -207,7 +209,6 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
     // An offer that is out of stock must not be sold again.
     ordering.wake('publish')
   }
-  ordering.wake('outbox')
 }
 
 /**

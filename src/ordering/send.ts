@@ -193,6 +193,7 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
       ...(placement.outcome === 'accepted' && { stated: placement.order }),
     }),
   ])
+  if (unauthorized) ordering.wake('outbox')
 }
 
 /** What an answer says besides its outcome. The amount of an order frees what the ceiling reserved above it. */

@@ -1,5 +1,6 @@
 /** The processes on one database: which of them is the worker, and what each must know of the others. */
 
+import { silentAfterMs } from '../domain/silence.ts'
 import type { NextRuns } from '../http/operation.ts'
 import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
@@ -62,11 +63,6 @@ export interface Processes {
   end(): Promise<void>
 }
 
-/** A report or a suspicion that was not repeated for so long means nothing any more. */
-const FRESH_MS = 30_000
-/** The same in ticks, where they are rare: the worker says it at each of its own, and it is read at each of this process. */
-const FRESH_TICKS = 3
-
 const workerReport = jsonSetting<WorkerReport>('worker_report')
 /** Several processes that ask are one reason to sweep. */
 const SWEEP_GAP_MS = 60_000
@@ -106,7 +102,7 @@ export const onlyProcess: Processes = {
 
 export function oneOfProcesses(parts: Parts): Processes {
   const { db, elect, owner, now, monotonic, log, tickMs } = parts
-  const freshMs = Math.max(FRESH_MS, FRESH_TICKS * tickMs)
+  const freshMs = silentAfterMs(tickMs)
   const startedAt = now()
   const halt = new AbortController()
   const supplier = supplierInUse(parts)

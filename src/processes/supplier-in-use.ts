@@ -3,6 +3,7 @@
  * database are those of one account: a process that is configured for another one must not take over in silence.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { silentAfterMs } from '../domain/silence.ts'
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
@@ -32,10 +33,6 @@ export interface SupplierInUse {
   agreed(signal: AbortSignal): Promise<void>
 }
 
-/** An address that no process has said again for so long is in use no more. */
-const SILENT_MS = 30_000
-/** The same in ticks, where they are rare. */
-const SILENT_TICKS = 3
 /** How often one of them says it. */
 const SAY_MS = 5_000
 /** How often a process that waits looks. */
@@ -52,7 +49,7 @@ const inUse = jsonSetting<SaidAddress>('supplier_in_use')
 
 export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: Parts): SupplierInUse {
   const own = comparable(supplierUrl)
-  const silentMs = Math.max(SILENT_MS, SILENT_TICKS * tickMs)
+  const silentMs = silentAfterMs(tickMs)
   let read: { text: string; since: number } | undefined
   let logged: string | undefined
   const warnOnce = (event: string, error: string): void => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { asc, eq, inArray, like, or } from 'drizzle-orm'
+import { and, asc, eq, gte, inArray, lt, or } from 'drizzle-orm'
 import type { Change, Database } from './database.ts'
 import { settings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
@@ -24,13 +24,15 @@ export interface StandingFreeze extends Freeze {
 }
 
 const FREEZE = 'freeze:'
+/** The first name behind all that begin so: a range is found by the index, unlike a pattern. */
+const AFTER_FREEZE = 'freeze;'
 /** Id of the hold of a restore, which is lifted by itself and after all others. */
 export const RESTORE_CAUSE = 'restore'
 const idOf = (name: string): string => (name === RESTORE_CAUSE ? name : name.slice(FREEZE.length))
 const nameOf = (id: string): string => `${FREEZE}${id}`
 
 /** What stops buying: the causes of a freeze, a row each, because each is lifted by itself; and the hold of a restore. */
-const stops = or(eq(settings.name, RESTORE_CAUSE), like(settings.name, `${FREEZE}%`))
+const stops = or(eq(settings.name, RESTORE_CAUSE), and(gte(settings.name, FREEZE), lt(settings.name, AFTER_FREEZE)))
 const standingStops = statement(() => build.select().from(settings).where(stops).orderBy(asc(settings.name)))
 
 /** @returns the freeze, else the hold of a restore; undefined when buying is free */

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
 import { type HoldReason, holdReasons, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { purchases } from './schema.ts'
@@ -35,6 +35,16 @@ export const purchasesOfPart = statement((lineId: string, part: number) =>
     .where(and(eq(purchases.lineId, lineId), eq(purchases.part, part)))
     .orderBy(asc(purchases.generation)),
 )
+
+/** All generations of the part of a purchase, oldest first, that purchase included; none where it does not exist. */
+export const generationsOf = statement((id: string) => {
+  const of = (column: SQL) => sql`(select ${column} from purchases where id = ${id})`
+  return build
+    .select()
+    .from(purchases)
+    .where(and(eq(purchases.lineId, of(sql`line_id`)), eq(purchases.part, of(sql`part`))))
+    .orderBy(asc(purchases.generation))
+})
 
 export const purchasesByExternalId = statement((ids: string[]) =>
   build.select().from(purchases).where(inArray(purchases.externalOrderId, ids)),
@@ -272,46 +282,43 @@ export const distrustTimes = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
-const reserved = { total: sql<number>`coalesce(sum(${purchases.reservedMinor}), 0)`.as('total') }
-
 /** A request may be on its way, or be repeated at any time: it counts however long ago it was sent. */
 const openOutcome = inArray(purchases.state, ['sending', 'unknown'])
+
+/** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
+const reserved = (where: SQL): SQL => sql`(select coalesce(sum(reserved_minor), 0) from purchases where ${where})`
+
+/** The same of all that was stamped from an instant on, and of each open outcome. Two sums, of which the first reads an index alone. */
+const reservedSince = (stamp: typeof purchases.reservedAt | typeof purchases.lastSentAt, since: number): SQL => {
+  const before = sql`(${stamp} < ${since} or ${stamp} is null)`
+  return sql`${reserved(sql`${stamp} >= ${since}`)} + ${reserved(sql`${openOutcome} and ${before}`)}`
+}
 
 /** Where a spend cap counts: all purchases of one store order, or all that were sent since an instant. */
 export type CapScope = { orderId: string } | { since: number }
 
-const whereOf = (scope: CapScope): SQL | undefined =>
-  'orderId' in scope ? eq(purchases.orderId, scope.orderId) : or(gt(purchases.reservedAt, scope.since), openOutcome)
+const reservedIn = (scope: CapScope): SQL =>
+  'orderId' in scope
+    ? reserved(sql`${eq(purchases.orderId, scope.orderId)}`)
+    : reservedSince(purchases.reservedAt, scope.since)
 
 /** Reserved or spent under a cap, in minor units. */
-export const reservedUnder = statement((scope: CapScope) =>
-  build.select(reserved).from(purchases).where(whereOf(scope)),
+export const reservedUnder = statement(
+  (scope: CapScope) => sql<{ total: number }>`select ${reservedIn(scope)} as total`,
 )
 
 /** Part of a commit that buys: stale when with it more is reserved than the cap allows, so that none slips in between. */
 export const assertWithinCap = change(1, (purchaseId: string, scope: CapScope, capMinor: number) =>
   build
     .update(purchases)
-    .set({ reservedMinor: sql`${purchases.reservedMinor}` })
-    .where(
-      and(
-        eq(purchases.id, purchaseId),
-        sql`(select coalesce(sum(reserved_minor), 0) from purchases where ${whereOf(scope)}) <= ${capMinor}`,
-      ),
-    ),
+    .set({ version: sql`${purchases.version}` })
+    .where(and(eq(purchases.id, purchaseId), sql`${reservedIn(scope)} <= ${capMinor}`)),
 )
 
-/** What the balance reading of that instant does not know yet: sent since, or with an open outcome. */
-export const reservedBeyondReading = statement((readAt: number) =>
-  build
-    .select(reserved)
-    .from(purchases)
-    .where(
-      and(
-        gt(purchases.reservedMinor, 0),
-        // Sent in the same millisecond counts too: too much held back is cured by the next reading.
-        or(gte(purchases.lastSentAt, readAt), openOutcome),
-      ),
-    ),
+/**
+ * What the balance reading of that instant does not know yet: sent since, or with an open outcome. Sent in the same millisecond
+ * counts too: too much held back is cured by the next reading.
+ */
+export const reservedBeyondReading = statement(
+  (readAt: number) => sql<{ total: number }>`select ${reservedSince(purchases.lastSentAt, readAt)} as total`,
 )

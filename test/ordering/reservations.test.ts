@@ -3,7 +3,7 @@ import { cancelOrder, releasePurchase } from '../../src/ordering/actions.ts'
 import { advance } from '../../src/ordering/advance.ts'
 import { placeDue } from '../../src/ordering/place.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
-import { reservedUnder } from '../../src/storage/purchases.ts'
+import { reservedBeyondReading, reservedUnder } from '../../src/storage/purchases.ts'
 import { by, decide, HOUR, known, MINUTE } from '../support/reviews.ts'
 import { defaultDialect, first, openTestApp, type TestAppOptions } from '../support/test-app.ts'
 
@@ -35,6 +35,18 @@ describe('what a purchase reserves', () => {
     expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown', reservedMinor: ceiling * 3 })
     await app.pass(10 * MINUTE)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', reservedMinor: costMinor * 3 })
+  })
+
+  test('counts once while its outcome is open, whether it was sent before an instant, at it or after it', async () => {
+    const { app, ceiling } = await openRoomy()
+    const orderId = await app.buy('1001')
+    app.crash.at = 'intended'
+    await app.runUntilDeath()
+    const sentAt = (await app.purchase(orderId)).lastSentAt ?? 0
+    for (const since of [sentAt - 1, sentAt, sentAt + 1]) {
+      expect(await app.db.query(reservedUnder({ since }))).toEqual([{ total: ceiling }])
+      expect(await app.db.query(reservedBeyondReading(since))).toEqual([{ total: ceiling }])
+    }
   })
 
   test('held the balance back at the ceiling until its order was read, though the answer states the amount', async () => {

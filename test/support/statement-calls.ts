@@ -205,9 +205,16 @@ export const calls: Record<string, unknown[]> = {
   dropOrphan: ['s'],
   partsWithin: [{ from: 'r', to: 's', after: '', limit: 1 }],
   ...Object.fromEntries(
-    ['purchaseById', 'deliveryById', 'outboxById', 'syncRunById', 'storeOrderById', 'lineById', 'captureById'].map(
-      (name) => [name, ['p']],
-    ),
+    [
+      'purchaseById',
+      'generationsOf',
+      'deliveryById',
+      'outboxById',
+      'syncRunById',
+      'storeOrderById',
+      'lineById',
+      'captureById',
+    ].map((name) => [name, ['p']]),
   ),
   ...Object.fromEntries(
     ['purchasesOfOrder', 'outboxOfOrder', 'nameOfLine', 'keysOfHandOver', 'keysOfPurchase'].map((name) => [
@@ -316,8 +323,8 @@ export const calls: Record<string, unknown[]> = {
   tokenByDigest: [bytes],
   changePurchase: [seen, { note: 'n' }, at],
   orphansFoundAfter: [at],
-  reservedUnder: [{ since: at }],
-  assertWithinCap: ['p', { orderId: 'o' }, 1],
+  reservedUnder: [{ orderId: 'o' }],
+  assertWithinCap: ['p', { since: at }, 1],
   claimPurchase: [seen, 'owner', 2, at],
   freeLease: ['p', 1],
   hintPurchase: ['p', at],
