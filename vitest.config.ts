@@ -24,9 +24,11 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: './test/support/postgres-server.ts',
+    setupFiles: './test/support/fixed-seed.ts',
     // Real processes and sockets on a busy machine; nothing here is meant to come near this.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
     pool: 'forks',
     // A worker runs file after file with the modules that it has loaded: no test leaves anything in one, in `process` or `globalThis`.
     isolate: false,
