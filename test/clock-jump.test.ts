@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { freePort, writeDemoConfig } from '../src/demo/files.ts'
+import { writeDemoConfig } from '../src/demo/files.ts'
 import { openSetUp } from '../src/installation.ts'
 import { createService } from './campaigns/torture/service.ts'
+import { freePort } from './support/free-port.ts'
 import { until } from './support/service-process.ts'
 
 const HOUR = 3_600_000

@@ -4,11 +4,11 @@ import { chmodSync, chownSync, lstatSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
-import { freePort } from '../src/demo/files.ts'
 import { startShop } from '../src/demo/shop.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT } from './support/delivery.ts'
 import { buildImage, type Image, ignoreOf } from './support/dockerfile.ts'
+import { freePort } from './support/free-port.ts'
 import { isNeeded } from './support/needs.ts'
 import { until } from './support/service-process.ts'
 

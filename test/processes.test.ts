@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { type App, openApp } from '../src/app.ts'
 import { loadConfig } from '../src/config/config.ts'
 import type { Role } from '../src/config/roles.ts'
-import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
+import { DEMO_STORE, keepSecret, writeDemoConfig } from '../src/demo/files.ts'
 import { startShop } from '../src/demo/shop.ts'
 import type { Failure } from '../src/errors.ts'
 import { apiOperations } from '../src/http/api/api.ts'
@@ -19,6 +19,7 @@ import { purchases, sweeps, transitions, workerCalls, workerLease } from '../src
 import { build } from '../src/storage/statement.ts'
 import { startCheckedSandbox } from './support/checked-sandbox.ts'
 import { DIALECT, orderEvent, SECRET, signedDelivery, timestampOf } from './support/delivery.ts'
+import { freePort } from './support/free-port.ts'
 import { hasPostgres, newPostgresUrl, openPostgresDatabase } from './support/postgres.ts'
 import { openProxy } from './support/postgres-proxy.ts'
 import { run } from './support/postgres-server.ts'
@@ -263,6 +264,8 @@ describe.runIf(hasPostgres)('of several processes', () => {
     await first.close()
     const held = Date.now() + 3_600_000
     await run(url, `update worker_lease set ends_at = ${held}`)
+    // What the first one has said of itself last.
+    await run(url, "delete from settings where name = 'worker_report'")
     const second = await start('all')
     // What resuming reads first, and taking an order does not.
     const client = new pg.Client({ connectionString: url })

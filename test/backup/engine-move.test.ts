@@ -11,7 +11,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { openApp } from '../../src/app.ts'
 import { migrateEngine, putBack } from '../../src/backup/engine-move.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { freePort, keepSecret, writeDemoConfig } from '../../src/demo/files.ts'
+import { keepSecret, writeDemoConfig } from '../../src/demo/files.ts'
 import { createDatabase } from '../../src/installation.ts'
 import { createLog } from '../../src/log.ts'
 import { openAlone } from '../../src/storage/database-place.ts'
@@ -25,6 +25,7 @@ import { type CopyProgress, compareTables } from '../../src/storage/table-copy.t
 import { run as runCli } from '../support/cli-run.ts'
 import { DIALECT } from '../support/delivery.ts'
 import { fillTables } from '../support/filled-tables.ts'
+import { freePort } from '../support/free-port.ts'
 import { hasPooler, hasPostgres, isOnPostgres, newPostgresUrl, pooled } from '../support/postgres.ts'
 import { run } from '../support/postgres-server.ts'
 import { openInstallation, until } from '../support/service-process.ts'
@@ -145,7 +146,7 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
         return (await engineMove(db).finally(() => db.close())) !== undefined
       }
       while (child.exitCode === null && !(await begun())) await sleep(20)
-      await Promise.race([ended, sleep(300 * run)])
+      await Promise.race([ended, sleep(300 * 1.4 ** run)])
       child.kill('SIGKILL')
       await ended
       // The server may not have noticed yet that the process before is gone.

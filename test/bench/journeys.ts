@@ -17,10 +17,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { DEMO_STORE, writeDemoConfig } from '../../src/demo/files.ts'
 import { readDialect } from '../../src/dialect/dialect.ts'
 import { openSetUp } from '../../src/installation.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
+import { freePort } from '../support/free-port.ts'
 import type { Row } from './table.ts'
 
 const REPEATS = 5

@@ -46,8 +46,10 @@ describe.runIf(runs)(`a seeded mistake${needs}`, { timeout: 1_200_000 }, () => {
   )
 
   const isFindable = ({ needs }: Mistake) => needs === undefined || isNeeded(needs)
+  // Once more where it is not found: what a worker does without a fence is seen only until it renews its lease.
   test.each(mistakes.filter((mistake) => mistake.foundBy !== undefined && isFindable(mistake)))(
     '$name is found by $foundBy',
+    { retry: 1 },
     ({ name, foundBy }) => {
       const { status, stdout } = testedWith(name, foundBy ?? '')
       expect(status).toBe(1)

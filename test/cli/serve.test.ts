@@ -6,11 +6,12 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { commandLine } from '../../src/cli/output.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { writeDemoConfig } from '../../src/demo/files.ts'
 import { banner, callbackLine } from '../../src/demo/service.ts'
 import { createDatabase, openSetUp } from '../../src/installation.ts'
 import { generatedCatalogue } from '../../src/sandbox/catalogue.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
+import { freePort } from '../support/free-port.ts'
 import { startHttp } from '../support/supplier-server.ts'
 
 const place = () => ({

@@ -29,7 +29,7 @@ describe.skipIf(!hasBrowser)(`secrets in a browser (${hasBrowser ? 'Chromium' : 
     await page.getByRole('link', { name: 'Stores' }).first().click()
     await page.getByRole('link', { name: STORE }).click()
     expect(await page.content()).not.toContain(secret)
-    expect(await page.locator('main').innerText()).toContain('valid until')
+    await expect.poll(() => page.locator('main').innerText()).toContain('valid until')
 
     await page.getByRole('link', { name: 'Settings' }).click()
     await look()
@@ -39,11 +39,11 @@ describe.skipIf(!hasBrowser)(`secrets in a browser (${hasBrowser ? 'Chromium' : 
 
     await page.getByRole('link', { name: 'Audit log' }).click()
     const rows = page.locator('tbody tr')
-    expect(await rows.nth(0).innerText()).toContain('rotated the key-encryption key')
-    expect(await rows.nth(1).innerText()).toContain('rotated a callback secret')
+    await expect.poll(() => rows.nth(0).innerText()).toContain('rotated the key-encryption key')
+    await expect.poll(() => rows.nth(1).innerText()).toContain('rotated a callback secret')
     await look()
     await page.getByLabel('Subject').fill(STORE)
     await page.getByRole('button', { name: 'Show' }).click()
-    expect(await page.locator('tbody tr').count()).toBe(1)
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
   })
 })

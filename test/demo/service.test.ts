@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { freePort } from '../../src/demo/files.ts'
 import { openDemo } from '../../src/demo/service.ts'
 import { temporaryFolder, widest } from '../support/cli-run.ts'
+import { freePort } from '../support/free-port.ts'
 import { until } from '../support/service-process.ts'
 
 /** Starts the demo and reads its banner; `order` sends the request that the banner prints. */

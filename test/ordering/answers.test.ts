@@ -6,8 +6,8 @@ import { defaultDialect, first, openTestApp, type TestApp, until } from '../supp
 
 const MINUTE = 60_000
 
-/** Requests time out after 100 ms of real time, so that a slow answer is cheap to wait for. */
-const hasty = () => ({ ...defaultDialect(), settleSeconds: 0.3, listLagSeconds: 1, scanGapSeconds: 1 })
+/** Requests time out after half a second of real time, so that a slow answer is cheap to wait for. */
+const hasty = () => ({ ...defaultDialect(), settleSeconds: 1.5, listLagSeconds: 1, scanGapSeconds: 1 })
 
 const placed = (app: TestApp) => app.sent.map(({ idempotencyKey, body }) => `${idempotencyKey} ${body}`)
 
@@ -67,7 +67,7 @@ describe('an order whose answer is lost', () => {
 
   test.each(['before', 'after'] as const)('is found when it came after the deadline (slow %s)', async (stage) => {
     const app = await openTestApp({ dialect: hasty() })
-    app.sandbox.faults.add({ fault: 'slow', stage, delayMs: 200 })
+    app.sandbox.faults.add({ fault: 'slow', stage, delayMs: 1_000 })
     const orderId = await app.buy('1001')
     await app.settle()
     expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown' })

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { writeDemoConfig } from '../../src/demo/files.ts'
 import { shopifyOfStory } from '../../src/demo/shopify-story.ts'
 import { backendOfStory, type StoryStore } from '../../src/demo/story-store.ts'
 import { wooCommerceOfStory } from '../../src/demo/woocommerce-story.ts'
@@ -9,6 +9,7 @@ import { openSetUp } from '../../src/installation.ts'
 import { createLog } from '../../src/log.ts'
 import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { temporaryFolder } from '../support/cli-run.ts'
+import { freePort } from '../support/free-port.ts'
 import { defaultDialect } from '../support/test-app.ts'
 
 const KINDS = { backend: backendOfStory, woocommerce: wooCommerceOfStory, shopify: shopifyOfStory }

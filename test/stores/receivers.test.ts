@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { freePort } from '../../src/demo/files.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { secretText, signatureHeaders } from '../../src/stores/backend/signature.ts'
 import type { Store } from '../../src/stores/store.ts'
+import { freePort } from '../support/free-port.ts'
 import { until } from '../support/service-process.ts'
 
 const page = readFileSync(new URL('../../docs/stores/backend.md', import.meta.url), 'utf8')

@@ -1,6 +1,6 @@
 /** A whole Quayside for tests: real flows on real SQLite, the sandbox and a demo store over HTTP, a clock moved by hand. */
 import { randomBytes } from 'node:crypto'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { startShop } from '../../src/demo/shop.ts'
 import { type Dialect, readDialect } from '../../src/dialect/dialect.ts'
@@ -25,6 +25,7 @@ import { createSupplier, type OrderRequest } from '../../src/supplier/client.ts'
 import { openVault } from '../../src/vault/vault.ts'
 import { startCheckedSandbox } from './checked-sandbox.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
+import { freePort } from './free-port.ts'
 import { lineOf, partOf } from './references.ts'
 import { sellingPolicy } from './selling.ts'
 import { startProcess } from './test-process.ts'
@@ -78,7 +79,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const now = () => clock + ahead
   const monotonic = () => clock
   const lines: string[] = []
-  const openSandbox = (port?: number) =>
+  const openSandbox = (port: number) =>
     startCheckedSandbox({
       dialect: options.sandboxDialect ?? dialect,
       apiKey: SANDBOX_KEY,
@@ -88,9 +89,10 @@ export async function openTestApp(options: TestAppOptions = {}) {
       requestsPerMinute: 100_000,
       ...(options.balanceMinor === undefined ? {} : { balanceMinor: options.balanceMinor }),
       ...(options.sandboxFile === undefined ? {} : { file: options.sandboxFile }),
-      ...(port === undefined ? {} : { port }),
+      port,
     })
-  let sandbox = await openSandbox()
+  // While it is down, no other server may take its port.
+  let sandbox = await openSandbox(await freePort())
   let supplierIsUp = true
   const db = options.database ?? memoryDatabase(now)
   const keyEncryptionKey = KEY_ENCRYPTION_KEY
@@ -303,10 +305,11 @@ export function first<T>(list: readonly T[]): T {
   return one
 }
 
-/** Waits for something that happens beside the test, for at most two seconds. */
+/** A bounded wait for something that happens beside the test. */
 export async function until(met: () => boolean): Promise<void> {
-  for (const end = performance.now() + 2_000; !met(); ) {
+  for (const end = performance.now() + 20_000; !met(); ) {
     if (performance.now() > end) throw new Error('waited for too long')
-    await turn()
+    // Not turn after turn: what is waited for may need this processor.
+    await sleep(1)
   }
 }

@@ -9,22 +9,32 @@ import { pipeline } from 'node:stream/promises'
 
 /** How often each process is asked whether it is ready. */
 const LOOK_MS = 1_000
+/** A process that is busy, or waits for its disk, may take so long to answer. */
+const ANSWER_MS = 5_000
 
 /** @param targets `http://127.0.0.1:8080` and others */
 export async function openBalancer(targets: readonly string[]) {
-  let ready: string[] = []
+  let ready: readonly string[] = []
   let turn = 0
+  /** One that takes its time to say so is as ready as it was. */
+  const isReady = (target: string): Promise<boolean> =>
+    fetch(`${target}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) }).then(
+      (answer) => answer.ok,
+      (error: unknown) => error instanceof DOMException && error.name === 'TimeoutError' && ready.includes(target),
+    )
   const look = async (): Promise<void> => {
-    const isReady = (target: string) =>
-      fetch(`${target}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(LOOK_MS) }).then(
-        (answer) => answer.ok,
-        () => false,
-      )
     const answers = await Promise.all(targets.map(isReady))
     ready = targets.filter((_, place) => answers[place])
   }
   await look()
-  const looking = setInterval(look, LOOK_MS)
+  // One after the other, so that the latest answer counts.
+  let isLooking = false
+  const looking = setInterval(async () => {
+    if (isLooking) return
+    isLooking = true
+    await look()
+    isLooking = false
+  }, LOOK_MS)
   const server = createServer((incoming, response) => {
     turn += 1
     const target = ready[turn % ready.length]

@@ -68,7 +68,10 @@ export function* planLives(chance: Chance, leaseMs: number): Generator<Life> {
 const WEB_POINTS: ServicePoint[] = ['committing', 'committed', 'received', 'acknowledged']
 const WORKER_POINTS = crashPoints.filter((point) => point !== 'received' && point !== 'acknowledged')
 
-/** The same for one process of several: longer ones, since a worker waits for seconds until it is the one. */
+/**
+ * The same for one process of several: longer ones, since a worker waits for seconds until it is the one. It comes to a
+ * point only while it is, so each point is there twice in a round, and most at their first time.
+ */
 export function* planProcessLives(chance: Chance, role: 'web' | 'worker'): Generator<Life> {
   const points = role === 'web' ? WEB_POINTS : WORKER_POINTS
   // A restore takes a worker that lives on for a while.
@@ -76,7 +79,9 @@ export function* planProcessLives(chance: Chance, role: 'web' | 'worker'): Gener
   const pauseMs = () => WORKER_LEASE_MS + chance.between(1_500, 4_000)
   for (;;) {
     yield* chance.shuffled<Life>([
-      ...points.map((point): Life => ({ kind: 'point', point, count: chance.between(1, COUNTS[point] ?? 4) })),
+      ...[...points, ...points].map(
+        (point): Life => ({ kind: 'point', point, count: chance.between(1, COUNTS[point] ?? 1) }),
+      ),
       { kind: 'killed', afterMs: chance.between(50, 2_500), from: 'start' },
       ...times(points.length, (): Life => ({ kind: 'killed', afterMs: chance.between(50, mostMs), from: 'listening' })),
       { kind: 'stopped', afterMs: chance.between(1_000, mostMs) },

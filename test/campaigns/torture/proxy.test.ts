@@ -64,7 +64,7 @@ describe('the proxy of the torture', () => {
   })
 
   test('holds a request until its client is gone, and passes it on then', async () => {
-    const { say, heard } = await openWay({ kind: 'held', ms: 120 })
+    const { say, heard } = await openWay({ kind: 'held', ms: 2_000 })
     expect(await say('a', 40)).toBe('')
     expect(heard()).toBe('')
     await until(() => heard() === 'a')

@@ -6,7 +6,8 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { freePort, newestBinaries, ownFolder, whenUp } from '../../support/postgres-server.ts'
+import { freePort } from '../../support/free-port.ts'
+import { newestBinaries, ownFolder, whenUp } from '../../support/postgres-server.ts'
 import { startProxy } from './proxy.ts'
 
 export type Servers = Awaited<ReturnType<typeof startServers>>
