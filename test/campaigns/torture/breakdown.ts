@@ -29,7 +29,7 @@ export async function superviseUntil(over: () => boolean, wards: readonly Ward[]
     await service.ended()
     deaths.kills.random = (deaths.kills.random ?? 0) + 1
     const role = service.name.startsWith('web') ? 'web' : 'worker'
-    for (const life of excuse ? planProcessLives(draws, role) : planLives(draws, LEASE_MS)) {
+    for (const life of excuse ? planProcessLives(draws, role, deaths.kills) : planLives(draws, LEASE_MS)) {
       if (over()) return
       await liveOnce(ward, life)
     }

@@ -70,18 +70,29 @@ const WORKER_POINTS = crashPoints.filter((point) => point !== 'received' && poin
 
 /**
  * The same for one process of several: longer ones, since a worker waits for seconds until it is the one. It comes to a
- * point only while it is, so each point is there twice in a round, and most at their first time.
+ * point only while it is: most points are there at their first time, and besides each one, as often, the one that was hit least.
+ *
+ * @param kills that hit so far, by their point; read when the next life begins
  */
-export function* planProcessLives(chance: Chance, role: 'web' | 'worker'): Generator<Life> {
+export function* planProcessLives(
+  chance: Chance,
+  role: 'web' | 'worker',
+  kills: Readonly<Record<string, number>>,
+): Generator<Life> {
   const points = role === 'web' ? WEB_POINTS : WORKER_POINTS
+  const lifeTo = (point: ServicePoint): Life => ({ kind: 'point', point, count: chance.between(1, COUNTS[point] ?? 1) })
+  const hits = (point: ServicePoint) => kills[point] ?? 0
+  const leastHit = () => {
+    const least = Math.min(...points.map(hits))
+    return chance.pick(points.filter((point) => hits(point) === least))
+  }
   // A restore takes a worker that lives on for a while.
   const mostMs = role === 'web' ? 12_000 : 40_000
   const pauseMs = () => WORKER_LEASE_MS + chance.between(1_500, 4_000)
   for (;;) {
-    yield* chance.shuffled<Life>([
-      ...[...points, ...points].map(
-        (point): Life => ({ kind: 'point', point, count: chance.between(1, COUNTS[point] ?? 1) }),
-      ),
+    const round = chance.shuffled<Life | 'least hit'>([
+      ...points.map(lifeTo),
+      ...points.map(() => 'least hit' as const),
       { kind: 'killed', afterMs: chance.between(50, 2_500), from: 'start' },
       ...times(points.length, (): Life => ({ kind: 'killed', afterMs: chance.between(50, mostMs), from: 'listening' })),
       { kind: 'stopped', afterMs: chance.between(1_000, mostMs) },
@@ -89,6 +100,7 @@ export function* planProcessLives(chance: Chance, role: 'web' | 'worker'): Gener
         ? [...times(3, (): Life => ({ kind: 'overslept', afterMs: 500, ms: pauseMs() })), clockLife(chance)]
         : [{ kind: 'paused', afterMs: chance.between(1_000, 3_000), ms: pauseMs() } as const]),
     ])
+    for (const life of round) yield life === 'least hit' ? lifeTo(leastHit()) : life
   }
 }
 
