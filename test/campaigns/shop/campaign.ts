@@ -255,6 +255,8 @@ interface Outage {
 async function cutOffForAnHour({ clock, shop, weather }: Scene, outage: Outage): Promise<void> {
   weather.interrupt()
   await shop.stop()
+  // Until then it may have acted on what had come.
+  shop.interrupted()
   outage.from = clock.now()
   while (clock.now() < outage.from + HOUR_MS) {
     clock.skip(30_000)
@@ -283,7 +285,7 @@ async function start(service: Service): Promise<void> {
 }
 
 /** kill -9 in the middle of a request to the shop, or soon after it. */
-async function killAndStart({ service, weather, kills }: Scene, chance: Chance): Promise<void> {
+async function killAndStart({ service, shop, weather, kills }: Scene, chance: Chance): Promise<void> {
   const [requests, afterMs] = [chance.between(1, 12), chance.next() * 6]
   let seen = 0
   const last = await new Promise<string>((resolve) => {
@@ -301,6 +303,8 @@ async function killAndStart({ service, weather, kills }: Scene, chance: Chance):
   const { signal } = await service.ended()
   if (signal === 'SIGKILL') kills.push(`${afterMs.toFixed(1)} ms after ${last}`)
   await sleep(chance.between(0, 1_000))
+  // The shop has acted on what was on its way.
+  shop.interrupted()
   await start(service)
   weather.resume()
 }

@@ -1,10 +1,13 @@
 /** A shop of Shopify as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
 import { type CountedRequest, type ShopifyFault, shopifyApp, startShopifyShop } from '../../../src/demo/shopify-shop.ts'
 import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
 import { faultsIn, fulfilledOf, paidAt, RETRY_TAG } from './shopify-verdict.ts'
 
 const OLD_PRICE_MINOR = Number(OLD_PRICE) * 100
+/** What the merchant counted: more than all customers buy before the service has pushed what the supplier has. */
+const OLD_STOCK = 10_000
 
 /** What can befall any request, a mutation, and those that have something of their own. */
 const COMMON = [
@@ -27,6 +30,8 @@ const OWN_FAULTS: Record<string, string[]> = {
   CreateProduct: ['items'],
 }
 const PUSHES = ['CreateProduct', 'UpdateVariants', 'SetStock']
+/** Any hand-over may need one of these, which names no order, and fail with it. */
+const OF_ANY_ORDER = ['token', 'DefineKeys']
 /** Within this time the service has stored what the shop answered. */
 const STORED_MS = 2_000
 
@@ -39,7 +44,7 @@ const PACE = { bucket: { maximum: 2_000, restoreRate: 1_000 }, searchLagMs: 30_0
 export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop> {
   const running = await startShopifyShop({ scheme: 'http', now, ...PACE })
   const { shop } = running
-  for (const { sku, name } of own) shop.addProduct({ title: `${OWN}${name}`, sku, price: OLD_PRICE, stock: 50 })
+  for (const { sku, name } of own) shop.addProduct({ title: `${OWN}${name}`, sku, price: OLD_PRICE, stock: OLD_STOCK })
   const shirt = shop.addProduct({ title: 'Shirt', sku: SHIRT, price: OLD_PRICE, stock: 1_000_000 }).variants[0]
   /** Fulfilments that the merchant made. */
   const byHand = new Set<string>()
@@ -50,10 +55,17 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
 
   const orderIn = ({ variables }: CountedRequest): string | undefined => {
     const text = JSON.stringify(variables)
-    const order = /gid:\/\/shopify\/Order\/(\d+)/.exec(text)?.[1]
+    const named = (type: string) => new RegExp(`gid://shopify/${type}/(\\d+)`).exec(text)?.[1]
+    const order = named('Order')
     if (order !== undefined) return order
-    const part = /gid:\/\/shopify\/FulfillmentOrder\/(\d+)/.exec(text)?.[1]
-    return [...shop.orders.values()].find((one) => one.fulfilmentOrders.some(({ id }) => id === part))?.id
+    const parts = [named('FulfillmentOrder'), named('Fulfillment')]
+    const isOf = ({ fulfilmentOrders, fulfilments }: ShopifyOrder) =>
+      [...fulfilmentOrders, ...fulfilments].some(({ id }) => parts.includes(id))
+    return [...shop.orders.values()].find(isOf)?.id
+  }
+  /** What was asked a moment ago may have failed, or its answer may not have been stored. */
+  const doubtUnderWay = (): void => {
+    for (const [order, at] of askedAt) if (performance.now() - at < STORED_MS) unanswered.add(order)
   }
   /** The merchant fulfils what is left, of all lines or of one; Shopify writes to the customer. */
   const fulfilByHand = (id: string, line?: string): void => {
@@ -123,7 +135,10 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         }
         if (kind === 'SetStock' && drawn === 'stale') figures.staleQuantities += 1
         const order = orderIn(request)
-        if (order === undefined) return
+        if (order === undefined) {
+          if (drawn && OF_ANY_ORDER.includes(kind)) doubtUnderWay()
+          return
+        }
         askedAt.set(order, performance.now())
         if (drawn && drawn !== 'overtaken') unanswered.add(order)
       }
@@ -169,9 +184,7 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         send: () => void running.deliver(delivery),
         lose: () => shop.delivered(delivery, null),
       })),
-    interrupted: () => {
-      for (const [order, at] of askedAt) if (performance.now() - at < STORED_MS) unanswered.add(order)
-    },
+    interrupted: doubtUnderWay,
     stop: running.stop,
     start: running.start,
     close: running.close,

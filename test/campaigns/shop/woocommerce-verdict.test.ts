@@ -154,6 +154,16 @@ test('a key is given a second time where the merchant completed an order of whic
   expect(faultsIn(story.books)).toEqual([])
 })
 
+test('a key comes by the mail of another note first where the merchant completed an order of which an answer was lost', () => {
+  const story = booksOfOneOrder()
+  byMerchant(story)
+  story.books.doubtful.add(story.order.id)
+  story.books.shop.mails().splice(0)
+  story.noteMailed('other')
+  story.noteMailed(NOTE)
+  expect(faultsIn(story.books)).toEqual([])
+})
+
 test('a key may stand in a later mail about its order, which is about something else', () => {
   const { books, noteMailed } = booksOfOneOrder()
   noteMailed('other')
