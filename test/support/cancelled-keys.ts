@@ -21,7 +21,10 @@ export interface FirstHandOver {
 export interface KeysDecision {
   reference: string
   line: string
+  /** When the operator asked for it. */
   at: number
+  /** When it was carried out at the latest, since a decision may wait for a worker; default: at once. */
+  until?: number
 }
 
 /**
@@ -38,9 +41,8 @@ export function keysHandedOverAfterCancellation(
     const before = cancellations.filter((one) => one.reference === reference && one.at < begunAt)
     const newest = before.toSorted((one, other) => other.at - one.at)[0]
     if (!newest) return []
-    const decided = decisions.some(
-      (one) => one.reference === reference && one.line === line && one.at >= newest.askedAt && one.at <= at,
-    )
+    const ofLine = decisions.filter((one) => one.reference === reference && one.line === line)
+    const decided = ofLine.some((one) => (one.until ?? one.at) >= newest.askedAt && one.at <= at)
     return decided ? [] : [`${reference}/${line}: key ${key} was handed over after an acknowledged cancellation`]
   })
 }

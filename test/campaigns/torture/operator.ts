@@ -50,6 +50,9 @@ export interface Desk {
 
 const REASON = 'the supplier was asked on the phone'
 
+/** A worker that begins later than 15 seconds after a decision leaves it alone; one that has begun is soon done. */
+const CARRIED_OUT_MS = 20_000
+
 /** A callback that waits for longer than this is put back by hand: its store is there again. */
 const LONG_MS = 8_000
 
@@ -112,12 +115,13 @@ async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purcha
   const certain = Date.now() - since > certainAfterMs
   const decision = decisionOn(purchase, own, certain)
   if (!decision) return
-  if (decision.decision === 'hand_over' || decision.decision === 'buy_again') {
-    const [reference = '', line = ''] = lineOf(purchase.externalOrderId).split('/')
-    // An answer that is lost does not undo the decision.
-    shift.keysDecisions.push({ reference, line, at: Date.now() })
-  }
+  const [reference = '', line = ''] = lineOf(purchase.externalOrderId).split('/')
+  const at = Date.now()
+  const noted = { reference, line, at, until: at + CARRIED_OUT_MS }
+  // An answer that is lost does not undo the decision.
+  if (decision.decision === 'hand_over' || decision.decision === 'buy_again') shift.keysDecisions.push(noted)
   await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, reason: REASON }, evidenceVersion)
+  noted.until = Date.now()
   shift.decisions[decision.decision] = (shift.decisions[decision.decision] ?? 0) + 1
   reviewedAt.delete(purchase.id)
 }

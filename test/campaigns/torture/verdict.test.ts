@@ -167,10 +167,15 @@ describe('the verdict of a torture run', () => {
 
   test('finds keys that came after an acknowledged cancellation, unless an operator has decided it since', () => {
     const cancellations = [{ reference: 't1', askedAt: 390, at: 400 }]
-    const at = (instant: number) => ({ keysDecisions: [{ reference: 't1', line: '1', at: instant }] })
+    const at = (instant: number, until?: number) => ({
+      keysDecisions: [{ reference: 't1', line: '1', at: instant, ...(until !== undefined && { until }) }],
+    })
     expect(judged(() => ({ cancellations })).found).toEqual({ cancelledKeys: 2 })
     expect(judged(() => ({ cancellations, ...at(389) })).found).toEqual({ cancelledKeys: 2 })
+    expect(judged(() => ({ cancellations, ...at(380, 389) })).found).toEqual({ cancelledKeys: 2 })
     expect(judged(() => ({ cancellations, ...at(450) })).found).toEqual({})
+    // Asked before the cancellation came once more, and carried out after it, when there was a worker again.
+    expect(judged(() => ({ cancellations, ...at(380, 420) })).found).toEqual({})
     expect(judged(() => ({ cancellations: [{ reference: 't1', askedAt: 390, at: 500 }] })).found).toEqual({})
   })
 
