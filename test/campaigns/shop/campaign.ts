@@ -255,7 +255,7 @@ interface Outage {
 async function cutOffForAnHour({ clock, shop, weather }: Scene, outage: Outage): Promise<void> {
   weather.interrupt()
   await shop.stop()
-  // Until then it may have acted on what had come.
+  // It may have acted until now on what had come.
   shop.interrupted()
   outage.from = clock.now()
   while (clock.now() < outage.from + HOUR_MS) {
@@ -303,7 +303,7 @@ async function killAndStart({ service, shop, weather, kills }: Scene, chance: Ch
   const { signal } = await service.ended()
   if (signal === 'SIGKILL') kills.push(`${afterMs.toFixed(1)} ms after ${last}`)
   await sleep(chance.between(0, 1_000))
-  // The shop has acted on what was on its way.
+  // The shop may have acted until now on what was on its way.
   shop.interrupted()
   await start(service)
   weather.resume()

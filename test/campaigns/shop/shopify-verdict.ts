@@ -5,11 +5,13 @@ import type { SupplierBooks } from './played-shop.ts'
 import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
 
 export interface ShopifyBooks extends SupplierBooks {
-  shop: Pick<ShopifyShop, 'orders' | 'variants' | 'metafieldsOf' | 'mails'>
+  shop: Pick<ShopifyShop, 'orders' | 'variants' | 'stockOf' | 'metafieldsOf' | 'mails'>
   /** Fulfilments that the merchant made. */
   byHand: ReadonlySet<string>
-  /** Orders of which a request failed or was not answered. */
-  unanswered: ReadonlySet<string>
+  /** Orders that the merchant fulfilled between two requests of a hand-over, of which another one may have failed. */
+  crossed: ReadonlySet<string>
+  /** Units of each product before the service came: more than the supplier ever has. */
+  oldStock: number
 }
 
 /** By which a merchant has an order tried again. */
@@ -34,6 +36,7 @@ export function faultsIn(books: ShopifyBooks): string[] {
     ]),
     ...strayFaults(books, lineOfKey),
     ...productFaults(books, products),
+    ...stockFaults(books),
   ]
 }
 
@@ -104,7 +107,7 @@ function keyFaults(
  * requests of a hand-over, of which another one fails, goes without a note: the customer finds the keys in the account.
  */
 function mailFaults(
-  { byHand, unanswered }: ShopifyBooks,
+  { byHand, crossed }: ShopifyBooks,
   order: ShopifyOrder,
   issued: Map<string, string[]>,
   ofOrder: ShopifyMail[],
@@ -127,7 +130,7 @@ function mailFaults(
       return shown >= units ? [] : [`a mail shows ${shown} keys of line ${order.id}/${line.id}, not ${units}`]
     })
   })
-  const hasWord = order.note?.includes(LATE) === true || unanswered.has(order.id)
+  const hasWord = order.note?.includes(LATE) === true || crossed.has(order.id)
   const unsent = order.lines.flatMap(({ id }) => {
     const isByHand = fulfilments.some((one) => byHand.has(one.id) && one.lines.some(({ line }) => line.id === id))
     if (isByHand && hasWord) return []
@@ -138,6 +141,13 @@ function mailFaults(
   })
   return [...behind, ...unsent]
 }
+
+/** What the supplier has was pushed. */
+const stockFaults = ({ shop, skus, oldStock }: ShopifyBooks): string[] =>
+  [...shop.variants.values()].flatMap(({ id, sku }) => {
+    const isOld = (shop.stockOf(id) ?? 0) > oldStock / 2
+    return isOld && sku !== null && skus.includes(sku) ? [`the stock of ${sku} is still the merchant's`] : []
+  })
 
 /** What the merchant reads stands there once, and the wish to try again is taken off. */
 function merchantFaults({ id, note, tags }: ShopifyOrder): string[] {

@@ -6,7 +6,7 @@ import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening 
 import { faultsIn, fulfilledOf, paidAt, RETRY_TAG } from './shopify-verdict.ts'
 
 const OLD_PRICE_MINOR = Number(OLD_PRICE) * 100
-/** What the merchant counted: more than all customers buy before the service has pushed what the supplier has. */
+/** What the merchant counted. It is more than all customers buy, and more than the supplier ever has. */
 const OLD_STOCK = 10_000
 
 /** What can befall any request, a mutation, and those that have something of their own. */
@@ -30,10 +30,8 @@ const OWN_FAULTS: Record<string, string[]> = {
   CreateProduct: ['items'],
 }
 const PUSHES = ['CreateProduct', 'UpdateVariants', 'SetStock']
-/** Any hand-over may need one of these, which names no order, and fail with it. */
-const OF_ANY_ORDER = ['token', 'DefineKeys']
-/** Within this time the service has stored what the shop answered. */
-const STORED_MS = 2_000
+/** A hand-over makes its next request within this time, and has stored what the shop answered. */
+const UNDER_WAY_MS = 2_000
 
 /**
  * Points come back faster than on the plans of Shopify: the service waits for them by its timers, which do not run with the
@@ -48,7 +46,10 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
   const shirt = shop.addProduct({ title: 'Shirt', sku: SHIRT, price: OLD_PRICE, stock: 1_000_000 }).variants[0]
   /** Fulfilments that the merchant made. */
   const byHand = new Set<string>()
-  /** Orders of which a request was struck, or its answer may not have been stored. */
+  /** Orders of which a hand-over has read what is fulfilled, and those of them that the merchant fulfilled since. */
+  const planned = new Set<string>()
+  const crossed = new Set<string>()
+  /** Orders of which a request may have failed, or its answer was not stored. */
   const unanswered = new Set<string>()
   const askedAt = new Map<string, number>()
   const figures = { fulfilments: 0, unansweredFulfilments: 0, staleQuantities: 0 }
@@ -65,7 +66,7 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
   }
   /** What was asked a moment ago may have failed, or its answer may not have been stored. */
   const doubtUnderWay = (): void => {
-    for (const [order, at] of askedAt) if (performance.now() - at < STORED_MS) unanswered.add(order)
+    for (const [order, at] of askedAt) if (performance.now() - at < UNDER_WAY_MS) unanswered.add(order)
   }
   /** The merchant fulfils what is left, of all lines or of one; Shopify writes to the customer. */
   const fulfilByHand = (id: string, line?: string): void => {
@@ -74,6 +75,7 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
       .filter((one) => line === undefined || one.line.id === line)
       .reduce((sum, { remaining }) => sum + remaining, 0)
     if (left === 0) return
+    if (planned.has(id)) crossed.add(id)
     byHand.add(shop.fulfilByHand(id, line === undefined ? undefined : { line, quantity: left }, true).id)
   }
 
@@ -113,7 +115,14 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
     created: () =>
       [...shop.products.values()].filter(({ title, variants }) => !title.startsWith(OWN) && variants[0]?.sku !== SHIRT)
         .length,
-    faultsIn: (books) => faultsIn({ ...books, shop, byHand, unanswered }),
+    faultsIn: (books) =>
+      faultsIn({
+        ...books,
+        shop,
+        byHand,
+        crossed: new Set([...crossed].filter((order) => unanswered.has(order))),
+        oldStock: OLD_STOCK,
+      }),
     figures: () => figures,
     expose: (draw, chance) => {
       let drawn: string | undefined
@@ -135,10 +144,10 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         }
         if (kind === 'SetStock' && drawn === 'stale') figures.staleQuantities += 1
         const order = orderIn(request)
-        if (order === undefined) {
-          if (drawn && OF_ANY_ORDER.includes(kind)) doubtUnderWay()
-          return
-        }
+        // A hand-over that needs a new token fails with it, whosever token was revoked.
+        if (drawn === 'token_gone' || (drawn && kind === 'token')) doubtUnderWay()
+        if (order === undefined) return
+        if (kind === 'OrderFulfillments') planned.add(order)
         askedAt.set(order, performance.now())
         if (drawn && drawn !== 'overtaken') unanswered.add(order)
       }

@@ -50,9 +50,9 @@ function booksOfOneOrder() {
     note: (text: string) =>
       order.notes.push({ id: 1, author: '', note: text, isForCustomer: text.includes('key'), createdAt: 0 }),
     /** A note for the customer, and its mail, which prints the lines of the order too. */
-    noteMailed: (note: string, to = EMAIL) => {
+    noteMailed: (note: string, to = EMAIL, at = order.completedAt ?? 0) => {
       order.notes.push({ id: mails.length, author: '', note, isForCustomer: true, createdAt: 0 })
-      mails.push({ order: order.id, kind: 'customer_note', to, at: 0, text: `${note}\nLicence key: ${KEY}` })
+      mails.push({ order: order.id, kind: 'customer_note', to, at, text: `${note}\nLicence key: ${KEY}` })
     },
   }
 }
@@ -88,6 +88,17 @@ const wrong: [string, string[], (story: Story) => unknown][] = [
     'a key that stands in the mail of another note before it is given',
     ['came by another mail before'],
     ({ books, noteMailed }) => [books.shop.mails().splice(0), noteMailed('other'), noteMailed(NOTE)],
+  ],
+  [
+    'a key that stands in the mail of another note before its merchant completed the order, whatever was lost',
+    ['came by another mail before'],
+    (story) => [
+      byMerchant(story),
+      story.books.doubtful.add(story.order.id),
+      story.books.shop.mails().splice(0),
+      story.noteMailed('other', EMAIL, 0),
+      story.noteMailed(NOTE),
+    ],
   ],
   [
     'a key for another customer',

@@ -52,8 +52,8 @@ function orderFaults({ others }: WooBooks, order: WooOrder, issued: Map<string, 
  * In two cases by two. A write of keys fails, and the merchant completes the order before it is repeated: the write may have acted
  * or not, so that the mail of WooCommerce may lack the keys, and a note brings them. Or the merchant completes the order while its
  * keys move from the lines, which the mail prints, into a note. A key twice is better than none. Apart from that WooCommerce prints
- * the lines of an order, and the keys that stand in them, in each later mail about it: where a write of keys failed, that may be the
- * mail of a note with other keys, which comes before their own.
+ * the lines of an order, and the keys that stand in them, in each later mail about it. In the first case that may be the mail of a note
+ * about another line, before the note with the key itself.
  */
 function mailFaults(
   { doubtful }: WooBooks,
@@ -75,10 +75,15 @@ function mailFaults(
       const kinds = given.map(({ kind }) => kind)
       const isInDoubt = isByMerchant && doubtful.has(order.id)
       const isByTwo = isInDoubt && kinds.toSorted().join() === 'completed,customer_note'
+      const [first] = given
+      const before = first ? sent.slice(0, sent.indexOf(first)) : sent
+      const isPrinted = ({ kind, at }: WooMail) => kind === 'customer_note' && at >= (order.completedAt ?? Infinity)
       const name = `a key of line ${order.id}/${id}`
       return [
         ...(given.length === 1 || isByTwo ? [] : [`${name} was given by ${given.length} mails: ${kinds.join()}`]),
-        ...(sent[0] === given[0] || isInDoubt ? [] : [`${name} came by another mail before the one that gives it`]),
+        ...(before.length === 0 || (isInDoubt && before.every(isPrinted))
+          ? []
+          : [`${name} came by another mail before the one that gives it`]),
         ...(sent.some(({ to }) => to !== customer) ? [`${name} went to another customer`] : []),
       ]
     }),

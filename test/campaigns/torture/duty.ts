@@ -37,9 +37,12 @@ export interface Status {
   counts: { purchases: Record<string, number>; deliveries: Record<string, number>; callbacks: Record<string, number> }
 }
 
+/** The service refused, and nothing was done. */
+export class Refusal extends Error {}
+
 export interface Duty {
   get: <T>(route: string) => Promise<T>
-  /** @throws Error with the answer's message when it is refused */
+  /** @throws Error with the answer's message; a `Refusal` where nothing comes of it later either */
   post: (route: string, body?: object, ifMatch?: string) => Promise<void>
   /** All rows of a list, page by page. */
   all: <T>(route: string) => Promise<T[]>
@@ -63,7 +66,8 @@ export function createDuty(url: string, token: string): Duty {
       signal: AbortSignal.timeout(DEADLINE_MS),
     })
     const { data, error } = (await answer.json()) as { data?: unknown; error?: { code: string; message: string } }
-    if (error) throw new Error(`${method} ${route}: ${error.code}: ${error.message}`)
+    const words = `${method} ${route}: ${error?.code}: ${error?.message}`
+    if (error) throw answer.status < 500 ? new Refusal(words) : new Error(words)
     return data
   }
   const get = async <T>(route: string): Promise<T> => (await ask('GET', route)) as T

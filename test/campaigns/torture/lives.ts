@@ -69,10 +69,10 @@ const WEB_POINTS: ServicePoint[] = ['committing', 'committed', 'received', 'ackn
 const WORKER_POINTS = crashPoints.filter((point) => point !== 'received' && point !== 'acknowledged')
 
 /**
- * The same for one process of several: longer ones, since a worker waits for seconds until it is the one. It comes to a
- * point only while it is: most points are there at their first time, and besides each one, as often, the one that was hit least.
+ * The same for one process of several. A worker waits for seconds until it is the one, so its lives are longer. It comes to a point
+ * only then, so most kills come at the first time. A round has each point once, and as often the point with the fewest kills.
  *
- * @param kills that hit so far, by their point; read when the next life begins
+ * @param kills that hit so far, by where; read when the next life begins
  */
 export function* planProcessLives(
   chance: Chance,
@@ -82,7 +82,7 @@ export function* planProcessLives(
   const points = role === 'web' ? WEB_POINTS : WORKER_POINTS
   const lifeTo = (point: ServicePoint): Life => ({ kind: 'point', point, count: chance.between(1, COUNTS[point] ?? 1) })
   const hits = (point: ServicePoint) => kills[point] ?? 0
-  const leastHit = () => {
+  const fewestKills = () => {
     const least = Math.min(...points.map(hits))
     return chance.pick(points.filter((point) => hits(point) === least))
   }
@@ -90,9 +90,9 @@ export function* planProcessLives(
   const mostMs = role === 'web' ? 12_000 : 40_000
   const pauseMs = () => WORKER_LEASE_MS + chance.between(1_500, 4_000)
   for (;;) {
-    const round = chance.shuffled<Life | 'least hit'>([
+    const round = chance.shuffled<Life | 'fewest kills'>([
       ...points.map(lifeTo),
-      ...points.map(() => 'least hit' as const),
+      ...points.map(() => 'fewest kills' as const),
       { kind: 'killed', afterMs: chance.between(50, 2_500), from: 'start' },
       ...times(points.length, (): Life => ({ kind: 'killed', afterMs: chance.between(50, mostMs), from: 'listening' })),
       { kind: 'stopped', afterMs: chance.between(1_000, mostMs) },
@@ -100,7 +100,7 @@ export function* planProcessLives(
         ? [...times(3, (): Life => ({ kind: 'overslept', afterMs: 500, ms: pauseMs() })), clockLife(chance)]
         : [{ kind: 'paused', afterMs: chance.between(1_000, 3_000), ms: pauseMs() } as const]),
     ])
-    for (const life of round) yield life === 'least hit' ? lifeTo(leastHit()) : life
+    for (const life of round) yield life === 'fewest kills' ? lifeTo(fewestKills()) : life
   }
 }
 

@@ -7,7 +7,7 @@
  * restarted and fails over to a copy that lost the last second. `--variant read-committed` runs its transactions so.
  *
  * A seed fixes what is planned: orders, lives and deaths of the service, damages and pranks, each in its turn. It does
- * not fix how real processes interleave.
+ * not fix how real processes interleave. With several processes half of the kills at points go to the point with the fewest so far.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

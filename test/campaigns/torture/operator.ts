@@ -8,7 +8,7 @@ import type { KeysDecision } from '../../support/cancelled-keys.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { lineOf, partOf } from '../../support/references.ts'
 import type { BackOffice, SupplierOrder } from './back-office.ts'
-import type { Duty, Effect, PurchaseEntry, Status } from './duty.ts'
+import { type Duty, type Effect, type PurchaseEntry, Refusal, type Status } from './duty.ts'
 
 export interface Shift {
   /** Decisions by kind. */
@@ -50,8 +50,8 @@ export interface Desk {
 
 const REASON = 'the supplier was asked on the phone'
 
-/** A worker that begins later than 15 seconds after a decision leaves it alone; one that has begun is soon done. */
-const CARRIED_OUT_MS = 20_000
+/** A decision of which the answer is lost is carried out within this time: a worker that begins it later than after 15 s leaves it. */
+const CARRIED_OUT_MS = 30_000
 
 /** A callback that waits for longer than this is put back by hand: its store is there again. */
 const LONG_MS = 8_000
@@ -120,8 +120,15 @@ async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purcha
   const noted = { reference, line, at, until: at + CARRIED_OUT_MS }
   // An answer that is lost does not undo the decision.
   if (decision.decision === 'hand_over' || decision.decision === 'buy_again') shift.keysDecisions.push(noted)
-  await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, reason: REASON }, evidenceVersion)
-  noted.until = Date.now()
+  const isOver = (): void => {
+    noted.until = Date.now()
+  }
+  await duty
+    .post(`/purchases/${purchase.id}/decision`, { ...decision, reason: REASON }, evidenceVersion)
+    .then(isOver, (error: unknown) => {
+      if (error instanceof Refusal) isOver()
+      throw error
+    })
   shift.decisions[decision.decision] = (shift.decisions[decision.decision] ?? 0) + 1
   reviewedAt.delete(purchase.id)
 }
