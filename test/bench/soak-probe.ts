@@ -32,8 +32,9 @@ export interface Reading {
 type Collection = PerformanceEntry & { detail: { kind: number } }
 
 setFlagsFromString('--expose-gc')
+const gc = runInNewContext('gc') as NodeJS.GCFunction
 /** As V8 collects when memory runs out: else it keeps the pages that its young objects had for the next ones. */
-const collect = (): void => runInNewContext('gc')({ type: 'major', flavor: 'last-resort' })
+const collect = (): void => gc({ type: 'major', flavor: 'last-resort' })
 const delays = monitorEventLoopDelay({ resolution: 1 })
 delays.enable()
 let heap = process.memoryUsage().heapUsed

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { connectionOf } from '../../src/cli/client.ts'
 import { exitCodes } from '../../src/cli/output.ts'
-import { type Answers, Refusal, run, startService, widest, writePlace } from '../support/cli-run.ts'
+import { type Answers, Refusal, run, startService, temporaryFolder, widest, writePlace } from '../support/cli-run.ts'
 import { refusedOrigin, startHttp } from '../support/supplier-server.ts'
 
 const id = '01k3m5x7z9abcdefghjkmnpqrs'
@@ -732,14 +732,14 @@ describe('an exit code', () => {
     ['status --bogus', 2, 'invalid', "unknown option '--bogus'"],
     ['tokens create --role viewer', 2, 'invalid', "required option '--name <name>' not specified"],
     ['purchases list --config none.json', 4, 'not_found', /^there is no none.json: /],
-    // The second where the demo was started in this folder before.
-    ['restore none.backup', 4, 'not_found', /^there is no configuration|^the backup cannot be read: there is no file/],
+    ['restore none.backup', 4, 'not_found', /^there is no configuration/],
     ['frob', 2, 'invalid', "unknown command 'frob'"],
     ['init --yes', 2, 'invalid', /some answers are missing/],
   ])(
     'with --json comes with one JSON document that says why: `quayside %s`',
     async (command, exitCode, code, message) => {
-      const answer = await run([...command.split(' '), '--json'])
+      // A demo that was started in this folder plays no part.
+      const answer = await run([...command.split(' '), '--json'], { env: { QUAYSIDE_DATA_DIR: temporaryFolder() } })
       expect(answer).toMatchObject({ exitCode, stdout: '' })
       expect(JSON.parse(answer.stderr)).toMatchObject({
         success: false,

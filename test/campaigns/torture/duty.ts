@@ -66,9 +66,9 @@ export function createDuty(url: string, token: string): Duty {
       signal: AbortSignal.timeout(DEADLINE_MS),
     })
     const { data, error } = (await answer.json()) as { data?: unknown; error?: { code: string; message: string } }
-    const words = `${method} ${route}: ${error?.code}: ${error?.message}`
-    if (error) throw answer.status < 500 ? new Refusal(words) : new Error(words)
-    return data
+    if (!error) return data
+    const words = `${method} ${route}: ${error.code}: ${error.message}`
+    throw answer.status < 500 ? new Refusal(words) : new Error(words)
   }
   const get = async <T>(route: string): Promise<T> => (await ask('GET', route)) as T
   return {

@@ -116,19 +116,16 @@ async function decide({ duty, office, certainAfterMs, reviewedAt }: Desk, purcha
   const decision = decisionOn(purchase, own, certain)
   if (!decision) return
   const [reference = '', line = ''] = lineOf(purchase.externalOrderId).split('/')
-  const at = Date.now()
-  const noted = { reference, line, at, until: at + CARRIED_OUT_MS }
-  // An answer that is lost does not undo the decision.
+  const noted = { reference, line, at: Date.now(), until: Number.POSITIVE_INFINITY }
   if (decision.decision === 'hand_over' || decision.decision === 'buy_again') shift.keysDecisions.push(noted)
-  const isOver = (): void => {
+  try {
+    await duty.post(`/purchases/${purchase.id}/decision`, { ...decision, reason: REASON }, evidenceVersion)
     noted.until = Date.now()
+  } catch (error) {
+    // An answer that is lost does not undo the decision.
+    noted.until = error instanceof Refusal ? Date.now() : noted.at + CARRIED_OUT_MS
+    throw error
   }
-  await duty
-    .post(`/purchases/${purchase.id}/decision`, { ...decision, reason: REASON }, evidenceVersion)
-    .then(isOver, (error: unknown) => {
-      if (error instanceof Refusal) isOver()
-      throw error
-    })
   shift.decisions[decision.decision] = (shift.decisions[decision.decision] ?? 0) + 1
   reviewedAt.delete(purchase.id)
 }
