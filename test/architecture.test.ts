@@ -126,6 +126,18 @@ describe('the source', () => {
     expect([...needed].filter((file) => /^storage\/(sqlite|postgres)\//.test(file))).toEqual([])
   })
 
+  test('has no file that the program cannot reach', () => {
+    const reached = new Set(['quayside.js'])
+    for (const file of reached) {
+      // Imports, addresses of worker threads, and the script that the console serves.
+      for (const [, name = ''] of textOf(file).matchAll(/'([^'\n]+\.[jt]s)'/g)) {
+        const target = relative(root, resolve(root, file, '..', name))
+        if (files.includes(target)) reached.add(target)
+      }
+    }
+    expect(files.filter((file) => !reached.has(file))).toEqual([])
+  })
+
   test('has at most twelve files at its root', () => {
     expect(files.filter((file) => !file.includes('/')).length).toBeLessThanOrEqual(12)
   })
@@ -151,6 +163,20 @@ function inCycles(edges: Map<string, Set<string>>): string[] {
   }
   return [...edges].map(([from, to]) => `${from} -> ${[...to].join(', ')}`)
 }
+
+describe('a shop of the tests', () => {
+  test('shares no code with the adapter that is tried against it', () => {
+    const shops = join(import.meta.dirname, 'shops')
+    const doubles = readdirSync(shops).filter((file) => !/story|\.test\.ts$/.test(file))
+    const shared = doubles.flatMap((file) =>
+      [...readFileSync(join(shops, file), 'utf8').matchAll(/from '\.\.\/\.\.\/src\/([^']+)'/g)].map(
+        ([, to]) => to ?? '',
+      ),
+    )
+    expect(doubles.length).toBeGreaterThan(15)
+    expect(shared.filter((file) => unit(file) !== 'domain' && file !== 'sandbox/server.ts')).toEqual([])
+  })
+})
 
 describe('a file of tests', () => {
   test('leaves nothing behind for the files that its worker runs after it', () => {

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { startWooCommerceShop, wooKey } from '../../src/demo/woocommerce-shop.ts'
+import { startWooCommerceShop, wooKey } from '../shops/woocommerce-shop.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'
 import { openShopless, readCatalogue, type ShoplessOptions } from '../support/shopless.ts'
 

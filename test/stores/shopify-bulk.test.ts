@@ -1,8 +1,8 @@
 /** Prices of many products at once: Shopify's bulk operation, what fails of it, and what an earlier one may still be writing. */
 import { describe, expect, test } from 'vitest'
-import type { ShopifyFault } from '../../src/demo/shopify-shop.ts'
 import { answersIn } from '../../src/stores/shopify/bulk.ts'
 import type { StoreListing } from '../../src/stores/store.ts'
+import type { ShopifyFault } from '../shops/shopify-shop.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
 

@@ -2,8 +2,8 @@
 import '@shopify/shopify-api/adapters/node'
 import { ApiVersion, LogSeverity, shopifyApi } from '@shopify/shopify-api'
 import { describe, expect, test } from 'vitest'
-import { shopifyApp } from '../../src/demo/shopify-shop.ts'
 import type { ChangedOrders, StoreListing, StoreOrderRead } from '../../src/stores/store.ts'
+import { shopifyApp } from '../shops/shopify-shop.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
 

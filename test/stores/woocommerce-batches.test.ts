@@ -1,7 +1,6 @@
 /** How many requests a WooCommerce shop gets for its prices and stock: the real flows, the adapter, and a shop over HTTP. */
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
-import { startWooCommerceShop, wooKey } from '../../src/demo/woocommerce-shop.ts'
 import { createIds } from '../../src/ids.ts'
 import type { SellingStore } from '../../src/listings/assess.ts'
 import { type Publisher, publishNext } from '../../src/listings/publish.ts'
@@ -12,6 +11,7 @@ import { enqueueCatalogue, enqueuePublications } from '../../src/storage/publica
 import { connectStore } from '../../src/storage/store-readings.ts'
 import { PAID_STATUSES } from '../../src/stores/woocommerce/orders.ts'
 import { wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
+import { startWooCommerceShop, wooKey } from '../shops/woocommerce-shop.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 import { offerRow } from '../support/publish-world.ts'
 import { sellingPolicy } from '../support/selling.ts'

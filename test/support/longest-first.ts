@@ -17,7 +17,7 @@ const LONG = [
   'test/http/exports.test.ts',
   'test/http/input.test.ts',
   'test/stores/shopify-bulk.test.ts',
-  'test/demo/story.test.ts',
+  'test/shops/story.test.ts',
   'test/observe/readyz.test.ts',
   'test/clock-jump.test.ts',
 ]

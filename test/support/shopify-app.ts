@@ -1,8 +1,8 @@
 /** A whole Quayside with a shop of Shopify beside the demo store: the real flows, the adapter and a shop over HTTP. */
 import { onTestFinished } from 'vitest'
-import { shopifyApp, startShopifyShop } from '../../src/demo/shopify-shop.ts'
 import { Secret } from '../../src/secret.ts'
 import { type ShopifyOptions, shopifyStore } from '../../src/stores/shopify/shopify.ts'
+import { shopifyApp, startShopifyShop } from '../shops/shopify-shop.ts'
 import { TEST_NOW } from './database.ts'
 import { sellingPolicy } from './selling.ts'
 import { passingTime } from './shop-app.ts'

@@ -1,7 +1,8 @@
 /** Asks the Shopify shop of a test as the adapter does, without a socket. */
-import type { Fields } from '../../src/demo/shopify-graphql.ts'
-import { type ShopifyShop, shopifyApp } from '../../src/demo/shopify-shop.ts'
+
 import type { ShopDocument } from '../../src/stores/shopify/documents.ts'
+import type { Fields } from '../shops/shopify-graphql.ts'
+import { type ShopifyShop, shopifyApp } from '../shops/shopify-shop.ts'
 
 export const graphqlUrl = 'https://quayside-test.myshopify.com/admin/api/2026-07/graphql.json'
 export const graphqlHeaders = {

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { execute, type GraphQLSchema, getOperationAST, getVariableValues, parse } from 'graphql'
 import { onTestFinished } from 'vitest'
-import type { ShopifyExchange } from '../../src/demo/shopify-shop.ts'
+import type { ShopifyExchange } from '../shops/shopify-shop.ts'
 import { faultsOf, REWRITE, readSchema, schemaVersions } from './shopify-schema.ts'
 
 const schemas = new Map<string, GraphQLSchema>()

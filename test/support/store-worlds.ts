@@ -5,13 +5,6 @@ import type { AddressInfo } from 'node:net'
 import { request } from 'undici'
 import { onTestFinished } from 'vitest'
 import { startShop } from '../../src/demo/shop.ts'
-import {
-  type ShopifyFault,
-  type ShopifyShopOptions,
-  shopifyApp,
-  startShopifyShop,
-} from '../../src/demo/shopify-shop.ts'
-import { startWooCommerceShop, type WooFault, wooKey } from '../../src/demo/woocommerce-shop.ts'
 import { formatDecimal } from '../../src/domain/money.ts'
 import { Secret } from '../../src/secret.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
@@ -19,6 +12,8 @@ import { secretText } from '../../src/stores/backend/signature.ts'
 import { type ShopifyOptions, shopifyStore } from '../../src/stores/shopify/shopify.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type WooCommerceOptions, wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
+import { type ShopifyFault, type ShopifyShopOptions, shopifyApp, startShopifyShop } from '../shops/shopify-shop.ts'
+import { startWooCommerceShop, type WooFault, wooKey } from '../shops/woocommerce-shop.ts'
 import { TEST_NOW } from './database.ts'
 import { provenExchanges } from './shopify-proof.ts'
 

@@ -1,6 +1,6 @@
 /** The judge of a shop of Shopify must be able to find what it is there for. */
 import { expect, test } from 'vitest'
-import { createShopifyShop } from '../../../src/demo/shopify-shop.ts'
+import { createShopifyShop } from '../../shops/shopify-shop.ts'
 import { faultsIn, RETRY_TAG } from './shopify-verdict.ts'
 
 const KEYS = ['AAAA-1111', 'AAAA-2222', 'AAAA-3333']

@@ -1,6 +1,6 @@
 /** The verdict about a shop of Shopify: the supplier's books against what the shop has and its customers got. Not a word of the service. */
-import type { ShopifyMail, ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
-import type { ShopifyShop } from '../../../src/demo/shopify-shop.ts'
+import type { ShopifyMail, ShopifyOrder } from '../../shops/shopify-orders.ts'
+import type { ShopifyShop } from '../../shops/shopify-shop.ts'
 import type { SupplierBooks } from './played-shop.ts'
 import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
 

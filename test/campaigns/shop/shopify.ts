@@ -1,7 +1,7 @@
 /** A shop of Shopify as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
-import { type CountedRequest, type ShopifyFault, shopifyApp, startShopifyShop } from '../../../src/demo/shopify-shop.ts'
+import type { ShopifyOrder } from '../../shops/shopify-orders.ts'
+import { type CountedRequest, type ShopifyFault, shopifyApp, startShopifyShop } from '../../shops/shopify-shop.ts'
 import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
 import { faultsIn, fulfilledOf, paidAt, RETRY_TAG } from './shopify-verdict.ts'
 

@@ -1,6 +1,6 @@
 /** The judge of a WooCommerce shop must be able to find what it is there for. */
 import { expect, test } from 'vitest'
-import { createWooCommerceShop } from '../../../src/demo/woocommerce-shop.ts'
+import { createWooCommerceShop } from '../../shops/woocommerce-shop.ts'
 import { faultsIn } from './woocommerce-verdict.ts'
 
 const KEY = 'AAAA-1111'

@@ -1,6 +1,6 @@
 /** The verdict about a WooCommerce shop: the supplier's books against what the shop has and its customers got. Not a word of the service. */
-import type { WooMail, WooOrder } from '../../../src/demo/woocommerce-orders.ts'
-import type { WooShop } from '../../../src/demo/woocommerce-shop.ts'
+import type { WooMail, WooOrder } from '../../shops/woocommerce-orders.ts'
+import type { WooShop } from '../../shops/woocommerce-shop.ts'
 import type { SupplierBooks } from './played-shop.ts'
 import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
 

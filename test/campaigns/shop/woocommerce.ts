@@ -1,7 +1,7 @@
 /** A WooCommerce shop as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CountedRequest, WooFault } from '../../../src/demo/woocommerce-shop.ts'
-import { startWooCommerceShop, wooKey } from '../../../src/demo/woocommerce-shop.ts'
+import type { CountedRequest, WooFault } from '../../shops/woocommerce-shop.ts'
+import { startWooCommerceShop, wooKey } from '../../shops/woocommerce-shop.ts'
 import { createDoubts } from './doubts.ts'
 import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
 import { faultsIn } from './woocommerce-verdict.ts'

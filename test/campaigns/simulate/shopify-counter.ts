@@ -1,6 +1,6 @@
 /** The counter of a Shopify shop: what customers and its merchant do to orders. */
-import type { ShopifyOrder, ShopifyPurchase } from '../../../src/demo/shopify-orders.ts'
-import type { ShopifyShop } from '../../../src/demo/shopify-shop.ts'
+import type { ShopifyOrder, ShopifyPurchase } from '../../shops/shopify-orders.ts'
+import type { ShopifyShop } from '../../shops/shopify-shop.ts'
 import type { Counter, Whim } from './shop.ts'
 
 export const RETRY_TAG = 'quayside-retry'

@@ -1,10 +1,10 @@
 /** A Shopify shop: it answers the real adapter, sends its mails, and keeps a record of what we did in it. */
 import type { Dispatcher } from 'undici'
-import type { ShopAnswer } from '../../../src/demo/shop-server.ts'
-import type { ShopifyOrder } from '../../../src/demo/shopify-orders.ts'
-import { createShopifyShop, type ShopifyShop, shopifyApp } from '../../../src/demo/shopify-shop.ts'
 import { Secret } from '../../../src/secret.ts'
 import { shopifyStore } from '../../../src/stores/shopify/shopify.ts'
+import type { ShopAnswer } from '../../shops/shop-server.ts'
+import type { ShopifyOrder } from '../../shops/shopify-orders.ts'
+import { createShopifyShop, type ShopifyShop, shopifyApp } from '../../shops/shopify-shop.ts'
 import type { Chance } from './chance.ts'
 import { storeConnections } from './connections.ts'
 import type { KeyWrite, ShopOptions, SimShop } from './shop.ts'

@@ -1,6 +1,6 @@
 /** The counter of a WooCommerce shop: what customers and its owner do to orders. */
-import type { WooOrder } from '../../../src/demo/woocommerce-orders.ts'
-import type { WooShop } from '../../../src/demo/woocommerce-shop.ts'
+import type { WooOrder } from '../../shops/woocommerce-orders.ts'
+import type { WooShop } from '../../shops/woocommerce-shop.ts'
 import type { Counter, Whim } from './shop.ts'
 
 const whims = {

@@ -1,10 +1,10 @@
 /** A WooCommerce shop: it answers the real adapter, sends its mails, and keeps a record of what we did in it. */
 import type { Dispatcher } from 'undici'
-import type { ShopAnswer } from '../../../src/demo/shop-server.ts'
-import type { WooMail } from '../../../src/demo/woocommerce-orders.ts'
-import { createWooCommerceShop, type WooShop, wooKey } from '../../../src/demo/woocommerce-shop.ts'
 import { Secret } from '../../../src/secret.ts'
 import { wooCommerceStore } from '../../../src/stores/woocommerce/woocommerce.ts'
+import type { ShopAnswer } from '../../shops/shop-server.ts'
+import type { WooMail } from '../../shops/woocommerce-orders.ts'
+import { createWooCommerceShop, type WooShop, wooKey } from '../../shops/woocommerce-shop.ts'
 import type { Chance } from './chance.ts'
 import { storeConnections } from './connections.ts'
 import type { KeyWrite, ShopOptions, SimShop } from './shop.ts'

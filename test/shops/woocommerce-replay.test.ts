@@ -7,9 +7,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Fields } from '../../src/demo/woocommerce-answers.ts'
-import { createWooCommerceShop, wooKey } from '../../src/demo/woocommerce-shop.ts'
-import { signWebhook } from '../../src/demo/woocommerce-webhooks.ts'
+import type { Fields } from './woocommerce-answers.ts'
+import { createWooCommerceShop, wooKey } from './woocommerce-shop.ts'
+import { signWebhook } from './woocommerce-webhooks.ts'
 
 const folder = resolve(import.meta.dirname, '../fixtures/woocommerce')
 const names = readdirSync(folder).sort()

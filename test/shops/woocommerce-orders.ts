@@ -1,6 +1,6 @@
 /** Orders, notes, refunds and mails of the WooCommerce shop. */
 import { createHash } from 'node:crypto'
-import { decimalsOf, formatDecimal, parseDecimal } from '../domain/money.ts'
+import { decimalsOf, formatDecimal, parseDecimal } from '../../src/domain/money.ts'
 import {
   type Fields,
   instants,

@@ -1,5 +1,5 @@
 /** What the parts of the Shopify shop share: requests, answers, ids, lists, searches, money. */
-import { decimalsOf, formatDecimal, parseDecimal } from '../domain/money.ts'
+import { decimalsOf, formatDecimal, parseDecimal } from '../../src/domain/money.ts'
 import { type FieldAnswer, type Fields, GraphqlRefusal } from './shopify-graphql.ts'
 
 /** The fields at the root of a query or mutation, and the scope that each needs. */

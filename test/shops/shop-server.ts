@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { Agent, request as send } from 'undici'
-import { addressOf, closeServer, listen } from '../sandbox/server.ts'
+import { addressOf, closeServer, listen } from '../../src/sandbox/server.ts'
 
 export interface ShopRequest {
   method: string

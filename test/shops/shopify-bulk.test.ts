@@ -1,7 +1,5 @@
 import { request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Fields } from '../../src/demo/shopify-graphql.ts'
-import { shopifyApp, startShopifyShop } from '../../src/demo/shopify-shop.ts'
 import {
   bulkOperation,
   bulkOperations,
@@ -12,6 +10,8 @@ import {
   updateVariants,
 } from '../../src/stores/shopify/documents.ts'
 import { provenExchanges } from '../support/shopify-proof.ts'
+import type { Fields } from './shopify-graphql.ts'
+import { shopifyApp, startShopifyShop } from './shopify-shop.ts'
 
 const target = {
   resource: 'BULK_MUTATION_VARIABLES',

@@ -1,17 +1,17 @@
 import { request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Fields } from '../../src/demo/shopify-graphql.ts'
+import * as documents from '../../src/stores/shopify/documents.ts'
+import { bodyOf, callerOf, codesOf, graphqlHeaders as headers, graphqlUrl as url } from '../support/shopify-caller.ts'
+import { faultsOfExchange, provenExchanges } from '../support/shopify-proof.ts'
+import { shopDocuments } from '../support/shopify-schema.ts'
+import type { Fields } from './shopify-graphql.ts'
 import {
   createShopifyShop,
   type ShopifyShop,
   type ShopifyShopOptions,
   shopifyApp,
   startShopifyShop,
-} from '../../src/demo/shopify-shop.ts'
-import * as documents from '../../src/stores/shopify/documents.ts'
-import { bodyOf, callerOf, codesOf, graphqlHeaders as headers, graphqlUrl as url } from '../support/shopify-caller.ts'
-import { faultsOfExchange, provenExchanges } from '../support/shopify-proof.ts'
-import { shopDocuments } from '../support/shopify-schema.ts'
+} from './shopify-shop.ts'
 
 const AT = Date.parse('2026-11-01T10:00:00Z')
 

@@ -1,6 +1,6 @@
 /** The Shopify shop in the story of `npm run demo`. */
-import { credentialsSource } from '../config/config.ts'
-import { keepSecret } from './files.ts'
+import { credentialsSource } from '../../src/config/config.ts'
+import { keepSecret } from '../../src/demo/files.ts'
 import { shopifyApp, startShopifyShop } from './shopify-shop.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 

@@ -1,6 +1,6 @@
 /** The WooCommerce shop in the story of `npm run demo`. */
-import { credentialsSource } from '../config/config.ts'
-import { keepSecret } from './files.ts'
+import { credentialsSource } from '../../src/config/config.ts'
+import { keepSecret } from '../../src/demo/files.ts'
 import { STOCK_MIN, type StoryPlace, type StoryStore } from './story-store.ts'
 import { startWooCommerceShop, wooKey } from './woocommerce-shop.ts'
 

@@ -1,12 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  createWooCommerceShop,
-  startWooCommerceShop,
-  type WooShopOptions,
-  wooKey,
-} from '../../src/demo/woocommerce-shop.ts'
+import { createWooCommerceShop, startWooCommerceShop, type WooShopOptions, wooKey } from './woocommerce-shop.ts'
 
 async function started(options: WooShopOptions = {}) {
   const running = await startWooCommerceShop(options)

@@ -1,8 +1,8 @@
 /** What the story of `npm run demo` needs of a store, and the usual one. A store keeps its own record, which is the judge. */
 import path from 'node:path'
-import type { SetUp } from '../installation.ts'
-import type { Sandbox } from '../sandbox/server.ts'
-import { startShop } from './shop.ts'
+import { startShop } from '../../src/demo/shop.ts'
+import type { SetUp } from '../../src/installation.ts'
+import type { Sandbox } from '../../src/sandbox/server.ts'
 
 /** What a store of the story is opened with. */
 export interface StoryPlace {

@@ -11,11 +11,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { readDialect } from '../dialect/dialect.ts'
-import { sentence } from '../domain/text-layout.ts'
-import { openSetUp } from '../installation.ts'
-import { startSandbox } from '../sandbox/server.ts'
-import { DEMO_STORE, freePort, writeDemoConfig } from './files.ts'
+import { DEMO_STORE, freePort, writeDemoConfig } from '../../src/demo/files.ts'
+import { readDialect } from '../../src/dialect/dialect.ts'
+import { sentence } from '../../src/domain/text-layout.ts'
+import { openSetUp } from '../../src/installation.ts'
+import { startSandbox } from '../../src/sandbox/server.ts'
 import { shopifyOfStory } from './shopify-story.ts'
 import { backendOfStory, type StoryStore } from './story-store.ts'
 import { wooCommerceOfStory } from './woocommerce-story.ts'
@@ -40,7 +40,7 @@ const { dialect: DIALECT, ...given } = parseArgs({
     help: { type: 'boolean', short: 'h', default: false },
   },
 }).values
-const ENTRY = path.join(import.meta.dirname, '../quayside.js')
+const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
 /** Nothing in the story takes longer; whatever does has failed. */
 const PATIENCE_MS = 60_000
 

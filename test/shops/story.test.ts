@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { widest } from '../support/cli-run.ts'
 import { isNeeded } from '../support/needs.ts'
 
-const STORY = path.join(import.meta.dirname, '../../src/demo/story.ts')
+const STORY = path.join(import.meta.dirname, './story.ts')
 
 /** Runs `npm run demo` with these arguments to its end. */
 async function played(...args: string[]) {
