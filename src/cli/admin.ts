@@ -3,7 +3,7 @@ import { sentence, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import type { CommandRow } from './command.ts'
-import { age, asRow, cell, commandLine, instant, key, number, type Row, right } from './output.ts'
+import { ageOf, asRow, cell, commandLine, instant, key, number, type Row, right } from './output.ts'
 import { wholeText } from './stores.ts'
 
 /** Who may use the API. */
@@ -64,7 +64,7 @@ Examples:
 ]
 
 function stateOf(token: Row, now: number): string {
-  if (token.revokedAt) return `revoked ${age(token.revokedAt, now)} ago`
+  if (token.revokedAt) return `revoked ${ageOf(token.revokedAt, now)} ago`
   if (typeof token.expiresAt !== 'string') return 'good'
   return Date.parse(token.expiresAt) <= now ? 'expired' : `until ${instant(token.expiresAt, now).slice(0, 10)}`
 }
@@ -164,7 +164,7 @@ Examples:
     empty: `There is no backup yet. \`${commandLine('backup')}\` makes one.`,
     columns: {
       FILE: key('file'),
-      AGE: right((row, now) => (row.readable ? age(row.madeAt, now) : 'unreadable')),
+      AGE: right((row, now) => (row.readable ? ageOf(row.madeAt, now) : 'unreadable')),
       SIZE: right((row) => sizeText(row.bytes)),
       EPOCH: number('epoch'),
       KEY: 'keyName',

@@ -1,3 +1,4 @@
+import { age, counted } from '../domain/figures.ts'
 import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Call, CommandRow } from './command.ts'
@@ -9,7 +10,6 @@ import {
   cell,
   commandLine,
   details,
-  duration,
   exitCodes,
   instant,
   key,
@@ -179,13 +179,13 @@ export function bar(
   const left = total > 0 && read > 0 && run.state === 'running' ? ((total - pages) * elapsed) / read : undefined
   const wordsWith = (...speed: string[]) =>
     [
-      total > 0 ? `${cell(pages)}/${cell(total)} pages` : `${cell(pages)} page${pages === 1 ? '' : 's'}`,
+      total > 0 ? `${cell(pages)}/${cell(total)} pages` : counted(pages, 'page'),
       `${cell(count(run.offersSeen))} offers`,
       `${cell(count(run.offersNew))} new`,
       `${cell(count(run.offersChanged))} changed`,
       ...speed,
       // A dry run decides on the listings when every page is read: that is not 0 s.
-      ...(left === undefined || left < 1_000 ? [] : [`${duration(left)} left`]),
+      ...(left === undefined || left < 1_000 ? [] : [`${age(left)} left`]),
     ].join('  ')
   const spaceBeside = (words: string) => width - columnsOf(words) - 4
   const long = offers > 0 ? wordsWith(`${cell(Math.round((offers * 1_000) / elapsed))}/s`) : wordsWith()

@@ -1,13 +1,14 @@
 import type { Config } from '../config/config.ts'
 import { apiVersion } from '../dialect/description.ts'
-import { formatDecimal } from '../domain/money.ts'
+import { counted, duration } from '../domain/figures.ts'
+import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createSupplier, type Supplier } from '../supplier/client.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import type { Page } from '../supplier/read.ts'
 import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
 import type { Report, Visit } from './doctor.ts'
-import { commandLine, counted, duration } from './output.ts'
+import { commandLine } from './output.ts'
 import { chooseProducts, productText } from './supplier-sample.ts'
 
 /** The revision that this program is written for. */
@@ -69,7 +70,7 @@ async function probe({ supplier, dialectFacts, apiKey }: Config): Promise<Exchan
 async function checkKey(supplier: Supplier, report: Report): Promise<void> {
   try {
     const { amountMinor, currency, tier } = await supplier.balance()
-    const balance = `${formatDecimal({ minor: amountMinor, currency })} ${currency}`
+    const balance = amountText(amountMinor, currency)
     report('ok', 'API key', `accepted; the balance is ${balance}${tier === undefined ? '' : `, the tier ${tier}`}`)
   } catch (error) {
     const refused = error instanceof Failure && (error.code !== 'unavailable' || error.reason === 'unauthorized')

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { reasonText } from '../domain/labels.ts'
 import { fileLimits } from '../domain/listing-csv.ts'
 import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, systemFailure } from '../errors.ts'
@@ -27,7 +28,7 @@ const STORE = { '--store <id>': 'the store; needed where there are several' }
 const REASON = { '--reason <text>': 'why; kept with your name' }
 const ARGS = ["the store's own reference"]
 
-const WHY = (row: Row): string => (row.reason ? `${cell(row.reason).replaceAll('_', ' ')}: ${cell(row.detail)}` : '-')
+const WHY = (row: Row): string => (row.reason ? `${reasonText(cell(row.reason))}: ${cell(row.detail)}` : '-')
 
 const listColumns = ({ option }: Call): Columns => {
   const waiting = right((row) => (row.wantedPrice ? money(row.wantedPrice, asRow(row.known).currency) : '-'))
@@ -175,7 +176,7 @@ function listingText(listing: Row, call: Call): string {
     ['Listing', `${cell(listing.id)}${listing.variation ? ` (${cell(listing.variation)})` : ''}`],
     ['SKU', cell(listing.sku)],
     ['Offer', listing.productId ? `product ${cell(listing.productId)}, linked by ${cell(listing.linkedBy)}` : 'none'],
-    ['State', [cell(listing.state), ...(isSaid ? [] : [cell(listing.reason).replaceAll('_', ' ')])].join(', ')],
+    ['State', [cell(listing.state), ...(isSaid ? [] : [reasonText(cell(listing.reason))])].join(', ')],
     Boolean(listing.detail) && ['Why', cell(listing.detail)],
     ['Store has', contentText(listing.known, 'nothing yet')],
     ['Is to have', contentText(listing.wanted, 'nothing')],

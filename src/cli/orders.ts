@@ -1,7 +1,22 @@
+import { holdLabels, lineLabels, orderLabels, wordOf } from '../domain/labels.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import type { Call, CommandRow } from './command.ts'
 import { orderExport, REASON } from './exports.ts'
-import { age, ago, asRows, cell, details, instant, key, money, number, type Row, right, table, time } from './output.ts'
+import {
+  ageOf,
+  ago,
+  asRows,
+  cell,
+  details,
+  instant,
+  key,
+  money,
+  number,
+  type Row,
+  right,
+  table,
+  time,
+} from './output.ts'
 
 const STORE = { '--store <id>': 'its store, where several have that number' }
 /** Of what is done without a reason, too. */
@@ -23,7 +38,7 @@ export const orders: CommandRow[] = [
       STATE: stateOf,
       STORE: 'store',
       AGE: ago('receivedAt'),
-      CLOSED: right((row, now) => (row.closedAt ? `${age(row.closedAt, now)} ago` : '-')),
+      CLOSED: right((row, now) => (row.closedAt ? `${ageOf(row.closedAt, now)} ago` : '-')),
     },
   },
   {
@@ -74,7 +89,7 @@ customers may have their keys. Look in the shop that this one has none.`,
 
 /** `open, cancelling` until the cancellation has run its course. */
 function stateOf(order: Row): string {
-  const state = cell(order.state).replaceAll('_', ' ')
+  const state = wordOf(orderLabels, cell(order.state))
   return order.cancelRequestedAt && order.state === 'open' ? `${state}, cancelling` : state
 }
 
@@ -98,7 +113,7 @@ function orderText(order: Row, call: Call): string {
 function linesText(lines: Row[], { width }: Call): string {
   const columns = {
     LINE: key('id'),
-    STATE: (row: Row) => cell(row.state).replaceAll('_', ' '),
+    STATE: (row: Row) => wordOf(lineLabels, cell(row.state)),
     KEYS: right((row) => `${cell(row.delivered)}/${cell(row.quantity)}`),
     SKU: 'sku',
     NAME: 'name',
@@ -127,7 +142,7 @@ function purchasesText(lines: Row[], { width, io }: Call): string {
 
 /** Why a purchase is where it is; undefined when nothing is in its way. */
 export function whyOf(purchase: Row): string | undefined {
-  const hold = typeof purchase.holdReason === 'string' ? `held, ${purchase.holdReason.replaceAll('_', ' ')}` : undefined
+  const hold = typeof purchase.holdReason === 'string' ? `held, ${wordOf(holdLabels, purchase.holdReason)}` : undefined
   const failure = typeof purchase.failureCode === 'string' ? `the supplier said ${purchase.failureCode}` : undefined
   const parts = [hold, purchase.note, failure, purchase.failureMessage]
   const said = parts.filter((part): part is string => typeof part === 'string' && part !== '')

@@ -1,5 +1,7 @@
 import path from 'node:path'
 import { CommanderError } from 'commander'
+import { age, counted as countedText, countText, duration, money as moneyText } from '../domain/figures.ts'
+import { plainName } from '../domain/labels.ts'
 import { columnsOf, cut, plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
 
@@ -23,7 +25,7 @@ export const key = (field: string): Column => ({ of: (row) => cell(row[field]), 
 export const number = (field: string): Column => ({ of: (row) => cell(row[field]), right: true })
 
 /** A column of how long ago an instant was. */
-export const ago = (field: string): Column => ({ of: (row, now) => age(row[field], now), right: true })
+export const ago = (field: string): Column => ({ of: (row, now) => ageOf(row[field], now), right: true })
 
 /** A column whose texts stand to the right. */
 export const right = <R extends object = Row>(of: CellText<R>): Column<R> => ({ of, right: true })
@@ -113,27 +115,25 @@ export function cell(value: unknown): string {
 }
 
 /** A count with the word for one or for several: `1 dead delivery`, `1,234 dead deliveries`. */
-export const counted = (count: unknown, one: string, several: string): string =>
-  `${cell(count)} ${Number(count) === 1 ? one : several}`
+export const counted = (count: unknown, one: string, several?: string): string =>
+  countedText(Number(count), one, several)
 
 /** Counts by name, the empty ones left out: `3 accepted, 10000+ fulfilled`. @param most how far they were counted */
 export function countsText(value: unknown, most = Number.POSITIVE_INFINITY): string {
   const counts = Object.entries(asRow(value)).filter(([, count]) => count !== 0)
   return counts.length === 0
     ? 'none'
-    : counts
-        .map(([name, count]) => `${Number(count) >= most ? `${most}+` : cell(count)} ${name.replaceAll('_', ' ')}`)
-        .join(', ')
+    : counts.map(([name, count]) => `${countText(Number(count), most)} ${plainName(name)}`).join(', ')
 }
 
 /** Decimal text and its currency as one: `12.34 EUR`; `-` without an amount. */
 export const money = (amount: unknown, currency: unknown): string =>
-  typeof amount === 'string' ? plain(`${amount} ${typeof currency === 'string' ? currency : ''}`) : '-'
+  typeof amount === 'string' ? plain(moneyText(amount, typeof currency === 'string' ? currency : null)) : '-'
 
-/** How long ago an instant was, in its largest whole unit: `40 s`, `12 min`, `3 h`, `5 d`. */
-export function age(instant: unknown, now: number): string {
+/** How long ago an instant was: `40 s`, `12 min`, `3 h 10 min`, `5 days`. */
+export function ageOf(instant: unknown, now: number): string {
   const at = typeof instant === 'string' ? Date.parse(instant) : Number.NaN
-  return Number.isNaN(at) ? '-' : duration(Math.max(0, now - at))
+  return Number.isNaN(at) ? '-' : age(now - at)
 }
 
 /** An instant for reading closely: `2026-08-02 14:03:11Z (4 min ago)`. */
@@ -141,26 +141,13 @@ export function instant(value: unknown, now: number): string {
   const at = typeof value === 'string' ? Date.parse(value) : Number.NaN
   if (Number.isNaN(at)) return '-'
   const text = `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
-  return at > now ? `${text} (in ${duration(at - now)})` : `${text} (${duration(now - at)} ago)`
-}
-
-const units: [number, string][] = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
-]
-
-/** Milliseconds in their largest whole unit, down to whole seconds. */
-export function duration(ms: number): string {
-  const [size, name] = units.find(([unit]) => ms >= unit) ?? [1_000, 's']
-  return `${Math.floor(ms / size)} ${name}`
+  return at > now ? `${text} (in ${age(at - now)})` : `${text} (${age(now - at)} ago)`
 }
 
 /** How long a run or a sweep took; `-` until it ends. */
 export function tookText({ startedAt, finishedAt }: Row): string {
   if (typeof finishedAt !== 'string') return '-'
-  const ms = Date.parse(finishedAt) - Date.parse(String(startedAt))
-  return ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
+  return duration(Date.parse(finishedAt) - Date.parse(String(startedAt)))
 }
 
 /** What a script can act on, with its meaning for the help. Nothing else in the program knows these numbers. */

@@ -1,3 +1,4 @@
+import { reasonText } from '../domain/labels.ts'
 import { columnsOf, wrap } from '../domain/text-layout.ts'
 import type { CommandRow } from './command.ts'
 import { asRow, asRows, cell, commandLine, details, money, type Row } from './output.ts'
@@ -55,7 +56,7 @@ function standings({ listings, productId, takenBy, passes }: Row): [string, stri
   return rows.map((row) => {
     const known = asRow(row.known)
     const has = row.known ? `${money(known.price, known.currency)}, stock ${cell(known.stock)}` : 'nothing confirmed'
-    const why = row.reason ? `, ${cell(row.reason).replaceAll('_', ' ')}: ${cell(row.detail)}` : ''
+    const why = row.reason ? `, ${reasonText(cell(row.reason))}: ${cell(row.detail)}` : ''
     return ['Listing', `${cell(row.id)} is ${cell(row.state)}${why}; the store has ${has}`]
   })
 }

@@ -1,10 +1,11 @@
+import { decisionLabels, discrepancyLabels, plainName, wordOf } from '../domain/labels.ts'
 import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
 import { REASON } from './exports.ts'
 import { reasonOf, whyOf } from './orders.ts'
 import {
-  age,
+  ageOf,
   asRow,
   asRows,
   cell,
@@ -40,7 +41,7 @@ export const purchases: CommandRow[] = [
       QTY: number('quantity'),
       CEILING: right((row) => money(row.ceiling, row.currency)),
       AMOUNT: right((row) => money(row.amount, row.currency)),
-      AGE: right((row, now) => age(row.since, now)),
+      AGE: right((row, now) => ageOf(row.since, now)),
     },
   },
   {
@@ -171,7 +172,7 @@ export const reviews: CommandRow[] = [
     columns: {
       PURCHASE: key('id'),
       QTY: number('quantity'),
-      WAITS: right((row, now) => age(row.since, now)),
+      WAITS: right((row, now) => ageOf(row.since, now)),
       WHY: 'note',
     },
     below: () => `See one: ${commandLine('reviews show <purchase>')}\n`,
@@ -248,7 +249,7 @@ async function versionShown(call: Call): Promise<string> {
   }
   const choice = asRows(evidence.choices).find((one) => one.decision === decision)
   const does = choice?.refusal ? `Not now: ${cell(choice.refusal)}` : cell(choice?.does)
-  const question = wrap(`${decision.replaceAll('_', ' ')}: ${does}`, call.width).join('\n')
+  const question = wrap(`${wordOf(decisionLabels, decision)}: ${does}`, call.width).join('\n')
   const text = `${evidenceText(evidence, call)}\n${question}`
   if (!(await confirmed(call.io, text))) throw new Failure('conflict', 'not confirmed: nothing was decided')
   return cell(evidence.evidenceVersion)
@@ -367,7 +368,7 @@ function together(pairs: Pair[]): Pair[] {
 const requestOf = (row: Row): Pair => [
   timeText(row.at),
   [
-    `${cell(row.kind).replaceAll('_', ' ')} ${cell(row.stage)}`,
+    `${plainName(cell(row.kind))} ${cell(row.stage)}`,
     ...(row.status ? [`HTTP ${String(row.status)}`] : []),
     ...(row.class ? [`class ${cell(row.class)}`] : []),
     ...(row.code ? [cell(row.code)] : []),
@@ -383,13 +384,13 @@ function stepOf(row: Row): Pair {
   const times = Number(row.times) > 1 ? [`${cell(row.times)} times until ${timeText(row.lastAt)}`] : []
   const by = row.actor ? [`by ${cell(row.actor)}`] : []
   const detail = row.detail && row.detail !== row.row ? [cell(row.detail)] : []
-  const words = [what.replaceAll('_', ' '), ...times, ...by, ...detail]
+  const words = [plainName(what), ...times, ...by, ...detail]
   return [timeText(row.at), `${states}: ${words.join(', ')}`]
 }
 
 const differenceOf = (row: Row): Pair => [
   timeText(row.foundAt),
-  `${cell(row.kind).replaceAll('_', ' ')}, order ${cell(row.supplierOrderId)}: ${cell(row.detail)}`,
+  `${wordOf(discrepancyLabels, cell(row.kind))}, order ${cell(row.supplierOrderId)}: ${cell(row.detail)}`,
 ]
 
 const actionOf = (row: Row): Pair => [timeText(row.at), `${cell(row.actor)}, ${cell(row.action)}: ${cell(row.detail)}`]

@@ -1,9 +1,10 @@
+import { plainName } from '../domain/labels.ts'
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { nameIn } from './alerts.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
 import {
-  age,
+  ageOf,
   asRow,
   asRows,
   cell,
@@ -126,7 +127,7 @@ function alertsText(alerts: unknown, now: number, width: number): string {
 }
 
 const raised = ({ type, subject, at, severity }: Row, now: number): string =>
-  `${cell(type)}${subject ? ` of ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${age(at, now)} ago`
+  `${cell(type)}${subject ? ` of ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${ageOf(at, now)} ago`
 
 const rankOf = ({ severity }: Row): number => (severity === 'critical' ? 0 : 1)
 
@@ -260,8 +261,7 @@ function sweepText({ finishedAt, orders, orphans, missing }: Row, now: number): 
 /** The supplier's limits, by whatever names they have. */
 function limitsText(value: unknown): string {
   const limits = Object.entries(asRow(value)).filter(([, limit]) => limit !== null)
-  const words = (name: string) =>
-    name.replaceAll('_', ' ').replaceAll(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
+  const words = (name: string) => plainName(name).replaceAll(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
   return limits.length === 0 ? '-' : plain(limits.map(([name, limit]) => `${words(name)} ${cell(limit)}`).join(', '))
 }
 

@@ -3,7 +3,7 @@ import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Client } from './client.ts'
 import { type CommandRow, fileOptions, proseWidth, storeOf } from './command.ts'
-import { age, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
+import { ageOf, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
 import type { AddOptions } from './stores-add.ts'
 
 /** What becomes of an offer that a shop lacks. */
@@ -177,7 +177,7 @@ Example:
 /** Nothing records when the first secret was made: it is derived from the data key. */
 function secretAge(callbackSecret: unknown, now: number): string {
   const { changedAt } = asRow(callbackSecret)
-  return typeof changedAt === 'string' ? `${age(changedAt, now)} old` : 'first'
+  return typeof changedAt === 'string' ? `${ageOf(changedAt, now)} old` : 'first'
 }
 
 /** What a person may have to do about a store. */

@@ -104,6 +104,7 @@ const costFaults = {
 } satisfies Record<NonNullable<SupplierOffer['costFault']>, string>
 
 function costText({ costMinor, currency, costFault }: SupplierOffer): string {
+  // Also in --json: no grouping.
   const amount = `${formatDecimal({ minor: costMinor, currency })} ${currency}`
   if (costFault === undefined) return amount
   return costMinor > 0 ? `${amount}, ${costFaults[costFault]}` : costFaults[costFault]

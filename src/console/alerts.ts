@@ -1,5 +1,6 @@
 /** What is wrong now, who looks after it, and whether people are notified of it. */
 
+import { counted, duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import type { AlertChannelView, AlertView, TriedView } from '../http/api/alerts.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -9,7 +10,7 @@ import { section } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Done, Page, Shown, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, counted, countedInWords, duration, sentenceOf } from './words.ts'
+import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
 interface List<R> {
   items: R[]

@@ -1,4 +1,6 @@
 /** Where the money went: the balance at the supplier, explained to the cent. */
+
+import { grouped } from '../domain/figures.ts'
 import type { BalanceView } from '../http/api/reconcile.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { lessThan } from './listing-actions.ts'
@@ -6,7 +8,7 @@ import { facts, section, steps } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, grouped, money } from './words.ts'
+import { ago, clockTag, money } from './words.ts'
 
 export const balancePage: Page = {
   path: '/balance',

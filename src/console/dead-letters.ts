@@ -1,4 +1,7 @@
 /** What used up its attempts: deliveries that came in, and messages to stores. */
+
+import { counted } from '../domain/figures.ts'
+import { deliveryLabels, effectLabels } from '../domain/labels.ts'
 import type { DeliveryView } from '../http/api/deliveries.ts'
 import type { EffectView } from '../http/api/outbox.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -10,7 +13,7 @@ import { stateMark } from './marks.ts'
 import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, counted, countedInWords } from './words.ts'
+import { ago, clockTag, countedInWords } from './words.ts'
 
 interface List<R> {
   items: R[]
@@ -121,7 +124,7 @@ function messagePart(visit: Visit, { items, next }: List<EffectView>, names: Sto
         cell: (one) =>
           html`${may && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
       },
-      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'State', cell: ({ state }) => stateMark(effectLabels[state]), isTop: true },
       { head: 'Store', cell: ({ store }) => store && storeName(names, store) },
       {
         head: 'Order',
@@ -166,7 +169,7 @@ function deliveryPart(visit: Visit, { items, next }: List<DeliveryView>, may: bo
         cell: (one) =>
           html`${may && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a>`,
       },
-      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'State', cell: ({ state }) => stateMark(deliveryLabels[state]), isTop: true },
       {
         head: 'Supplier order',
         cell: supplierOrderCell,

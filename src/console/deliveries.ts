@@ -1,4 +1,7 @@
 /** The list of deliveries, and what was refused before it became one. */
+
+import { counted } from '../domain/figures.ts'
+import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
 import { eventNames } from '../domain/supplier.ts'
 import type { CaptureDetailView, CaptureListView, DeliveryView } from '../http/api/deliveries.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -22,18 +25,7 @@ import { stateMark } from './marks.ts'
 import { type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Notice, Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, counted, countedInWords } from './words.ts'
-
-/** What each state means, in the order of the list to choose from. */
-export const deliveryStates: Record<string, string> = {
-  stored: 'waits for its turn',
-  retry: 'failed, and is tried again on its own',
-  orphan: 'names an order that is not known here yet',
-  applied: 'did what it had to do',
-  ignored: 'says nothing that concerns this installation',
-  quarantined: 'is authentic and cannot be read: the dialect is wrong',
-  dead: 'used up its attempts: a person must look',
-}
+import { ago, clockTag, countedInWords } from './words.ts'
 
 export const deliveriesPage: Page = {
   path: '/deliveries',
@@ -67,13 +59,15 @@ ${filters(
     label: 'State',
     name: 'state',
     chosen,
-    options: [['', 'all states'], ...Object.keys(deliveryStates).map((state) => [state, state] as const)],
+    options: [['', 'all states'], ...Object.keys(deliveryLabels).map((state) => [state, state] as const)],
   })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('Arrived before (UTC)', 'to', query.get('to') ?? '')}`,
 )}
 ${section(
   'list-h',
   chosen === '' ? 'Newest first' : `Deliveries in state ${chosen}`,
-  chosen === '' ? undefined : html`<p class="small quiet">${chosen}: ${deliveryStates[chosen]}</p>`,
+  chosen === ''
+    ? undefined
+    : html`<p class="small quiet">${chosen}: ${deliveryLabels[chosen as DeliveryState]?.means}</p>`,
   items.length === 0
     ? isFiltered
       ? empty(
@@ -162,7 +156,7 @@ const listOf = (items: readonly DeliveryView[], names: StoreNames, now: number, 
         cell: (one) =>
           html`${mayReplay && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, names)}</small>`,
       },
-      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'State', cell: ({ state }) => stateMark(deliveryLabels[state]), isTop: true },
       {
         head: 'Supplier order',
         cell: supplierOrderCell,

@@ -1,14 +1,17 @@
 /** One delivery: what it says, what became of it, its body once it is revealed, and its replay. */
+
+import { counted, grouped } from '../domain/figures.ts'
+import { deliveryLabels } from '../domain/labels.ts'
 import type { DeliveryDetailView, DeliveryView } from '../http/api/deliveries.ts'
 import type { OrderEntryView } from '../http/api/orders.ts'
-import { deliveryStates, eventText, senderOf } from './deliveries.ts'
+import { eventText, senderOf } from './deliveries.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath, storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
-import { clockTag, counted, grouped, sentenceOf } from './words.ts'
+import { clockTag, sentenceOf } from './words.ts'
 
 export const deliveryPage: Page = {
   path: '/deliveries/:id',
@@ -53,7 +56,7 @@ async function contentOf(one: DeliveryDetailView, visit: Visit): Promise<Html> {
     ...(one.bytes === null ? ['Replay: the body was deleted, and without it nothing can be read again.'] : []),
   ]
   return html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <span class="id">${one.id}</span></p><h1>${eventText(one)}</h1>
-<p>${stateMark(one.state)} <span class="quiet">${becameText(one, now)}</span></p></header>
+<p>${stateMark(deliveryLabels[one.state])} <span class="quiet">${becameText(one, now)}</span></p></header>
 <div class="split">
 <div class="stack wide">
 ${section('why-h', whyTitles[one.state] ?? 'What became of it', undefined, whyText(one, now))}
@@ -158,7 +161,7 @@ function whyText({ state, lastError, notBefore, attempts }: DeliveryDetailView, 
     case 'applied':
       return html`<p>It was a hint to read from the other side, and that was done.</p>`
     default:
-      return html`${said}<p class="quiet">${state}: ${deliveryStates[state]}.</p>`
+      return html`${said}<p class="quiet">${state}: ${deliveryLabels[state].means}.</p>`
   }
 }
 

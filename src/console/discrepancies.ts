@@ -1,4 +1,7 @@
 /** Where our purchases and the supplier's orders differ, and the sweeps that look for that. */
+
+import { counted, duration, grouped } from '../domain/figures.ts'
+import { discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
 import type { DiscrepancyView, SweepView } from '../http/api/reconcile.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { act, notNow } from './forms.ts'
@@ -8,40 +11,12 @@ import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, counted, countedInWords, duration, grouped, sentenceOf } from './words.ts'
+import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
 interface List<R> {
   items: R[]
   next: string | null
 }
-
-/** What each kind means, and what to do. */
-const kinds: Record<string, { title: string; means: string }> = {
-  orphan: {
-    title: 'Order without a purchase',
-    means:
-      'The supplier has an order under a reference of our stores that no purchase here has. Find out who placed it.',
-  },
-  missing: {
-    title: 'Purchase without its order',
-    means: 'The supplier no longer knows an order that it took. Ask the supplier.',
-  },
-  double_charge: {
-    title: 'Charged twice',
-    means: 'Two orders of the supplier are for one part of an order. Ask the supplier to give one back.',
-  },
-  reversed: {
-    title: 'Taken back',
-    means: 'The supplier took an order back after it was complete. Its keys may be worthless: tell the customer.',
-  },
-  over_ceiling: {
-    title: 'Dearer than allowed',
-    means: 'The supplier charged more for a unit than its ceiling.',
-  },
-  late: { title: 'Charged late', means: 'A purchase that was given up was charged after all.' },
-}
-
-export const kindTitle = (kind: string): string => kinds[kind]?.title ?? kind.replaceAll('_', ' ')
 
 export const discrepanciesPage: Page = {
   path: '/discrepancies',
@@ -107,7 +82,9 @@ function headline({ counts: { discrepancies }, sweep }: StatusView, now: number)
     ? html`The last sweep ended ${ago(sweep.finishedAt, now)} and compared ${counted(sweep.orders, 'order')}.`
     : 'No sweep has compared the books yet.'
   if (total === 0) return html`Our purchases and the supplier’s orders agree. ${compared}`
-  const list = kindsFound.map(([kind, count]) => `${grouped(count)} ${kindTitle(kind).toLowerCase()}`).join(', ')
+  const list = kindsFound
+    .map(([kind, count]) => `${grouped(count)} ${wordOf(discrepancyLabels, kind).toLowerCase()}`)
+    .join(', ')
   return html`${countedInWords(total, 'difference is', 'differences are')} on record: ${list}. ${compared}`
 }
 
@@ -116,7 +93,10 @@ const listOf = (items: readonly DiscrepancyView[], now: number): Html =>
     caption: 'Discrepancies, newest first',
     rows: items,
     columns: [
-      { head: 'What', cell: ({ kind }) => html`${kindTitle(kind)}<small>${kinds[kind]?.means}</small>` },
+      {
+        head: 'What',
+        cell: ({ kind }) => html`${wordOf(discrepancyLabels, kind)}<small>${discrepancyLabels[kind].means}</small>`,
+      },
       {
         head: 'About',
         cell: ({ subject, supplierOrderId, externalOrderId }) =>
@@ -140,7 +120,7 @@ async function sweepsPart({ call, now }: Visit): Promise<Html> {
         cell: ({ id, startedAt, cause }) =>
           html`<a href="/sweeps/${id}">${clockTag(startedAt, now)}</a><small>${sweepCause(cause)}</small>`,
       },
-      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'State', cell: ({ state }) => stateMark(runLabels[state]), isTop: true },
       { head: 'Orders', cell: ({ orders }) => grouped(orders), isNumber: true },
       { head: 'Without a purchase', cell: ({ orphans }) => grouped(orphans), isNumber: true },
       { head: 'Not known there', cell: ({ missing }) => grouped(missing), isNumber: true },
@@ -179,7 +159,7 @@ function sweepPart(sweep: SweepView, now: number): Html {
   const span = from === null ? 'all orders' : html`orders since ${clockTag(from, now, 'minutes')}`
   const took = finishedAt && html` It took ${duration(Date.parse(finishedAt) - Date.parse(startedAt))}.`
   return html`<header class="title"><p class="trail"><a href="/discrepancies">Discrepancies</a> / sweeps</p><h1>Sweep of ${startedAt.slice(11, 16)}</h1>
-<p>${stateMark(sweep.state)} <span class="quiet">Compares ${span}. Started ${clockTag(startedAt, now)}, ${sweepCause(cause)}.${took}</span></p></header>
+<p>${stateMark(runLabels[sweep.state])} <span class="quiet">Compares ${span}. Started ${clockTag(startedAt, now)}, ${sweepCause(cause)}.${took}</span></p></header>
 ${error && html`<p class="notice is-stop"><span>${sentenceOf(error)} What it did not see, it did not judge.</span></p>`}
 ${figures([
   { name: 'Orders at the supplier', value: grouped(sweep.orders), beside: counted(sweep.pages, 'page') },

@@ -1,4 +1,7 @@
 /** The dry run of a sync: what it would change, while it goes on and after it. */
+
+import { counted, grouped } from '../domain/figures.ts'
+import { listingLabels, runLabels } from '../domain/labels.ts'
 import type { KeptDryRunView } from '../http/api/catalogue.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
@@ -8,7 +11,7 @@ import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { changesTable } from './syncs.ts'
 import { empty, table } from './tables.ts'
-import { clockTag, counted, grouped, sentenceOf } from './words.ts'
+import { clockTag, sentenceOf } from './words.ts'
 
 export const dryRunPage: Page = {
   path: '/syncs/dry-run',
@@ -83,7 +86,7 @@ function statePart(run: KeptDryRunView | null, now: number): Html {
   const { progress, end } = run
   const [pages, total] = [end?.pages ?? progress?.pages ?? 0, end?.pagesTotal ?? progress?.pagesTotal ?? null]
   const isRunning = run.state === 'running'
-  return html`${head}<p>${stateMark(run.state)} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${run.actor}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
+  return html`${head}<p>${stateMark(runLabels[run.state])} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${run.actor}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
 ${isRunning && html`<label>Page ${pages}${total !== null && ` of ${total}`}<progress${total !== null && html` max="${Math.max(1, total)}" value="${Math.min(pages, total)}"`}></progress></label>`}
 ${run.error && html`<p class="notice is-stop"><span>${sentenceOf(run.error)}</span></p>`}
 ${figures([
@@ -127,7 +130,7 @@ ${section(
         rows: listings,
         columns: [
           { head: 'Listing', cell: ({ variant, store }) => html`${variant}<small>${store}</small>` },
-          { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+          { head: 'State', cell: ({ state }) => stateMark(listingLabels[state]), isTop: true },
           {
             head: 'What',
             cell: ({ changes }) =>

@@ -1,9 +1,11 @@
 /** The health line: one sentence that says whether everything is well. The worst thing speaks. */
+
+import { counted, grouped } from '../domain/figures.ts'
+import type { Sign } from '../domain/labels.ts'
 import type { ActivityView } from '../http/api/activity.ts'
 import type { StatusView } from '../http/api/status.ts'
-import type { Sign } from './marks.ts'
 import { daysText } from './plots.ts'
-import { age, clock, counted, countedInWords, grouped, money } from './words.ts'
+import { ageOf, clock, countedInWords, money } from './words.ts'
 
 /** Under this many days of sales Quayside warns. */
 export const WARN_DAYS = 3
@@ -31,7 +33,7 @@ export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): H
   const { orders, keys } = day.total
   const done = `${counted(orders, 'order')} in 24 hours, ${counted(keys, 'key')} handed over.`
   if (workerAbsentSince) {
-    const since = `Since ${clock(workerAbsentSince, now)}, ${age(workerAbsentSince, now)}.`
+    const since = `Since ${clock(workerAbsentSince, now)}, ${ageOf(workerAbsentSince, now)}.`
     return {
       sign: 'stop',
       sentence: `No process is the worker. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait', counts.upTo)}.`,
@@ -45,7 +47,7 @@ export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): H
     return { sign: 'stop', sentence, fact: `Since ${clock(freeze.at, now)}, by ${by}: ${freeze.reason}` }
   }
   if (supplier.unreachableSince !== null) {
-    const since = `Since ${clock(supplier.unreachableSince, now)}, ${age(supplier.unreachableSince, now)}.`
+    const since = `Since ${clock(supplier.unreachableSince, now)}, ${ageOf(supplier.unreachableSince, now)}.`
     return {
       sign: 'stop',
       sentence: `The supplier does not answer. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait', counts.upTo)}.`,

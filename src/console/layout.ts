@@ -1,11 +1,11 @@
 /** What all pages share: the head, the navigation with what waits for a person, the notice, and pages about failures. */
 import type { SessionCaller } from '../access/sessions.ts'
+import { countText, duration } from '../domain/figures.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { assets } from './assets.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { mark } from './marks.ts'
 import { type Notice, navigationGroups, type Page } from './page.ts'
-import { countText, duration } from './words.ts'
 
 const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
 

@@ -1,4 +1,7 @@
 /** One listing: what the store has, what it should have and why, its earlier prices, and what a person can do. */
+
+import { grouped } from '../domain/figures.ts'
+import { listingLabels } from '../domain/labels.ts'
 import type { ListingDetailView } from '../http/api/listings.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
@@ -17,7 +20,7 @@ import { mark, stateMark } from './marks.ts'
 import { storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, grouped, money, sentenceOf } from './words.ts'
+import { ago, clockTag, money, sentenceOf } from './words.ts'
 
 export const listingPage: Page = {
   path: '/listings/:store/:variant',
@@ -34,7 +37,7 @@ export const listingPage: Page = {
     return {
       title: `${name} in ${shop}`,
       main: html`<header class="title"><p class="trail"><a href="/listings">Listings</a> / <a href="/listings?store=${store}">${shop}</a></p><h1>${name}${one.variation && `, ${one.variation}`}</h1>
-<p>${stateMark(one.state)} <span class="quiet">${standing(one, shop)}</span></p></header>
+<p>${stateMark(listingLabels[one.state])} <span class="quiet">${standing(one, shop)}</span></p></header>
 <div class="split">
 <div class="stack wide">
 ${section('price-h', 'How the price comes about', one.explained?.outcome === 'held' && mark('held', 'no price'), priceSteps(one))}

@@ -1,4 +1,8 @@
 /** What the stores sell: the list, and the way to each listing. */
+
+import { counted, grouped } from '../domain/figures.ts'
+import { listingLabels, reasonText } from '../domain/labels.ts'
+import type { ListingState } from '../domain/listing.ts'
 import type { ListingView } from '../http/api/listings.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { filterField, filters, selectField } from './forms.ts'
@@ -9,18 +13,12 @@ import { stateMark } from './marks.ts'
 import { storeName, storeNames } from './orders.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, counted, grouped, money, sentenceOf } from './words.ts'
+import { ago, money, sentenceOf } from './words.ts'
 
-/** What each state means. */
-const states: Record<string, string> = {
-  synced: 'the store has confirmed what it should have',
-  pending: 'it is on its way to the store',
-  held: 'a person must decide',
-  failed: 'the store did not take it; it is tried again',
-  ignored: 'a person has excluded it',
-}
 /** Beside the states: those that are held because their offer is not clear. */
 const PROBLEMS = 'problems'
+
+const isListingState = (text: string): text is ListingState => text in listingLabels
 
 export const listingsPage: Page = {
   path: '/listings',
@@ -52,14 +50,18 @@ ${filters(
   html`${selectField({ label: 'Store', name: 'store', options: [...names], chosen: store })}${selectField({
     label: 'State',
     name: 'state',
-    options: [['', 'all states'], ...Object.keys(states).map((one) => [one, one] as const), [PROBLEMS, 'need a link']],
+    options: [
+      ['', 'all states'],
+      ...Object.keys(listingLabels).map((one) => [one, one] as const),
+      [PROBLEMS, 'need a link'],
+    ],
     chosen: state,
   })}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
 )}
 ${section(
   'list-h',
   search === '' ? `Listings of ${name}` : `Listings of ${name} that begin with “${search}”`,
-  search === '' && states[state] && html`<p class="small quiet">${state}: ${states[state]}</p>`,
+  search === '' && isListingState(state) && html`<p class="small quiet">${state}: ${listingLabels[state].means}</p>`,
   items.length === 0
     ? empty(
         isFiltered ? 'No listing matches' : 'No listings yet',
@@ -90,7 +92,7 @@ function headline({ stores, paused }: StatusView, store: string, name: string): 
 /** A price that waits says more than what became of the one before. */
 function whyText({ wantedPrice, known, reason, detail }: ListingView): string | null {
   if (wantedPrice !== null && known) return `${money(wantedPrice, known.currency)} waits for a person`
-  return reason && (detail ?? reason.replaceAll('_', ' '))
+  return reason && (detail ?? reasonText(reason))
 }
 
 const listOf = (
@@ -107,7 +109,7 @@ const listOf = (
         cell: ({ id, sku, known, variation }) =>
           html`<a href="${listingPath(store, id)}">${known?.name ?? sku}</a>${variation && `, ${variation}`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
       },
-      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'State', cell: ({ state }) => stateMark(listingLabels[state]), isTop: true },
       { head: 'Price', cell: ({ known }) => known && money(known.price, known.currency), isNumber: true },
       {
         head: 'Stock',

@@ -1,8 +1,10 @@
 /** Facts, figures, what waits for a person, and the timeline. */
+import { duration } from '../domain/figures.ts'
+import type { Sign } from '../domain/labels.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { mark, type Sign, sign } from './marks.ts'
+import { mark, sign } from './marks.ts'
 import type { Notice } from './page.ts'
-import { age, clock, dayOf, timeTag } from './words.ts'
+import { ageOf, clock, dayOf, timeTag } from './words.ts'
 
 export const facts = (pairs: readonly (readonly [name: string, value: Piece])[]): Html =>
   html`<dl class="facts">${pairs.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
@@ -43,7 +45,7 @@ export interface Duty {
 export const duties = (all: readonly Duty[], now: number): Html =>
   html`<ul class="duties">${all.map(
     (duty) =>
-      html`<li>${sign(duty.sign)}<a href="${duty.to}">${duty.what}</a>${duty.since && html`<span class="when">${timeTag(duty.since, age(duty.since, now))}</span>`}<p>${duty.why}</p></li>\n`,
+      html`<li>${sign(duty.sign)}<a href="${duty.to}">${duty.what}</a>${duty.since && html`<span class="when">${timeTag(duty.since, ageOf(duty.since, now))}</span>`}<p>${duty.why}</p></li>\n`,
   )}</ul>`
 
 export interface LogEvent {
@@ -67,7 +69,7 @@ export function timeline(events: readonly LogEvent[], now: number): Html {
   return html`<ol class="log">${events.map((event, index) => {
     const before = events[index - 1]
     const pause = before ? Date.parse(event.at) - Date.parse(before.at) : 0
-    const gap = pause > GAP_MS && html`<li class="gap"><p>${gapText(pause)} later</p></li>\n`
+    const gap = pause > GAP_MS && html`<li class="gap"><p>${duration(pause)} later</p></li>\n`
     const day = dayOf(event.at)
     const isOther = day !== dayOf(before?.at ?? now) && html`<li class="day"><p>${day}</p></li>\n`
     return html`${gap}${isOther}<li>${timeTag(event.at, clock(event.at, Date.parse(event.at), 'milliseconds'))}${sign(event.sign)}<div><h3>${event.what}${event.tag && html` <span class="tag">${event.tag}</span>`}</h3>${event.detail && html`<p${event.isQuiet && html` class="quiet"`}>${event.detail}</p>`}${event.more && html`<details class="more"><summary>${event.more.summary}</summary><pre tabindex="0">${event.more.text}</pre></details>`}</div></li>\n`
@@ -91,9 +93,6 @@ export function folded<E extends LogEvent>(events: readonly E[]): E[] {
     return [{ ...first, detail: html`${first.detail} ${run.length} times until ${timeTag(last.at, until)}.` }]
   })
 }
-
-const gapText = (ms: number): string =>
-  ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : age(new Date(0).toISOString(), ms)
 
 /** The answer to a click, at the top of the page and focused, or what a page has to say before all else. */
 export const notice = ({ kind, word, text }: { kind: Notice['kind']; word: string; text: Piece }): Html =>

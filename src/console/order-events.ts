@@ -1,9 +1,11 @@
 /** What happened to an order, from the day it was placed to its last update, as entries of its timeline. */
+
+import { counted } from '../domain/figures.ts'
+import { plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
 import type { OrderHistoryView } from '../http/api/orders.ts'
 import { type Html, html } from './html.ts'
 import type { LogEvent } from './lists.ts'
-import type { Sign } from './marks.ts'
-import { counted, money, sentenceOf } from './words.ts'
+import { money, sentenceOf } from './words.ts'
 
 export interface OrderEvent extends LogEvent {
   /** The store's own id of the line that it is about; undefined: the whole order. */
@@ -139,8 +141,8 @@ function attemptEntry(attempt: Attempt, found: Found, moved: Transition | undefi
 /** What a read has brought to an end is news, and that it was read is not. */
 function endWords({ kind }: Attempt, moved: Transition | undefined): ReturnType<typeof answerWords> | undefined {
   if (kind === 'place' || !moved || !['failed', 'cancelled', 'review'].includes(moved.after)) return undefined
-  const [what, sign] = states[moved.after] ?? []
-  return moved.before === moved.after || !what || !sign ? undefined : { what, sign }
+  const { became, sign } = purchaseLabels[moved.after]
+  return moved.before === moved.after ? undefined : { what: became, sign }
 }
 
 function answerWords({ kind, status, class: given, detail }: Attempt): {
@@ -217,19 +219,6 @@ function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[
   })
 }
 
-const states: Record<string, readonly [what: string, sign: Sign]> = {
-  planned: ['Planned again', 'planned'],
-  waiting: ['Waits for its next try', 'moving'],
-  unknown: ['What became of it is not known', 'review'],
-  accepted: ['The supplier has it', 'moving'],
-  completed: ['All its keys came', 'done'],
-  fulfilled: ['The store has its keys', 'done'],
-  rejected: ['The supplier refused it', 'stop'],
-  failed: ['The supplier did not deliver', 'stop'],
-  cancelled: ['Ended without keys', 'off'],
-  review: ['To review: a person decides', 'review'],
-}
-
 /** The request says that it is being sent. */
 function transitionEntry(one: Transition, found: Found): Entry[] {
   if (one.row === 'sent' || one.row === 'released') return []
@@ -242,11 +231,10 @@ function transitionEntry(one: Transition, found: Found): Entry[] {
     return [{ rank: 5, at, sign: 'held', what: 'Held', detail: detail.replace(/^\.?\s/, ''), purchaseId }]
   }
   if (one.before === one.after) {
-    const what =
-      one.row === 'none' ? `News without effect: ${one.input.replaceAll('_', ' ')}` : one.row.replaceAll('_', ' ')
+    const what = one.row === 'none' ? `News without effect: ${plainName(one.input)}` : plainName(one.row)
     return [{ rank: 5, at, sign: 'off', what, detail: `${said}${times}`, isQuiet: true, purchaseId }]
   }
-  const [what, sign] = states[one.after] ?? [one.after, 'moving']
+  const { became: what, sign } = purchaseLabels[one.after]
   const isCurrent = found?.purchase.state === 'review' && one.after === 'review'
   const why = isCurrent && found.purchase.note !== null ? sentenceOf(found.purchase.note) : said
   const detail = html`${why}${why && ' '}State <strong>${one.after}</strong>.`

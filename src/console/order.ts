@@ -1,5 +1,8 @@
 /** One order: what happened, its lines with their keys, and what a person can do now. */
-import { formatDecimal, parseDecimal } from '../domain/money.ts'
+
+import { counted } from '../domain/figures.ts'
+import { holdLabels, lineLabels } from '../domain/labels.ts'
+import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
 import type { OrderHistoryView, RevealedKeysView } from '../http/api/orders.ts'
@@ -12,8 +15,7 @@ import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
 import { orderMark, orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Done, Page, Visit } from './page.ts'
-import { holdText } from './purchases.ts'
-import { ago, clock, clockTag, counted, money, sentenceOf, timeTag } from './words.ts'
+import { ago, clock, clockTag, money, sentenceOf, timeTag } from './words.ts'
 
 type Line = OrderHistoryView['lines'][number]
 type Purchase = Line['purchases'][number]
@@ -214,8 +216,8 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
     held === 'review'
       ? mark('review', 'in review')
       : held !== null && line.state === 'held'
-        ? mark('held', `held: ${holdText(held)}`)
-        : stateMark(line.state)
+        ? mark('held', `held: ${holdLabels[held].word}`)
+        : stateMark(lineLabels[line.state])
   const actions = [
     left.length > 0 && visit.caller.role === 'admin' && revealForm(order, line, left, index, visit),
     ...current.slice(0, PARTS_SHOWN).flatMap((purchase) => purchaseActions(order, line, purchase, around)),
@@ -272,7 +274,7 @@ const waitingFor = ({ id, state }: Purchase): Html =>
 const sumText = (costs: readonly { amount: string; currency: string }[]): string => {
   const currency = costs[0]?.currency ?? ''
   const minor = costs.reduce((sum, { amount }) => sum + (parseDecimal(amount, currency) ?? 0), 0)
-  return money(formatDecimal({ minor, currency }), currency)
+  return amountText(minor, currency)
 }
 
 const partsText = (current: readonly Purchase[]): string =>
@@ -361,7 +363,7 @@ function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase
 
 const mostText = ({ ceiling, currency, quantity }: Purchase): string => {
   const minor = (parseDecimal(ceiling, currency) ?? 0) * quantity
-  return money(formatDecimal({ minor, currency }), currency)
+  return amountText(minor, currency)
 }
 
 interface ReleaseWords extends Around {
@@ -524,7 +526,7 @@ const mostOf = (purchases: readonly Purchase[]): string => {
         : (parseDecimal(one.amount, currency) ?? 0)),
     0,
   )
-  return `${money(formatDecimal({ minor, currency }), currency)} at most`
+  return `${amountText(minor, currency)} at most`
 }
 
 function revealedOf(items: RevealedKeysView['items'], visit: Visit): Html {

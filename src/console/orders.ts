@@ -1,4 +1,7 @@
 /** What customers bought in the stores: found by what a person has in hand, the newest first. */
+
+import { counted, duration } from '../domain/figures.ts'
+import { orderLabels } from '../domain/labels.ts'
 import { orderStates } from '../domain/store-order.ts'
 import type { OrderEntryView } from '../http/api/orders.ts'
 import { filters, selectField } from './forms.ts'
@@ -8,7 +11,7 @@ import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { clockTag, counted, countedInWords, duration, money } from './words.ts'
+import { clockTag, countedInWords, money, sentenceStart } from './words.ts'
 
 export interface OrderPage {
   items: OrderEntryView[]
@@ -109,12 +112,12 @@ function headline({ items, next }: OrderPage): Piece {
 
 function stateTabs(query: URLSearchParams) {
   const chosen = query.get('state') ?? ''
-  return ['', ...orderStates].map((state) => {
+  return (['', ...orderStates] as const).map((state) => {
     const wanted = new URLSearchParams(query)
     wanted.delete('before')
     if (state === '') wanted.delete('state')
     else wanted.set('state', state)
-    const text = state === '' ? 'All' : `${state.charAt(0).toUpperCase()}${state.slice(1).replaceAll('_', ' ')}`
+    const text = state === '' ? 'All' : sentenceStart(orderLabels[state].word)
     const asked = wanted.toString()
     return { to: asked === '' ? '/orders' : `/orders?${asked}`, text, isCurrent: state === chosen }
   })
@@ -122,10 +125,10 @@ function stateTabs(query: URLSearchParams) {
 
 /** What a person sees of the state: an open order that stands still says why. */
 export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'lines'>): Html => {
-  if (state !== 'open') return stateMark(state)
+  if (state !== 'open') return stateMark(orderLabels[state])
   if (lines.some(({ waitsFor }) => waitsFor === 'review')) return mark('review', 'in review')
   if (lines.some(({ waitsFor }) => waitsFor !== null)) return mark('held', 'held')
-  return stateMark(state)
+  return stateMark(orderLabels[state])
 }
 
 function listOf(items: readonly OrderEntryView[], stores: StoreNames, now: number): Html {

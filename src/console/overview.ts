@@ -1,5 +1,7 @@
 /** Is everything well, what waits for a person, how long the balance lasts, and what happened lately. */
 import { daysLeft } from '../domain/activity.ts'
+import { counted, duration, grouped } from '../domain/figures.ts'
+import { holdLabels, type Sign } from '../domain/labels.ts'
 import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
 import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -10,11 +12,11 @@ import { type Html, html, type Piece } from './html.ts'
 import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
-import { mark, type Sign, sign } from './marks.ts'
+import { mark, sign } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { barPlot, daysText, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { table } from './tables.ts'
-import { ago, clock, clockTag, counted, dayOf, duration, grouped, money, sentenceOf, timeTag } from './words.ts'
+import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
 
 const DAY_MS = 24 * 3_600_000
 const periods = { day: 'Day', week: 'Week', month: 'Month' } as const
@@ -51,13 +53,7 @@ const SAID_ELSEWHERE = new Set([
 ])
 
 /** Holds that wait for a person; the others end by themselves. */
-const waitingHolds: Record<string, string> = {
-  ceiling:
-    'A unit costs more than the order allows. Buying goes on by itself if the cost falls, or when you release it.',
-  spend_cap:
-    'A spend cap of the order, the hour or the day is reached. Buying goes on by itself when there is room again.',
-  balance: 'The balance at the supplier is too low. Top it up, and buying goes on by itself.',
-}
+const waitingHolds = ['ceiling', 'spend_cap', 'balance'] as const
 
 /** What waits for a person, the oldest decision first. */
 async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
@@ -94,13 +90,13 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       '/reviews',
       'Each with its evidence.',
     ),
-    ...Object.entries(waitingHolds).flatMap(([reason, why]) =>
+    ...waitingHolds.flatMap((reason) =>
       grouping(
         'held',
         counts.held[reason] ?? 0,
         counted(counts.held[reason] ?? 0, 'purchase is held', 'purchases are held', counts.upTo),
         `/purchases?hold=${reason}`,
-        why,
+        holdLabels[reason].next,
       ),
     ),
     ...stores.flatMap(({ store, name, listings }) => [

@@ -1,8 +1,8 @@
 /** What a page of the console is: pages, their actions and their live parts are data, from which the routes are made. */
 import type { PersonRole, SessionCaller } from '../access/sessions.ts'
+import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { Html } from './html.ts'
-import type { Sign } from './marks.ts'
 
 /** A page for people who are signed in. */
 export interface Page {

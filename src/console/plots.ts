@@ -2,9 +2,10 @@
  * Plots as SVG that the server draws, with classes alone. Each says in words what it shows, and has its numbers as a table.
  * A value that is not there is a gap, never a zero.
  */
+
+import { counted, duration, grouped } from '../domain/figures.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { numbersTable } from './tables.ts'
-import { counted, duration, grouped } from './words.ts'
 
 /** The area in which a plot draws, in units of its view box of 360 by 164. */
 const LEFT = 34

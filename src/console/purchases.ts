@@ -1,4 +1,7 @@
 /** Purchases that wait for a person: those that only a decision moves on, and those that a rule holds. */
+
+import { countText } from '../domain/figures.ts'
+import { holdLabels } from '../domain/labels.ts'
 import { type HoldReason, holdReasons } from '../domain/purchase.ts'
 import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import { type Html, html, type Piece } from './html.ts'
@@ -7,7 +10,7 @@ import { mark } from './marks.ts'
 import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { age, clockTag, countedInWords, countText, money, sentenceOf, timeTag } from './words.ts'
+import { ageOf, clockTag, countedInWords, money, sentenceOf, timeTag } from './words.ts'
 
 interface Purchases {
   items: ListedPurchaseView[]
@@ -54,35 +57,13 @@ export const reviewsPage: Page = {
                 },
                 { head: 'Why', cell: ({ note }) => sentenceOf(note ?? 'Only a person can settle it') },
                 { head: 'Money', isNumber: true, cell: atStake },
-                { head: 'Waits', cell: ({ since }) => timeTag(since, age(since, now)) },
+                { head: 'Waits', cell: ({ since }) => timeTag(since, ageOf(since, now)) },
               ],
             })}${pager({ at: '/reviews', query, next })}`
       }</section>`,
     }
   },
 }
-
-/** What each hold waits for. */
-export const holds: Record<HoldReason, string> = {
-  out_of_stock: 'The supplier has too little of it. It is bought once there is stock, or a price event says so.',
-  balance: 'The balance at the supplier is too low. It is bought once you have topped up.',
-  ceiling:
-    'A unit costs more than its ceiling. It is bought once the cost falls, or when you release it with a new ceiling.',
-  spend_cap:
-    'A spend cap of the order, the hour or the day is reached. It is tried again later, or when you release it.',
-  frozen: 'All buying is frozen. Lift the freeze on the overview.',
-}
-
-const holdNames: Record<HoldReason, string> = {
-  out_of_stock: 'out of stock',
-  balance: 'balance too low',
-  ceiling: 'cost above the ceiling',
-  spend_cap: 'spend cap reached',
-  frozen: 'buying is frozen',
-}
-
-/** What holds a purchase, in few words. */
-export const holdText = (hold: HoldReason): string => holdNames[hold]
 
 export const heldPurchasesPage: Page = {
   path: '/purchases',
@@ -101,7 +82,7 @@ export const heldPurchasesPage: Page = {
       storeNames({ status }),
     ])
     const count = sum(counts.held)
-    const about = holds[hold as HoldReason]
+    const about = holdLabels[hold as HoldReason]?.next
     return {
       title: 'Held purchases',
       main: html`<header class="title"><h1>Held purchases</h1><p class="quiet">${
@@ -113,7 +94,7 @@ export const heldPurchasesPage: Page = {
         { to: '/purchases', text: 'All', isCurrent: hold === 'any' },
         ...holdReasons.map((reason) => ({
           to: `/purchases?hold=${reason}`,
-          text: `${sentenceOf(holdText(reason)).slice(0, -1)}${counts.held[reason] ? ` ${countText(counts.held[reason], counts.upTo)}` : ''}`,
+          text: `${sentenceOf(holdLabels[reason].word).slice(0, -1)}${counts.held[reason] ? ` ${countText(counts.held[reason], counts.upTo)}` : ''}`,
           isCurrent: hold === reason,
         })),
       ])}${about && html`<p class="small quiet">${about}</p>`}</div>
@@ -135,11 +116,11 @@ export const heldPurchasesPage: Page = {
                 {
                   head: 'Hold',
                   isTop: true,
-                  cell: ({ holdReason }) => holdReason && mark('held', holdText(holdReason)),
+                  cell: ({ holdReason }) => holdReason && mark('held', holdLabels[holdReason].word),
                 },
                 {
                   head: 'Why',
-                  cell: ({ note, holdReason }) => (note ? sentenceOf(note) : holdReason && holds[holdReason]),
+                  cell: ({ note, holdReason }) => (note ? sentenceOf(note) : holdReason && holdLabels[holdReason].next),
                 },
                 { head: 'Cost now', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
                 { head: 'Ceiling', isNumber: true, cell: ({ ceiling, currency }) => money(ceiling, currency) },

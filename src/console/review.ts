@@ -1,14 +1,17 @@
 /** One purchase that waits for a person: what is known of it side by side, and the decisions with what each will do. */
-import { formatDecimal, parseDecimal } from '../domain/money.ts'
+
+import { counted } from '../domain/figures.ts'
+import { decisionLabels, discrepancyLabels, plainName, purchaseLabels } from '../domain/labels.ts'
+import { amountText, parseDecimal } from '../domain/money.ts'
 import type { EvidenceView } from '../http/api/purchases.ts'
 import { type Choice, hidden, notNow, pick, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
-import { mark, type Sign, stateMark } from './marks.ts'
+import { mark, stateMark } from './marks.ts'
 import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
-import { age, clock, clockTag, counted, money, sentenceOf, timeTag } from './words.ts'
+import { ageOf, clock, clockTag, money, sentenceOf, timeTag } from './words.ts'
 
 type Order = EvidenceView['orders'][number]
 type Decision = EvidenceView['choices'][number]['decision']
@@ -44,17 +47,13 @@ export const reviewPage: Page = {
           },
         })
         const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
-        return { notice: { kind: 'done', word: `Decided: ${said[decision as Decision]}`, text }, to: orderPath(order) }
+        return {
+          notice: { kind: 'done', word: `Decided: ${decisionLabels[decision as Decision].said}`, text },
+          to: orderPath(order),
+        }
       },
     },
   },
-}
-
-const said: Record<Decision, string> = {
-  adopt: 'adopt the order',
-  hand_over: 'hand over what came',
-  close: 'close it',
-  buy_again: 'write it off and buy again',
 }
 
 function contentOf(evidence: EvidenceView, stores: StoreNames, visit: Visit, isRead: boolean): Html {
@@ -64,7 +63,7 @@ function contentOf(evidence: EvidenceView, stores: StoreNames, visit: Visit, isR
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   const isOpen = refusal == null || others.length > 0
   return html`<header class="title"><p class="trail"><a href="/reviews">Reviews</a> / ${name} / <a href="${orderPath(order)}">Order ${order.reference}</a></p><h1>${headline(evidence)}</h1>
-<p>${stateMark(purchase.state)} <span class="quiet">Since ${timeTag(purchase.since, clock(purchase.since, now))}, ${age(purchase.since, now)}. ${purchase.state === 'review' ? 'Nothing of it moves until a person decides.' : 'It asks for no decision.'}</span></p></header>
+<p>${stateMark(purchaseLabels[purchase.state])} <span class="quiet">Since ${timeTag(purchase.since, clock(purchase.since, now))}, ${ageOf(purchase.since, now)}. ${purchase.state === 'review' ? 'Nothing of it moves until a person decides.' : 'It asks for no decision.'}</span></p></header>
 <section class="stack" aria-labelledby="ev-h">${sectionHead('ev-h', 'What is known')}
 ${purchase.note !== null && html`<p>${sentenceOf(purchase.note)}</p>`}
 ${evidenceTable(evidence, now)}
@@ -111,10 +110,7 @@ function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): H
     return orders.map(({ reading }) => (reading ? queue.shift() : html`<span class="quiet">not read</span>`))
   }
   const missing = quantity - keys.stored
-  const most = money(
-    formatDecimal({ minor: (parseDecimal(purchase.ceiling, currency) ?? 0) * quantity, currency }),
-    currency,
-  )
+  const most = amountText((parseDecimal(purchase.ceiling, currency) ?? 0) * quantity, currency)
   const rows: Fact[] = [
     {
       name: 'Reference',
@@ -230,14 +226,7 @@ ${canBuy && html`<label><input type="checkbox" name="overrideSpendCap" value="tr
 ${reasonField(visit)}
 <p class="small quiet">Stores never see the reason. If the evidence changes before you send this, nothing is done and you are shown what is new.</p>
 <button class="go">Carry out the chosen decision</button></form>
-${notNow(refused.map(({ decision, refusal }) => `${labels[decision]}: ${refusal}.`))}`
-}
-
-const labels: Record<Decision, string> = {
-  adopt: 'Adopt an order',
-  hand_over: 'Hand over the keys that came',
-  close: 'Close it',
-  buy_again: 'Write it off and buy again',
+${notNow(refused.map(({ decision, refusal }) => `${decisionLabels[decision].word}: ${refusal}.`))}`
 }
 
 function pickOf(evidence: EvidenceView): Html {
@@ -245,7 +234,7 @@ function pickOf(evidence: EvidenceView): Html {
   const all = choices.flatMap(({ decision, does, refusal }): Choice[] => {
     if (refusal !== null) return []
     const effect = effectOf(decision, does, evidence)
-    if (decision !== 'adopt') return [{ value: decision, label: labels[decision], effect }]
+    if (decision !== 'adopt') return [{ value: decision, label: decisionLabels[decision].word, effect }]
     // Keys of one order cannot be mixed with those of another.
     const isBound = keys.stored > 0
     const free = orders.flatMap(({ id, own, takenBy }, index) =>
@@ -271,9 +260,9 @@ function effectOf(decision: Decision, does: string, { purchase, keys, orders }: 
   const ceiling = parseDecimal(purchase.ceiling, currency) ?? 0
   const known = orders.flatMap(({ reading, own }) => (own && reading?.amount != null ? [reading.amount] : []))
   const amount = purchase.amount ?? known[0] ?? null
-  const all = money(formatDecimal({ minor: ceiling * quantity, currency }), currency)
+  const all = amountText(ceiling * quantity, currency)
   const charged = amount === null ? `Up to ${all} may be charged` : `${money(amount, currency)} is charged`
-  const most = money(formatDecimal({ minor: ceiling * (quantity - keys.left), currency }), currency)
+  const most = amountText(ceiling * (quantity - keys.left), currency)
   const missing = quantity - keys.stored
   const texts: Record<Decision, { money: string; undo: string }> = {
     adopt: {
@@ -312,20 +301,9 @@ function purchaseFacts({ purchase, order, generations, discrepancies }: Evidence
     ...generations.map(
       (one) => [`Generation ${one.generation}`, html`<a href="/reviews/${one.id}">${one.state}</a>`] as const,
     ),
-    ...discrepancies.map(({ kind, detail }) => ['Discrepancy', `${kind.replaceAll('_', ' ')}: ${detail}`] as const),
+    ...discrepancies.map(({ kind, detail }) => ['Discrepancy', `${discrepancyLabels[kind].word}: ${detail}`] as const),
     ['Purchase', html`<span class="id">${purchase.id}</span>`],
   ])
-}
-
-const signs: Record<string, Sign> = {
-  review: 'review',
-  unknown: 'review',
-  accepted: 'done',
-  completed: 'done',
-  fulfilled: 'done',
-  rejected: 'stop',
-  failed: 'stop',
-  cancelled: 'off',
 }
 
 /** Changes and requests, the oldest first; the answer and the change that it caused stand beside each other. */
@@ -344,15 +322,15 @@ function eventsOf({ attempts, transitions, audit }: EvidenceView): LogEvent[] {
       .filter(({ before, after, row }) => before !== after || row === 'held')
       .map((one) => ({
         at: one.at,
-        sign: signs[one.after] ?? ('moving' as const),
+        sign: purchaseLabels[one.after].sign,
         what: html`${one.before} → <strong>${one.after}</strong>`,
-        detail: html`${one.row.replaceAll('_', ' ')}${one.detail !== null && one.detail !== one.row && `: ${one.detail}`}${one.times > 1 && `; ${one.times} times`}.`,
+        detail: html`${plainName(one.row)}${one.detail !== null && one.detail !== one.row && `: ${one.detail}`}${one.times > 1 && `; ${one.times} times`}.`,
         isQuiet: true,
       })),
     ...audit.map(({ at, actor, action, detail }) => ({
       at,
       sign: 'done' as const,
-      what: `${actor.replace(/ \(.*\)$/, '')}: ${action.replace('purchase.', '').replaceAll('_', ' ')}`,
+      what: `${actor.replace(/ \(.*\)$/, '')}: ${plainName(action.replace('purchase.', ''))}`,
       detail: detail ?? undefined,
     })),
   ]

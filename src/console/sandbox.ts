@@ -1,4 +1,7 @@
 /** The supplier of the demo: what its ledger says, and its faults as buttons. A newcomer breaks the world and watches it heal. */
+
+import { counted, duration, grouped } from '../domain/figures.ts'
+import { holdLabels, lineLabels, orderLabels, purchaseLabels } from '../domain/labels.ts'
 import type { OrderEntryView } from '../http/api/orders.ts'
 import type { SandboxView } from '../http/api/sandbox.ts'
 import { act, hidden, notNow, selectField, textField } from './forms.ts'
@@ -7,9 +10,8 @@ import { facts, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
-import { holdText } from './purchases.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, counted, countedInWords, duration, grouped, money } from './words.ts'
+import { ago, clockTag, countedInWords, money } from './words.ts'
 
 interface FaultWords {
   title: string
@@ -312,8 +314,8 @@ ${
 
 function stateOf({ state, lines }: OrderEntryView): Html {
   const waitsFor = lines.find((line) => line.waitsFor !== null)?.waitsFor
-  if (state !== 'open' || !waitsFor) return stateMark(state)
-  return html`${stateMark(waitsFor === 'review' ? 'review' : 'held')}${waitsFor !== 'review' && html` <small>${holdText(waitsFor)}</small>`}`
+  if (state !== 'open' || !waitsFor) return stateMark(orderLabels[state])
+  return html`${stateMark(waitsFor === 'review' ? purchaseLabels.review : lineLabels.held)}${waitsFor !== 'review' && html` <small>${holdLabels[waitsFor].word}</small>`}`
 }
 
 function keysOf({ lines }: OrderEntryView): string {

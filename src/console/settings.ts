@@ -1,4 +1,6 @@
 /** What the service goes by, which secrets are set, how they are rotated, and who may come in. */
+
+import { counted } from '../domain/figures.ts'
 import type { ConsoleSession } from '../http/api/console.ts'
 import type { WebhookView } from '../http/api/deliveries.ts'
 import type { SettingsView } from '../http/api/settings.ts'
@@ -10,7 +12,7 @@ import { mark } from './marks.ts'
 import { type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Done, Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, counted } from './words.ts'
+import { ago, clockTag } from './words.ts'
 
 export const settingsPage: Page = {
   path: '/settings',

@@ -1,12 +1,16 @@
 /** Stores: where each is, how publishing to it and reading from it go, and what can be done about it. */
+
+import { counted, duration, grouped } from '../domain/figures.ts'
+import { listingLabels, type Sign } from '../domain/labels.ts'
+import type { ListingState } from '../domain/listing.ts'
 import type { RotatedSecretView, StoreView, TestedStoreView, TriggeredView } from '../http/api/stores.ts'
 import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { facts, notice, section } from './lists.ts'
-import { mark, type Sign, stateMark } from './marks.ts'
+import { mark, stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, counted, countedInWords, duration, grouped } from './words.ts'
+import { ago, clockTag, countedInWords } from './words.ts'
 
 const kinds: Record<string, string> = { backend: 'your backend', woocommerce: 'WooCommerce', shopify: 'Shopify' }
 const kindText = (kind: string): string => kinds[kind] ?? kind
@@ -181,7 +185,7 @@ ${section(
         caption: 'Listings by state',
         rows: states,
         columns: [
-          { head: 'State', cell: ([state]) => stateMark(state) },
+          { head: 'State', cell: ([state]) => stateMark(listingLabels[state as ListingState]) },
           { head: 'Listings', isNumber: true, cell: ([, count]) => grouped(count) },
         ],
       }),

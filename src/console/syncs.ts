@@ -1,4 +1,7 @@
 /** Sync runs: the list, the request of one, and each run with what changed from what to what. */
+
+import { counted, duration, grouped } from '../domain/figures.ts'
+import { runLabels } from '../domain/labels.ts'
 import type { OfferChangeView, SyncRunView } from '../http/api/catalogue.ts'
 import type { HeldPriceView } from '../http/api/listings.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -10,7 +13,7 @@ import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, counted, duration, grouped, sentenceOf } from './words.ts'
+import { ago, clockTag, sentenceOf } from './words.ts'
 
 interface List<R> {
   items: R[]
@@ -85,7 +88,7 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
         cell: (run) =>
           html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
       },
-      { head: 'State', cell: ({ state }) => stateMark(state), isTop: true },
+      { head: 'State', cell: ({ state }) => stateMark(runLabels[state]), isTop: true },
       { head: 'Offers', cell: ({ offersSeen }) => grouped(offersSeen), isNumber: true },
       { head: 'New', cell: ({ offersNew }) => grouped(offersNew), isNumber: true },
       { head: 'Changed', cell: ({ offersChanged }) => grouped(offersChanged), isNumber: true },
@@ -177,7 +180,7 @@ function progressPart(run: SyncRunView, now: number): Html {
     ? html`Started ${clockTag(startedAt, now)}, ${causeText(run)}.`
     : html`${clockTag(startedAt, now)} to ${finishedAt && clockTag(finishedAt, now)}, ${causeText(run)}. It took ${duration(took)}.`
   return html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / ${startedAt.slice(0, 10)}</p><h1>Sync of ${startedAt.slice(11, 16)}</h1>
-<p>${stateMark(state)} <span class="quiet">${when}</span></p></header>
+<p>${stateMark(runLabels[state])} <span class="quiet">${when}</span></p></header>
 ${isRunning && html`<label>Page ${pages}${pagesTotal !== null && ` of ${pagesTotal}`}<progress${pagesTotal !== null && html` max="${Math.max(1, pagesTotal)}" value="${Math.min(pages, pagesTotal)}"`}></progress></label>`}
 ${run.error && html`<p class="notice is-${state === 'failed' ? 'stop' : 'held'}"><span>${sentenceOf(run.error)}${run.requestId && html` Request <span class="id">${run.requestId}</span>.`}</span></p>`}
 ${run.firstUnreadable && html`<p class="notice is-held"><span>An offer could not be read, and was kept as it was: <code>${run.firstUnreadable.path}</code> (setting <code>${run.firstUnreadable.field}</code>) had ${run.firstUnreadable.value}.</span></p>`}

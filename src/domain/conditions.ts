@@ -1,6 +1,6 @@
 /** What goes wrong without an event that says so, and stands until it is right again: each is an alert while it does. */
 import { daysLeft } from './activity.ts'
-import { formatDecimal } from './money.ts'
+import { amountText } from './money.ts'
 
 /** What was read. Instants in epoch milliseconds, amounts in minor units. */
 export interface ConditionFacts {
@@ -61,7 +61,7 @@ export function standingConditions(facts: ConditionFacts, limits: ConditionLimit
     standing.push({ type, store, note })
   if (balance) {
     const { amountMinor, currency } = balance
-    const text = (minor: number) => `${formatDecimal({ minor, currency })} ${currency}`
+    const text = (minor: number) => amountText(minor, currency)
     const { balanceBelowMinor, balanceDays } = limits
     if (balanceBelowMinor !== null && amountMinor < balanceBelowMinor) {
       add('balance_below', `the balance is ${text(amountMinor)}, less than ${text(balanceBelowMinor)}`)

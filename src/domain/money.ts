@@ -1,3 +1,5 @@
+import { money } from './figures.ts'
+
 /**
  * Money as whole minor units of one currency: `{ minor: 1299, currency: 'EUR' }` is 12.99 EUR.
  *
@@ -79,6 +81,10 @@ export function formatDecimal({ minor, currency }: Money): string {
   const sign = minor < 0 ? '-' : ''
   return decimals === 0 ? `${sign}${digits}` : `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
+
+/** Prints 129900 EUR as people read it: `1,299.00 EUR`. */
+export const amountText = (minor: number, currency: string): string =>
+  money(formatDecimal({ minor, currency }), currency)
 
 /** A price and its compare-at price as decimal text. */
 export const priceTexts = (one: { priceMinor: number; compareAtMinor: number | null; currency: string }) => ({

@@ -7,7 +7,7 @@
  * is never under the floor (cost plus margin, each rounded up), also after rounding. For one product a higher cost never
  * gives a lower price.
  */
-import { exact, formatDecimal, raiseByPercent, roundPrice } from './money.ts'
+import { amountText, exact, raiseByPercent, roundPrice } from './money.ts'
 import type { CostFault } from './offer.ts'
 import {
   type Band,
@@ -315,5 +315,3 @@ function compareAtText({ comparedMinor, compareAtMinor }: WayToPrice, rule: Comp
     ? `none: ${from}, ${amountText(comparedMinor, currency)}, is not above the price`
     : from
 }
-
-const amountText = (minor: number, currency: string): string => `${formatDecimal({ minor, currency })} ${currency}`

@@ -17,6 +17,8 @@
  * A push has only what the store is not known to have, and a store that cannot have the listing gets it by the last row
  * only. A store that has not confirmed a push may have it: if no price is known, the last pushed one counts as known.
  */
+
+import type { ListingReason } from './labels.ts'
 import type { PublishedOffer, StorePolicy } from './listing.ts'
 import { isJump, priceOf } from './pricing.ts'
 import { publishedStock } from './stock.ts'
@@ -71,7 +73,7 @@ export interface ListingFacts {
 export interface ListingDecision {
   /** The state of the listing once the push has succeeded. */
   state: 'synced' | 'held' | 'ignored' | 'failed' | 'pending'
-  reason: string | null
+  reason: ListingReason | null
   /** A sentence for people. */
   detail: string | null
   /** The price that waits for a person. */

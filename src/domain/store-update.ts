@@ -74,13 +74,9 @@ export interface LineResumed {
   units: number
 }
 
-/** Holds that a store learns of, each with the sentence for it: the customer waits for a price, a restock or a top-up. */
-export const reportedHolds = {
-  out_of_stock: 'the supplier has none left: it is bought once there is stock again',
-  balance: 'the balance at the supplier is too low: it is bought after a top-up',
-  ceiling: 'the cost is above what this order allows: the people who run Quayside decide',
-} satisfies Partial<Record<HoldReason, string>>
-export type ReportedHold = keyof typeof reportedHolds
+/** Holds that a store learns of: the customer waits for a price, a restock or a top-up. */
+export const reportedHolds = ['out_of_stock', 'balance', 'ceiling'] as const satisfies HoldReason[]
+export type ReportedHold = (typeof reportedHolds)[number]
 
 /**
  * The reason of a hold that the store must still learn of; each reason once, until the purchase goes on. A hold is not over
@@ -93,7 +89,7 @@ export function holdToReport(
   return reason !== null && reason !== undefined && isReported(reason) && reason !== reported ? reason : undefined
 }
 
-const isReported = (reason: HoldReason): reason is ReportedHold => reason in reportedHolds
+const isReported = (reason: HoldReason): reason is ReportedHold => reportedHolds.some((one) => one === reason)
 
 /** Nothing of the order moves any more. */
 export interface OrderClosed {

@@ -1,6 +1,9 @@
 /** Deliveries as rows that people take along, page by page: so many of them are in memory. */
+
 import { setImmediate as pause } from 'node:timers/promises'
 import { type ExportFilter, filterText } from '../domain/data-export.ts'
+import { counted } from '../domain/figures.ts'
+import type { DeliveryState } from '../domain/labels.ts'
 import { idBound } from '../ids.ts'
 import type { Database } from '../storage/database.ts'
 import { bodiesOf, type Delivery, deliveriesWithBody, listDeliveries } from '../storage/deliveries.ts'
@@ -8,7 +11,8 @@ import { audited } from '../storage/evidence.ts'
 import type { Vault } from '../vault/vault.ts'
 import { storeSourceId } from './sources.ts'
 
-interface DeliveryExport extends ExportFilter {
+interface DeliveryExport extends Omit<ExportFilter, 'state'> {
+  state?: DeliveryState | undefined
   event?: string | undefined
 }
 
@@ -49,7 +53,7 @@ export async function exportDeliveries(
   }
   let count = 0
   for await (const rows of pagesOf(exporting, filter)) count += (await db.query(deliveriesWithBody(idsOf(rows)))).length
-  const what = `${count} ${count === 1 ? 'body' : 'bodies'}, ${named}: ${reason}`
+  const what = `${counted(count, 'body', 'bodies')}, ${named}: ${reason}`
   await db.commit([audited(exporting, actor, 'delivery.reveal', 'deliveries', what)])
   return rowsOf(exporting, filter, true)
 }

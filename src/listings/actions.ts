@@ -1,4 +1,4 @@
-import { formatDecimal, parseDecimal } from '../domain/money.ts'
+import { amountText, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import { type Change, first, retryStale } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
@@ -116,7 +116,7 @@ export const releaseListing = (linking: Linking, asked: Asked, { price, reason }
     const { wantedPriceMinor, knownCurrency } = row
     if (wantedPriceMinor !== null && knownCurrency !== null && row.state !== 'ignored') {
       if (parseDecimal(price, knownCurrency) !== wantedPriceMinor) {
-        const now = `${formatDecimal({ minor: wantedPriceMinor, currency: knownCurrency })} ${knownCurrency}`
+        const now = amountText(wantedPriceMinor, knownCurrency)
         const message = `the price of ${asked.variant} that waits now is ${now}, not ${price}; see it again, then decide`
         throw new Failure('conflict', message, { reason: 'changed' })
       }
@@ -181,7 +181,7 @@ async function change(
     const row = following(known, to(known), now)
     const price =
       audit.action === 'listing.release' && row.approvedPriceMinor !== null && row.knownCurrency !== null
-        ? `${formatDecimal({ minor: row.approvedPriceMinor, currency: row.knownCurrency })} ${row.knownCurrency}: `
+        ? `${amountText(row.approvedPriceMinor, row.knownCurrency)}: `
         : ''
     const detail = audit.detail === undefined ? null : `${price}${audit.detail}`
     await db.commit([

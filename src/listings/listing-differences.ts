@@ -1,6 +1,7 @@
 /** How a listing differs from what it was before: each field as a person reads it, old and new, with the reason. */
+import { reasonText } from '../domain/labels.ts'
 import type { StorePolicy } from '../domain/listing.ts'
-import { formatDecimal, priceTexts } from '../domain/money.ts'
+import { amountText, priceTexts } from '../domain/money.ts'
 import { explainPrice } from '../domain/pricing.ts'
 import type { ListingContent, Match } from '../domain/publication.ts'
 import { explainStock } from '../domain/stock.ts'
@@ -139,8 +140,8 @@ function stateChanges(before: ListingRow, after: ListingRow, policy: StorePolicy
 function stateText({ knownPriceMinor }: ListingRow, after: ListingRow, { pricing }: StorePolicy): string {
   const { state, reason, detail, wantedPriceMinor } = after
   if (state !== 'held') return detail ?? 'nothing speaks against it any more'
-  if (reason !== 'price_jump' || wantedPriceMinor === null || knownPriceMinor === null) return `${reason}: ${detail}`
-  const { currency } = pricing
-  const [from, to] = [knownPriceMinor, wantedPriceMinor].map((minor) => formatDecimal({ minor, currency }))
-  return `${reason}: ${from} to ${to} ${currency} waits for a person; ${detail}`
+  if (reason !== 'price_jump' || wantedPriceMinor === null || knownPriceMinor === null)
+    return `${reason && reasonText(reason)}: ${detail}`
+  const [from, to] = [knownPriceMinor, wantedPriceMinor].map((minor) => amountText(minor, pricing.currency))
+  return `${reasonText(reason)}: ${from} to ${to} waits for a person; ${detail}`
 }

@@ -1,4 +1,5 @@
-import { formatDecimal } from '../domain/money.ts'
+import { counted } from '../domain/figures.ts'
+import { amountText } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
 import type { FailureReason } from '../errors.ts'
 import type { Loaded } from './advance.ts'
@@ -95,11 +96,13 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     const { purchase, keys } = loaded
     const missing = purchase.quantity - handedOverIn(loaded)
     return [
-      `Gives the store ${handedOverIn(loaded) - unitsLeft(loaded)} of the ${keysOf(keys.length)} that came.`,
-      unitsLeft(loaded) > 0 ? `It has ${keysOf(unitsLeft(loaded))} already.` : '',
-      keys.length > purchase.quantity ? `${keysOf(keys.length - purchase.quantity)} more than ordered stay here.` : '',
+      `Gives the store ${handedOverIn(loaded) - unitsLeft(loaded)} of the ${counted(keys.length, 'key')} that came.`,
+      unitsLeft(loaded) > 0 ? `It has ${counted(unitsLeft(loaded), 'key')} already.` : '',
+      keys.length > purchase.quantity
+        ? `${counted(keys.length - purchase.quantity, 'key')} more than ordered stay here.`
+        : '',
       missing > 0
-        ? `The store is notified that ${units(missing)} will not come; keys that come later are not taken.`
+        ? `The store is notified that ${counted(missing, 'unit')} will not come; keys that come later are not taken.`
         : '',
       purchase.cancelRequestedAt === null ? '' : 'Its cancellation is cleared.',
       boughtToo(unattached, MAY_BE_THERE),
@@ -107,16 +110,16 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     ]
   },
   close: (loaded, { orders, unattached }) => [
-    `Ends it as cancelled; the store is notified that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
+    `Ends it as cancelled; the store is notified that ${counted(loaded.purchase.quantity - unitsLeft(loaded), 'unit')} will not come.`,
     boughtToo(unattached, 'it then takes the place of this one, and its keys wait for a person.'),
     keptHere(loaded),
     moneyGone(orders),
   ],
   buy_again: (loaded, { orders, unattached, frozen }) => {
     const { purchase } = loaded
-    const price = formatDecimal({ minor: purchase.ceilingMinor, currency: purchase.currency })
+    const price = amountText(purchase.ceilingMinor, purchase.currency)
     return [
-      `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} again, at most ${price} ${purchase.currency} each.`,
+      `Writes it off and buys ${counted(purchase.quantity - unitsLeft(loaded), 'unit')} again, at most ${price} each.`,
       boughtToo(unattached, 'it is read before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),
@@ -137,7 +140,7 @@ function boughtToo(unattached: Circumstances['unattached'], then: string): strin
 function keptHere(loaded: Loaded): string {
   const kept = loaded.keys.length - unitsLeft(loaded)
   return kept > 0
-    ? `${keysOf(kept)} that came ${kept === 1 ? 'stays' : 'stay'} here and ${kept === 1 ? 'is' : 'are'} not handed over.`
+    ? `${counted(kept, 'key')} that came ${kept === 1 ? 'stays' : 'stay'} here and ${kept === 1 ? 'is' : 'are'} not handed over.`
     : ''
 }
 
@@ -145,6 +148,3 @@ const moneyGone = (orders: string[]): string =>
   orders.length === 0
     ? 'No order of it is known; one that shows up later is reported.'
     : `What the supplier charged for ${orders.length === 1 ? 'its order' : `the ${orders.length} orders seen`} is spent, unless the supplier gives it back.`
-
-const units = (number: number): string => `${number} unit${number === 1 ? '' : 's'}`
-const keysOf = (number: number): string => `${number} key${number === 1 ? '' : 's'}`

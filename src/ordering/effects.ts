@@ -1,3 +1,4 @@
+import { amountText } from '../domain/money.ts'
 import { type Effect, type HoldReason, mostOf, type Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import { hasLeft } from '../domain/store-order.ts'
@@ -161,7 +162,7 @@ export function effectChanges(
         subject: purchase.id,
         supplierOrderId: order.id,
         alert: about(purchase.id),
-        detail: `charged ${order.amountMinor} ${order.currency ?? purchase.currency} in minor units, the ceiling of one is ${purchase.ceilingMinor} ${purchase.currency}`,
+        detail: `charged ${amountText(order.amountMinor, order.currency ?? purchase.currency)}, the ceiling of one is ${amountText(purchase.ceilingMinor, purchase.currency)}`,
       }),
     ]
   }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { bucketOf } from '../domain/activity.ts'
+import { FAILED_ADVICE, failureAdvice, heldSentences } from '../domain/labels.ts'
 import { callbackDelayMs } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
-import { isComplete, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
+import { isComplete, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { audited } from '../storage/evidence.ts'
@@ -329,16 +330,6 @@ export async function redeliver(ordering: Ordering, outboxId: string, actor: str
   ordering.wake('outbox')
 }
 
-/** What to do for the customer, per failure that the supplier's codes or our own rules give. */
-const ADVICE: Record<string, string> = {
-  out_of_stock: 'Refund this part of the order, or wait: nothing was bought.',
-  cancelled: 'Nothing was bought; refund the customer if that is not done yet.',
-  deadline: 'It could not be bought in time and nothing was charged; refund the customer.',
-  closed: 'Nothing more of it will come: refund the customer if that is not done yet.',
-  short: 'The units that are missing will not come: refund them.',
-  failed: 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.',
-}
-
 /**
  * The update of a row: as it was first sent, or as things are now. A repeat never differs from the first attempt, because the
  * store knows it by its id and ignores it.
@@ -372,7 +363,7 @@ async function updateOf(
   }
   if (effect.type === 'line.held') {
     const { units, reason } = effect.payload
-    return { type: 'line.held', ...about, units, reason, message: reportedHolds[reason] }
+    return { type: 'line.held', ...about, units, reason, message: heldSentences[reason] }
   }
   if (effect.type === 'line.resumed') return { type: 'line.resumed', ...about, units: effect.payload.units }
   const standing = await orderStanding(ordering, loaded.purchase.orderId)
@@ -385,7 +376,7 @@ type FailedEffect = Extract<UpdateEffect, { type: 'line.failed' }>
 
 function failureOf({ purchase }: Loaded, { payload: { units, row } }: FailedEffect, now: number) {
   const { code, message } = decidedEnd(row, purchase) ?? ownEnd(purchase, now)
-  const advice = (row === 'closed' ? ADVICE.closed : ADVICE[code]) ?? (ADVICE.failed as string)
+  const advice = failureAdvice[row === 'closed' ? 'closed' : code] ?? FAILED_ADVICE
   const state = purchase.state === 'cancelled' ? ('cancelled' as const) : ('failed' as const)
   return { units, state, code, message, advice }
 }

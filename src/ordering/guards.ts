@@ -1,4 +1,4 @@
-import { formatDecimal } from '../domain/money.ts'
+import { amountText } from '../domain/money.ts'
 import type { CostFault } from '../domain/offer.ts'
 import { rejectedDelayMs } from '../domain/pace.ts'
 import { type HoldReason, mostOf } from '../domain/purchase.ts'
@@ -110,8 +110,6 @@ function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undef
 function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): GuardResult | undefined {
   const notBefore = ordering.now() + 15 * MINUTE
   if (offer.costFault !== null) return { guard: 'ceiling', notBefore, note: faultNotes[offer.costFault] }
-  const ceiling = formatDecimal({ minor: purchase.ceilingMinor, currency: purchase.currency })
-  const cost = formatDecimal({ minor: offer.costMinor, currency: offer.currency })
   if (offer.currency !== purchase.currency) {
     const note = `the supplier now asks ${offer.currency}, the ceiling is in ${purchase.currency}`
     return { guard: 'ceiling', notBefore, note }
@@ -121,7 +119,9 @@ function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Gua
     return { guard: 'ceiling', notBefore, note }
   }
   if (offer.costMinor <= purchase.ceilingMinor) return undefined
-  return { guard: 'ceiling', notBefore, note: `one unit costs ${cost} ${offer.currency}, the ceiling is ${ceiling}` }
+  const cost = amountText(offer.costMinor, offer.currency)
+  const ceiling = amountText(purchase.ceilingMinor, purchase.currency)
+  return { guard: 'ceiling', notBefore, note: `one unit costs ${cost}, the ceiling is ${ceiling}` }
 }
 
 const faultNotes: Record<CostFault, string> = {
@@ -163,8 +163,7 @@ async function capGuard(ordering: Ordering, purchase: Purchase, besideMinor: num
   for (const { name, scope, minor, againMs } of capsOf(ordering, purchase)) {
     const sum = await first(ordering.db, reservedUnder(scope))
     if ((sum?.total ?? 0) + needed <= minor) continue
-    const text = formatDecimal({ minor, currency: purchase.currency })
-    const note = `would exceed the spend cap of ${text} per ${name}`
+    const note = `would exceed the spend cap of ${amountText(minor, purchase.currency)} per ${name}`
     return { guard: 'spend_cap', notBefore: ordering.now() + againMs, note }
   }
   return undefined
@@ -179,9 +178,8 @@ async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer
     known = await freeBalance(ordering)
   }
   if (!known || known.currency !== purchase.currency || known.freeMinor >= needed) return undefined
-  const free = known.freeMinor
-  const text = (minor: number) => formatDecimal({ minor, currency: purchase.currency })
-  const note = `needs ${text(needed)} ${purchase.currency}, the balance has ${text(Math.max(0, free))}: top it up`
+  const free = amountText(Math.max(0, known.freeMinor), known.currency)
+  const note = `needs ${amountText(needed, purchase.currency)}, the balance has ${free}: top it up`
   return { guard: 'balance', notBefore: ordering.now() + MINUTE, note }
 }
 

@@ -1,6 +1,8 @@
 /** Store orders as rows that people take along, a row for each line, page by page: so many of them are in memory. */
+
 import { setImmediate as pause } from 'node:timers/promises'
 import { type ExportFilter, filterText } from '../domain/data-export.ts'
+import { counted } from '../domain/figures.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { idBound } from '../ids.ts'
 import { audited } from '../storage/evidence.ts'
@@ -49,10 +51,10 @@ export async function exportOrders(
   const by = now()
   let count = 0
   for await (const orders of pagesOf(exporting, filter)) {
-    const [counted] = await db.query(countKeysLeft(idsOf(orders), by))
-    count += counted?.total ?? 0
+    const [left] = await db.query(countKeysLeft(idsOf(orders), by))
+    count += left?.total ?? 0
   }
-  const what = `${count} ${count === 1 ? 'key' : 'keys'}, ${named}: ${reason}`
+  const what = `${counted(count, 'key')}, ${named}: ${reason}`
   await db.commit([audited(exporting, actor, 'order.reveal', 'orders', what)])
   return rowsOf(exporting, filter, by)
 }

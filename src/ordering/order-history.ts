@@ -1,4 +1,5 @@
 /** Everything that is known of one store order, for people: what it asked for, every request and every change since, and who did what. */
+import { counted } from '../domain/figures.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import { type Delivery, deliveriesOfPurchases } from '../storage/deliveries.ts'
@@ -126,7 +127,7 @@ export async function revealKeys(
   const count = lines.reduce((sum, { keys }) => sum + keys.length, 0)
   if (count === 0) throw new Failure('conflict', 'no key of it is with the store yet', { reason: 'no_keys' })
   const of = lineId === undefined ? '' : ` of line ${lineId}`
-  const what = `${count} ${count === 1 ? 'key' : 'keys'}${of}: ${reason}`
+  const what = `${counted(count, 'key')}${of}: ${reason}`
   await ordering.db.commit([audited(ordering, actor, 'order.reveal', orderId, what)])
   return lines.map(({ line, keys }) => ({ line, keys: keys.map((key) => ({ ...key, key: openKey(ordering, key) })) }))
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { counted } from '../domain/figures.ts'
 import type { HoldReason } from '../domain/purchase.ts'
 import {
   currentParts,
@@ -262,9 +263,8 @@ export async function viewOrder(
     }
     return view
   })
-  const counted = `${lines.length} ${lines.length === 1 ? 'line' : 'lines'}`
   const timeline: Entry[] = [
-    { id: order.id, at: order.receivedAt, what: 'order taken', detail: counted },
+    { id: order.id, at: order.receivedAt, what: 'order taken', detail: counted(lines.length, 'line') },
     ...purchaseEntries(
       attempts.filter((one) => one.kind === 'place'),
       transitions.filter((one) => one.row !== 'none' && one.row !== 'released'),

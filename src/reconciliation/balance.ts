@@ -1,6 +1,6 @@
 import type { Catalogue } from '../catalogue/context.ts'
 import { type BalanceSeen, explain, type Movement } from '../domain/balance.ts'
-import { formatDecimal } from '../domain/money.ts'
+import { amountText } from '../domain/money.ts'
 import type { SupplierBalance } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
@@ -100,7 +100,7 @@ async function judge(ordering: Explaining, reading: BalanceReading): Promise<num
     if (kind === 'charge' || kind === 'refund') continue
     ordering.log[kind === 'credit' ? 'info' : 'warn'](`balance.${kind}`, {
       id: reading.id,
-      detail: text(minor, reading),
+      detail: amountText(minor, reading.currency),
     })
   }
   if (!fall) return undefined
@@ -158,7 +158,7 @@ function recorded(
 
 function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAccount, fall: Movement): Change[] {
   const since = new Date(account.explainedAt).toISOString()
-  const note = `the balance fell by ${text(0 - fall.minor, reading)} more than our orders explain, after ${since}`
+  const note = `the balance fell by ${amountText(-fall.minor, reading.currency)} more than our orders explain, after ${since}`
   return reportDiscrepancy(ordering, {
     kind: 'balance_unexplained',
     subject: reading.id,
@@ -168,9 +168,6 @@ function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAc
     alert: { occasion: String(Math.floor(ordering.now() / HOUR)), payload: { note } },
   })
 }
-
-const text = (minor: number, { currency }: BalanceReading): string =>
-  `${formatDecimal({ minor, currency })} ${currency}`
 
 /** Long enough to look back over a month's bills. */
 const READINGS_KEPT_MS = 30 * 24 * 3_600_000

@@ -12,7 +12,9 @@
  * A purchase is found by the reference that it would have. All generations are tried, because a part may have been refused
  * many times since the backup.
  */
+
 import type { Context } from '../context.ts'
+import { counted } from '../domain/figures.ts'
 import { LATE_ORDERS_MS, nextRoundAt, SCANS_MIN } from '../domain/restore.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { isNews, isOurs } from '../domain/sweep.ts'
@@ -249,14 +251,13 @@ async function updateReason({ db, now }: Ordering, epoch: Epoch, why: string[]):
 }
 
 function questionsOf(unattached: number, { unreadable, listEnd }: Epoch): string[] {
-  const are = (count: number) => (count === 1 ? '1 order' : `${count} orders`)
   return [
     ...(unattached > 0
       ? [
-          `${unattached === 1 ? '1 supplier order has' : `${unattached} supplier orders have`} no matching purchase: run quayside discrepancies list, and let the stores hand in again the orders that the database lacks`,
+          `${counted(unattached, 'supplier order has', 'supplier orders have')} no matching purchase: run quayside discrepancies list, and let the stores hand in again the orders that the database lacks`,
         ]
       : []),
-    ...(unreadable > 0 ? [`${are(unreadable)} in the supplier's list cannot be read`] : []),
+    ...(unreadable > 0 ? [`${counted(unreadable, 'order')} in the supplier's list cannot be read`] : []),
     ...(listEnd ? [notShown(listEnd)] : []),
   ]
 }

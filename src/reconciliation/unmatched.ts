@@ -1,3 +1,4 @@
+import { counted } from '../domain/figures.ts'
 import { isOver } from '../domain/purchase.ts'
 import { moneyIsOut, type SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
@@ -109,7 +110,7 @@ export const maySpend = (order: SupplierOrder, suspectFrom: number): boolean =>
  */
 export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom: number, count: number): Change[] {
   if (count === 0) return [clearSuspicion(suspectFrom, begunAt)]
-  const what = count === 1 ? '1 order of our stores' : `${count} orders of our stores`
+  const what = counted(count, 'order of our stores', 'orders of our stores')
   const reason = `the balance fell by more than our orders explain, and ${what} at the supplier ${count === 1 ? 'has' : 'have'} no purchase here`
   return [
     clearSuspicion(suspectFrom, begunAt),

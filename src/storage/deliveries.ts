@@ -1,11 +1,11 @@
 import { and, asc, eq, getTableColumns, gte, inArray, like, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { deliveryStates } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
 import { build, change, countUpTo, page, statement } from './statement.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
-export const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
 
 /** What identifies a delivery. */
 type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>

@@ -9,6 +9,7 @@
 
 import { sql } from 'drizzle-orm'
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import type { DeliveryState, DiscrepancyKind, EffectState, ListingReason, RunState } from '../domain/labels.ts'
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
 import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
@@ -114,8 +115,7 @@ export const syncRuns = sqliteTable(
   {
     id: text('id').primaryKey(),
     cause: text('cause').notNull(),
-    /** running | complete | failed | interrupted */
-    state: text('state').notNull(),
+    state: text('state').$type<RunState>().notNull(),
     startedAt: instant('started_at').notNull(),
     finishedAt: instant('finished_at'),
     /** Next page to read: where a run goes on after a crash. */
@@ -155,7 +155,7 @@ export const listings = sqliteTable(
     linkedBy: text('linked_by').$type<LinkedBy>().notNull(),
     state: text('state').$type<ListingState>().notNull(),
     /** Why it is held or failed, or why a synced one has no stock. */
-    reason: text('reason'),
+    reason: text('reason').$type<ListingReason>(),
     /** The same as a sentence. */
     detail: text('detail'),
     /** Pushes in a row that failed. */
@@ -526,8 +526,8 @@ export const transitions = sqliteTable(
     at: instant('at').notNull(),
     input: text('input').notNull(),
     row: text('row').notNull(),
-    before: text('before').notNull(),
-    after: text('after').notNull(),
+    before: text('before').$type<PurchaseState>().notNull(),
+    after: text('after').$type<PurchaseState>().notNull(),
     actor: text('actor'),
     detail: text('detail'),
   },
@@ -568,8 +568,7 @@ export const discrepancies = sqliteTable(
   'discrepancies',
   {
     id: text('id').primaryKey(),
-    /** double_charge | missing | late | reversed | orphan | over_ceiling | balance_unexplained */
-    kind: text('kind').notNull(),
+    kind: text('kind').$type<DiscrepancyKind>().notNull(),
     /** The purchase's id; the supplier order's where no purchase is known; the reading's where it is about the balance. */
     subject: text('subject').notNull(),
     supplierOrderId: text('supplier_order_id').notNull(),
@@ -603,8 +602,7 @@ export const outages = sqliteTable(
 export const sweeps = sqliteTable('sweeps', {
   id: text('id').primaryKey(),
   cause: text('cause').notNull(),
-  /** running | complete | failed | interrupted */
-  state: text('state').notNull(),
+  state: text('state').$type<RunState>().notNull(),
   /** The oldest order that it looked for; 0: all of them. */
   fromAt: instant('from_at').notNull(),
   startedAt: instant('started_at').notNull(),
@@ -659,8 +657,7 @@ export const outbox = sqliteTable(
     sentUpdate: json<StoreUpdate>('sent_update'),
     /** Attempts of which a byte may have left. */
     sends: integer('sends').notNull().default(0),
-    /** due | done | dead */
-    state: text('state').notNull(),
+    state: text('state').$type<EffectState>().notNull(),
     attempts: integer('attempts').notNull().default(0),
     notBefore: instant('not_before').notNull(),
     lastError: text('last_error'),
@@ -756,8 +753,7 @@ export const deliveries = sqliteTable(
     receivedAt: instant('received_at').notNull(),
     ciphertext: bytes('ciphertext').notNull(),
     keyId: integer('key_id').notNull(),
-    /** stored | applied | ignored | orphan | quarantined | retry | dead */
-    state: text('state').notNull(),
+    state: text('state').$type<DeliveryState>().notNull(),
     attempts: integer('attempts').notNull().default(0),
     notBefore: instant('not_before').notNull(),
     event: text('event'),

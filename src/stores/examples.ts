@@ -1,4 +1,5 @@
-import { type OrderRef, reportedHolds, type StoreUpdate } from '../domain/store-update.ts'
+import { heldSentences } from '../domain/labels.ts'
+import type { OrderRef, StoreUpdate } from '../domain/store-update.ts'
 
 /** Licence keys of an example: worth nothing, and unlike any real one. */
 export const EXAMPLE_KEYS = ['TEST-0000-0000-0001', 'TEST-0000-0000-0002']
@@ -24,7 +25,7 @@ export const examples: { [Type in StoreUpdate['type']]: (order: OrderRef) => Ext
     line,
     units: line.quantity,
     reason: 'out_of_stock',
-    message: reportedHolds.out_of_stock,
+    message: heldSentences.out_of_stock,
   }),
   'line.resumed': (order) => ({ type: 'line.resumed', order, line, units: line.quantity }),
   'order.closed': (order) => ({ type: 'order.closed', order, state: 'fulfilled' }),

@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm'
 import { expect, test } from 'vitest'
 import { hourOf } from '../../src/domain/activity.ts'
 import { conditionTypes } from '../../src/domain/conditions.ts'
+import type { DeliveryState } from '../../src/domain/labels.ts'
 import { alertRules } from '../../src/observe/alerts.ts'
 import { openAlerts } from '../../src/storage/alerts.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
@@ -77,7 +78,7 @@ const purchaseIn = (id: string, state: string, before: Change[] = []): Kind => (
   end: () => [any(build.update(purchases).set({ state: 'failed' }).where(eq(purchases.id, id)))],
 })
 
-const deliveryIn = (state: string): Kind => ({
+const deliveryIn = (state: DeliveryState): Kind => ({
   payload: { delivery: state },
   stand: (world) => insertDeliveries(world, [{ id: state, state }]),
   end: () => [any(build.update(deliveries).set({ state: 'applied' }).where(eq(deliveries.state, state)))],

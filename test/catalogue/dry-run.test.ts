@@ -222,13 +222,13 @@ describe('a dry run', () => {
     ])
     expect(why(1)?.map(({ reason }) => reason)).toEqual([
       'the price that the store has would be under cost and margin',
-      'price_jump: 12.00 to 108.00 EUR waits for a person; the price that the store has would be under cost and margin',
+      'price jump: 12.00 EUR to 108.00 EUR waits for a person; the price that the store has would be under cost and margin',
     ])
     expect(why(2)?.at(-1)).toEqual({
       field: 'state',
       before: 'synced',
       after: 'held',
-      reason: 'cost_zero: the supplier states a cost of zero',
+      reason: 'cost zero: the supplier states a cost of zero',
     })
   })
 

@@ -14,7 +14,14 @@ const CHILD = fileURLToPath(new URL('../support/catalogue-sync-child.ts', import
 describe('a sync run that was cut short', () => {
   it('goes on at the cursor that the rows of a crash hold', async () => {
     const { catalogue, db, pages, offers } = await listWorld(40)
-    const left = { id: 'cut-short', cause: 'schedule', state: 'running', startedAt: TEST_NOW, cursor: 3, pages: 2 }
+    const left = {
+      id: 'cut-short',
+      cause: 'schedule',
+      state: 'running',
+      startedAt: TEST_NOW,
+      cursor: 3,
+      pages: 2,
+    } as const
     await db.commit([insertSyncRun({ ...left, pagesTotal: 4, offersSeen: 20, offersNew: 20 })])
     expect(await startSync(catalogue, 'start')).toEqual({ runId: 'cut-short', created: false })
     const run = await runSync(catalogue, 'cut-short')
@@ -32,7 +39,14 @@ describe('a sync run that was cut short', () => {
     list.records.splice(5, 1)
     await sync()
     const [missed] = await db.query(offersWithRowid([idAt(5)]))
-    const last = { id: 'z-last', cause: 'schedule', state: 'running', startedAt: TEST_NOW, cursor: 0, pages: 2 }
+    const last = {
+      id: 'z-last',
+      cause: 'schedule',
+      state: 'running',
+      startedAt: TEST_NOW,
+      cursor: 0,
+      pages: 2,
+    } as const
     await db.commit([
       countMissed({ rowids: [missed?.rowid ?? 0] }),
       insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 }),
@@ -47,7 +61,14 @@ describe('a sync run that was cut short', () => {
     const { catalogue, db, pages, sync, list, offer } = await listWorld(20)
     await sync()
     list.records.splice(5, 1)
-    const last = { id: 'z-last', cause: 'schedule', state: 'running', startedAt: TEST_NOW, cursor: 3, pages: 2 }
+    const last = {
+      id: 'z-last',
+      cause: 'schedule',
+      state: 'running',
+      startedAt: TEST_NOW,
+      cursor: 3,
+      pages: 2,
+    } as const
     await db.commit([insertSyncRun({ ...last, pagesTotal: 2, offersSeen: 19 })])
     pages.length = 0
     const run = await runSync(catalogue, 'z-last')

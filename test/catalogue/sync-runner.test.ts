@@ -8,7 +8,7 @@ import { idAt, listWorld } from '../support/catalogue-world.ts'
 it('the first pages of a run that a crash cut short long ago kept their old prices until the next schedule', async () => {
   const { catalogue, sync, list, db, clock, offer } = await listWorld(40)
   await sync()
-  const left = { id: 'zz-cut', cause: 'schedule', state: 'running', startedAt: clock.at, cursor: 3, pages: 2 }
+  const left = { id: 'zz-cut', cause: 'schedule', state: 'running', startedAt: clock.at, cursor: 3, pages: 2 } as const
   await db.commit([insertSyncRun({ ...left, pagesTotal: 4, offersSeen: 20 })])
   clock.at += 86_400_000
   list.records = list.records.map((record) => ({ ...record, api_price: '99.00' }))

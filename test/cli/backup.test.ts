@@ -42,7 +42,7 @@ each other.
     })
     const { stdout } = await run(['backup', 'list', '--config', config], { terminal: true, now })
     expect(stdout).toBe(`FILE                                        AGE       SIZE  EPOCH  KEY
-quayside-20260301T022000000Z.backup         1 d  117.7 MiB      2  3f9a01c2
+quayside-20260301T022000000Z.backup        24 h  117.7 MiB      2  3f9a01c2
 quayside-20260301T022000000Z.backup  unreadable  117.7 MiB      -  -
 `)
     expect(widest(stdout)).toBeLessThanOrEqual(80)
@@ -140,7 +140,7 @@ describe('quayside restore', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     const shown = stdout.replaceAll(folder, '.')
     expect(shown).toMatch(
-      /^Restored {2}.\/data\/run\/quayside.db\nAs of {5}2026-03-01 02:20:00Z \(1 d ago\)\nEpoch {5}2\n/,
+      /^Restored {2}.\/data\/run\/quayside.db\nAs of {5}2026-03-01 02:20:00Z \(24 h ago\)\nEpoch {5}2\n/,
     )
     expect(stdout).toContain('Let your stores hand in again what came after the backup')
     expect(widest(shown)).toBeLessThanOrEqual(80)

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
+import type { RunState } from '../../src/domain/labels.ts'
 import { nearestName } from '../../src/domain/pricing-rules.ts'
 import { Failure } from '../../src/errors.ts'
 import { openSetUp } from '../../src/installation.ts'
@@ -202,7 +203,7 @@ const offer = (sku: string, category: string | null, goneAt: number | null = nul
 })
 
 /** An installation that has read a catalogue of games and software. */
-async function withCatalogue(selling: object, state = 'complete') {
+async function withCatalogue(selling: object, state: RunState = 'complete') {
   const { config } = await install(selling)
   await made(config)
   const db = openDatabase({ file: path.join(loadConfig(config, {}).dataDir, 'quayside.db'), now: () => 1 })
@@ -226,8 +227,8 @@ describe('a catalogue that could not be read', () => {
     await made(config)
     const db = openDatabase({ file: database, now: () => 1 })
     for (const [place, fields] of runs.entries()) {
-      const base = { id: `run${place}`, cause: 'test', state: 'complete', startedAt: 1, finishedAt: 2, cursor: 0 }
-      await db.commit([insertSyncRun({ ...base, ...fields })])
+      const base = { id: `run${place}`, cause: 'test', startedAt: 1, finishedAt: 2, cursor: 0 }
+      await db.commit([insertSyncRun({ ...base, state: 'complete', ...fields })])
     }
     await db.close()
     return findings(config, 'catalogue')
@@ -244,7 +245,7 @@ describe('a catalogue that could not be read', () => {
   })
 
   it('is a failure for whatever reason, with the way to look at it, until a run completes', async () => {
-    const broken = { state: 'failed', error: 'page 1: the supplier refused the API key with 401' }
+    const broken = { state: 'failed', error: 'page 1: the supplier refused the API key with 401' } as const
     const fix = 'see `npx quayside sync show run0`'
     expect(await afterRuns(broken)).toMatchObject([
       { level: 'fail', message: expect.stringMatching(/refused the API key/), fix },

@@ -74,7 +74,7 @@ describe('quayside listings', () => {
 
   test('lists SKUs that match no offer until a person links them', async () => {
     expect((await inStore('problems')).stdout).toMatch(
-      /^TWICE +held +ambiguous sku: the SKU TWICE is of 2 products: b, c$/m,
+      /^TWICE +held +ambiguous SKU: the SKU TWICE is of 2 products: b, c$/m,
     )
     expect((await inStore('link', 'TWICE', '--product', 'c', '--variation', 'Europe')).exitCode).toBe(0)
     await world.publish()

@@ -75,7 +75,7 @@ describe('a person on duty', () => {
     expect(shown).toMatch(/--hand-over +Gives the store 2 of the 2 keys that came\./)
     expect(shown).toMatch(/its own, completed, 2 of 5 keys/)
     const decided = await quayside('reviews', 'decide', id, '--hand-over', '--reason', 'two are enough for now')
-    expect(decided.stdout).toContain('hand over: Gives the store 2 of the 2 keys that came.')
+    expect(decided.stdout).toContain('Hand over the keys that came: Gives the store 2 of the 2 keys that came.')
     expect(decided.stdout.slice(decided.stdout.indexOf('Decided'))).toBe(
       `Decided. The purchase is completed now.\nWatch it: npx quayside reviews show ${id}\n`,
     )

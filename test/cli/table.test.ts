@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { age, details, instant, key, type Row, table } from '../../src/cli/output.ts'
+import { ageOf, details, instant, key, type Row, table } from '../../src/cli/output.ts'
 import { columnsOf, sentence } from '../../src/domain/text-layout.ts'
 
 const rows: Row[] = [
@@ -91,10 +91,10 @@ describe('an instant', () => {
   it.each([
     ['2026-08-02T14:07:00Z', '11 s'],
     ['2026-08-02T13:07:10Z', '1 h'],
-    ['2026-07-30T14:07:11Z', '3 d'],
+    ['2026-07-30T14:07:11Z', '3 days'],
     [null, '-'],
   ])('%s is %s old', (at, words) => {
-    expect(age(at, now)).toBe(words)
+    expect(ageOf(at, now)).toBe(words)
   })
 
   it('says how far away it is, before and after', () => {

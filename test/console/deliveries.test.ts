@@ -44,7 +44,7 @@ describe('the list of deliveries', () => {
     await world.pass(10_000)
     const [purchase] = (await world.ask('GET', '/purchases?limit=1')).body.data.items
     const [supplierOrderId, purchaseId] = [String(purchase?.supplierOrderId), String(purchase?.id)]
-    const about = { state: 'applied', event: 'order.completed', supplierOrderId, purchaseId }
+    const about = { state: 'applied', event: 'order.completed', supplierOrderId, purchaseId } as const
     const [id = '', other = ''] = await insertDeliveries(world, [about, { ...about, purchaseId: null }])
     const { text } = await world.page('viewer', `/deliveries/${id}`)
     expect(text).toContain(`href="/orders/${STORE}/1001"`)

@@ -31,7 +31,7 @@ test('books that agree say so, and when they were compared', async () => {
 
 test('each difference says what it means and what to do', async () => {
   const { page, db, now } = await worldOf()
-  const row = { id: 'd1', kind: 'orphan', subject: 'ord_1', supplierOrderId: 'ord_1', foundAt: now() }
+  const row = { id: 'd1', kind: 'orphan', subject: 'ord_1', supplierOrderId: 'ord_1', foundAt: now() } as const
   await db.commit([
     insertDiscrepancy({ ...row, externalOrderId: 'q1.demo.1001.1.1.1', detail: 'no purchase has <it>' }),
   ])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type HealthFacts, healthOf } from '../../src/console/health.ts'
 import { buyingMark } from '../../src/console/layout.ts'
-import { counted } from '../../src/console/words.ts'
+import { counted } from '../../src/domain/figures.ts'
 
 const now = Date.parse('2026-03-12T09:42:10Z')
 const at = '2026-03-12T02:10:14.000Z'

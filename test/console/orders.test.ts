@@ -236,7 +236,7 @@ describe('what waits for a person', () => {
     const { text } = await world.page('viewer', '/purchases?hold=ceiling')
     const { id } = await world.purchaseOf('hold=any')
     expect(text).toContain(`href="${world.at('1001')}#p-${id}"`)
-    expect(text).toContain('A unit costs more than its ceiling.')
+    expect(text).toContain('A unit costs more than the order allows.')
     expect((await world.page('viewer', '/purchases?hold=balance')).text).toContain('Nothing is held')
     expect((await world.page('viewer', '/purchases?hold=none')).status).toBe(400)
     expect((await world.page('operator', world.at('1001'))).text).toContain(`id="p-${id}"`)

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { html } from '../../src/console/html.ts'
 import { axisSteps, barPlot, monotonePath, tideCurve, tideStaff, timePlot } from '../../src/console/plots.ts'
-import { clock, counted, dayOf, duration, grouped, money, sentenceOf } from '../../src/console/words.ts'
+import { clock, dayOf, money, sentenceOf } from '../../src/console/words.ts'
+import { counted, duration, grouped } from '../../src/domain/figures.ts'
 
 const labels = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
 

@@ -29,7 +29,14 @@ describe('the list of syncs', () => {
 
   test('says first that the last one failed, and why', async () => {
     const { page, db, now } = await worldOf()
-    const run = { id: 'r1', cause: 'schedule', state: 'failed', startedAt: now(), finishedAt: now(), cursor: 1 }
+    const run = {
+      id: 'r1',
+      cause: 'schedule',
+      state: 'failed',
+      startedAt: now(),
+      finishedAt: now(),
+      cursor: 1,
+    } as const
     await db.commit([insertSyncRun({ ...run, error: 'page 3 was answered with 503' })])
     const { text } = await page('viewer', '/syncs')
     expect(text).toContain('<a href="/syncs/r1">Page 3 was answered with 503.</a>')
@@ -72,7 +79,14 @@ describe('one sync', () => {
     await offer({ db }, 'a', { name: 'Circuit Kings 25', costMinor: 3_000 })
     await ask('POST', `/stores/${STORE}/listings/SKU-a/retry`)
     await publish()
-    const run = { id: 'r1', cause: 'schedule', state: 'complete', startedAt: now(), finishedAt: now(), cursor: 0 }
+    const run = {
+      id: 'r1',
+      cause: 'schedule',
+      state: 'complete',
+      startedAt: now(),
+      finishedAt: now(),
+      cursor: 0,
+    } as const
     const change = { runId: 'r1', changedAt: now() }
     await db.commit([
       insertSyncRun({ ...run, pages: 1, pagesTotal: 1, offersSeen: 2, offersChanged: 2 }),

@@ -1,8 +1,9 @@
 /** Updates for a store, one at a time: what each says, what it leaves behind, and when keys count as handed over. */
 import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
+import { heldSentences } from '../../src/domain/labels.ts'
 import type { PurchaseState } from '../../src/domain/purchase.ts'
-import { reportedHolds, type StoreUpdate } from '../../src/domain/store-update.ts'
+import type { StoreUpdate } from '../../src/domain/store-update.ts'
 import { confirmHandOver, redeliver } from '../../src/ordering/fulfil.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import type { Change } from '../../src/storage/database.ts'
@@ -222,7 +223,7 @@ describe('a hold', () => {
     await set(app, sql`update purchases set hold_reported = 'out_of_stock'`)
     const id = await enqueue(app, orderId, held(purchaseId))
     await deliverAll(app.ordering)
-    const message = reportedHolds.out_of_stock
+    const message = heldSentences.out_of_stock
     expect(pushed).toEqual([
       { id, at: app.now(), type: 'line.held', ...about, units: 2, reason: 'out_of_stock', message },
     ])

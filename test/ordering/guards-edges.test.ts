@@ -144,7 +144,7 @@ describe('an offer', () => {
 
   test('is not asked for where the last sync run has read it, and is where that run missed it', async () => {
     const { app, guard, asked, offer } = await openPlanned()
-    const run = { id: app.ordering.newId(), cause: 'schedule', state: 'complete', dry: false, cursor: 0 }
+    const run = { id: app.ordering.newId(), cause: 'schedule', state: 'complete', dry: false, cursor: 0 } as const
     await app.db.commit([insertSyncRun({ ...run, startedAt: app.now(), finishedAt: app.now() })])
     app.move(20 * MINUTE)
     await guard()
@@ -158,7 +158,7 @@ describe('an offer', () => {
 
   test('is asked for where the last sync run had a doubt: the offer may not have been on any of its pages', async () => {
     const { app, guard, asked } = await openPlanned()
-    const run = { id: app.ordering.newId(), cause: 'schedule', state: 'complete', dry: false, cursor: 0 }
+    const run = { id: app.ordering.newId(), cause: 'schedule', state: 'complete', dry: false, cursor: 0 } as const
     const error = 'the supplier counts 61 offers and listed 60'
     await app.db.commit([insertSyncRun({ ...run, error, startedAt: app.now(), finishedAt: app.now() })])
     app.move(20 * MINUTE)
@@ -186,7 +186,7 @@ describe('the ceiling', () => {
     expect(await guard()).toEqual({
       guard: 'ceiling',
       notBefore: app.now() + 15 * MINUTE,
-      note: `one unit costs ${decimal(1_201)} EUR, the ceiling is ${decimal(1_200)}`,
+      note: `one unit costs ${decimal(1_201)} EUR, the ceiling is ${decimal(1_200)} EUR`,
     })
   })
 
@@ -232,7 +232,7 @@ describe('a spend cap', () => {
     expect(await guard({ ceilingMinor: 1_201, quantity: 2 })).toEqual({
       guard: 'spend_cap',
       notBefore: app.now() + againMs,
-      note: `would exceed the spend cap of ${decimal(2_400)} per ${name}`,
+      note: `would exceed the spend cap of ${decimal(2_400)} EUR per ${name}`,
     })
   })
 
@@ -282,11 +282,11 @@ describe('the balance', () => {
     expect(await guard({ quantity: 2 })).toEqual({
       guard: 'balance',
       notBefore: app.now() + MINUTE,
-      note: `needs ${decimal(2_000)} EUR, the balance has ${decimal(1_999)}: top it up`,
+      note: `needs ${decimal(2_000)} EUR, the balance has ${decimal(1_999)} EUR: top it up`,
     })
     expect(asked.balances, 'it was read just now').toBe(0)
     await balanceOf(app, -5, app.now() + 1)
-    expect(await guard()).toMatchObject({ note: expect.stringContaining(`the balance has ${decimal(0)}:`) })
+    expect(await guard()).toMatchObject({ note: expect.stringContaining(`the balance has ${decimal(0)} EUR:`) })
   })
 
   test('that is too low is read again once a minute has passed, and not where it covers all', async () => {
@@ -323,7 +323,7 @@ describe('the balance', () => {
     expect(sent?.total).toBeGreaterThan(0)
     await balanceOf(app, 10_000)
     expect(await guard({ quantity: 10 })).toMatchObject({
-      note: `needs ${decimal(10_000)} EUR, the balance has ${decimal(10_000 - (sent?.total ?? 0))}: top it up`,
+      note: `needs ${decimal(10_000)} EUR, the balance has ${decimal(10_000 - (sent?.total ?? 0))} EUR: top it up`,
     })
     await balanceOf(app, 10_000, app.now() + 1)
     expect(await guard({ quantity: 10 }), 'a reading after the request knows of it').toBeUndefined()

@@ -182,7 +182,7 @@ describe('before anything is bought', () => {
     expect(await app.purchase(orderId)).toMatchObject({
       holdReason: 'spend_cap',
       notBefore: app.now() + 5 * MINUTE,
-      note: `would exceed the spend cap of ${formatDecimal({ minor: Math.ceil(costMinor * 1.1), currency: 'EUR' })} per day`,
+      note: `would exceed the spend cap of ${formatDecimal({ minor: Math.ceil(costMinor * 1.1), currency: 'EUR' })} EUR per day`,
     })
     expect(app.sent).toHaveLength(1)
     app.move(21 * HOUR)

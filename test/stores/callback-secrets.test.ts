@@ -193,7 +193,7 @@ describe('quayside stores', () => {
     const secret = /whsec_\S+/.exec(done.stdout)?.[0] ?? ''
     expect(await accepts(world, secret)).toBe(true)
     expect(done.stdout).toContain('it is not shown again')
-    expect(done.stdout).toContain('in 2 d)')
+    expect(done.stdout).toContain('in 2 days)')
   })
 
   test('takes the name before the dash for the store, where one store has it', async () => {

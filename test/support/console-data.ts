@@ -46,7 +46,7 @@ export async function insertDeliveries(
       mac: randomBytes(32),
       signedAt: now(),
       receivedAt: now(),
-      state: 'stored',
+      state: 'stored' as const,
       notBefore: now(),
       ...sealed,
       ...fields,

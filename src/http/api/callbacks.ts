@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type ReportedHold, reportedHolds } from '../../domain/store-update.ts'
+import { reportedHolds } from '../../domain/store-update.ts'
 import { Listing } from './listings.ts'
 
 const order = {
@@ -46,7 +46,7 @@ export const callbacks: { type: string; when: string; data: z.ZodType; answer?: 
     data: z.object({
       ...line,
       quantity: z.int().meta({ description: 'Units that wait' }),
-      reason: z.enum(Object.keys(reportedHolds) as ReportedHold[]).meta({ description: 'Why, for machines' }),
+      reason: z.enum(reportedHolds).meta({ description: 'Why, for machines' }),
       message: z.string().meta({ description: 'Why, for people' }),
     }),
   },

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { runStates } from '../../domain/labels.ts'
+import { listingStates } from '../../domain/listing.ts'
 import { need } from '../../storage/database.ts'
 import { changesOfRun } from '../../storage/offers.ts'
 import { listSyncRuns, type SyncRun as SyncRunRow, syncRunById } from '../../storage/runs.ts'
@@ -10,7 +12,7 @@ const syncRun = z
   .object({
     id: z.string(),
     cause: z.string(),
-    state: z.string(),
+    state: z.enum(runStates),
     startedAt: at,
     finishedAt: maybeAt,
     pages: count,
@@ -79,7 +81,7 @@ const Listing = z.object({
   sku: z.string(),
   productId: words,
   pushed: z.boolean().meta({ description: 'Whether the store would get it' }),
-  state: z.enum(['synced', 'held', 'ignored', 'failed', 'pending']),
+  state: z.enum(listingStates),
   changes: z.array(z.object({ field: z.string(), before: words, after: words, reason: z.string() })),
 })
 const End = z

@@ -1,23 +1,26 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/tokens.ts'
+import { deliveryLabels, deliveryStates, meansOf } from '../../domain/labels.ts'
 import { idBound } from '../../ids.ts'
 import { bodyDeleted, replay, reveal as revealBody } from '../../inbox/process.ts'
 import type { Traffic } from '../../inbox/receive.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'
 import { need } from '../../storage/database.ts'
-import { deliveryById, deliveryStates, listDeliveries } from '../../storage/deliveries.ts'
+import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
 import { choice, eventName, paging, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
+import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
+
+const State = enumeration('DeliveryState', deliveryStates, meansOf(deliveryLabels))
 
 export const Delivery = z
   .object({
     id: z.string(),
     source: z.string(),
     deliveryId: z.string(),
-    state: z.string(),
+    state: State,
     event: words,
     supplierOrderId: words,
     purchaseId: words,

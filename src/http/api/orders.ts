@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
+import { lineLabels, meansOf, orderLabels } from '../../domain/labels.ts'
 import { holdReasons } from '../../domain/purchase.ts'
 import { lineStates, type OrderState as OrderStateName, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
@@ -53,22 +54,8 @@ import {
   words,
 } from './views.ts'
 
-const OrderState = enumeration('OrderState', orderStates, {
-  open: 'some line has not ended',
-  fulfilled: 'every line got all its keys',
-  partly_fulfilled: 'all lines have ended, and only some keys came',
-  failed: 'all lines have ended without a key, one of them because it failed',
-  cancelled: 'all lines were cancelled before a key came',
-})
-const LineState = enumeration('LineState', lineStates, {
-  not_ours: 'the SKU is none of the listings: nothing is bought, and the state of the order leaves it out',
-  open: 'it is being bought',
-  held: 'it waits: `holdReason` of its purchases says for what',
-  partly_fulfilled: 'some keys are handed over, and more may come',
-  fulfilled: 'all keys are handed over',
-  failed: 'it has ended: no keys but the `delivered` ones come',
-  cancelled: 'it was cancelled, or an operator closed it: no keys but the `delivered` ones come',
-})
+const OrderState = enumeration('OrderState', orderStates, meansOf(orderLabels))
+const LineState = enumeration('LineState', lineStates, meansOf(lineLabels))
 
 const head = {
   store: z.string().meta({ description: 'Id of the store' }),

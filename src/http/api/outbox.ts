@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { effectStates } from '../../domain/labels.ts'
 import { redeliver } from '../../ordering/fulfil.ts'
 import { need } from '../../storage/database.ts'
 import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
@@ -14,7 +15,7 @@ const shape = z
     type: z.string(),
     store: words,
     orderId: words,
-    state: z.string(),
+    state: z.enum(effectStates),
     attempts: count,
     notBefore: at,
     lastError: words,
@@ -34,7 +35,6 @@ const ListedEffect = view(
 )
 export type EffectView = z.output<typeof ListedEffect>
 
-const effectStates = ['due', 'done', 'dead'] as const
 const effectKinds = ['callback', 'alert'] as const
 
 /** What is queued for stores and operators. */

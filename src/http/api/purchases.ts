@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/tokens.ts'
+import { holdLabels, meansOf, purchaseLabels } from '../../domain/labels.ts'
 import { parseDecimal } from '../../domain/money.ts'
-import { type HoldReason, holdReasons, purchaseStates } from '../../domain/purchase.ts'
+import { holdReasons, purchaseStates } from '../../domain/purchase.ts'
 import { orderStatuses } from '../../domain/supplier.ts'
 import { Failure } from '../../errors.ts'
 import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
@@ -38,31 +39,13 @@ import {
   words,
 } from './views.ts'
 
-const State = enumeration('PurchaseState', purchaseStates, {
-  planned: 'it is to be sent',
-  waiting: 'nothing was charged: it is sent again later',
-  sending: 'it is being sent, or its answer is awaited',
-  unknown: 'it may be charged: it is looked up at the supplier',
-  accepted: 'the supplier has taken it: its keys are to come',
-  completed: 'its keys have come and are being handed over',
-  fulfilled: 'the store has its keys',
-  rejected: 'the supplier refused it: nothing was charged',
-  failed: 'the supplier took it and did not deliver',
-  cancelled: 'it was given up: nothing was charged, or an operator closed it',
-  review: 'it waits for the decision of an operator',
-})
+const State = enumeration('PurchaseState', purchaseStates, meansOf(purchaseLabels))
 /** Without a name: generators for OpenAPI 3.0 know no reference that may be null. */
 const Hold = z
   .enum(holdReasons)
   .nullable()
   .meta({
-    description: `What keeps it from being bought now\n\n${meaningsText({
-      out_of_stock: 'the supplier has none left',
-      balance: 'the balance at the supplier is too low',
-      ceiling: 'a unit costs more than its ceiling',
-      spend_cap: 'a spend cap of the order, the hour or the day is reached',
-      frozen: 'all buying is stopped',
-    } satisfies Record<HoldReason, string>)}`,
+    description: `What keeps it from being bought now\n\n${meaningsText(meansOf(holdLabels))}`,
   })
 
 export const purchaseShape = z
@@ -126,8 +109,8 @@ export const Transition = z
     at,
     input: z.string(),
     row: z.string(),
-    before: z.string(),
-    after: z.string(),
+    before: z.enum(purchaseStates),
+    after: z.enum(purchaseStates),
     actor: words,
     detail: words,
   })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { expectedMinor } from '../../domain/balance.ts'
+import { discrepancyKinds, runStates } from '../../domain/labels.ts'
 import {
   allBalanceAccounts,
   type BalanceAccount,
@@ -23,7 +24,7 @@ const Sweep = view(
     .object({
       id: z.string(),
       cause: z.string(),
-      state: oneOf(['running', 'complete', 'failed', 'interrupted']),
+      state: z.enum(runStates),
       from: maybeAt.meta({ description: 'The oldest order that it compares; null for all' }),
       startedAt: at,
       finishedAt: maybeAt,
@@ -48,7 +49,7 @@ export type SweepView = z.output<typeof Sweep>
 export const Discrepancy = z
   .object({
     id: z.string(),
-    kind: z.string(),
+    kind: z.enum(discrepancyKinds),
     subject: z.string(),
     supplierOrderId: z.string(),
     detail: z.string(),

@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts'
+import { reasonText } from '../../domain/labels.ts'
 import type { ListingState } from '../../domain/listing.ts'
 import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
 import { first } from '../../storage/database.ts'
@@ -96,7 +97,7 @@ async function reasonsOf(db: Db, store: string, state: ListingState): Promise<St
   return rows.map(({ variant, sku, reason, detail }) => ({
     check: 'listings',
     state: 'doubtful',
-    detail: `${sku} (${variant}) is ${state}: ${detail ?? reason?.replaceAll('_', ' ') ?? 'no reason is known'}`,
+    detail: `${sku} (${variant}) is ${state}: ${detail ?? (reason ? reasonText(reason) : 'no reason is known')}`,
     fix: `See quayside listings list --state ${state} --store ${store}.`,
   }))
 }

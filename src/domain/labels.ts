@@ -1,0 +1,297 @@
+/**
+ * The words for people: of each state, hold and reason its word, its sign and what it means. The API's document, the console,
+ * the command line, notes in shops and messages read them here, so that all of them say the same.
+ */
+
+import type { ListingState } from './listing.ts'
+import type { HeldReason } from './pricing.ts'
+import type { Unclear } from './publication.ts'
+import type { HoldReason, PurchaseState } from './purchase.ts'
+import type { LineState, OrderState } from './store-order.ts'
+import type { ReportedHold } from './store-update.ts'
+
+/** Done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
+export type Sign = 'done' | 'moving' | 'planned' | 'held' | 'review' | 'stop' | 'off'
+
+export interface Label {
+  word: string
+  sign: Sign
+  /** Half a sentence: "it is being bought". */
+  means: string
+}
+
+/** What each of these means, for the document of the API. */
+export const meansOf = <K extends string>(labels: Record<K, Pick<Label, 'means'>>): Record<K, string> =>
+  Object.fromEntries(Object.entries<Pick<Label, 'means'>>(labels).map(([name, { means }]) => [name, means])) as Record<
+    K,
+    string
+  >
+
+/** A name that has no label of its own, such as that of a row of the transition table or a code of the supplier. */
+export const plainName = (name: string): string => name.replaceAll('_', ' ')
+
+/** The word of a label; for a name that only another version knows, the name. */
+export const wordOf = (labels: Record<string, Pick<Label, 'word'>>, name: string): string =>
+  labels[name]?.word ?? plainName(name)
+
+export const orderLabels: Record<OrderState, Label> = {
+  open: { word: 'open', sign: 'moving', means: 'some line has not ended' },
+  fulfilled: { word: 'fulfilled', sign: 'done', means: 'every line got all its keys' },
+  partly_fulfilled: {
+    word: 'partly fulfilled',
+    sign: 'moving',
+    means: 'all lines have ended, and only some keys came',
+  },
+  failed: {
+    word: 'failed',
+    sign: 'stop',
+    means: 'all lines have ended without a key, one of them because it failed',
+  },
+  cancelled: { word: 'cancelled', sign: 'off', means: 'all lines were cancelled before a key came' },
+}
+
+export const lineLabels: Record<LineState, Label> = {
+  not_ours: {
+    word: 'not ours',
+    sign: 'planned',
+    means: 'the SKU is none of the listings: nothing is bought, and the state of the order leaves it out',
+  },
+  open: { word: 'open', sign: 'moving', means: 'it is being bought' },
+  held: { word: 'held', sign: 'held', means: 'it waits: `holdReason` of its purchases says for what' },
+  partly_fulfilled: {
+    word: 'partly fulfilled',
+    sign: 'moving',
+    means: 'some keys are handed over, and more may come',
+  },
+  fulfilled: { word: 'fulfilled', sign: 'done', means: 'all keys are handed over' },
+  failed: { word: 'failed', sign: 'stop', means: 'it has ended: no keys but the `delivered` ones come' },
+  cancelled: {
+    word: 'cancelled',
+    sign: 'off',
+    means: 'it was cancelled, or an operator closed it: no keys but the `delivered` ones come',
+  },
+}
+
+/** `became`: the change into the state, as an entry of an order's timeline. */
+export const purchaseLabels: Record<PurchaseState, Label & { became: string }> = {
+  planned: { word: 'planned', sign: 'planned', means: 'it is to be sent', became: 'Planned again' },
+  waiting: {
+    word: 'waiting',
+    sign: 'planned',
+    means: 'nothing was charged: it is sent again later',
+    became: 'Waits for its next try',
+  },
+  sending: {
+    word: 'sending',
+    sign: 'moving',
+    means: 'it is being sent, or its answer is awaited',
+    became: 'Sent to the supplier',
+  },
+  unknown: {
+    word: 'unknown',
+    sign: 'review',
+    means: 'it may be charged: it is looked up at the supplier',
+    became: 'What became of it is not known',
+  },
+  accepted: {
+    word: 'accepted',
+    sign: 'moving',
+    means: 'the supplier has taken it: its keys are to come',
+    became: 'The supplier has it',
+  },
+  completed: {
+    word: 'completed',
+    sign: 'done',
+    means: 'its keys have come and are being handed over',
+    became: 'All its keys came',
+  },
+  fulfilled: { word: 'fulfilled', sign: 'done', means: 'the store has its keys', became: 'The store has its keys' },
+  rejected: {
+    word: 'rejected',
+    sign: 'stop',
+    means: 'the supplier refused it: nothing was charged',
+    became: 'The supplier refused it',
+  },
+  failed: {
+    word: 'failed',
+    sign: 'stop',
+    means: 'the supplier took it and did not deliver',
+    became: 'The supplier did not deliver',
+  },
+  cancelled: {
+    word: 'cancelled',
+    sign: 'off',
+    means: 'it was given up: nothing was charged, or an operator closed it',
+    became: 'Ended without keys',
+  },
+  review: {
+    word: 'review',
+    sign: 'review',
+    means: 'it waits for the decision of an operator',
+    became: 'To review: a person decides',
+  },
+}
+
+interface HoldLabel {
+  /** In few words: "out of stock". */
+  word: string
+  /** Half a sentence: "the supplier has none left". */
+  means: string
+  /** What it waits for, as sentences to the people who run Quayside. */
+  next: string
+}
+
+export const holdLabels: Record<HoldReason, HoldLabel> = {
+  out_of_stock: {
+    word: 'out of stock',
+    means: 'the supplier has none left',
+    next: 'The supplier has too little of it. It is bought once there is stock, or a price event says so.',
+  },
+  balance: {
+    word: 'balance too low',
+    means: 'the balance at the supplier is too low',
+    next: 'The balance at the supplier is too low. Top it up, and buying goes on by itself.',
+  },
+  ceiling: {
+    word: 'cost above the ceiling',
+    means: 'a unit costs more than its ceiling',
+    next: 'A unit costs more than the order allows. Buying goes on by itself if the cost falls, or when you release it with a new ceiling.',
+  },
+  spend_cap: {
+    word: 'spend cap reached',
+    means: 'a spend cap of the order, the hour or the day is reached',
+    next: 'A spend cap of the order, the hour or the day is reached. Buying goes on by itself when there is room again, or when you release it.',
+  },
+  frozen: {
+    word: 'buying is frozen',
+    means: 'all buying is stopped',
+    next: 'All buying is frozen. Lift the freeze on the overview.',
+  },
+}
+
+/** Holds as a store and its merchant read them. */
+export const heldSentences: Record<ReportedHold, string> = {
+  out_of_stock: 'the supplier has none left: it is bought once there is stock again',
+  balance: 'the balance at the supplier is too low: it is bought after a top-up',
+  ceiling: 'the cost is above what this order allows: the people who run Quayside decide',
+}
+
+export const listingLabels: Record<ListingState, Label> = {
+  synced: { word: 'synced', sign: 'done', means: 'the store has confirmed what it should have' },
+  pending: { word: 'pending', sign: 'moving', means: 'it is on its way to the store' },
+  held: { word: 'held', sign: 'held', means: 'a person must decide' },
+  failed: { word: 'failed', sign: 'stop', means: 'the store did not take it; it is tried again' },
+  ignored: { word: 'ignored', sign: 'off', means: 'a person has excluded it' },
+}
+
+/** Why a listing is held, failed or without stock, in few words. Its detail is the sentence. */
+export const listingReasons = {
+  ambiguous_sku: 'ambiguous SKU',
+  missing: 'no offer',
+  duplicate_sku: 'duplicate SKU',
+  cost_missing: 'no cost',
+  cost_zero: 'cost zero',
+  cost_negative: 'cost below zero',
+  cost_currency: 'cost in another currency',
+  no_rate: 'no rate',
+  too_large: 'too large',
+  price_jump: 'price jump',
+  gone: 'gone',
+  filtered: 'filtered out',
+  unlinked: 'not linked',
+  ignored: 'ignored',
+  refused: 'refused',
+  unavailable: 'no answer',
+  not_acknowledged: 'not acknowledged',
+  echo_differs: 'the store has something else',
+  not_created: 'not created',
+} as const satisfies Record<Unclear | HeldReason | 'price_jump', string> & Record<string, string>
+export type ListingReason = keyof typeof listingReasons
+
+/** The words of a reason; for one that only another version knows, its name. */
+export const reasonText = (reason: string): string =>
+  (listingReasons as Record<string, string>)[reason] ?? plainName(reason)
+
+export const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
+export type DeliveryState = (typeof deliveryStates)[number]
+/** In the order of the list to choose from. */
+export const deliveryLabels: Record<DeliveryState, Label> = {
+  stored: { word: 'stored', sign: 'moving', means: 'waits for its turn' },
+  retry: { word: 'retry', sign: 'moving', means: 'failed, and is tried again on its own' },
+  orphan: { word: 'orphan', sign: 'review', means: 'names an order that is not known here yet' },
+  applied: { word: 'applied', sign: 'done', means: 'did what it had to do' },
+  ignored: { word: 'ignored', sign: 'off', means: 'says nothing that concerns this installation' },
+  quarantined: {
+    word: 'quarantined',
+    sign: 'stop',
+    means: 'is authentic and cannot be read: the dialect is wrong',
+  },
+  dead: { word: 'dead', sign: 'stop', means: 'used up its attempts: a person must look' },
+}
+
+export const effectStates = ['due', 'done', 'dead'] as const
+export type EffectState = (typeof effectStates)[number]
+export const effectLabels: Record<EffectState, Label> = {
+  due: { word: 'due', sign: 'moving', means: 'it waits for its next attempt' },
+  done: { word: 'done', sign: 'done', means: 'it was taken' },
+  dead: { word: 'dead', sign: 'stop', means: 'it used up its attempts' },
+}
+
+/** Of a sync run, a dry run or a sweep. */
+export const runStates = ['running', 'complete', 'failed', 'interrupted', 'stopped'] as const
+export type RunState = (typeof runStates)[number]
+export const runLabels: Record<RunState, Label> = {
+  running: { word: 'running', sign: 'moving', means: 'it goes on' },
+  complete: { word: 'complete', sign: 'done', means: 'it read everything' },
+  failed: { word: 'failed', sign: 'stop', means: 'it ended by an error' },
+  interrupted: { word: 'interrupted', sign: 'off', means: 'the service was stopped meanwhile' },
+  stopped: { word: 'stopped', sign: 'off', means: 'a person stopped it' },
+}
+
+/** Differences between our purchases and the supplier's orders: a title, and what to do. */
+export const discrepancyLabels = {
+  orphan: {
+    word: 'Order without a purchase',
+    means:
+      'The supplier has an order under a reference of our stores that no purchase here has. Find out who placed it.',
+  },
+  missing: {
+    word: 'Purchase without its order',
+    means: 'The supplier no longer knows an order that it took. Ask the supplier.',
+  },
+  double_charge: {
+    word: 'Charged twice',
+    means: 'Two orders of the supplier are for one part of an order. Ask the supplier to give one back.',
+  },
+  reversed: {
+    word: 'Taken back',
+    means: 'The supplier took an order back after it was complete. Its keys may be worthless: tell the customer.',
+  },
+  over_ceiling: { word: 'Dearer than allowed', means: 'The supplier charged more for a unit than its ceiling.' },
+  late: { word: 'Late', means: 'The supplier has had an order open for a day. Ask the supplier.' },
+  balance_unexplained: {
+    word: 'Money that our orders do not explain',
+    means: 'The balance fell by more than our orders explain. Find out who else uses the API key.',
+  },
+} as const satisfies Record<string, { word: string; means: string }>
+export type DiscrepancyKind = keyof typeof discrepancyLabels
+export const discrepancyKinds = Object.keys(discrepancyLabels) as DiscrepancyKind[]
+
+/** Decisions about a purchase in review: the words of a button, and the same as a noun. */
+export const decisionLabels = {
+  adopt: { word: 'Adopt an order', said: 'adopt the order' },
+  hand_over: { word: 'Hand over the keys that came', said: 'hand over what came' },
+  close: { word: 'Close it', said: 'close it' },
+  buy_again: { word: 'Write it off and buy again', said: 'write it off and buy again' },
+} as const
+
+/** Why units will not come, where no code of the supplier says it, and what to do for the customer. */
+export const failureAdvice: Record<string, string> = {
+  out_of_stock: 'Refund this part of the order, or wait: nothing was bought.',
+  cancelled: 'Nothing was bought; refund the customer if that is not done yet.',
+  deadline: 'It could not be bought in time and nothing was charged; refund the customer.',
+  closed: 'Nothing more of it will come: refund the customer if that is not done yet.',
+  short: 'The units that are missing will not come: refund them.',
+}
+/** For every other code. */
+export const FAILED_ADVICE = 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.'
