@@ -21,11 +21,13 @@ import { METAFIELDS_MAX } from '../src/stores/shopify/documents.ts'
 import { scopesFor } from '../src/stores/shopify/findings.ts'
 import { APP_NAMESPACE, keysOnOrder } from '../src/stores/shopify/hand-over.ts'
 import { shopify } from '../src/stores/shopify/kind.ts'
+import type { StoreKind } from '../src/stores/store-kind.ts'
 import { sellingShape } from '../src/stores/store-settings.ts'
 import { otherCases } from './domain/purchase-cases-after.ts'
 import { foundCases } from './domain/purchase-cases-found.ts'
 import { readCases } from './domain/purchase-cases-read.ts'
 import { absentCases, clockCases } from './domain/purchase-cases-sending.ts'
+import { corner } from './stores/corner/kind.ts'
 import { databaseFile } from './support/database.ts'
 
 const file = (name: string) => path.join(import.meta.dirname, '..', name)
@@ -152,6 +154,33 @@ describe('the page on configuration', () => {
         expect(shown, `${name} is ${text}, not ${row}`).toBe(true)
       }
     }
+  })
+})
+
+describe('the pages on stores', () => {
+  /** What the pages lack of a kind. */
+  const lackingOf = ({ kind, settings }: StoreKind): string[] => {
+    const rows = read('docs/configuration.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| `stores'))
+    const ofKind = rows.find((row) => row.startsWith('| `stores[].kind`')) ?? ''
+    const named = (name: string) => rows.some((row) => new RegExp(`\`stores\\[\\]\\.${name}[\`.]`).test(row))
+    const lacking = {
+      [`docs/stores/${kind}.md`]: existsSync(file(`docs/stores/${kind}.md`)),
+      'its row in docs/configuration.md': ofKind.includes(`\`${kind}\``) && ofKind.includes(`(stores/${kind}.md)`),
+      'README.md': read('README.md').includes(`(docs/stores/${kind}.md)`),
+      ...Object.fromEntries(Object.keys(settings.shape).map((name) => [name, named(name)])),
+    }
+    return Object.entries(lacking).flatMap(([what, is]) => (is ? [] : [what]))
+  }
+
+  test.each(storeKinds.map((one) => [one.kind, one]))('have a page and settings of the kind %s', (_, kind) => {
+    expect(lackingOf(kind)).toEqual([])
+  })
+
+  test('lack those of a fourth kind, which has none', () => {
+    const rows = ['its row in docs/configuration.md', 'README.md', 'shelf']
+    expect(lackingOf(corner)).toEqual(['docs/stores/corner.md', ...rows])
   })
 })
 
