@@ -84,8 +84,14 @@ function listingsText({ listings }: StoreView): string {
   return entries.length === 0 ? 'none yet' : entries.map(([state, count]) => `${grouped(count)} ${state}`).join(', ')
 }
 
-/** An example of each callback that a backend can be sent. */
-const exampleTypes = ['line.fulfilled', 'line.failed', 'line.held', 'line.resumed', 'order.closed', 'listings.changed']
+/** Callbacks that a backend can be sent an example of. */
+const exampleTypes: TriggeredView['type'][] = [
+  'line.fulfilled',
+  'line.failed',
+  'line.held',
+  'line.resumed',
+  'order.closed',
+]
 
 const findingSigns = { ok: 'done', doubtful: 'held', failed: 'stop' } as const
 
