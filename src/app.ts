@@ -54,7 +54,7 @@ import { openMarker } from './storage/marker.ts'
 import { duePlacements } from './storage/purchases.ts'
 import type { WorkerLease } from './storage/worker-lease.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
-import { openStores } from './stores/open.ts'
+import { openStores } from './stores/kinds.ts'
 import { createSupplier } from './supplier/client.ts'
 import { openKeys } from './vault/keys.ts'
 
@@ -120,7 +120,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   })
   const supplier = elect ? supplierOfWorker(link, acts, () => processes.report()?.supplier) : link
   const signing = await openCallbackSecrets({ db, vault, now, newId })
-  const openedStores = openStores(config.stores, {
+  const openedStores = await openStores(config.stores, {
     secretsOf: signing.of,
     webhookSecretOf: (store) => vault.subKey(`store-webhook:${store}`).toString('hex'),
     now,

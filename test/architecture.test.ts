@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { storeKinds } from '../src/stores/kinds.ts'
 
 const root = resolve(import.meta.dirname, '../src')
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.[jt]s$/.test(file))
@@ -26,10 +27,10 @@ const allowed: Record<string, string[]> = {
   dialect: ['domain'],
   supplier: ['dialect', 'domain'],
   storage: ['domain'],
-  config: ['dialect', 'domain'],
-  vault: ['storage', 'config'],
+  config: ['stores', 'dialect', 'domain'],
+  vault: ['storage'],
   access: ['storage'],
-  stores: ['storage', 'vault', 'config', 'domain'],
+  stores: ['storage', 'vault', 'domain'],
   observe: ['storage', 'supplier', 'domain'],
   alerts: ['observe', 'stores', 'storage', 'config', 'domain'],
   backup: ['storage', 'vault', 'config', 'reconciliation'],
@@ -41,7 +42,7 @@ const allowed: Record<string, string[]> = {
   http: [...flows, ...ports, 'access', 'config', 'observe', 'backup', 'alerts'],
   console: ['http', 'access', 'domain'],
   processes: ['domain', 'http', 'storage', 'stores', 'supplier'],
-  demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage'],
+  demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage', 'stores'],
   cli: [
     ...['app.ts', 'installation.ts', 'demo', 'sandbox', 'backup'],
     ...['config', 'dialect', 'domain', 'storage', 'supplier', 'stores'],
@@ -67,6 +68,12 @@ const isTypeOnly = (clause: string) =>
       .filter((name) => name.trim() !== '')
       .every((name) => name.trim().startsWith('type ')))
 
+/** The files that are loaded with a file. */
+const loadedWith = (file: string) =>
+  [...textOf(file).matchAll(/^(?:import|export) ([^;']*?) from '(\.[^']+)'/gm)]
+    .filter(([, clause = '']) => !isTypeOnly(clause))
+    .map(([, , to = '']) => relative(root, resolve(root, file, '..', to)))
+
 describe('the source', () => {
   test('imports downwards only', () => {
     const against = crossing.filter(({ file, target }) => {
@@ -90,13 +97,7 @@ describe('the source', () => {
     for (const { file, target } of crossing) {
       folders.set(unit(file), (folders.get(unit(file)) ?? new Set()).add(unit(target)))
     }
-    const values = new Map(
-      files.map((file) => {
-        const clauses = textOf(file).matchAll(/^(?:import|export) ([^;']*?) from '(\.[^']+)'/gm)
-        const targets = [...clauses].filter(([, clause = '']) => !isTypeOnly(clause))
-        return [file, new Set(targets.map(([, , to = '']) => relative(root, resolve(root, file, '..', to))))]
-      }),
-    )
+    const values = new Map(files.map((file) => [file, new Set(loadedWith(file))]))
     expect(inCycles(folders)).toEqual([])
     expect(inCycles(values)).toEqual([])
   })
@@ -117,13 +118,26 @@ describe('the source', () => {
 
   test('loads the engine of the database that is chosen, and not the other one', () => {
     const needed = new Set(['app.ts', 'installation.ts', 'cli/serve.ts'])
-    for (const file of needed) {
-      const fixed = textOf(file).matchAll(/^(?:import|export) ([^;']*?) from '(\.[^']+)'/gm)
-      for (const [, clause = '', to = ''] of fixed) {
-        if (!isTypeOnly(clause)) needed.add(relative(root, resolve(root, file, '..', to)))
-      }
-    }
+    for (const file of needed) for (const target of loadedWith(file)) needed.add(target)
     expect([...needed].filter((file) => /^storage\/(sqlite|postgres)\//.test(file))).toEqual([])
+  })
+
+  test('loads the adapter of a kind of store when it opens one, and its questions when one is added', () => {
+    const inKind = /^stores\/[a-z]+\//
+    const facts = [...storeKinds.map(({ kind }) => `stores/${kind}/kind.ts`), 'stores/backend/signature.ts']
+    const loading = files.filter((file) => !inKind.test(file) || file.endsWith('/kind.ts'))
+    const loaded = loading.flatMap((file) =>
+      loadedWith(file).map((target) => ({ target, line: `${file} -> ${target}` })),
+    )
+    const early = loaded.filter(({ target }) => inKind.test(target) && !facts.includes(target))
+    expect(early.map(({ line }) => line)).toEqual([])
+    expect(files).toEqual(expect.arrayContaining(facts))
+  })
+
+  test('names a kind of store in its folder only', () => {
+    const outside = files.filter((file) => !/^stores\/[a-z]+\//.test(file))
+    const named = outside.filter((file) => storeKinds.some(({ kind }) => textOf(file).includes(`'${kind}'`)))
+    expect(named).toEqual([])
   })
 
   test('has no file that the program cannot reach', () => {

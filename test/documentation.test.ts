@@ -6,7 +6,6 @@ import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { runCommand } from '../src/cli/commands.ts'
 import { configShape } from '../src/config/config.ts'
-import { sellingShape, shopifyShape } from '../src/config/store-settings.ts'
 import { dialectShape, errorKinds } from '../src/dialect/dialect.ts'
 import { acknowledgementOf, type ItemAnswer, type Sent } from '../src/domain/acknowledgement.ts'
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../src/domain/data-export.ts'
@@ -17,13 +16,18 @@ import { decisionTypes } from '../src/ordering/choices.ts'
 import { controls } from '../src/sandbox/control-table.ts'
 import { faultOptions, faultTable, matchFields } from '../src/sandbox/faults.ts'
 import { readListingAnswer } from '../src/stores/backend/backend.ts'
+import { storeKinds } from '../src/stores/kinds.ts'
 import { METAFIELDS_MAX } from '../src/stores/shopify/documents.ts'
 import { scopesFor } from '../src/stores/shopify/findings.ts'
 import { APP_NAMESPACE, keysOnOrder } from '../src/stores/shopify/hand-over.ts'
+import { shopify } from '../src/stores/shopify/kind.ts'
+import type { StoreKind } from '../src/stores/store-kind.ts'
+import { sellingShape } from '../src/stores/store-settings.ts'
 import { otherCases } from './domain/purchase-cases-after.ts'
 import { foundCases } from './domain/purchase-cases-found.ts'
 import { readCases } from './domain/purchase-cases-read.ts'
 import { absentCases, clockCases } from './domain/purchase-cases-sending.ts'
+import { corner } from './stores/corner/kind.ts'
 import { databaseFile } from './support/database.ts'
 
 const file = (name: string) => path.join(import.meta.dirname, '..', name)
@@ -126,11 +130,11 @@ describe('the page on configuration', () => {
   test('names every setting with its true default', () => {
     const defaults = configShape.parse({
       supplier: { baseUrl: 'https://a.example/v1' },
-      stores: [
-        { id: 'a-12345678', kind: 'backend', name: 'a', callbackUrl: 'https://b.example/' },
-        { id: 'b-12345678', kind: 'woocommerce', name: 'b', url: 'https://c.example/' },
-        { id: 'c-12345678', kind: 'shopify', name: 'c', url: 'https://c.myshopify.example/' },
-      ],
+      stores: storeKinds.map(({ kind, settings }, index) => {
+        const address = `https://${kind}.example/`
+        const bare = { id: `a-1234567${index}`, kind, name: kind, callbackUrl: address, url: address }
+        return Object.fromEntries(Object.entries(bare).filter(([name]) => name in settings.shape))
+      }),
     })
     expect(leaves(configShape).length).toBeGreaterThan(15)
     for (const name of leaves(configShape)) {
@@ -150,6 +154,33 @@ describe('the page on configuration', () => {
         expect(shown, `${name} is ${text}, not ${row}`).toBe(true)
       }
     }
+  })
+})
+
+describe('the pages on stores', () => {
+  /** What the pages lack of a kind. */
+  const lackingOf = ({ kind, settings }: StoreKind): string[] => {
+    const rows = read('docs/configuration.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| `stores'))
+    const ofKind = rows.find((row) => row.startsWith('| `stores[].kind`')) ?? ''
+    const named = (name: string) => rows.some((row) => new RegExp(`\`stores\\[\\]\\.${name}[\`.]`).test(row))
+    const lacking = {
+      [`docs/stores/${kind}.md`]: existsSync(file(`docs/stores/${kind}.md`)),
+      'its row in docs/configuration.md': ofKind.includes(`\`${kind}\``) && ofKind.includes(`(stores/${kind}.md)`),
+      'README.md': read('README.md').includes(`(docs/stores/${kind}.md)`),
+      ...Object.fromEntries(Object.keys(settings.shape).map((name) => [name, named(name)])),
+    }
+    return Object.entries(lacking).flatMap(([what, is]) => (is ? [] : [what]))
+  }
+
+  test.each(storeKinds.map((one) => [one.kind, one]))('have a page and settings of the kind %s', (_, kind) => {
+    expect(lackingOf(kind)).toEqual([])
+  })
+
+  test('lack those of a fourth kind, which has none', () => {
+    const rows = ['its row in docs/configuration.md', 'README.md', 'shelf']
+    expect(lackingOf(corner)).toEqual(['docs/stores/corner.md', ...rows])
   })
 })
 
@@ -249,7 +280,7 @@ describe('the page for shops of Shopify', () => {
       kind: __,
       name: ___,
       ...settings
-    } = shopifyShape.parse({
+    } = shopify.settings.parse({
       id: 'a-12345678',
       kind: 'shopify',
       name: 'a',

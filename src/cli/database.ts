@@ -7,6 +7,7 @@ import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
 import { ADDRESS } from '../storage/engine-move.ts'
 import type { CopyProgress } from '../storage/table-copy.ts'
+import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, widthOf } from './command.ts'
 import { cell, commandLine, details, exitCodes, instant, quoted } from './output.ts'
@@ -63,7 +64,7 @@ export async function runDatabaseCreate(io: Io, { config, json }: Omit<RestoreFl
 function firstOrderText({ stores }: Pick<Config, 'stores'>, option: string): string {
   const lines = (commands: string[]) => commands.map((command) => `  ${commandLine(command + option)}\n`).join('')
   const first = `\nNext:\n${lines(['doctor', 'serve'])}`
-  const backends = stores.filter(({ kind }) => kind === 'backend')
+  const backends = stores.filter((store) => kindOf(store).shop === null)
   if (backends.length === 0) return first
   const own = backends.flatMap(({ id }) => [
     `tokens create --name shop --role store --store ${id}`,

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Failure, messageOf } from '../errors.ts'
+import { kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient } from './client.ts'
 import type { Visit } from './doctor.ts'
@@ -154,17 +155,18 @@ function checkListings(status: Row, paused: string[], report: Visit['report']): 
 
 /** A connection and no request: a backend must not have to know what a check is, and a shop is tried by `stores test`. */
 export async function checkStores({ config, report }: Visit): Promise<void> {
-  for (const { id, kind, address } of config?.stores ?? []) {
+  for (const store of config?.stores ?? []) {
+    const { id, address } = store
     const { hostname, port, protocol } = new URL(address)
     const host = hostname.replaceAll(/^\[|\]$/g, '')
     const fault = await connectFault(host, Number(port) || (protocol === 'https:' ? 443 : 80))
     const what = `${address} of ${id}`
-    const isBackend = kind === 'backend'
-    const check = isBackend ? 'callbacks' : 'shop'
-    const fix = isBackend
-      ? 'is the backend running, and reachable from here?'
-      : 'is this the address of the shop, and is it reachable from here?'
-    const more = isBackend ? '' : `; \`${commandLine(`stores test ${id}`)}\` tries its key`
+    const isShop = kindOf(store).shop !== null
+    const check = isShop ? 'shop' : 'callbacks'
+    const fix = isShop
+      ? 'is this the address of the shop, and is it reachable from here?'
+      : 'is the backend running, and reachable from here?'
+    const more = isShop ? `; \`${commandLine(`stores test ${id}`)}\` tries its key` : ''
     if (fault === undefined) report('ok', check, `${what} takes connections (nothing was sent)${more}`)
     else report('fail', check, `${what} takes no connection (${fault})`, fix)
   }

@@ -2,12 +2,14 @@ import path from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { configShape, dialectFileOf, readText, type Settings } from '../config/config.ts'
-import { backendShape, percent } from '../config/store-settings.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { wrap } from '../domain/text-layout.ts'
+import { either, wrap } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
+import { backend } from '../stores/backend/kind.ts'
+import { shopKinds } from '../stores/kinds.ts'
+import { percent } from '../stores/store-settings.ts'
 import { type Io, proseWidth } from './command.ts'
 import type { Answers, Existing } from './init.ts'
 import type { AccessFault, Correction, SupplierTry } from './supplier-sample.ts'
@@ -83,7 +85,8 @@ function defaultsOf(flags: Flags, { settings, folder }: Existing): Omit<Answers,
 }
 
 /** The store among the settings that has a backend. */
-export const backendOf = (settings: Settings | undefined) => settings?.stores.find((store) => store.kind === 'backend')
+export const backendOf = (settings: Settings | undefined) =>
+  settings?.stores.find((store) => store.kind === backend.kind)
 
 const hasApiKey = (env: Io['env'], existing: Existing): boolean =>
   existing.apiKeyFile || Boolean(env.QUAYSIDE_API_KEY) || Boolean(env.QUAYSIDE_API_KEY_FILE)
@@ -100,7 +103,7 @@ function asKey(text: string): Secret {
 const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
 const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
-const { name: nameShape, callbackUrl: callbackUrlShape } = backendShape.shape
+const { name: nameShape, callbackUrl: callbackUrlShape } = backend.settings.shape
 
 interface Shape {
   safeParse(value: unknown): { success: true } | { success: false; error: { issues: { message: string }[] } }
@@ -133,7 +136,7 @@ export async function askAnswers(asking: Asking): Promise<Answers> {
     io.stdout.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
     const supplier = await askSupplier(terminal, asking, before)
     const callbackUrl = await terminal.put({
-      about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ' Leave it empty where you have no such backend: a shop of WooCommerce or Shopify is added afterwards.'}`,
+      about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ` Leave it empty where you have no such backend: a shop of ${either(shopKinds.map(({ label }) => label))} is added afterwards.`}`,
       ask: hasBackend ? 'Callback URL' : 'Callback URL (optional)',
       before: before.callbackUrl ?? '',
       // The permanent id of a store must not get lost.

@@ -15,6 +15,8 @@ import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { checkSetUp, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
+import { backend } from '../stores/backend/kind.ts'
+import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
@@ -122,10 +124,10 @@ function saying(what: string, error: unknown): Failure {
   return new Failure(code, `${what}: ${message}`, { cause: error, fields, reason })
 }
 
-const SHOPS_TO_ADD: [command: string, does: string][] = [
-  ['stores add woocommerce', 'connects your shop, where it is one of WooCommerce'],
-  ['stores add shopify', 'connects your shop, where it is one of Shopify'],
-]
+const SHOPS_TO_ADD = shopKinds.map(({ kind, label }): [command: string, does: string] => [
+  `stores add ${kind}`,
+  `connects your shop, where it is one of ${label}`,
+])
 
 /** What comes next: the command, and what it does. */
 const nextOf = ({ config }: Plan): [command: string, does: string][] => [
@@ -141,11 +143,11 @@ async function setUp(plan: Plan, answers: Answers, offline: boolean) {
   let open: SetUp | undefined
   try {
     open = await setUpOf(plan.config, plan.madeStores)
-    const backend = plan.storeId === null ? null : await backendParts(open, plan.storeId, answers.storeName)
+    const shown = plan.storeId === null ? null : await backendParts(open, plan.storeId, answers.storeName)
     // Last: it cannot be taken back.
     const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
     await open.close()
-    return { token: backend?.token ?? null, callbackSecret: backend?.callbackSecret ?? null, webhook }
+    return { token: shown?.token ?? null, callbackSecret: shown?.callbackSecret ?? null, webhook }
   } catch (error) {
     await open?.discard()
     undo()
@@ -346,7 +348,7 @@ function planInstallation(installation: Installation): Plan {
     ...existing.settings,
     supplier: { ...existing.settings?.supplier, baseUrl: answers.baseUrl, dialect: answers.dialect },
     stores: [
-      ...(storeId === null ? [] : [{ ...store, id: storeId, kind: 'backend', name, callbackUrl, pricing }]),
+      ...(storeId === null ? [] : [{ ...store, id: storeId, kind: backend.kind, name, callbackUrl, pricing }]),
       ...others,
     ],
     publicUrl: answers.publicUrl,

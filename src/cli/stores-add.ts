@@ -1,13 +1,15 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
+import type { z } from 'zod'
 import { type Config, checkedConfig, credentialsSource, loadConfig, readJson, readText } from '../config/config.ts'
-import { backendShape, percent } from '../config/store-settings.ts'
 import { wrap } from '../domain/text-layout.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import type { NewShop, ShopStanding } from '../stores/first-look.ts'
 import type { StoreFinding } from '../stores/store.ts'
+import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } from '../stores/store-kind.ts'
+import { everyStore, percent } from '../stores/store-settings.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings } from './doctor.ts'
@@ -15,11 +17,8 @@ import { warningText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP, openTerminal, type Terminal } from './init-questions.ts'
 import { asRow, commandLine, counted, exitCodes, quoted } from './output.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
-import { corrections, type ShopAnswers, type ShopCorrection, type ShopKind } from './shop-kind.ts'
-import { shopifyKind } from './shopify-questions.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
 import { creations, findingsText } from './stores.ts'
-import { wooCommerceKind } from './woocommerce-questions.ts'
 
 export interface AddOptions {
   url?: string
@@ -27,21 +26,18 @@ export interface AddOptions {
   name?: string
   create?: (typeof creations)[number]
   markup?: string
-  /** Of Shopify. */
-  location?: string
   config?: string
   json?: true
+  /** Options of the kind. */
+  [setting: string]: unknown
 }
 
 /** Holds the credentials, for scripts. */
 const KEY_VARIABLE = 'QUAYSIDE_SHOP_KEY'
 const NAME = 'My shop'
 
-const kinds: Record<ShopKind['kind'], ShopKind<AddOptions>> = { woocommerce: wooCommerceKind, shopify: shopifyKind }
-
 /** Tries a shop, then writes it into the configuration. A failure leaves nothing behind. @returns the exit code */
-export async function runAddShop(io: Io, name: ShopKind['kind'], options: AddOptions): Promise<number> {
-  const kind = kinds[name]
+export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): Promise<number> {
   const source = configFileOf(options.config, io.env)
   if (!source || source.demo) {
     throw new Failure('conflict', `there is no ${CONFIG_FILE} yet: \`${commandLine('init')}\` writes one`)
@@ -49,12 +45,12 @@ export async function runAddShop(io: Io, name: ShopKind['kind'], options: AddOpt
   const { file } = source
   const config = loadConfig(file, io.env)
   const asks = io.isTerminal && !options.json
-  const given = givenAnswers(kind, options, io.env, asks)
+  const questions = await kind.shop.questions()
+  const given = givenAnswers(kind, questions, options, io.env, asks)
   const terminal = asks ? openTerminal(io) : undefined
   let shop: MetShop | undefined
   try {
-    const visit: Visit = { io, kind, options }
-    shop = terminal ? await askShop(visit, terminal, given) : await meet(visit, given as ShopAnswers)
+    shop = terminal ? await askShop(io, questions, terminal, given) : await meet(io, questions, given as ShopAnswers)
     const failed = shop.findings.filter(({ state }) => state === 'failed')
     if (failed.length > 0) throw nothingWritten('unavailable', failed.map(sentenceOf).join(' '))
     if (options.create === 'publish' && shop.cannotPublish !== null) {
@@ -67,7 +63,7 @@ export async function runAddShop(io: Io, name: ShopKind['kind'], options: AddOpt
     const create =
       options.create ?? (await (terminal && askCreation(terminal, matches, shop.cannotPublish))) ?? 'nothing'
     const markup = options.markup ?? (await (terminal && askMarkup(terminal, MARKUP))) ?? MARKUP
-    const more = { create, markup, ...kind.settingsOf(options) }
+    const more = { create, markup, ...given.settings }
     const added = write({ io, file, shop, kind: kind.kind, name: called, more })
     const document = {
       configFile: file,
@@ -83,7 +79,7 @@ export async function runAddShop(io: Io, name: ShopKind['kind'], options: AddOpt
     print(io, options.json === true, document, () =>
       resultText({
         added,
-        kind,
+        remaining: questions.remaining,
         option: options.config,
         // A person who was asked has seen what the shop answered.
         before: asks ? '' : `${findingsText(document.findings, proseWidth(io))}\n${matchesText(matches, io)}`,
@@ -105,27 +101,38 @@ const sentenceOf = ({ check, detail, fix }: StoreFinding): string =>
 
 /* What is known of the shop before it is tried. */
 
+type Given = Partial<ShopAnswers> & Pick<ShopAnswers, 'settings'>
+
 /** @throws Failure `invalid` that names every option that is missing or wrong */
 function givenAnswers(
-  kind: ShopKind<AddOptions>,
+  { settings: ofStore, shop }: ShopKind,
+  questions: ShopQuestions,
   options: AddOptions,
   env: Io['env'],
   asks: boolean,
-): Partial<ShopAnswers> {
-  const faults = kind.optionFaults(options)
+): Given {
+  const faults: FieldFault[] = []
   const fault = (field: string, message: string | undefined) => message && faults.push({ field, message })
-  const address = options.url === undefined ? undefined : kind.readAddress(options.url)
+  const settings: Given['settings'] = {}
+  const shapes: Record<string, z.ZodType> = ofStore.shape
+  for (const [name, [flags]] of Object.entries(shop.help.options)) {
+    const text = options[name]
+    if (typeof text !== 'string') continue
+    fault(flags.replace(/ .*/, ''), shapes[name] && faultOf(shapes[name])(text))
+    settings[name] = text
+  }
+  const address = options.url === undefined ? undefined : questions.readAddress(options.url)
   if (address && 'fault' in address) fault('--url', address.fault)
   else if (!address && !asks) fault('--url', 'the address of the shop')
-  if (options.name !== undefined) fault('--name', faultOf(backendShape.shape.name)(options.name))
+  if (options.name !== undefined) fault('--name', faultOf(everyStore.name)(options.name))
   if (options.markup !== undefined) fault('--markup', faultOf(percent)(options.markup))
   const text = options.keyFile === undefined ? env[KEY_VARIABLE] : readText(options.keyFile)
-  const credentials = text ? kind.readCredentials(text.trim()) : undefined
+  const credentials = text ? questions.readCredentials(text.trim()) : undefined
   if (text && !credentials) {
     const field = options.keyFile === undefined ? KEY_VARIABLE : '--key-file'
-    fault(field, `must be ${kind.credentials}, joined by a colon`)
+    fault(field, `must be ${shop.credentials}, joined by a colon`)
   } else if (!credentials && !asks) {
-    fault('--key-file', `a file that holds ${kind.credentials}, joined by a colon, or set ${KEY_VARIABLE}`)
+    fault('--key-file', `a file that holds ${shop.credentials}, joined by a colon, or set ${KEY_VARIABLE}`)
   }
   if (faults.length > 0) {
     throw new Failure('invalid', 'nothing was written: some answers are missing or wrong', { fields: faults })
@@ -133,14 +140,8 @@ function givenAnswers(
   return {
     ...(address && 'url' in address ? { url: address.url } : {}),
     ...(credentials && { credentials }),
+    settings,
   }
-}
-
-/** Whose shop is tried, for whom. */
-interface Visit {
-  io: Io
-  kind: ShopKind<AddOptions>
-  options: AddOptions
 }
 
 /** A shop that was tried. */
@@ -148,8 +149,8 @@ interface MetShop extends ShopAnswers, ShopStanding {
   look: NewShop
 }
 
-async function meet({ io, kind, options }: Visit, answers: ShopAnswers): Promise<MetShop> {
-  const look = kind.look(io, answers, options)
+async function meet(io: Io, { look: lookAt }: ShopQuestions, answers: ShopAnswers): Promise<MetShop> {
+  const look = lookAt(answers, io.now)
   try {
     return { ...answers, look, ...(await look.test()) }
   } catch (error) {
@@ -161,39 +162,42 @@ async function meet({ io, kind, options }: Visit, answers: ShopAnswers): Promise
 /* Questions. */
 
 /** Asks for address and credentials, and tries them at once: what does not work is asked for again. */
-async function askShop(visit: Visit, terminal: Terminal, given: Partial<ShopAnswers>): Promise<MetShop> {
-  const { io, kind } = visit
+async function askShop(io: Io, questions: ShopQuestions, terminal: Terminal, given: Given): Promise<MetShop> {
+  const askHidden: AskHidden = ({ about, what, fault }) =>
+    terminal.put({ about, ask: `${what} (not shown while you type)`, before: '', fault }, { hidden: true })
   terminal.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
-  let url = given.url ?? (await askAddress(terminal, kind, ''))
+  let url = given.url ?? (await askAddress(terminal, questions, ''))
   let credentials = given.credentials
   for (;;) {
     terminal.write(warningText(clearTextWarnings({ stores: [{ id: 'the shop', address: url }] }), proseWidth(io)))
-    credentials ??= await kind.askCredentials(terminal)
-    const met = await meet(visit, { url, credentials })
+    credentials ??= await questions.askCredentials(askHidden)
+    const met = await meet(io, questions, { ...given, url, credentials })
     terminal.write(`\n${findingsText(met.findings, proseWidth(io))}`)
     const failed = met.findings.find(({ state }) => state === 'failed')
     if (!failed) return met
     await met.look.close()
-    const correct = await askCorrection(terminal, kind.correctionOf(failed))
+    const correct = await askCorrection(terminal, questions.correctionOf(failed))
     if (correct === 'stop') throw nothingWritten('unavailable', sentenceOf(failed))
-    if (correct === 'address') url = await askAddress(terminal, kind, url)
+    if (correct === 'address') url = await askAddress(terminal, questions, url)
     if (correct === 'key') credentials = undefined
   }
 }
 
-async function askAddress(terminal: Terminal, kind: ShopKind<AddOptions>, before: string): Promise<string> {
+async function askAddress(terminal: Terminal, questions: ShopQuestions, before: string): Promise<string> {
   const typed = await terminal.put({
-    about: kind.aboutAddress,
+    about: questions.aboutAddress,
     ask: 'Address of the shop',
     before,
     fault: (text) => {
-      const read = kind.readAddress(text)
+      const read = questions.readAddress(text)
       return 'fault' in read ? read.fault : undefined
     },
   })
-  const read = kind.readAddress(typed)
+  const read = questions.readAddress(typed)
   return 'url' in read ? read.url : typed
 }
+
+const corrections: ShopCorrection[] = ['key', 'address', 'again', 'stop']
 
 async function askCorrection(terminal: Terminal, likely: ShopCorrection): Promise<ShopCorrection> {
   const typed = await terminal.put({
@@ -254,7 +258,7 @@ interface Addition {
   io: Io
   file: string
   shop: MetShop
-  kind: ShopKind['kind']
+  kind: string
   name: string
   more: { create: (typeof creations)[number]; markup: string }
 }
@@ -306,13 +310,13 @@ function nextOf(id: string, config: string | undefined): [command: string, does:
 
 interface ResultParts {
   added: Added
-  kind: ShopKind<AddOptions>
+  remaining: string | null
   option: string | undefined
   before: string
   width: number
 }
 
-function resultText({ added, kind, option, before, width }: ResultParts): string {
+function resultText({ added, remaining, option, before, width }: ResultParts): string {
   const { config, credentialsFile, id } = added
   const url = webhookOfShop(config, id)
   const orders =
@@ -323,7 +327,7 @@ function resultText({ added, kind, option, before, width }: ResultParts): string
     `Written: the store ${id} into ${config.file}, its credentials into ${credentialsFile} (mode 0600).`,
     'The service reads this at its start. From then on it sets price and stock of every product that matches, and buys what is paid for from then on.',
     orders,
-    ...(kind.remaining === null ? [] : [kind.remaining]),
+    ...(remaining === null ? [] : [remaining]),
   ]
   const next = nextOf(id, option).map(([command, does]) => `  ${command}\n      ${does}\n`)
   const text = paragraphs.map((one) => `${wrap(one, width).join('\n')}\n`).join('\n')

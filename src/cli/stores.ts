@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander'
-import { sentence } from '../domain/text-layout.ts'
+import { either, sentence, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
+import { shopKinds } from '../stores/kinds.ts'
 import type { Client } from './client.ts'
 import { type CommandRow, fileOptions, proseWidth, storeOf } from './command.ts'
 import { ageOf, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
@@ -26,59 +27,38 @@ const sellingOptions: CommandRow['options'] = {
   '--markup <percent>': 'price = cost plus this (default: 20)',
 }
 
+const TRIED_FIRST =
+  'What no option says is asked on a terminal. Nothing in the shop changes, and nothing is written before the shop was tried.'
+
 /** A handful of requests to a slow shop. */
 const TEST_DEADLINE_MS = 180_000
 
 /** Where is sold, and the secrets that callbacks are signed with. */
 export const stores: CommandRow[] = [
   { command: 'stores', about: 'where you sell: add, list, test; change the secret of callbacks' },
-  {
-    command: 'stores add',
-    about: 'add a shop to the configuration: woocommerce or shopify',
-  },
-  {
-    command: 'stores add woocommerce',
-    about: 'try the key of a WooCommerce shop, and write it into the configuration',
-    options: {
-      '--url <address>': 'the address of the shop, as you open it',
-      '--key-file <file>': 'consumer key and secret, joined by a colon; else QUAYSIDE_SHOP_KEY',
-      ...sellingOptions,
-      ...fileOptions,
-    },
-    help: `
-The key is made in WooCommerce: Settings, Advanced, REST API, with the
-permission Read/Write. What no option says is asked on a terminal. Nothing in
-the shop changes, and nothing is written before the shop was tried.
+  { command: 'stores add', about: `add a shop to the configuration: ${either(shopKinds.map(({ kind }) => kind))}` },
+  ...shopKinds.map((kind): CommandRow => {
+    const { help } = kind.shop
+    return {
+      command: `stores add ${kind.kind}`,
+      about: help.about,
+      options: {
+        '--url <address>': help.url,
+        '--key-file <file>': `${help.keyFile}; else QUAYSIDE_SHOP_KEY`,
+        ...Object.fromEntries(Object.values(help.options)),
+        ...sellingOptions,
+        ...fileOptions,
+      },
+      help: `
+${wrap(`${help.credentialsFrom} ${TRIED_FIRST}`, 80).join('\n')}
 
 Examples:
-  quayside stores add woocommerce
-  quayside stores add woocommerce --url https://shop.example \\
+  quayside stores add ${kind.kind}
+  quayside stores add ${kind.kind} --url ${help.exampleUrl} \\
     --key-file ./key.txt --name 'My shop' --create draft`,
-    run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddShop(io, 'woocommerce', options),
-  },
-  {
-    command: 'stores add shopify',
-    about: 'try an app in a Shopify shop, and write the shop into the configuration',
-    options: {
-      '--url <address>': 'the name of the shop at myshopify.com, or that address',
-      '--key-file <file>': 'client id and client secret, joined by a colon; else QUAYSIDE_SHOP_KEY',
-      '--location <number>': 'whose stock is written (default: the oldest that serves online orders)',
-      ...sellingOptions,
-      ...fileOptions,
-    },
-    help: `
-The app is made in the Dev Dashboard of the organisation that owns the shop, and
-installed in the shop; docs/stores/shopify.md has its access scopes. The admin
-token and the API secret key of an app that was made in the shop do as well.
-What no option says is asked on a terminal. Nothing in the shop changes, and
-nothing is written before the shop was tried.
-
-Examples:
-  quayside stores add shopify
-  quayside stores add shopify --url my-shop --key-file ./key.txt \\
-    --name 'My shop' --create draft`,
-    run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddShop(io, 'shopify', options),
-  },
+      run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddShop(io, kind, options),
+    }
+  }),
   {
     command: 'stores list',
     about: 'the configured stores',

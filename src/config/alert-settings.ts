@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { severities } from '../domain/alert-notice.ts'
 import { Secret } from '../secret.ts'
-import { amount } from './store-settings.ts'
+import { amount } from '../stores/store-settings.ts'
 
 /** In the name of a variable and of a file. */
 const channelName = z

@@ -6,21 +6,21 @@ import path from 'node:path'
 import { validate as validCron } from 'node-cron'
 import { z } from 'zod'
 import { type Dialect, readDialect } from '../dialect/dialect.ts'
-import type { StorePolicy } from '../domain/listing.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { alertsShape, type ChannelAddress, channelAddress, channelSource } from './alert-settings.ts'
+import { type ConfiguredStore, kindOf, type StoreSettings, storeShape } from '../stores/kinds.ts'
+import type { ShopCredentials } from '../stores/store-kind.ts'
 import {
   amount,
+  isLoopback,
   percent,
   ratesShape,
-  type StoreSettings,
   sellingFaults,
   storePolicy,
-  storeShape,
   webAddress,
-} from './store-settings.ts'
+} from '../stores/store-settings.ts'
+import { alertsShape, type ChannelAddress, channelAddress, channelSource } from './alert-settings.ts'
 
 /** An address without a path, so that the links of the pages and their cookie hold for all of it. */
 const consoleAddress = webAddress.refine(
@@ -133,24 +133,6 @@ export const configShape = z.strictObject({
 
 export type Settings = z.infer<typeof configShape>
 
-/** A store with the policy that it sells by. */
-export type ConfiguredStore = StoreSettings & {
-  currency: string
-  policy: StorePolicy
-  /** Where it is: its callback address, or that of the shop. */
-  address: string
-  /** What the shop lets us in with; absent for a kind of store that needs nothing. */
-  credentials?: ShopCredentials
-}
-
-/** What the API of a shop lets us in with. */
-export interface ShopCredentials {
-  key: Secret
-  secret: Secret
-  /** Of Shopify: the secret before a rotation. */
-  previousSecret?: Secret
-}
-
 export interface Config extends Omit<Settings, 'stores'> {
   stores: ConfiguredStore[]
   /** The path of the configuration file. */
@@ -218,11 +200,10 @@ export function checkedConfig(
   const databaseUrl = readDatabaseUrl(settings.value?.database.url ?? null, folder, env, faults)
   const dialect = settings.value && readDialectOf(settings.value, folder, faults)
   const credentials = new Map(
-    settings.value?.stores.flatMap((store) =>
-      store.kind === 'backend'
-        ? []
-        : [[store.id, readCredentials(store, folder, env, faults, made.stores?.[store.id])]],
-    ),
+    settings.value?.stores.map((store) => [
+      store.id,
+      readCredentials(store, folder, env, faults, made.stores?.[store.id]),
+    ]),
   )
   const alertAddresses = settings.value ? readAlertAddresses(settings.value, folder, env, faults) : new Map()
   if (settings.value && dialect) {
@@ -250,8 +231,8 @@ export function checkedConfig(
       ...store,
       currency: store.currency ?? currency,
       policy: storePolicy(store, rates, currency),
-      address: store.kind === 'backend' ? store.callbackUrl : store.url,
-      ...(credentials.has(store.id) && { credentials: credentials.get(store.id) }),
+      address: kindOf(store).addressOf(store),
+      credentials: credentials.get(store.id),
     })),
     file,
     dialectFile: dialect.file,
@@ -283,47 +264,22 @@ export const credentialsSource = (store: string) => ({
   file: `store-${store}`,
 })
 
-/** A key and its secret, joined by a colon: WooCommerce makes `ck_…` and `cs_…`. */
-const CREDENTIALS = /^([\x21-\x39\x3b-\x7e]{4,200}):([\x21-\x7e]{4,200})$/
-
 function readCredentials(
-  { id, kind }: StoreSettings,
+  store: StoreSettings,
   folder: string,
   env: Env,
   faults: FieldFault[],
   made: Secret | undefined,
-): ShopCredentials {
-  const source = credentialsSource(id)
+): ShopCredentials | undefined {
+  const { shop } = kindOf(store)
+  if (!shop) return undefined
+  const source = credentialsSource(store.id)
   const before = faults.length
-  const text = readSecret(source, folder, env, faults, made).reveal()
-  const credentials = kind === 'shopify' ? shopifyCredentials(text) : shopCredentials(text)
+  const credentials = shop.readCredentials(readSecret(source, folder, env, faults, made).reveal())
   if (!credentials && faults.length === before) {
-    const message =
-      kind === 'shopify'
-        ? 'must be the client id and the client secret, or the admin token and the API secret key, joined by a colon'
-        : 'must be the key and the secret of the shop, joined by a colon'
-    faults.push({ field: source.variable, message })
+    faults.push({ field: source.variable, message: `must be ${shop.credentials}, joined by a colon` })
   }
-  return credentials ?? { key: new Secret(''), secret: new Secret('') }
-}
-
-/** Reads a key and its secret; undefined where the text is something else. */
-export function shopCredentials(text: string): ShopCredentials | undefined {
-  const [, key, secret] = CREDENTIALS.exec(text) ?? []
-  return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
-}
-
-/** Reads client id and secret, or admin token and API secret key; the secret before a rotation may follow. */
-export function shopifyCredentials(text: string): ShopCredentials | undefined {
-  const parts = text.split(':')
-  const [key, secret, previous] = parts
-  const isSound = parts.length <= 3 && parts.every((part) => /^[\x21-\x7e]{4,200}$/.test(part))
-  if (!isSound || key === undefined || secret === undefined) return undefined
-  return {
-    key: new Secret(key),
-    secret: new Secret(secret),
-    ...(previous === undefined ? {} : { previousSecret: new Secret(previous) }),
-  }
+  return credentials
 }
 
 function isServerAddress(address: string): boolean {
@@ -428,7 +384,10 @@ function readSettings(json: unknown): { value?: Settings; faults: FieldFault[] }
 
 /** Each store buys for itself what it reads: one shop under two ids would have every order bought twice. */
 function shopsTwice(stores: StoreSettings[]): FieldFault[] {
-  const places = stores.map((store) => (store.kind === 'backend' ? undefined : placeOfShop(store.url)))
+  const places = stores.map((store) => {
+    const { shop, addressOf } = kindOf(store)
+    return shop ? placeOfShop(addressOf(store)) : undefined
+  })
   return places.flatMap((place, index) => {
     const before = place === undefined ? index : places.indexOf(place)
     if (before === index) return []
@@ -485,8 +444,6 @@ function readDialectOf(settings: Settings, folder: string, faults: FieldFault[])
     return undefined
   }
 }
-
-export const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
 
 /** Beyond loopback, sessions and keys that are shown would be sent in clear text. */
 function checkConsole({ console: { listen, url } }: Settings, faults: FieldFault[]): void {

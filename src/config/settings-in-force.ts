@@ -1,6 +1,6 @@
 /** The settings in force, for people: by name, without secrets. */
+import { kindOf } from '../stores/kinds.ts'
 import { type Config, configShape } from './config.ts'
-import { storeShape } from './store-settings.ts'
 
 export interface SettingInForce {
   /** As the configuration names it: `ordering.inFlight`. */
@@ -17,9 +17,6 @@ export function withoutSecrets(address: string): string {
   return origin + pathname
 }
 
-/** What the reading of the configuration adds to a store, or what is secret of it. */
-const ADDED: readonly string[] = ['policy', 'address', 'credentials']
-
 /** Every setting, in the order of the configuration; those of a store begin with its id: `stores.demo-1234.name`. */
 export function settingsInForce(config: Config): SettingInForce[] {
   const defaults = configShape.parse({ supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] })
@@ -33,13 +30,12 @@ export function settingsInForce(config: Config): SettingInForce[] {
   return [
     ...names.filter((name) => name !== 'stores').flatMap((name) => leavesOf(name, set[name], usual[name])),
     ...config.stores.flatMap((store) => {
-      const { id, kind, name, address } = store
-      const bare = { id, kind, name, ...(kind === 'backend' ? { callbackUrl: address } : { url: address }) }
-      const usualOfStore = {
-        ...without(storeShape.parse(bare), Object.keys(bare)),
-        currency: config.dialectFacts.money.currency,
-      }
-      return leavesOf(`stores.${id}`, without(store, ADDED), usualOfStore)
+      const { shape } = kindOf(store).settings
+      const usualOfStore = Object.entries(shape).map(([key, one]) => [key, one.safeParse(undefined).data])
+      const { currency } = config.dialectFacts.money
+      // Nothing that the reading of the configuration adds, such as credentials.
+      const own = Object.entries(store).filter(([key]) => key in shape)
+      return leavesOf(`stores.${store.id}`, Object.fromEntries(own), { ...Object.fromEntries(usualOfStore), currency })
     }),
   ]
 }
@@ -56,9 +52,6 @@ function serverOf(address: string): string {
   const { protocol, host, pathname } = new URL(address)
   return `${protocol}//${host}${pathname}`
 }
-
-const without = (record: object, names: readonly string[]): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name)))
 
 function leavesOf(name: string, value: unknown, usual: unknown): SettingInForce[] {
   if (isRecord(value)) {

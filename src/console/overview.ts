@@ -5,6 +5,7 @@ import { holdLabels, type Sign } from '../domain/labels.ts'
 import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
 import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { StoreView } from '../http/api/stores.ts'
 import { alertWords } from './alerts.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, WARN_DAYS } from './health.ts'
@@ -28,16 +29,6 @@ const periodOf = ({ query }: Visit): Period => {
 }
 
 const activityOf = ({ call }: Visit, period: Period) => call<ActivityView>('viewActivity', { query: { period } })
-
-interface Store {
-  id: string
-  name: string
-  kind: string
-  listings: Record<string, number>
-  publications: number
-  pausedUntil: string | null
-  error: string | null
-}
 
 /** Reviews that are named one by one; the page of reviews has all of them. */
 const REVIEWS_SHOWN = 5
@@ -405,7 +396,7 @@ function spendPlot(
 
 async function freshPart(visit: Visit): Promise<Html> {
   const { now } = visit
-  const [status, { items: stores }] = [await visit.status(), await visit.call<{ items: Store[] }>('listStores')]
+  const [status, { items: stores }] = [await visit.status(), await visit.call<{ items: StoreView[] }>('listStores')]
   return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
     caption: 'Freshness of what is read from the supplier',
     columns: [
@@ -421,8 +412,7 @@ async function freshPart(visit: Visit): Promise<Html> {
     columns: [
       {
         head: 'Store',
-        cell: ({ id, name, kind }) =>
-          html`<a href="/stores/${id}">${name}</a><small>${kind === 'backend' ? 'your backend' : kind}</small>`,
+        cell: ({ id, name, kindLabel }) => html`<a href="/stores/${id}">${name}</a><small>${kindLabel}</small>`,
       },
       { head: 'Listings', cell: ({ listings }) => listingsText(listings) },
       { head: 'State', cell: storeMark, isTop: true },
@@ -430,7 +420,7 @@ async function freshPart(visit: Visit): Promise<Html> {
     rows: stores,
   })}</section>`
 
-  function storeMark({ listings, publications, pausedUntil, error }: Store): Html {
+  function storeMark({ listings, publications, pausedUntil, error }: StoreView): Html {
     if (pausedUntil !== null)
       return html`${mark('stop', 'refuses')}<small>until ${clockTag(pausedUntil, now, 'minutes')}${error && `: ${error}`}</small>`
     if (publications > 0) return mark('moving', 'updating')

@@ -12,9 +12,6 @@ import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
-const kinds: Record<string, string> = { backend: 'your backend', woocommerce: 'WooCommerce', shopify: 'Shopify' }
-const kindText = (kind: string): string => kinds[kind] ?? kind
-
 const storesOf = async ({ call }: Visit): Promise<StoreView[]> =>
   (await call<{ items: StoreView[] }>('listStores')).items
 
@@ -42,8 +39,8 @@ ${section(
         columns: [
           {
             head: 'Store',
-            cell: ({ id, name, kind }) =>
-              html`<span><a href="/stores/${id}">${name}</a> <small>${kindText(kind)}</small></span>`,
+            cell: ({ id, name, kindLabel }) =>
+              html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
           },
           { head: 'State', isTop: true, cell: stateOf },
           { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
@@ -91,8 +88,14 @@ function listingsText({ listings }: StoreView): string {
   return entries.length === 0 ? 'none yet' : entries.map(([state, count]) => `${grouped(count)} ${state}`).join(', ')
 }
 
-/** An example of each callback that a backend can be sent. */
-const exampleTypes = ['line.fulfilled', 'line.failed', 'line.held', 'line.resumed', 'order.closed', 'listings.changed']
+/** Callbacks that a backend can be sent an example of. */
+const exampleTypes: TriggeredView['type'][] = [
+  'line.fulfilled',
+  'line.failed',
+  'line.held',
+  'line.resumed',
+  'order.closed',
+]
 
 const findingSigns = { ok: 'done', doubtful: 'held', failed: 'stop' } as const
 
@@ -155,7 +158,7 @@ async function storeOf(visit: Visit): Promise<StoreView> {
 }
 
 function storeMain(visit: Visit, store: StoreView, first?: Html): Html {
-  const { id, name, kind, address, publications, pausedUntil, error, shop, callbackSecret, listings } = store
+  const { id, name, kindLabel, address, publications, pausedUntil, error, shop, callbackSecret, listings } = store
   const { now } = visit
   const problem = problemOf(store)
   const states = Object.entries(listings)
@@ -167,8 +170,8 @@ ${first}
     'The store',
     stateOf(store),
     facts([
-      ['Kind', kindText(kind)],
-      [kind === 'backend' ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
+      ['Kind', kindLabel],
+      [callbackSecret ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
       ['Permanent id', html`<span class="id">${id}</span>`],
       ['To be pushed', pagesText(publications)],
       ...(pausedUntil ? [['Paused until', clockTag(pausedUntil, now)] as const] : []),
@@ -223,7 +226,7 @@ const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): (readonly
   ],
 ]
 
-function actionsOf(visit: Visit, { id, name, kind, callbackSecret }: StoreView): Html {
+function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreView): Html {
   const { role } = visit.caller
   const isOperator = role !== 'viewer'
   const { faults } = visit
@@ -287,7 +290,7 @@ function actionsOf(visit: Visit, { id, name, kind, callbackSecret }: StoreView):
   }</div>
 ${notNow([
   ...(isOperator ? [] : ['Test, example: both need the role operator; you are viewer.']),
-  ...(callbackSecret ? [] : [`Examples, callback secret: ${kindText(kind)} gets no callbacks.`]),
+  ...(callbackSecret ? [] : [`Examples, callback secret: ${kindLabel} gets no callbacks.`]),
   ...(callbackSecret && role !== 'admin'
     ? [`Rotate the callback secret: it needs the role admin; you are ${role}.`]
     : []),

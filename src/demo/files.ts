@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { makeFolder, writeText } from '../storage/files.ts'
+import { backend } from '../stores/backend/kind.ts'
 
 /** The demo store's permanent id. */
 export const DEMO_STORE = 'demo-quaysi00'
@@ -37,7 +38,7 @@ export function writeDemoConfig(place: DemoPlace): string {
   const callbackUrl = `http://127.0.0.1:${storePort}/callbacks`
   const settings = {
     supplier: { baseUrl, dialect },
-    stores: [{ id: DEMO_STORE, kind: 'backend', name: 'Demo store', callbackUrl }],
+    stores: [{ id: DEMO_STORE, kind: backend.kind, name: 'Demo store', callbackUrl }],
     listen: { host: '127.0.0.1', port },
     console: { listen: consolePort === undefined ? null : { port: consolePort } },
     publicUrl: url,

@@ -5,7 +5,7 @@
 import { appendFileSync, existsSync } from 'node:fs'
 import path from 'node:path'
 import { openApp } from '../app.ts'
-import { type ConfiguredStore, loadConfig } from '../config/config.ts'
+import { type Config, loadConfig } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import type { Failure } from '../errors.ts'
@@ -105,7 +105,7 @@ export async function openDemo({
   if (link !== null) showLink?.(link)
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
-  const [store] = config.stores as [ConfiguredStore]
+  const [store] = config.stores as [Config['stores'][number]]
   const { listings } = await listListings(app.api.ordering.db, store, { limit: 200 }, Date.now())
   const reference = await freeReference(app.api.ordering.db)
   const listing = listings.find(({ available, stock }) => available && (stock === null || stock > 10)) ?? listings[0]

@@ -45,6 +45,9 @@ export function sentence(
   return lines.map((line) => `${line.trimEnd()}\n`).join('')
 }
 
+/** Names to choose from: `one, two or three`. */
+export const either = (names: string[]): string => new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(names)
+
 /** Replaces a space of a command meanwhile: a private-use character, which `plain` removes from texts. */
 const COMMAND_SPACE = '\u{e000}'
 

@@ -1,7 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { and, eq } from 'drizzle-orm'
-import type { Config } from '../config/config.ts'
 import { Failure } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
@@ -38,7 +37,7 @@ export interface Keys {
 export type RotationPoint = 'rotating' | 'rotated'
 
 interface KeyParts {
-  config: Pick<Config, 'keyEncryptionKey' | 'nextKeyEncryptionKey'>
+  config: { keyEncryptionKey: Secret; nextKeyEncryptionKey: () => Secret | undefined }
   db: Database
   /** Epoch milliseconds. */
   now: () => number

@@ -228,8 +228,8 @@ it.each([
   ['http://my-shop.myshopify.com/admin/products', 'https://my-shop.myshopify.com'],
   ['https://admin.shopify.com/store/my-shop/orders?a=b', 'https://my-shop.myshopify.com'],
 ])('reads %s as the address of a shop', async (text, url) => {
-  const { shopifyKind } = await import('../../src/cli/shopify-questions.ts')
-  expect(shopifyKind.readAddress(text)).toEqual({ url })
+  const { questions } = await import('../../src/stores/shopify/questions.ts')
+  expect(questions.readAddress(text)).toEqual({ url })
 })
 
 it('has a help for a terminal of 80 columns', async () => {

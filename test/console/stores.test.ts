@@ -42,6 +42,12 @@ test('an example of each callback is offered, and the answer of the store is sai
   expect((await world.page('operator', `/stores/${STORE}`)).text).toContain('did not take the example of line.held')
 })
 
+test('no example is offered that the API refuses', async () => {
+  const world = await worldOf()
+  const { text } = await world.page('operator', `/stores/${STORE}`)
+  expect([...text.matchAll(/<option value="([^"]+)"/g)].map(([, type]) => type)).toEqual(updateTypes)
+})
+
 test('a callback secret is rotated by an admin: shown once, audited, and then in use', async () => {
   const world = await worldOf()
   const before = (await world.page('admin', `/stores/${STORE}`)).text

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { ratesShape, sellingFaults, sellingShape, storePolicy } from '../../src/config/store-settings.ts'
 import { formatDecimal, parseDecimal } from '../../src/domain/money.ts'
 import { priceOf } from '../../src/domain/pricing.ts'
 import { publishedStock } from '../../src/domain/stock.ts'
+import { ratesShape, sellingFaults, sellingShape, storePolicy } from '../../src/stores/store-settings.ts'
 import { pricedOffer } from '../support/selling.ts'
 
 const page = readFileSync(new URL('../../docs/pricing.md', import.meta.url), 'utf8')

@@ -13,11 +13,11 @@ import {
   writeFaults,
 } from '../support/store-worlds.ts'
 
-const kinds: [StoreWorld['kind'], () => Promise<StoreWorld>][] = [
-  ['backend', backendWorld],
-  ['woocommerce', wooCommerceWorld],
-  ['shopify', shopifyWorld],
-]
+const worlds: Record<StoreWorld['kind'], () => Promise<StoreWorld>> = {
+  backend: backendWorld,
+  woocommerce: wooCommerceWorld,
+  shopify: shopifyWorld,
+}
 
 const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
   id,
@@ -62,7 +62,7 @@ function ordered(world: StoreWorld) {
 }
 const KEYS = ['AAAA-BBBB', 'CCCC-DDDD']
 
-describe.each(kinds)('a %s store', (kind, open) => {
+describe.each(Object.entries(worlds))('a %s store', (kind, open) => {
   // Every 2xx of a backend is a yes, whatever its body.
   const faults = kind === 'backend' ? writeFaults : [...writeFaults, ...falseAnswers]
 

@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { writeDemoConfig } from '../../src/demo/files.ts'
 import { openSetUp } from '../../src/installation.ts'
 import { createLog } from '../../src/log.ts'
+import type { StoreSettings } from '../../src/stores/kinds.ts'
 import { shopifyOfStory } from '../shops/shopify-story.ts'
 import { backendOfStory, type StoryStore } from '../shops/story-store.ts'
 import { wooCommerceOfStory } from '../shops/woocommerce-story.ts'
@@ -12,7 +13,11 @@ import { temporaryFolder } from '../support/cli-run.ts'
 import { freePort } from '../support/free-port.ts'
 import { defaultDialect } from '../support/test-app.ts'
 
-const KINDS = { backend: backendOfStory, woocommerce: wooCommerceOfStory, shopify: shopifyOfStory }
+const KINDS = {
+  backend: backendOfStory,
+  woocommerce: wooCommerceOfStory,
+  shopify: shopifyOfStory,
+} satisfies Record<StoreSettings['kind'], unknown>
 const PATIENCE = { timeout: 60_000, interval: 50 }
 
 test('a backend, a shop of WooCommerce and one of Shopify sell in one process, each with its prices, orders and keys', {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { ratesShape, sellingShape, storePolicy } from '../../src/config/store-settings.ts'
 import type { StorePolicy } from '../../src/domain/listing.ts'
 import type { PricedOffer } from '../../src/domain/pricing.ts'
+import { ratesShape, sellingShape, storePolicy } from '../../src/stores/store-settings.ts'
 
 const shape = z.strictObject({ ...sellingShape, rates: ratesShape })
 

@@ -9,6 +9,7 @@ import { formatDecimal } from '../../src/domain/money.ts'
 import { Secret } from '../../src/secret.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { secretText } from '../../src/stores/backend/signature.ts'
+import type { StoreSettings } from '../../src/stores/kinds.ts'
 import { type ShopifyOptions, shopifyStore } from '../../src/stores/shopify/shopify.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type WooCommerceOptions, wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
@@ -24,7 +25,7 @@ export const falseAnswers = ['login_page', 'truncated'] as const
 export type StoreFault = (typeof writeFaults)[number] | (typeof falseAnswers)[number]
 
 export interface StoreWorld {
-  kind: 'backend' | 'woocommerce' | 'shopify'
+  kind: StoreSettings['kind']
   store: Store
   /** Puts a product on the shelf; its id for the store. */
   sell: (sku: string) => string

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
-import type { ConfiguredStore } from '../../config/config.ts'
 import { withoutSecrets } from '../../config/settings-in-force.ts'
 import { Failure } from '../../errors.ts'
 import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
@@ -10,6 +9,7 @@ import { countListings } from '../../storage/listings.ts'
 import { allPublishing, countPublications } from '../../storage/publications.ts'
 import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
+import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { testStore } from './store-test.ts'
@@ -37,7 +37,8 @@ export function callbackSecretOf(rotations: readonly CallbackSecret[], store: st
 const StoreStanding = z.object({
   id: z.string(),
   name: z.string(),
-  kind: z.string().meta({ examples: ['backend'] }),
+  kind: z.enum(storeKinds.map(({ kind }) => kind)),
+  kindLabel: z.string().meta({ description: 'The kind, for people', examples: storeKinds.map(({ label }) => label) }),
   address: z
     .string()
     .meta({ description: 'Where callbacks go, or the address of the shop; without credentials and query' }),
@@ -141,6 +142,7 @@ export function storeOperations({
           db.query(allStoreReadings()),
         ])
         const items = stores.map(({ id, name, kind, address }) => {
+          const { label, shop } = kindOf({ kind })
           const standing = standings.find(({ store }) => store === id)
           const reading = readings.find(({ store }) => store === id)
           const own = totals.filter(({ store }) => store === id)
@@ -148,13 +150,14 @@ export function storeOperations({
             id,
             name,
             kind,
+            kindLabel: label,
             address: withoutSecrets(address),
             listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
             publications: waiting.find(({ store }) => store === id)?.total ?? 0,
             pausedUntil: standing?.pausedUntil ?? null,
             error: standing?.lastError ?? null,
             shop:
-              kind === 'backend' || !reading
+              shop === null || !reading
                 ? null
                 : {
                     connectedAt: reading.connectedAt,
@@ -164,7 +167,7 @@ export function storeOperations({
                     productsReadAt: reading.variantsReadAt,
                     webhookUrl: publicUrl === null ? null : storeWebhookUrl(publicUrl, id),
                   },
-            callbackSecret: kind === 'backend' ? callbackSecretOf(rotations, id) : null,
+            callbackSecret: shop === null ? callbackSecretOf(rotations, id) : null,
           }
         })
         return ok({ items })

@@ -4,15 +4,15 @@ import { type CatalogueOptions, ITEMS_MAX, shopCatalogue } from './catalogue.ts'
 import { type ShopClientOptions, shopClient } from './client.ts'
 import { tryShop } from './findings.ts'
 import { type HandOverSettings, shopHandOver } from './hand-over.ts'
-import { readChangedOrders, readStoreOrder, verifyDelivery } from './orders.ts'
+import { PAID_STATUSES, readChangedOrders, readStoreOrder, verifyDelivery } from './orders.ts'
 import { provisionWebhook } from './webhooks.ts'
 
 export interface WooCommerceOptions extends ShopClientOptions {
   /** Letters and digits alone: WordPress decodes entities in it. */
   webhookSecret: string
   settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice'> & {
-    /** In which a paid order may be bought. */
-    statuses: string[]
+    /** In which a paid order may be bought. Default: those that WooCommerce itself gives one. */
+    statuses?: string[] | undefined
     handOver: HandOverSettings
     /** ISO 4217. */
     currency: string
@@ -29,7 +29,7 @@ const SETTLE_MS = 90_000
 /** A shop of WooCommerce, by its REST API. */
 export function wooCommerceStore(options: WooCommerceOptions): Store {
   const { webhookSecret, settings, now, settleMs = SETTLE_MS } = options
-  const { create, ownsSalePrice, statuses, handOver, currency } = settings
+  const { create, ownsSalePrice, statuses = PAID_STATUSES, handOver, currency } = settings
   const client = shopClient(options)
   const catalogue = shopCatalogue({ client, now, create, ownsSalePrice })
   return {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { z } from 'zod'
-import { sellingFaults, sellingShape, storePolicy } from '../../../src/config/store-settings.ts'
 import type { PricedOffer, PricingPolicy } from '../../../src/domain/pricing.ts'
+import { sellingFaults, sellingShape, storePolicy } from '../../../src/stores/store-settings.ts'
 import type { ReferenceCase } from './reference-price.ts'
 
 /** One offer in one store, both as the code takes them and as the reference does. */

@@ -2,7 +2,7 @@
  * Prices once more, slowly: fractions of big integers in whole units of money, made from the text of the settings, and
  * rounding by looking at one amount after the other. Nothing is shared with the code that is tested.
  */
-import type { SellingSettings } from '../../../src/config/store-settings.ts'
+import type { SellingSettings } from '../../../src/stores/store-settings.ts'
 
 /** A fraction; `d` is above 0. */
 export interface Fraction {

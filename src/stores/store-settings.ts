@@ -4,13 +4,15 @@ import { parseDecimal } from '../domain/money.ts'
 import { pricingPolicy } from '../domain/pricing.ts'
 import { readRules } from '../domain/pricing-rules.ts'
 import { readRate } from '../domain/rates.ts'
+import type { FieldFault } from '../errors.ts'
 
-/* The settings of stores: how each kind is reached, how each sells, and rates of exchange. */
+/* The settings that all kinds of stores share, how a store sells, and rates of exchange. Those of one kind are in its folder. */
 
 export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage as text, such as "12.5"')
 export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount as text, such as "250.00"')
 const currency = z.string().regex(/^[A-Z]{3}$/, 'an ISO 4217 code, such as "EUR"')
 export const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
+export const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
 const units = z.number().int().min(0).max(1_000_000_000)
 const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'a day or an instant, such as "2026-01-31" or "2026-01-31T08:00:00Z"',
@@ -75,7 +77,7 @@ export const sellingShape = {
 }
 
 /** Settings that every kind of store has. */
-const everyStore = {
+export const everyStore = {
   /** Permanent id, part of every purchase key: made once, never changed. */
   id: z
     .string()
@@ -84,16 +86,8 @@ const everyStore = {
   ...sellingShape,
 }
 
-/** Any backend: orders in over the API, signed callbacks out. */
-export const backendShape = z.strictObject({
-  kind: z.literal('backend'),
-  /** Where callbacks go. */
-  callbackUrl: webAddress,
-  ...everyStore,
-})
-
 /** Settings of every shop with products and orders of its own, which are read from it. */
-const everyShop = {
+export const everyShop = {
   /** The address of the shop, as its owner opens it. */
   url: webAddress,
   /** What becomes of an offer that the shop lacks: nothing, a draft for the merchant to publish, or a product on sale. */
@@ -103,68 +97,6 @@ const everyShop = {
   /** How long a paid order waits before it is bought: a fraud check may speak first. */
   delayMinutes: z.number().int().min(0).max(10_080).default(0),
 }
-
-/** A WooCommerce shop. */
-export const wooCommerceShape = z.strictObject({
-  kind: z.literal('woocommerce'),
-  ...everyShop,
-  /** Statuses of an order in which it is bought, once it is paid (default: those that WooCommerce itself gives a paid order). */
-  statuses: z
-    .array(z.string().regex(/^[a-z0-9-]{1,40}$/))
-    .min(1)
-    .optional(),
-  handOver: z
-    .strictObject({
-      /** What carries the keys to the customer: the mail of the completed order, or a customer note. */
-      by: z.enum(['completed_mail', 'note']).default('completed_mail'),
-      /** Whether Quayside completes an order once all of it is handed over. */
-      complete: z.boolean().default(true),
-      /** What stands before the keys on the order. */
-      label: z.string().min(1).max(60).default('Licence key'),
-    })
-    .prefault({}),
-  ...everyStore,
-})
-
-/** A shop of Shopify. */
-export const shopifyShape = z.strictObject({
-  kind: z.literal('shopify'),
-  ...everyShop,
-  /** Of the Admin API; older ones lack what is used. */
-  apiVersion: z
-    .string()
-    .regex(/^20\d\d-(01|04|07|10)$/, 'a version of the Admin API, such as "2026-07"')
-    .refine((version) => version >= '2026-04', 'must be "2026-04" or newer')
-    .default('2026-07'),
-  /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
-  location: z
-    .string()
-    .regex(/^[1-9]\d{0,19}$/, 'the number of a location as text, such as "65432109876"')
-    .nullable()
-    .default(null),
-  /** Keeps a paid order back that Shopify's fraud analysis recommends to cancel, or also to investigate; null: none. */
-  holdAtRisk: z.enum(['cancel', 'investigate']).nullable().default(null),
-  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
-  metafieldNamespace: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{3,255}$/, 'a namespace of metafields, such as "quayside"')
-    .nullable()
-    .default(null),
-  /** The tag by which a merchant has an order tried again. */
-  retryTag: z
-    .string()
-    .regex(/^[^,\s]{1,40}$/, 'a tag without blanks and commas')
-    .default('quayside-retry'),
-  /** Whether orders of test payments are bought. */
-  buyTestOrders: z.boolean().default(false),
-  ...everyStore,
-})
-
-/** A store; `kind` names its adapter, which decides about its settings. An unknown kind hides no other fault. */
-export const storeShape = z.discriminatedUnion('kind', [backendShape, wooCommerceShape, shopifyShape], {
-  unionFallback: true,
-})
-export type StoreSettings = z.infer<typeof storeShape>
 
 export const ratesShape = z
   .array(
@@ -180,21 +112,12 @@ export const ratesShape = z
   )
   .default([])
 
-const selling = z.object(sellingShape)
-export type SellingSettings = z.infer<typeof selling>
+export type SellingSettings = z.infer<z.ZodObject<typeof sellingShape>>
+type ShopSettings = z.infer<z.ZodObject<typeof everyShop>>
 export type RatesSettings = z.infer<typeof ratesShape>
 
-interface SettingFault {
-  field: string
-  message: string
-}
-
 /** The faults between settings: amounts and their currency, bands, endings, rates. */
-export function sellingFaults(
-  stores: SellingSettings[],
-  rates: RatesSettings,
-  supplierCurrency: string,
-): SettingFault[] {
+export function sellingFaults(stores: SellingSettings[], rates: RatesSettings, supplierCurrency: string): FieldFault[] {
   return [
     ...stores.flatMap((store, index) => storeFaults(store, rates, supplierCurrency, `stores.${index}`)),
     ...rateFaults(rates),
@@ -206,7 +129,7 @@ function storeFaults(
   rates: RatesSettings,
   supplierCurrency: string,
   path: string,
-): SettingFault[] {
+): FieldFault[] {
   const { pricing, stock, listings, currency: own = supplierCurrency } = store
   const faults = readRules(pricing, own).faults.map(({ field, message }) => ({ field: `pricing.${field}`, message }))
   if (own !== supplierCurrency && !rates.some(({ from, to }) => from === supplierCurrency && to === own)) {
@@ -230,7 +153,7 @@ function storeFaults(
   return faults.map(({ field, message }) => ({ field: `${path}.${field}`, message }))
 }
 
-function rateFaults(rates: RatesSettings): SettingFault[] {
+function rateFaults(rates: RatesSettings): FieldFault[] {
   const read = rates.map(readRate)
   return read.flatMap((rate, index) => {
     const { from, to, validFrom, validUntil } = rate
@@ -245,7 +168,7 @@ function rateFaults(rates: RatesSettings): SettingFault[] {
 
 /** The policy of a store whose settings have no faults. */
 export const storePolicy = (
-  store: SellingSettings & Partial<Pick<z.infer<typeof wooCommerceShape>, 'create' | 'whenGone'>>,
+  store: SellingSettings & Partial<Pick<ShopSettings, 'create' | 'whenGone'>>,
   rates: RatesSettings,
   supplierCurrency: string,
 ): StorePolicy => ({

@@ -1,38 +1,53 @@
-import { isLoopback, type ShopCredentials, shopifyCredentials } from '../config/config.ts'
-import { shopifyShape } from '../config/store-settings.ts'
-import { Secret } from '../secret.ts'
-import { lookAtShop } from '../stores/shopify/first-look.ts'
-import { faultOf, type Terminal } from './init-questions.ts'
-import { askHidden, type ShopKind } from './shop-kind.ts'
+import { Secret } from '../../secret.ts'
+import { firstVariants, type NewShop } from '../first-look.ts'
+import type { AskHidden, ShopAnswers, ShopCredentials, ShopQuestions } from '../store-kind.ts'
+import { isLoopback } from '../store-settings.ts'
+import { shopCatalogue } from './catalogue.ts'
+import { shopClient, wait } from './client.ts'
+import { shop } from './documents.ts'
+import { missingScopes, shopFacts, tryShop } from './findings.ts'
+import { shopify } from './kind.ts'
 
-interface ShopifyOptions {
-  location?: string
-}
+const readSoundCredentials = shopify.shop.readCredentials
+const API_VERSION = shopify.settings.shape.apiVersion.parse(undefined)
 
-const { location: locationShape, apiVersion } = shopifyShape.shape
-
-/** A shop of Shopify, as `stores add` asks for it. */
-export const shopifyKind: ShopKind<ShopifyOptions> = {
-  kind: 'shopify',
+export const questions: ShopQuestions = {
   aboutAddress:
     'The name of your shop at myshopify.com, such as my-shop, or the whole address. Settings, Domains shows it in the shop.',
   readAddress,
-  credentials: 'client id and client secret, or admin token and API secret key',
   readCredentials,
   askCredentials,
   correctionOf: ({ check, detail }) => {
     if (check !== 'connection' || /installed/.test(detail)) return 'again'
     return /client|token|organisation/.test(detail) ? 'key' : 'address'
   },
-  settingsOf: ({ location }) => (location === undefined ? {} : { location }),
-  optionFaults: ({ location }) => {
-    const message = location === undefined ? undefined : faultOf(locationShape)(location)
-    return message === undefined ? [] : [{ field: '--location', message }]
-  },
-  look: (io, { url, credentials }, { location }) =>
-    lookAtShop({ url, credentials, apiVersion: apiVersion.parse(undefined), now: io.now }, location ?? null),
+  look,
   remaining:
     'Your customers see their keys once the lines of docs/stores/shopify.md stand in a template of the shop: Settings, Notifications, Shipping confirmation. That page says how to try them.',
+}
+
+/** Pages of at most 250 variants each. */
+const PAGES_MAX = 20
+
+function look({ url, credentials, settings }: ShopAnswers, now: () => number): NewShop {
+  const { location = null } = settings
+  const client = shopClient({ url, credentials, apiVersion: API_VERSION, now })
+  const catalogue = shopCatalogue({ client, now, sleep: wait, create: null, ownsSalePrice: false, location })
+  return {
+    test: async () => {
+      const facts = shopFacts.safeParse(await client.call(shop).then((answer) => (answer.ok ? answer.data : null))).data
+      const unknown = { currency: null, create: null, metafieldNamespace: null }
+      const findings = await tryShop({ client, now, apiVersion: API_VERSION, location, ...unknown })
+      const missing = facts ? missingScopes(facts.scopes, 'publish') : []
+      return {
+        findings,
+        currency: facts?.currency ?? null,
+        cannotPublish: missing.length === 0 ? null : `the app lacks the access scope ${missing.join(', ')}`,
+      }
+    },
+    variants: () => firstVariants(catalogue.variants, PAGES_MAX),
+    close: client.close,
+  }
 }
 
 /** A shop has many addresses; its API is at one. */
@@ -57,20 +72,20 @@ const TOKEN = 'shpat_'
 /** Refuses them in the other order: the API would say no more than that they are wrong. */
 function readCredentials(text: string): ShopCredentials | undefined {
   const [key = '', secret = ''] = text.split(':')
-  return key.startsWith(SECRET) || secret.startsWith(TOKEN) ? undefined : shopifyCredentials(text)
+  return key.startsWith(SECRET) || secret.startsWith(TOKEN) ? undefined : readSoundCredentials(text)
 }
 
-async function askCredentials(terminal: Terminal): Promise<ShopCredentials> {
+async function askCredentials(ask: AskHidden): Promise<ShopCredentials> {
   const sound = (text: string) =>
-    shopifyCredentials(`${text}:${text}`) ? undefined : 'letters and digits without spaces'
-  const key = await askHidden(terminal, {
+    readSoundCredentials(`${text}:${text}`) ? undefined : 'letters and digits without spaces'
+  const key = await ask({
     about:
       'In the Dev Dashboard: your app, Settings. An app that was made in the shop before 2026 has an admin token (shpat_…) instead. What you type is kept in a file that only you can read.',
     what: 'Client ID or admin token',
     fault: (text) => (text.startsWith(SECRET) ? 'this is the secret: it is asked for next' : sound(text)),
   })
   const isToken = key.startsWith(TOKEN)
-  const secret = await askHidden(terminal, {
+  const secret = await ask({
     about: isToken
       ? 'The shop shows it beside the token: Settings, Apps, Develop apps, your app, API credentials. Shopify signs with it what the shop sends.'
       : 'It is shown below the client ID. Shopify signs with it what the shop sends.',

@@ -1,0 +1,23 @@
+import { z } from 'zod'
+import type { BackendKind } from '../store-kind.ts'
+import { everyStore, webAddress } from '../store-settings.ts'
+
+const settings = z.strictObject({
+  kind: z.literal('backend'),
+  /** Where callbacks go. */
+  callbackUrl: webAddress,
+  ...everyStore,
+})
+
+/** Any backend: orders in over the API, signed callbacks out. */
+export const backend: BackendKind<typeof settings> = {
+  kind: 'backend',
+  label: 'your backend',
+  settings,
+  addressOf: ({ callbackUrl }) => callbackUrl,
+  open: async ({ id, callbackUrl }, { secretsOf, ...needs }) => {
+    const { backendStore } = await import('./backend.ts')
+    return backendStore({ ...needs, callbackUrl, secrets: () => secretsOf(id) })
+  },
+  shop: null,
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { Secret } from '../secret.ts'
+import { backend } from './backend/kind.ts'
+import { shopify } from './shopify/kind.ts'
+import type { Store } from './store.ts'
+import type { BackendKind, Configured, ShopKind, StoreKind, StoreNeeds } from './store-kind.ts'
+import { wooCommerce } from './woocommerce/kind.ts'
+
+/** Every kind of store. */
+export const storeKinds = [backend, wooCommerce, shopify] as const
+
+const kinds: readonly (BackendKind | ShopKind)[] = storeKinds
+export const shopKinds = kinds.filter((one) => one.shop !== null)
+
+const [first, ...others] = storeKinds
+/** A store; `kind` decides about its settings. An unknown kind hides no other fault. */
+export const storeShape = z.discriminatedUnion('kind', [first.settings, ...others.map(({ settings }) => settings)], {
+  unionFallback: true,
+})
+export type StoreSettings = z.infer<typeof storeShape>
+export type ConfiguredStore = Configured<StoreSettings>
+
+/** @throws Error for a name that `storeShape` refuses */
+export function kindOf({ kind }: { kind: string }): StoreKind {
+  const found = kinds.find((one) => one.kind === kind)
+  if (!found) throw new Error(`there is no kind of store ${kind}`)
+  return found
+}
+
+/** A backend has none; a shop without any is refused with its configuration. */
+const NONE = { key: new Secret(''), secret: new Secret('') }
+
+/** The adapters of the configured stores, by the id of their store. */
+export async function openStores(stores: readonly ConfiguredStore[], needs: StoreNeeds): Promise<Map<string, Store>> {
+  const opened = stores.map(
+    async (store) =>
+      [store.id, await kindOf(store).open({ ...store, credentials: store.credentials ?? NONE }, needs)] as const,
+  )
+  return new Map(await Promise.all(opened))
+}

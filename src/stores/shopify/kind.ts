@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { Secret } from '../../secret.ts'
+import type { ShopKind } from '../store-kind.ts'
+import { everyShop, everyStore } from '../store-settings.ts'
+
+const settings = z.strictObject({
+  kind: z.literal('shopify'),
+  ...everyShop,
+  /** Of the Admin API; older ones lack what is used. */
+  apiVersion: z
+    .string()
+    .regex(/^20\d\d-(01|04|07|10)$/, 'a version of the Admin API, such as "2026-07"')
+    .refine((version) => version >= '2026-04', 'must be "2026-04" or newer')
+    .default('2026-07'),
+  /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
+  location: z
+    .string()
+    .regex(/^[1-9]\d{0,19}$/, 'the number of a location as text, such as "65432109876"')
+    .nullable()
+    .default(null),
+  /** Keeps a paid order back that Shopify's fraud analysis recommends to cancel, or also to investigate; null: none. */
+  holdAtRisk: z.enum(['cancel', 'investigate']).nullable().default(null),
+  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
+  metafieldNamespace: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{3,255}$/, 'a namespace of metafields, such as "quayside"')
+    .nullable()
+    .default(null),
+  /** The tag by which a merchant has an order tried again. */
+  retryTag: z
+    .string()
+    .regex(/^[^,\s]{1,40}$/, 'a tag without blanks and commas')
+    .default('quayside-retry'),
+  /** Whether orders of test payments are bought. */
+  buyTestOrders: z.boolean().default(false),
+  ...everyStore,
+})
+
+/** A shop of Shopify. */
+export const shopify: ShopKind<typeof settings> = {
+  kind: 'shopify',
+  label: 'Shopify',
+  settings,
+  addressOf: ({ url }) => url,
+  open: async ({ url, apiVersion, pricing, credentials, ...rest }, needs) => {
+    const { shopifyStore } = await import('./shopify.ts')
+    const ofShop = { ...rest, ownsSalePrice: pricing.compareAt !== null }
+    return shopifyStore({ ...needs, url, apiVersion, credentials, settings: ofShop })
+  },
+  shop: {
+    credentials: 'the client id and the client secret, or the admin token and the API secret key',
+    /** The secret before a rotation may follow. */
+    readCredentials: (text) => {
+      const parts = text.split(':')
+      const [key, secret, previous] = parts
+      const isSound = parts.length <= 3 && parts.every((part) => /^[\x21-\x7e]{4,200}$/.test(part))
+      if (!isSound || key === undefined || secret === undefined) return undefined
+      return {
+        key: new Secret(key),
+        secret: new Secret(secret),
+        ...(previous === undefined ? {} : { previousSecret: new Secret(previous) }),
+      }
+    },
+    help: {
+      about: 'try an app in a Shopify shop, and write the shop into the configuration',
+      url: 'the name of the shop at myshopify.com, or that address',
+      keyFile: 'client id and client secret, joined by a colon',
+      options: {
+        location: ['--location <number>', 'whose stock is written (default: the oldest that serves online orders)'],
+      },
+      credentialsFrom:
+        'The app is made in the Dev Dashboard of the organisation that owns the shop, and installed in the shop; docs/stores/shopify.md has its access scopes. The admin token and the API secret key of an app that was made in the shop do as well.',
+      exampleUrl: 'my-shop',
+    },
+    questions: async () => (await import('./questions.ts')).questions,
+  },
+}

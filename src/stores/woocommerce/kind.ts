@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { Secret } from '../../secret.ts'
+import type { ShopKind } from '../store-kind.ts'
+import { everyShop, everyStore } from '../store-settings.ts'
+
+const settings = z.strictObject({
+  kind: z.literal('woocommerce'),
+  ...everyShop,
+  /** Statuses of an order in which it is bought, once it is paid (default: those that WooCommerce itself gives a paid order). */
+  statuses: z
+    .array(z.string().regex(/^[a-z0-9-]{1,40}$/))
+    .min(1)
+    .optional(),
+  handOver: z
+    .strictObject({
+      /** What carries the keys to the customer: the mail of the completed order, or a customer note. */
+      by: z.enum(['completed_mail', 'note']).default('completed_mail'),
+      /** Whether Quayside completes an order once all of it is handed over. */
+      complete: z.boolean().default(true),
+      /** What stands before the keys on the order. */
+      label: z.string().min(1).max(60).default('Licence key'),
+    })
+    .prefault({}),
+  ...everyStore,
+})
+
+/** A shop of WooCommerce. */
+export const wooCommerce: ShopKind<typeof settings> = {
+  kind: 'woocommerce',
+  label: 'WooCommerce',
+  settings,
+  addressOf: ({ url }) => url,
+  open: async (store, { webhookSecretOf, ...needs }) => {
+    const { wooCommerceStore } = await import('./woocommerce.ts')
+    const { id, url, create, statuses, handOver, currency, pricing, credentials } = store
+    return wooCommerceStore({
+      ...needs,
+      url,
+      consumerKey: credentials.key,
+      consumerSecret: credentials.secret,
+      webhookSecret: webhookSecretOf(id),
+      settings: { create, statuses, handOver, currency, ownsSalePrice: pricing.compareAt !== null },
+    })
+  },
+  shop: {
+    credentials: 'the key and the secret of the shop',
+    readCredentials: (text) => {
+      // WooCommerce makes `ck_…` and `cs_…`.
+      const [, key, secret] = /^([\x21-\x39\x3b-\x7e]{4,200}):([\x21-\x7e]{4,200})$/.exec(text) ?? []
+      return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
+    },
+    help: {
+      about: 'try the key of a WooCommerce shop, and write it into the configuration',
+      url: 'the address of the shop, as you open it',
+      keyFile: 'consumer key and secret, joined by a colon',
+      options: {},
+      credentialsFrom: 'The key is made in WooCommerce: Settings, Advanced, REST API, with the permission Read/Write.',
+      exampleUrl: 'https://shop.example',
+    },
+    questions: async () => (await import('./questions.ts')).questions,
+  },
+}
