@@ -214,9 +214,9 @@ describe('quayside stores', () => {
     expect(own).toMatch(/ 0 s old /)
     expect(other).toMatch(/ first /)
     expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      new RegExp(`${STORE}: callbacks are signed with secret 2, and with the old one until .*in 2 d\\)`),
+      new RegExp(`${STORE}: callbacks are signed with secret 2, and with the old one until .*in 2 days\\)`),
     )
     const status = await runOn(world, ['status'])
-    expect(status.stdout).toMatch(new RegExp(`Old secret +of ${STORE}, valid until .*in 2 d\\)`))
+    expect(status.stdout).toMatch(new RegExp(`Old secret +of ${STORE}, valid until .*in 2 days\\)`))
   })
 })
