@@ -112,7 +112,7 @@ export function effectChanges(
     const freeze = { reason, actor: 'quayside', at: now, purchaseId: purchase.id }
     after.push(setFreeze(freeze), alert('freeze', `${purchase.id}:${now}`))
   }
-  if (has('alert')) after.push(alert(decision.row, `${purchase.id}:${purchase.version}`))
+  if (decision.alert !== null) after.push(alert(decision.alert, `${purchase.id}:${purchase.version}`))
   if (stated) after.push(...overCeiling(stated))
   return changes
 
