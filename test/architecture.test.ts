@@ -31,7 +31,7 @@ const allowed: Record<string, string[]> = {
   access: ['storage'],
   stores: ['storage', 'vault', 'config', 'domain'],
   observe: ['storage', 'supplier', 'domain'],
-  alerts: ['observe', 'stores', 'storage', 'config', 'domain'],
+  alerts: ['observe', 'stores', 'storage', 'supplier', 'config', 'domain'],
   backup: ['storage', 'vault', 'config', 'reconciliation'],
   inbox: ports,
   ordering: ports,

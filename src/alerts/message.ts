@@ -1,9 +1,10 @@
 /** The words of messages about alerts: one line a fact. They follow from the alerts alone, so that a repeat says the same. */
 import { createHash } from 'node:crypto'
+import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { DueMessage, NoticeKind, NoticeSubject, Severity } from '../domain/alert-notice.ts'
 import { cut, plain } from '../domain/text-layout.ts'
-import { commandOf, ruleOf } from '../observe/alerts.ts'
 import type { Alert } from '../storage/alerts.ts'
+import { commandOf, ruleOf } from './kinds.ts'
 
 export type NoticedAlert = NoticeSubject & Alert
 
@@ -12,7 +13,7 @@ export interface AlertMessage {
   /** The same for a message that is sent again: receivers know a repeat by it. */
   id: string
   /** Name of the alerts: `freeze`; `test` for one that a person asked for. */
-  type: string
+  type: StoredKind | 'test'
   severity: Severity
   /** One line. */
   title: string
@@ -89,7 +90,7 @@ function shown(state: NoticeKind, alert: NoticedAlert): MessageAlert {
 }
 
 function textOf(
-  type: string,
+  type: StoredKind,
   severity: Severity,
   { state, subject, note, since, endedAt, advice, command }: MessageAlert,
 ) {

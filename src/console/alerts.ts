@@ -1,5 +1,6 @@
 /** What is wrong now, who looks after it, and whether people are notified of it. */
 
+import type { StoredKind } from '../domain/alert-kinds.ts'
 import { Failure } from '../errors.ts'
 import type { AlertChannelView, AlertView, TriedView } from '../http/api/alerts.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -33,7 +34,7 @@ const alertPages: Record<string, (subject: string) => string> = {
 }
 
 /** These advise to check the machine: the page has more. */
-const refusals = ['all_stale', 'deliveries_refused']
+const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
 export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
   const [, word = ''] = command.split(' ')

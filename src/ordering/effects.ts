@@ -1,3 +1,4 @@
+import type { AlertKind } from '../domain/alert-kinds.ts'
 import { type Effect, type HoldReason, mostOf, type Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import { hasLeft } from '../domain/store-order.ts'
@@ -142,7 +143,7 @@ export function effectChanges(
     return { occasion, payload, orderId: purchase.orderId }
   }
 
-  function alert(type: string, occasion: string): Change {
+  function alert(type: AlertKind, occasion: string): Change {
     return enqueueAlert(ordering, { type, ...about(occasion) })
   }
 
