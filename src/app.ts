@@ -13,7 +13,8 @@ import { Router } from 'express'
 import { createLink } from './access/sessions.ts'
 import { createAuth, mintToken } from './access/tokens.ts'
 import { openAlerts } from './alerts/alerts.ts'
-import { diskFreeMb, madeAt } from './alerts/conditions.ts'
+import { diskFreeMb, madeAt } from './alerts/facts.ts'
+import { severityOf } from './alerts/kinds.ts'
 import { backupsElsewhere, createBackups } from './backup/backup.ts'
 import { createDryRunKeeper } from './catalogue/dry-run-keeper.ts'
 import { createDryRunner, noDryRuns } from './catalogue/dry-runner.ts'
@@ -161,6 +162,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     clockSuspect: clockSuspect(),
     unreadable: supplier.unreadable(),
     workerPresent: processes.absentSince() === null,
+    severityOf,
   })
   const metrics = createMetrics(observe, { process: true })
   const isFile = config.databaseUrl === null

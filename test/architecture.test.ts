@@ -32,7 +32,7 @@ const allowed: Record<string, string[]> = {
   access: ['storage'],
   stores: ['storage', 'vault', 'domain'],
   observe: ['storage', 'supplier', 'domain'],
-  alerts: ['observe', 'stores', 'storage', 'config', 'domain'],
+  alerts: ['observe', 'stores', 'storage', 'supplier', 'config', 'domain'],
   backup: ['storage', 'vault', 'config', 'reconciliation'],
   inbox: ports,
   ordering: ports,

@@ -1,11 +1,10 @@
 /** Alerts, put together: what watches, and a channel for each that the configuration names. */
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import type { ServiceFacts } from '../observe/alerts.ts'
 import { forgetChannels } from '../storage/alerts.ts'
 import { type Channel, type Notifying, notifyNext } from './channel.ts'
-import { type ConditionSources, limitsOf, readConditions } from './conditions.ts'
 import { emailChannel } from './email-channel.ts'
+import { type ConditionSources, limitsOf, readConditions, type ServiceFacts } from './facts.ts'
 import { alertWatcher } from './watcher.ts'
 import { webhookChannel } from './webhook-channel.ts'
 

@@ -2,7 +2,6 @@
 import type { Context } from '../context.ts'
 import { type ChannelPolicy, type DueMessage, dueMessages, MESSAGE_GAP_MS } from '../domain/alert-notice.ts'
 import { refreshDelayMs } from '../domain/pace.ts'
-import { ruleOf } from '../observe/alerts.ts'
 import {
   type AlertChannel,
   alertChannelNamed,
@@ -14,6 +13,7 @@ import {
   putNotices,
 } from '../storage/alerts.ts'
 import { need } from '../storage/database.ts'
+import { severityOf } from './kinds.ts'
 import { type AlertMessage, messageOf, type NoticedAlert } from './message.ts'
 
 /** `detail` of a message that was sent: for whom it was not. */
@@ -105,6 +105,21 @@ async function messagesDue(
   ]
   if (rows.length === 0) return []
   const lastAt = new Map((await db.query(lastMessages(name, now - MESSAGE_GAP_MS))).map(({ type, at }) => [type, at]))
-  const alerts = rows.map((row): NoticedAlert => ({ ...row, severity: ruleOf(row.type).severity }))
+  const alerts = rows.map((row): NoticedAlert => ({ ...row, severity: severityOf(row.type) }))
   return dueMessages(alerts, lastAt, { least, repeatMs, connectedAt }, now)
 }
+
+/** How sending to each configured channel goes. */
+export const readChannels = (rows: readonly AlertChannel[], channels: readonly Channel[]) =>
+  channels.map(({ name, kind, least }) => {
+    const row = rows.find(({ channel }) => channel === name)
+    return {
+      channel: name,
+      kind,
+      least,
+      sentAt: row?.sentAt ?? null,
+      failingSince: row?.failingSince ?? null,
+      nextTryAt: row?.nextTryAt ?? null,
+      error: row?.lastError ?? null,
+    }
+  })

@@ -1,9 +1,10 @@
 /** The words of messages about alerts: one line a fact. They follow from the alerts alone, so that a repeat says the same. */
 import { createHash } from 'node:crypto'
+import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import type { DueMessage, NoticeKind, NoticeSubject, Severity } from '../domain/alert-notice.ts'
 import { cut, plain } from '../domain/text-layout.ts'
-import { commandOf, ruleOf } from '../observe/alerts.ts'
 import type { Alert } from '../storage/alerts.ts'
+import { commandOf, ruleOf } from './kinds.ts'
 
 export type NoticedAlert = NoticeSubject & Alert
 
@@ -12,7 +13,7 @@ export interface AlertMessage {
   /** The same for a message that is sent again: receivers know a repeat by it. */
   id: string
   /** Name of the alerts: `freeze`; `test` for one that a person asked for. */
-  type: string
+  type: StoredKind | 'test'
   severity: Severity
   /** One line. */
   title: string
@@ -53,7 +54,7 @@ export function messageOf(
   const says = notices.map(({ kind, alert }) => `${alert.id}:${kind}:${(alert.times ?? 0) + 1}`).sort()
   const all = notices.length
   const isOver = notices.every(({ kind }) => kind === 'ended')
-  const title = `${isOver ? 'ended' : severity}: ${wordsOf(type)}${all > 1 ? `, ${all} alerts` : ''}`
+  const title = `${isOver ? 'ended' : severity}: ${alertText(type)}${all > 1 ? `, ${all} alerts` : ''}`
   const left = more > 0 ? [`And ${more} more of this kind: quayside alerts list`] : []
   const link = console === null ? [] : [`Console: ${console.replace(/\/+$/, '')}/alerts`]
   return {
@@ -68,8 +69,6 @@ export function messageOf(
 }
 
 const order: readonly NoticeKind[] = ['raised', 'repeated', 'ended']
-
-export const wordsOf = (type: string): string => type.replaceAll('_', ' ')
 
 const idOf = (parts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
@@ -89,7 +88,7 @@ function shown(state: NoticeKind, alert: NoticedAlert): MessageAlert {
 }
 
 function textOf(
-  type: string,
+  type: StoredKind,
   severity: Severity,
   { state, subject, note, since, endedAt, advice, command }: MessageAlert,
 ) {
@@ -97,14 +96,14 @@ function textOf(
   const what = note === null ? [] : [`What: ${note}`]
   if (state === 'ended') {
     return [
-      `ENDED: ${wordsOf(type)}`,
+      `ENDED: ${alertText(type)}`,
       ...about,
       ...what,
       `It was open from ${minute(since)} to ${minute(endedAt)} UTC.`,
     ].join('\n')
   }
   return [
-    `${state === 'repeated' ? 'STILL OPEN, ' : ''}${severity.toUpperCase()}: ${wordsOf(type)}`,
+    `${state === 'repeated' ? 'STILL OPEN, ' : ''}${severity.toUpperCase()}: ${alertText(type)}`,
     ...about,
     ...what,
     `Since: ${minute(since)} UTC`,

@@ -3,7 +3,6 @@
  */
 import type { Context } from '../context.ts'
 import type { Condition } from '../domain/conditions.ts'
-import { type AlertFacts, alertOf, isOver, type ServiceFacts, saysOf } from '../observe/alerts.ts'
 import { readStatus } from '../observe/status.ts'
 import {
   type Alert,
@@ -17,6 +16,8 @@ import {
 } from '../storage/alerts.ts'
 import type { Change } from '../storage/database.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
+import type { AlertFacts, ServiceFacts } from './facts.ts'
+import { alertOf, isOver, saysOf } from './kinds.ts'
 
 export interface Watching extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   service: ServiceFacts

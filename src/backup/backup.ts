@@ -110,8 +110,8 @@ export function createBackups(parts: BackupParts): Backups {
       } catch (error) {
         log.warn('backup.failed', { error: messageOf(error) })
         const occasion = String(Math.floor(now() / DAY))
-        const alert = { type: 'backup_failed', occasion, payload: { note: messageOf(error) } }
-        await db.commit([enqueueAlert({ newId, now }, alert)])
+        const payload = { note: messageOf(error) }
+        await db.commit([enqueueAlert({ newId, now }, { type: 'backup_failed', occasion, payload })])
       }
     },
   }

@@ -1,3 +1,4 @@
+import { alertText, storedKind } from '../domain/alert-kinds.ts'
 import type { Call, CommandRow } from './command.ts'
 import { ago, asRows, cell, commandLine, exitCodes, instant, key, type Row, table } from './output.ts'
 import { wholeText } from './stores.ts'
@@ -29,7 +30,7 @@ export const alerts: CommandRow[] = [
     columns: {
       ID: key('id'),
       SEVERITY: 'severity',
-      ALERT: 'type',
+      ALERT: ({ type }) => alertText(storedKind(cell(type))),
       STATE: stateOf,
       AGE: ago('at'),
       ABOUT: 'subject',
@@ -42,7 +43,7 @@ export const alerts: CommandRow[] = [
     call: 'POST /alerts/{id}/acknowledge',
     body: reasonOf,
     text: ({ type, acknowledgedBy }) =>
-      `${nameIn(acknowledgedBy)} looks after ${cell(type)}.\nIt is not sent again; its end is.\n`,
+      `${nameIn(acknowledgedBy)} looks after ${alertText(storedKind(cell(type)))}.\nIt is not sent again; its end is.\n`,
   },
   {
     command: 'alerts mute <id>',
@@ -54,7 +55,7 @@ export const alerts: CommandRow[] = [
     call: 'POST /alerts/{id}/mute',
     body: (call) => ({ hours: Number(call.option('hours')), ...reasonOf(call) }),
     text: ({ type, mutedUntil }, { io, args }) =>
-      `Nothing of ${cell(type)} is sent until ${instant(mutedUntil, io.now())}.\nTo end that: ${commandLine(`alerts unmute ${args[0]}`)}\n`,
+      `Nothing of ${alertText(storedKind(cell(type)))} is sent until ${instant(mutedUntil, io.now())}.\nTo end that: ${commandLine(`alerts unmute ${args[0]}`)}\n`,
   },
   {
     command: 'alerts unmute <id>',
@@ -62,7 +63,7 @@ export const alerts: CommandRow[] = [
     options: REASON,
     call: 'POST /alerts/{id}/unmute',
     body: reasonOf,
-    text: ({ type }) => `What stands of ${cell(type)} is sent again.\n`,
+    text: ({ type }) => `What stands of ${alertText(storedKind(cell(type)))} is sent again.\n`,
   },
   {
     command: 'alerts test',

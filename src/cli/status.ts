@@ -1,3 +1,4 @@
+import { alertText, storedKind } from '../domain/alert-kinds.ts'
 import { plainName } from '../domain/labels.ts'
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
@@ -127,7 +128,7 @@ function alertsText(alerts: unknown, now: number, width: number): string {
 }
 
 const raised = ({ type, subject, at, severity }: Row, now: number): string =>
-  `${cell(type)}${subject ? ` of ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${ageOf(at, now)} ago`
+  `${alertText(storedKind(cell(type)))}${subject ? `, ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${ageOf(at, now)} ago`
 
 const rankOf = ({ severity }: Row): number => (severity === 'critical' ? 0 : 1)
 

@@ -1,5 +1,6 @@
 /** What is wrong now, who looks after it, and whether people are notified of it. */
 
+import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import type { AlertChannelView, AlertView, TriedView } from '../http/api/alerts.ts'
@@ -17,8 +18,6 @@ interface List<R> {
   next: string | null
 }
 
-export const alertWords = (type: string): string => type.replaceAll('_', ' ')
-
 /** Where people see what an alert reports, by the first word of the command that it advises. */
 const alertPages: Record<string, (subject: string) => string> = {
   balance: () => '/balance',
@@ -34,7 +33,7 @@ const alertPages: Record<string, (subject: string) => string> = {
 }
 
 /** These advise to check the machine: the page has more. */
-const refusals = ['all_stale', 'deliveries_refused']
+const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
 export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
   const [, word = ''] = command.split(' ')
@@ -171,7 +170,7 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
       {
         head: 'Alert',
         cell: (one) =>
-          html`${may && tick('attend', one.id, `${alertWords(one.type)} of ${one.at}`)}${alertWords(one.type)}`,
+          html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
       },
       { head: 'Severity', cell: severityMark, isTop: true },
       { head: 'About', cell: aboutCell },
@@ -275,7 +274,7 @@ function endedPart({ query, now }: Visit, { items, next }: List<AlertView>): Htm
     caption: 'Alerts that are over',
     rows: items,
     columns: [
-      { head: 'Alert', cell: ({ type }) => alertWords(type) },
+      { head: 'Alert', cell: ({ type }) => alertText(type) },
       { head: 'About', cell: aboutCell },
       { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
       { head: 'Raised', cell: ({ at }) => clockTag(at, now) },

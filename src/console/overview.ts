@@ -1,12 +1,13 @@
 /** Is everything well, what waits for a person, how long the balance lasts, and what happened lately. */
+
 import { daysLeft } from '../domain/activity.ts'
+import { alertText } from '../domain/alert-kinds.ts'
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { holdLabels, type Sign } from '../domain/labels.ts'
 import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
 import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { StoreView } from '../http/api/stores.ts'
-import { alertWords } from './alerts.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, WARN_DAYS } from './health.ts'
 import { type Html, html, type Piece } from './html.ts'
@@ -135,7 +136,7 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       .map(
         ({ type, note, advice, at }): Duty => ({
           sign: 'review',
-          what: `Alert: ${alertWords(type)}`,
+          what: `Alert: ${alertText(type)}`,
           to: '/alerts',
           why: `${note === null ? '' : `${sentenceOf(note)} `}What to do: ${advice}.`,
           since: at,

@@ -3,6 +3,8 @@
  * away says what is true then.
  */
 
+import type { StoredKind } from './alert-kinds.ts'
+
 export const severities = ['warning', 'critical'] as const
 /** `critical`: money or keys are at stake, or nothing is sold. */
 export type Severity = (typeof severities)[number]
@@ -10,7 +12,7 @@ export type Severity = (typeof severities)[number]
 /** One alert, and what a channel has said of it. Instants in epoch milliseconds, here and below. */
 export interface NoticeSubject {
   id: string
-  type: string
+  type: StoredKind
   severity: Severity
   raisedAt: number
   endedAt: number | null
@@ -35,7 +37,7 @@ export type NoticeKind = 'raised' | 'repeated' | 'ended'
 
 /** All that is to be said of one kind of alert, in one message. */
 export interface DueMessage<A> {
-  type: string
+  type: StoredKind
   severity: Severity
   notices: { kind: NoticeKind; alert: A }[]
 }
@@ -68,11 +70,11 @@ export function noticeOf(alert: NoticeSubject, policy: ChannelPolicy, now: numbe
  */
 export function dueMessages<A extends NoticeSubject>(
   alerts: readonly A[],
-  lastAt: ReadonlyMap<string, number>,
+  lastAt: ReadonlyMap<StoredKind, number>,
   policy: ChannelPolicy,
   now: number,
 ): DueMessage<A>[] {
-  const byType = new Map<string, DueMessage<A>>()
+  const byType = new Map<StoredKind, DueMessage<A>>()
   for (const alert of alerts) {
     const { type, severity } = alert
     // A message that is dated later than now was sent before the clock was put back.

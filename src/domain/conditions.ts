@@ -32,19 +32,16 @@ export interface ConditionLimits {
   diskFreeMb: number | null
 }
 
-export const conditionTypes = [
-  'balance_below',
-  'balance_runs_out',
-  'sync_stale',
-  'listings_not_taken',
-  'updates_not_taken',
-  'deliveries_refused',
-  'disk_low',
-  'backup_missing',
-] as const
-
 export interface Condition {
-  type: (typeof conditionTypes)[number]
+  type:
+    | 'balance_below'
+    | 'balance_runs_out'
+    | 'sync_stale'
+    | 'listings_not_taken'
+    | 'updates_not_taken'
+    | 'deliveries_refused'
+    | 'disk_low'
+    | 'backup_missing'
   /** The store that it is about; null: the service as a whole. */
   store: string | null
   /** A sentence. */

@@ -3,10 +3,12 @@
  * the command line, notes in shops and messages read them here, so that all of them say the same.
  */
 
+import type { Condition } from './conditions.ts'
 import type { ListingState } from './listing.ts'
 import type { HeldReason } from './pricing.ts'
 import type { Unclear } from './publication.ts'
 import type { HoldReason, PurchaseState } from './purchase.ts'
+import type { WayIntoReview } from './purchase-table.ts'
 import type { LineState, OrderState } from './store-order.ts'
 import type { ReportedHold } from './store-update.ts'
 
@@ -295,3 +297,62 @@ export const failureAdvice: Record<string, string> = {
 }
 /** For every other code. */
 export const FAILED_ADVICE = 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.'
+
+/** The kinds of alerts, each in few words. What each is about, and when it is over, is in `alerts/kinds`. */
+export const alertWords = {
+  found_one_that_disagrees: 'order found that differs',
+  found_several: 'several orders found',
+  orphan_on_record: 'order of another database',
+  named_order_differs: 'order differs from what was sent',
+  named_order_unknown: 'order that the supplier does not know',
+  absent_and_not_safe: 'cannot be repeated safely',
+  scan_overdue: 'order list unread for a day',
+  own_order_disagrees: 'order changed at the supplier',
+  key_seen_elsewhere: 'key seen on another line',
+  too_many_keys: 'too many keys',
+  completed_and_cancelled: 'cancelled after it was bought',
+  completed_while_held: 'keys wait for a person',
+  keys_short: 'too few keys',
+  failed_with_keys: 'failed, and keys came',
+  cancelled_before_hand_over: 'cancelled before its keys left',
+  found_after_the_end: 'order found after the end',
+  poisoned: 'the same error again and again',
+  supplier_unreachable: 'supplier unreachable',
+  unauthorized: 'API key refused',
+  unreadable_answer: 'unreadable answer',
+  freeze: 'buying is frozen',
+  restored: 'database was put back',
+  double_charge: 'charged twice',
+  missing: 'order gone at the supplier',
+  late: 'order open for a day',
+  reversed: 'order taken back',
+  over_ceiling: 'cost above the ceiling',
+  orphan: 'order without a purchase',
+  balance_unexplained: 'balance fell unexplained',
+  balance_low: 'balance low, says the supplier',
+  backup_failed: 'backup failed',
+  dead_letter: 'dead letter',
+  webhook_unheld: 'webhook without its secret',
+  orphan_delivery: 'delivery of a foreign order',
+  order_mismatch: 'delivery of a mismatched order',
+  delivery_quarantined: 'unreadable delivery',
+  delivery_dead: 'dead delivery',
+  id_conflict: 'delivery ID used twice',
+  all_stale: 'all deliveries are stale',
+  listing_failed: 'listing failed',
+  order_refused: 'paid order refused',
+  order_unread: 'order cannot be read',
+  order_before_connection: 'order paid before the connection',
+  store_not_configured: 'store not configured',
+  order_changed: 'order changed in the shop',
+  store_unreachable: 'shop unreachable',
+  store_webhook: 'webhook of a shop',
+  balance_below: 'balance below its limit',
+  balance_runs_out: 'balance runs out',
+  sync_stale: 'catalogue is stale',
+  listings_not_taken: 'listings not taken',
+  updates_not_taken: 'updates not taken',
+  deliveries_refused: 'deliveries refused',
+  disk_low: 'disk almost full',
+  backup_missing: 'backup missing',
+} as const satisfies Record<WayIntoReview | Condition['type'] | DiscrepancyKind, string> & Record<string, string>

@@ -1,30 +1,40 @@
 import type { Effect, FoundOrder, Patch, PurchaseFacts, PurchaseInput, PurchaseState } from './purchase.ts'
 import { moneyIsOut } from './supplier.ts'
 
-export interface Outcome {
-  next?: PurchaseState
+interface Outcome<S extends PurchaseState = PurchaseState, E extends Effect = Effect> {
+  next?: S
   set?: Patch
-  effects?: Effect[]
+  effects?: E[]
 }
 
-export interface Row {
-  name: string
-  states: readonly PurchaseState[]
-  type: PurchaseInput['type']
-  decide(facts: PurchaseFacts, input: PurchaseInput, now: number): Outcome | undefined
-}
+/** What a row decides that gives nothing to a person. */
+type PlainOutcome = Outcome<Exclude<PurchaseState, 'review'>, PlainEffect>
+type PlainEffect = Exclude<Effect, 'alert'>
 
-export type InputOf<T extends PurchaseInput['type']> = Extract<PurchaseInput, { type: T }>
+type InputType = PurchaseInput['type']
+type InputOf<T extends InputType> = Extract<PurchaseInput, { type: T }>
+
+const rowsOf =
+  <O extends Outcome, R extends boolean>(isReview: R) =>
+  <N extends string, T extends InputType>(
+    name: N,
+    states: readonly PurchaseState[],
+    type: T,
+    decide: (facts: PurchaseFacts, input: InputOf<T>, now: number) => O | undefined,
+  ) => ({
+    name,
+    isReview,
+    states,
+    type,
+    decide: (facts: PurchaseFacts, input: PurchaseInput, now: number): Outcome | undefined =>
+      decide(facts, input as InputOf<T>, now),
+  })
 
 /** One row of the transition table; it returns undefined when its condition does not hold. */
-export function row<T extends PurchaseInput['type']>(
-  name: string,
-  states: readonly PurchaseState[],
-  type: T,
-  decide: (facts: PurchaseFacts, input: InputOf<T>, now: number) => Outcome | undefined,
-): Row {
-  return { name, states, type, decide: (facts, input, now) => decide(facts, input as InputOf<T>, now) }
-}
+export const row = rowsOf<PlainOutcome, false>(false)
+
+/** A row that gives a purchase, or the hand-over of its keys, to a person. The alert of it has its name. */
+const review = rowsOf<Outcome, true>(true)
 
 export const undecided = (orders: FoundOrder[]) => orders.filter((order) => !order.decided)
 export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
@@ -33,8 +43,8 @@ export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
 /** The orders that a decision covers when a purchase is given up: its own order must not reopen it either. */
 const seenAndKnown = (facts: PurchaseFacts) =>
   facts.supplierOrderId === null ? facts.ordersSeen : ids(facts, [{ id: facts.supplierOrderId }])
-const doubleCharge = (orders: FoundOrder[]): Effect[] => [
-  ...orders.map((order): Effect => ({ discrepancy: 'double_charge', orderId: order.id })),
+const doubleCharge = (orders: FoundOrder[]): PlainEffect[] => [
+  ...orders.map((order): PlainEffect => ({ discrepancy: 'double_charge', orderId: order.id })),
   'freeze',
 ]
 
@@ -61,7 +71,7 @@ function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: numbe
   return repeats >= REPEATS_MAX ? `it was repeated ${repeats} times` : undefined
 }
 
-const sendingRows: readonly Row[] = [
+const sendingRows = [
   row('found', notAccepted, 'found', (_, { orders }) => {
     const [order, ...others] = undecided(orders)
     if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
@@ -71,20 +81,20 @@ const sendingRows: readonly Row[] = [
       effects: ['read_now'],
     }
   }),
-  row('found_one_that_disagrees', notAccepted, 'found', (facts, { orders }) => {
+  review('found_one_that_disagrees', notAccepted, 'found', (facts, { orders }) => {
     const [order, ...others] = undecided(orders)
     if (!order || order.agrees || order.ofAnotherLine || others.length > 0) return undefined
     const note = `order ${order.id} at the supplier carries our reference but differs from what was sent`
     return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
   }),
-  row('found_several', notAccepted, 'found', (facts, { orders }) => {
+  review('found_several', notAccepted, 'found', (facts, { orders }) => {
     const open = undecided(orders)
     if (open.length === 0) return undefined
     const note =
       open.length > 1
         ? `${open.length} orders at the supplier carry our reference`
         : `order ${open[0]?.id} belongs to a purchase of another line`
-    const effects = open.length > 1 ? doubleCharge(open.slice(1)) : (['alert', 'freeze'] as Effect[])
+    const effects: Effect[] = open.length > 1 ? doubleCharge(open.slice(1)) : ['alert', 'freeze']
     return { next: 'review', set: { ordersSeen: ids(facts, open), note }, effects }
   }),
 
@@ -100,7 +110,7 @@ const sendingRows: readonly Row[] = [
     if (ceilingMinor !== undefined) set.ceilingMinor = ceilingMinor
     return { set }
   }),
-  row('orphan_on_record', before, 'due', (facts, { orphans }, now) => {
+  review('orphan_on_record', before, 'due', (facts, { orphans }, now) => {
     if (orphans.length === 0 || facts.holdReason !== null || !hasItsTurn(facts, now)) return undefined
     const note = `order ${orphans.join(', ')} at the supplier carries our reference and was placed by another database`
     const set = {
@@ -166,11 +176,11 @@ const sendingRows: readonly Row[] = [
     // The answer was meant for another purchase: the outcome of this request is still unknown.
     return order.ofAnotherLine ? { set: { namedOrderId: null } } : undefined
   }),
-  row('named_order_differs', ['unknown'], 'named_read', (facts, { order }) => {
+  review('named_order_differs', ['unknown'], 'named_read', (facts, { order }) => {
     const note = `the supplier answered with order ${order.id}, which differs from what was sent`
     return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
   }),
-  row('named_order_unknown', ['unknown'], 'absent', (facts) => {
+  review('named_order_unknown', ['unknown'], 'absent', (facts) => {
     const { namedOrderId: id } = facts
     if (id === null) return undefined
     const note = `the supplier answered with order ${id}, which it neither lists nor knows`
@@ -184,13 +194,13 @@ const sendingRows: readonly Row[] = [
     if (frozen || notSafe(facts, now) !== undefined) return undefined
     return { next: 'sending', set: { repeats: facts.repeats + 1 } }
   }),
-  row('absent_and_not_safe', ['unknown'], 'absent', (facts, _, now) => {
+  review('absent_and_not_safe', ['unknown'], 'absent', (facts, _, now) => {
     const why = notSafe(facts, now)
     if (why === undefined) return undefined
     const note = `no order was found and ${why}: it cannot be repeated safely`
     return { next: 'review', set: { note }, effects: ['alert'] }
   }),
-  row('scan_overdue', ['unknown'], 'clock', (facts, _, now) => {
+  review('scan_overdue', ['unknown'], 'clock', (facts, _, now) => {
     const since = Math.max(facts.unknownAt ?? 0, facts.scannedAt ?? 0)
     if (now - since < SCAN_OVERDUE_MS) return undefined
     const note = "the supplier's order list could not be read for 24 hours"
@@ -213,7 +223,7 @@ const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
   input.status === 'completed' && came(facts, input) === facts.quantity
 
 /** Rows that lead to review because the store cancelled: it is known what was bought and paid. */
-export const reviewsByCancellation: readonly string[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
+export const reviewsByCancellation: readonly WayIntoReview[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
 
 const CANCELLED_TOO_LATE = 'cancelled after the hand-over began'
 
@@ -225,7 +235,7 @@ const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
 })
 
-const acceptedRows: readonly Row[] = [
+const acceptedRows = [
   row('double_charge', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
     const known = facts.supplierOrderId
     const open = undecided(orders)
@@ -237,32 +247,32 @@ const acceptedRows: readonly Row[] = [
     if (several.length === 0) return undefined
     return { set: { ordersSeen: ids(facts, several) }, effects: doubleCharge(several) }
   }),
-  row('own_order_disagrees', ['accepted'], 'found', (facts, { orders }) => {
+  review('own_order_disagrees', ['accepted'], 'found', (facts, { orders }) => {
     const own = undecided(orders).find((order) => order.id === facts.supplierOrderId)
     if (!own || own.agrees) return undefined
     const note = `order ${own.id} at the supplier no longer is what was sent`
     return { next: 'review', set: { ordersSeen: ids(facts, [own]), note }, effects: ['alert'] }
   }),
 
-  row('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
+  review('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
     if (!input.keysElsewhere) return undefined
     const note = 'a licence key of this order was handed out on another line before'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
-  row('too_many_keys', ['accepted'], 'read', (facts, input, now) => {
+  review('too_many_keys', ['accepted'], 'read', (facts, input, now) => {
     const keys = Math.max(input.keys, came(facts, input))
     if (keys <= facts.quantity) return undefined
     const note = `${keys} keys came for a quantity of ${facts.quantity}`
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
-  row('completed_and_cancelled', ['accepted'], 'read', (facts, input, now) => {
+  review('completed_and_cancelled', ['accepted'], 'read', (facts, input, now) => {
     if (!allCame(facts, input) || facts.cancelRequestedAt === null) return undefined
     // The store already has every key: the cancellation is only noted.
     if (facts.keysLeft >= facts.quantity) return undefined
     const note = 'cancelled after the keys had been bought'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
   }),
-  row('completed_while_held', ['accepted'], 'read', (facts, input) => {
+  review('completed_while_held', ['accepted'], 'read', (facts, input) => {
     if (!allCame(facts, input) || facts.handOverHeldAt === null) return undefined
     const note = 'all keys came, and their hand-over waits for a person'
     return { next: 'review', set: { note }, effects: ['store_keys', 'alert'] }
@@ -281,7 +291,7 @@ const acceptedRows: readonly Row[] = [
     if (facts.cancelRequestedAt !== null) set.note = CANCELLED_TOO_LATE
     return { next: 'completed', set, effects: ['store_keys', 'hand_over'] }
   }),
-  row('keys_short', ['accepted'], 'read', (facts, input, now) => {
+  review('keys_short', ['accepted'], 'read', (facts, input, now) => {
     if (input.status !== 'completed' || facts.keysShortSince === null || now - facts.keysShortSince < KEYS_SHORT_MS) {
       return undefined
     }
@@ -300,7 +310,7 @@ const acceptedRows: readonly Row[] = [
     if (input.status === 'refunded') set.refundedAt = now
     return { next: 'failed', set, effects: ['notify_failed'] }
   }),
-  row('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
+  review('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
     if (input.status === 'open') return undefined
     const note = 'the supplier says that the order failed, but keys of it came'
     return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['store_keys', 'alert'] }
@@ -314,7 +324,7 @@ const acceptedRows: readonly Row[] = [
     effects: [{ discrepancy: 'missing', orderId: facts.supplierOrderId ?? '' }],
   })),
 
-  row('cancelled_before_hand_over', ['completed'], 'clock', (facts, _, now) => {
+  review('cancelled_before_hand_over', ['completed'], 'clock', (facts, _, now) => {
     if (facts.cancelRequestedAt === null) return undefined
     if (facts.handOverBegunAt !== null && facts.keysWaiting === 0) return undefined
     const note = 'cancelled before the keys were handed over'
@@ -329,7 +339,7 @@ const acceptedRows: readonly Row[] = [
     return { effects: [{ discrepancy: 'reversed', orderId: facts.supplierOrderId ?? '' }] }
   }),
 
-  row('found_after_the_end', over, 'found', (facts, { orders }, now) => {
+  review('found_after_the_end', over, 'found', (facts, { orders }, now) => {
     const open = undecided(orders).filter((order) => moneyIsOut(order.status))
     // Its own order reopens it in any case. Of several other orders it is not known which one is meant.
     const own = open.find(({ id }) => id === facts.supplierOrderId)
@@ -374,7 +384,7 @@ const acceptedRows: readonly Row[] = [
     if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
     return { next: 'accepted', set: { supplierOrderId: order.id }, effects: ['read_now'] }
   }),
-  row('poisoned', [...notAccepted, 'accepted', 'completed'], 'poison', (facts, { error }, now) => ({
+  review('poisoned', [...notAccepted, 'accepted', 'completed'], 'poison', (facts, { error }, now) => ({
     next: 'review',
     set: {
       // The hand-over of its keys stops, as in every review of a complete purchase.
@@ -414,4 +424,8 @@ const acceptedRows: readonly Row[] = [
 ]
 
 /** The transition table, in the order in which its rows are tried. The row names are stored as evidence. */
-export const rows: readonly Row[] = [...sendingRows, ...acceptedRows]
+export const rows = [...sendingRows, ...acceptedRows]
+
+/** A row after which a person decides. */
+export type WayIntoReview = Extract<(typeof rows)[number], { isReview: true }>['name']
+export const waysIntoReview = rows.flatMap((row) => (row.isReview ? [row.name] : []))

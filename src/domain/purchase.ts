@@ -7,7 +7,7 @@
  *   waiting        ├──► rejected (answered and not charged: this key is never used again)
  *                  └──► unknown ──► look-up ──► accepted | sending (same key, same bytes) | cancelled | review
  */
-import { rows } from './purchase-table.ts'
+import { rows, type WayIntoReview } from './purchase-table.ts'
 
 export const purchaseStates = [
   'planned',
@@ -154,7 +154,7 @@ export type Effect =
   | 'freeze'
   /** Record a difference with the supplier. Implies an alert. */
   | { discrepancy: 'double_charge' | 'missing' | 'late' | 'reversed'; orderId: string }
-  /** Queue an alert for the people on duty. */
+  /** Queue an alert for the people on duty, of which the row is the kind. */
   | 'alert'
 
 /** Columns that a transition sets; absent ones stay. */
@@ -181,6 +181,8 @@ export interface Transition {
   next: PurchaseState
   set: Patch
   effects: Effect[]
+  /** The kind of the alert among the effects; null: there is none. */
+  alert: WayIntoReview | null
 }
 
 /**
@@ -193,14 +195,9 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
   for (const row of rows) {
     if (row.type !== input.type || !row.states.includes(facts.state)) continue
     const outcome = row.decide(facts, input, now)
-    if (outcome) {
-      return {
-        row: row.name,
-        next: outcome.next ?? facts.state,
-        set: outcome.set ?? {},
-        effects: outcome.effects ?? [],
-      }
-    }
+    if (!outcome) continue
+    const { next = facts.state, set = {}, effects = [] } = outcome
+    return { row: row.name, next, set, effects, alert: row.isReview && effects.includes('alert') ? row.name : null }
   }
   return undefined
 }

@@ -1,7 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { StoredKind } from '../domain/alert-kinds.ts'
+import type { Severity } from '../domain/alert-notice.ts'
 import { COUNT_MAX } from '../storage/statement.ts'
 import type { UnreadableAnswer } from '../supplier/read.ts'
-import { ruleOf } from './alerts.ts'
 import type { StoredStatus } from './status.ts'
 
 /** What is counted while the service works. Labels have few values: outcomes and patterns, never ids. */
@@ -32,6 +33,7 @@ export interface Observed extends StoredStatus {
   clockSuspect: boolean
   unreadable: readonly UnreadableAnswer[]
   workerPresent: boolean
+  severityOf: (kind: StoredKind) => Severity
 }
 
 type Reading = [value: number, labels?: Record<string, string>]
@@ -123,7 +125,8 @@ const gauges: Record<string, GaugeSource> = {
   alerts_open: {
     help: 'Alerts that are open',
     labels: ['type', 'severity'],
-    read: ({ openAlerts }) => openAlerts.map(({ type, total }) => [total, { type, severity: ruleOf(type).severity }]),
+    read: ({ openAlerts, severityOf }) =>
+      openAlerts.map(({ type, total }) => [total, { type, severity: severityOf(type) }]),
   },
   alert_channel_silence_seconds: {
     help: 'For how long a channel has not taken a message about alerts; 0 while it does',

@@ -1,3 +1,4 @@
+import type { AlertKind } from '../domain/alert-kinds.ts'
 import { amountText } from '../domain/money.ts'
 import { type Effect, type HoldReason, mostOf, type Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
@@ -113,7 +114,7 @@ export function effectChanges(
     const freeze = { reason, actor: 'quayside', at: now, purchaseId: purchase.id }
     after.push(setFreeze(freeze), alert('freeze', `${purchase.id}:${now}`))
   }
-  if (has('alert')) after.push(alert(decision.row, `${purchase.id}:${purchase.version}`))
+  if (decision.alert !== null) after.push(alert(decision.alert, `${purchase.id}:${purchase.version}`))
   if (stated) after.push(...overCeiling(stated))
   return changes
 
@@ -143,7 +144,7 @@ export function effectChanges(
     return { occasion, payload, orderId: purchase.orderId }
   }
 
-  function alert(type: string, occasion: string): Change {
+  function alert(type: AlertKind, occasion: string): Change {
     return enqueueAlert(ordering, { type, ...about(occasion) })
   }
 

@@ -15,6 +15,7 @@
  *   | a wish to try again        | it was paid                     | what ended is tried again, and the shop forgets the wish
  */
 import { createHash } from 'node:crypto'
+import type { AlertKind } from '../domain/alert-kinds.ts'
 import { parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
@@ -184,7 +185,7 @@ async function refuse(
 
 const alertOf = (
   ordering: Ordering,
-  type: string,
+  type: AlertKind,
   store: string,
   read: StoreOrderRead,
   note: string,

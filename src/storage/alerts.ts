@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, lt, not, sql } from 'drizzle-orm'
+import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { Change } from './database.ts'
 import { alertChannels, alertNotices, alerts, outbox } from './schema.ts'
 import { build, change, insertMany, inWhole, statement } from './statement.ts'
@@ -43,9 +44,9 @@ export const alertsEndedFrom = statement((instant: number, limit: number) =>
 )
 
 /** Those of one kind about one subject, the newest first. @param subject null: the service as a whole */
-export const alertsAbout = (type: string, subject: string | null, limit: number) =>
+export const alertsAbout = (type: StoredKind, subject: string | null, limit: number) =>
   subject === null ? alertsAboutAll(type, limit) : alertsAboutOne(type, subject, limit)
-const alertsAboutOne = statement((type: string, subject: string, limit: number) =>
+const alertsAboutOne = statement((type: StoredKind, subject: string, limit: number) =>
   build
     .select()
     .from(alerts)
@@ -53,7 +54,7 @@ const alertsAboutOne = statement((type: string, subject: string, limit: number) 
     .orderBy(desc(alerts.id))
     .limit(limit),
 )
-const alertsAboutAll = statement((type: string, limit: number) =>
+const alertsAboutAll = statement((type: StoredKind, limit: number) =>
   build
     .select()
     .from(alerts)
@@ -108,7 +109,7 @@ export const acknowledgeAlert = change('any', (id: string, actor: string, now: n
 )
 
 /** @param subject null: the service as a whole */
-export const muteAlerts = change('any', (type: string, subject: string | null, until: number) =>
+export const muteAlerts = change('any', (type: StoredKind, subject: string | null, until: number) =>
   build
     .update(alerts)
     .set({ mutedUntil: until })
@@ -116,7 +117,7 @@ export const muteAlerts = change('any', (type: string, subject: string | null, u
 )
 
 /** What ended while it was muted was muted until now, so that its end is no news. @param subject null: the service as a whole */
-export const unmuteAlerts = change('any', (type: string, subject: string | null, now: number) =>
+export const unmuteAlerts = change('any', (type: StoredKind, subject: string | null, now: number) =>
   build
     .update(alerts)
     .set({

@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
+import type { DiscrepancyKind } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { type Alert, enqueueAlert } from './outbox.ts'
 import { discrepancies } from './schema.ts'
@@ -56,8 +57,9 @@ export const knownDuplicates = statement((supplierOrderIds: string[]) =>
     .where(and(eq(discrepancies.kind, 'double_charge'), inArray(discrepancies.supplierOrderId, supplierOrderIds))),
 )
 
-/** A difference between the books, and the alert that people get of it; the alert has the kind as its type. */
-export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInsert, 'id' | 'foundAt'> {
+/** A difference between the books, and the alert that people get of it; both are of one kind. */
+export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInsert, 'id' | 'kind' | 'foundAt'> {
+  kind: DiscrepancyKind
   alert: Omit<Alert, 'type'>
 }
 

@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, gte, isNull, lte, not, or, sql } from 'drizzle-orm'
+import type { AlertKind, StoredKind } from '../domain/alert-kinds.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
@@ -25,15 +26,15 @@ export type UpdateEffect =
   | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
 
 /** A sentence for people, and what it is about. */
-export interface AlertEffect {
+export interface AlertEffect<K extends StoredKind = AlertKind> {
   kind: 'alert'
-  /** Name of the alert, such as `freeze`. */
-  type: string
+  type: K
   payload: { note: string | null; [about: string]: string | null }
 }
 
-export const effectOf = ({ kind, type, payload }: Pick<OutboxRow, 'kind' | 'type' | 'payload'>): Effect =>
-  ({ kind, type, payload }) as Effect
+type StoredEffect = UpdateEffect | AlertEffect<StoredKind>
+export const effectOf = ({ kind, type, payload }: Pick<OutboxRow, 'kind' | 'type' | 'payload'>): StoredEffect =>
+  ({ kind, type, payload }) as StoredEffect
 
 export const outboxById = statement((id: string) => build.select().from(outbox).where(eq(outbox.id, id)))
 

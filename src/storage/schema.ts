@@ -9,6 +9,7 @@
 
 import { sql } from 'drizzle-orm'
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { DeliveryState, DiscrepancyKind, EffectState, ListingReason, RunState } from '../domain/labels.ts'
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
@@ -681,7 +682,7 @@ export const alerts = sqliteTable(
   {
     /** That of the first of them in the outbox. */
     id: text('id').primaryKey(),
-    type: text('type').notNull(),
+    type: text('type').$type<StoredKind>().notNull(),
     /** The id of what it is about; null: the service as a whole. */
     subject: text('subject'),
     note: text('note'),

@@ -1,5 +1,6 @@
 /** Alerts by e-mail, over a mail server that takes them, refuses them or says nothing. */
 import { expect, test } from 'vitest'
+import type { AlertKind } from '../../src/domain/alert-kinds.ts'
 import { alertChannelNamed } from '../../src/storage/alerts.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
@@ -17,7 +18,7 @@ async function openMail() {
     alertAddresses: { QUAYSIDE_ALERT_MAIL: smtp.url },
   })
   await world.alertRound()
-  const raise = async (type: string, note: string) => {
+  const raise = async (type: AlertKind, note: string) => {
     await world.db.commit([enqueueAlert(world.ordering, { type, occasion: '1', payload: { note } })])
     await world.alertRound()
   }

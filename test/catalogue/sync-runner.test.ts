@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { severityOf } from '../../src/alerts/kinds.ts'
 import { createSyncRunner } from '../../src/catalogue/sync.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { readStatus } from '../../src/observe/status.ts'
@@ -46,6 +47,7 @@ it('the age of the last complete run was no figure any more after twenty runs th
     clockSuspect: false,
     unreadable: [],
     workerPresent: true,
+    severityOf,
   }))
   const age = (clock.at - finishedAt) / 1_000
   expect((await metrics.scrape()).text).toMatch(new RegExp(`^quayside_sync_age_seconds ${age}$`, 'm'))

@@ -449,14 +449,14 @@ describe('status', () => {
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/^Alerts +2 open, 1 ended$/m)
     expect(stdout.slice(stdout.indexOf('Open alerts'))).toBe(`Open alerts:
-  supplier_unreachable, raised 2 min ago
+  supplier unreachable, raised 2 min ago
     it cannot be reached
     wait; if it lasts, ask the supplier: npx quayside doctor
-  keys_short of 01k3m5x7z9abcdefghjkmnpqrs, raised 2 min ago
+  too few keys, 01k3m5x7z9abcdefghjkmnpqrs, raised 2 min ago
     decide: npx quayside reviews show 01k3m5x7z9abcdefghjkmnpqrs
 
 Alerts that ended by themselves:
-  all_stale, raised 2 min ago
+  all deliveries are stale, raised 2 min ago
 `)
   })
 

@@ -1,8 +1,9 @@
 /** The page of alerts: what is wrong, who looks after it, who is notified. */
 
 import { expect, test } from 'vitest'
+import { commandOf } from '../../src/alerts/kinds.ts'
 import { alertPath } from '../../src/console/alerts.ts'
-import { commandOf } from '../../src/observe/alerts.ts'
+import type { AlertKind } from '../../src/domain/alert-kinds.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { OTHER_STORE, openApi } from '../support/api-world.ts'
@@ -81,7 +82,7 @@ test('a button sends a test message, and a channel that takes nothing is seen he
 })
 
 test('alerts that are no discrepancies lead to the discrepancies', () => {
-  const path = (type: string, subject: string | null = null) =>
+  const path = (type: AlertKind, subject: string | null = null) =>
     alertPath({ type, subject, command: commandOf({ type, subject }) })
   expect(path('orphan')).toBe('/discrepancies')
   expect(path('double_charge', '01k3')).toBe('/reviews/01k3')

@@ -52,7 +52,8 @@ export function expected({ gives }: Case): Record<string, unknown> {
   for (const [states, outcome] of Object.entries(gives)) {
     for (const state of states.split(' ')) {
       if (outcomes[state] !== 'nothing') throw new Error(`${state} is no state, or is named twice`)
-      outcomes[state] = { ...outcome, next: outcome.next ?? state }
+      const alert = outcome.effects.includes('alert') ? outcome.row : null
+      outcomes[state] = { ...outcome, next: outcome.next ?? state, alert }
     }
   }
   return outcomes

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { finalStates, mayBuy, type PurchaseState, purchaseStates } from '../../src/domain/purchase.ts'
-import { reviewsByCancellation, rows } from '../../src/domain/purchase-table.ts'
+import { reviewsByCancellation, rows, waysIntoReview } from '../../src/domain/purchase-table.ts'
 import { EARLIER } from '../support/facts.ts'
 import { type Case, decide, expected } from './purchase-case.ts'
 import { otherCases } from './purchase-cases-after.ts'
@@ -47,6 +47,14 @@ describe('the table', () => {
         .flat()
         .some((one) => one.input.type !== 'found' && (decide(one, state)?.next ?? state) !== state)
     expect(finalStates).toEqual(purchaseStates.filter((state) => !moved(state)))
+  })
+
+  test('says which rows give a purchase to a person', () => {
+    const decisions = Object.values(subjects)
+      .flat()
+      .flatMap((one) => purchaseStates.map((state) => ({ state, made: decide(one, state) })))
+    const given = decisions.filter(({ state, made }) => made?.alert || (made?.next === 'review' && state !== 'review'))
+    expect(waysIntoReview.toSorted()).toEqual([...new Set(given.map(({ made }) => made?.row))].toSorted())
   })
 
   test('says which reviews a cancellation causes', () => {

@@ -1,6 +1,7 @@
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createAuth, tokenDigest } from '../../src/access/tokens.ts'
+import { severityOf } from '../../src/alerts/kinds.ts'
 import { Failure } from '../../src/errors.ts'
 import { healthRouter, metricsRouter } from '../../src/http/probes.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -23,6 +24,7 @@ async function probes() {
       clockSuspect: false,
       unreadable: [],
       workerPresent: true,
+      severityOf,
     }),
   }
   const metrics = createMetrics(() => state.observe())

@@ -1,5 +1,7 @@
 /** A supplier that is away: what people and machines see of it, while it lasts and afterwards. */
+
 import { describe, expect, test } from 'vitest'
+import { severityOf } from '../../src/alerts/kinds.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { readStatus } from '../../src/observe/status.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
@@ -33,6 +35,7 @@ async function silence({ db, now }: Pick<TestApp, 'db' | 'now'>): Promise<string
     clockSuspect: false,
     unreadable: [],
     workerPresent: true,
+    severityOf,
   }))
   return (await metrics.scrape()).text.match(/^quayside_supplier_silence_seconds.*$/m)?.[0]
 }

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { acknowledge, mute, tryChannels } from '../../alerts/actions.ts'
+import { readChannels } from '../../alerts/channel.ts'
+import { type StandingAlert, standingOf } from '../../alerts/standing.ts'
+import type { StoredKind } from '../../domain/alert-kinds.ts'
 import { severities } from '../../domain/alert-notice.ts'
 import { Failure } from '../../errors.ts'
-import { readChannels, type StandingAlert, standingOf } from '../../observe/alerts.ts'
 import { alertById, allAlertChannels, listAlerts } from '../../storage/alerts.ts'
 import { need } from '../../storage/database.ts'
 import { alertBody, alertStates, alertTestBody, choice, muteBody, paging } from '../input.ts'
@@ -13,7 +15,9 @@ export const Alert = view(
   z
     .object({
       id: z.string(),
-      type: z.string().meta({ description: 'Name of the alert', examples: ['freeze'] }),
+      type: z
+        .custom<StoredKind>()
+        .meta({ description: 'Name of the alert', examples: ['freeze'], override: { type: 'string' } }),
       severity: z.enum(severities).meta({ description: '`critical`: money or keys are at stake, or nothing is sold' }),
       subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
       note: words,

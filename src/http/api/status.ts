@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { type Channel, readChannels } from '../../alerts/channel.ts'
+import { readAlerts, type StandingAlert } from '../../alerts/standing.ts'
 import type { PurchaseState } from '../../domain/purchase.ts'
 import type { Inbox } from '../../inbox/receive.ts'
-import { type ConfiguredChannel, readAlerts, readChannels, type StandingAlert } from '../../observe/alerts.ts'
 import { readStatus, type StoredStatus } from '../../observe/status.ts'
 import { unfreeze } from '../../ordering/actions.ts'
 import { freeze } from '../../ordering/freeze.ts'
@@ -151,7 +152,7 @@ const Status = view(
     caps: { order: number | null; hour: number | null; day: number | null; currency: string }
     refused: ReturnType<Inbox['refused']>
     alerts: StandingAlert[]
-    channels: readonly ConfiguredChannel[]
+    channels: readonly Channel[]
     next: NextRuns
     workerAbsentSince: number | null
   }) => {

@@ -1,7 +1,8 @@
 /** Alerts in the status: what they are about, what to do, and that they end when what they report is over. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { alertRules } from '../../src/observe/alerts.ts'
+import { alertRules } from '../../src/alerts/kinds.ts'
+import { type AlertKind, alertText, storedKind } from '../../src/domain/alert-kinds.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
 import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { redeliver } from '../../src/ordering/fulfil.ts'
@@ -134,7 +135,7 @@ describe('the status', () => {
       'order_before_connection',
       'order_unread',
       'store_webhook',
-    ]) {
+    ] as const) {
       const payload = { note: null, store: OTHER_STORE, reference: '11' }
       await db.commit([enqueueAlert(ordering, { type, occasion: '1', payload })])
     }
@@ -166,7 +167,7 @@ describe('the status', () => {
   test('shows a listing and a failed backup until they are right, and an answer that cannot be read', async () => {
     const world = await openApi()
     const { ordering, db } = world
-    const raise = (type: string, payload: Record<string, string>) =>
+    const raise = (type: AlertKind, payload: Record<string, string>) =>
       enqueueAlert(ordering, { type, occasion: '1', payload: { note: null, ...payload } })
     await db.commit([
       raise('backup_failed', {}),
@@ -196,4 +197,5 @@ test('the page for people on duty explains every alert, and each names a command
     .split('\n')
     .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name))
   expect(named.toSorted()).toEqual(Object.keys(alertRules).toSorted())
+  for (const kind of named) expect(table).toContain(`${alertText(storedKind(kind ?? ''))} (\`${kind}\`)`)
 })

@@ -1,4 +1,4 @@
-/** Reads what the watched conditions are decided from: balance, spend, freshness, stores, deliveries, disk, backups. */
+/** What alerts are decided from, and the reading of the watched conditions. */
 import { stat, statfs } from 'node:fs/promises'
 import path from 'node:path'
 import { createTask } from 'node-cron'
@@ -15,7 +15,28 @@ import type { StoredStatus } from '../observe/status.ts'
 import type { Database } from '../storage/database.ts'
 import { countsBetween, firstCountedHour } from '../storage/hourly-counts.ts'
 import { storesNotTaking } from '../storage/outbox.ts'
+import type { Supplier } from '../supplier/client.ts'
 
+/** What only the running service knows. */
+export interface ServiceFacts {
+  supplier: Pick<Supplier, 'unreadable' | 'isJudged' | 'reach'>
+  clockSuspect: () => boolean
+  /** Those of the configuration. */
+  stores: readonly { id: string }[]
+  /** When the last backup was made; undefined when there is none. */
+  lastBackupAt: () => number | undefined
+  /** The watched conditions that stand now. */
+  conditions: (status: StoredStatus) => Promise<readonly Condition[]>
+}
+
+export interface AlertFacts extends Omit<ServiceFacts, 'conditions'> {
+  db: Database
+  status: StoredStatus
+  now: number
+  conditions: readonly Condition[]
+}
+
+/** What the watched conditions are read from: balance, spend, freshness, stores, deliveries, disk, backups. */
 export interface ConditionSources {
   db: Database
   /** Epoch milliseconds. */

@@ -1,0 +1,55 @@
+/** Alerts as the status and the lists show them. */
+import type { Severity } from '../domain/alert-notice.ts'
+import type { StoredStatus } from '../observe/status.ts'
+import { type Alert, alertsEndedFrom, openAlerts, untakenAlerts } from '../storage/alerts.ts'
+import type { Database } from '../storage/database.ts'
+import type { AlertFacts, ServiceFacts } from './facts.ts'
+import { alertOf, commandOf, isOver, ruleOf, saysOf } from './kinds.ts'
+
+export interface StandingAlert extends Omit<Alert, 'payload' | 'raisedAt'> {
+  severity: Severity
+  advice: string
+  /** The command to begin with: `quayside reviews`. */
+  command: string
+  /** When it was raised, epoch milliseconds. */
+  at: number
+  /** What it reports is over, or it reported a single event some days ago. */
+  isOver: boolean
+}
+
+/** Alerts that are looked at: a flood has more, which are counted elsewhere. */
+const ALERTS_MAX = 200
+
+/** What is over is shown while it may be news. */
+const OVER_SHOWN_MS = 24 * 3_600_000
+
+/** The alerts that are open, and those of the last day that are over; the newest first, each once. */
+export async function readAlerts(
+  db: Database,
+  status: StoredStatus,
+  service: ServiceFacts,
+  now: number,
+): Promise<StandingAlert[]> {
+  const facts: AlertFacts = { ...service, db, status, now, conditions: await service.conditions(status) }
+  const [fresh, open, ended] = await Promise.all([
+    db.query(untakenAlerts(ALERTS_MAX)),
+    db.query(openAlerts(ALERTS_MAX)),
+    db.query(alertsEndedFrom(now - OVER_SHOWN_MS, ALERTS_MAX)),
+  ])
+  const seen = new Set<string>()
+  const shown: StandingAlert[] = []
+  for (const alert of [...open, ...fresh.map(alertOf).reverse(), ...ended]) {
+    if (seen.has(saysOf(alert))) continue
+    seen.add(saysOf(alert))
+    const over = await isOver(alert, facts)
+    if (!over || now - (alert.endedAt ?? alert.raisedAt) <= OVER_SHOWN_MS) shown.push(standingOf(alert, over))
+  }
+  return shown.sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
+}
+
+/** @param isOver default: as it is recorded */
+export function standingOf(row: Alert, isOver = row.endedAt !== null): StandingAlert {
+  const { payload: _, raisedAt: at, ...alert } = row
+  const { severity, advice } = ruleOf(alert.type)
+  return { ...alert, severity, advice, command: commandOf(alert), at, isOver }
+}
