@@ -160,6 +160,11 @@ describe('the source', () => {
     expect(files.filter((file) => /\bmkdir(Sync)?\([^)]*recursive/.test(textOf(file)))).toEqual([])
   })
 
+  test('makes words of a name in one place', () => {
+    const makers = files.filter((file) => textOf(file).includes("replaceAll('_', ' ')"))
+    expect(makers).toEqual(['domain/labels.ts'])
+  })
+
   test('names every file for an agent or a thing, in folders one level deep', () => {
     const drawers = /(^|\/)(index|utils?|helpers?|commons?|types?|interfaces?|models?|misc)\.[jt]s$/
     expect(files.filter((file) => drawers.test(file) || (file.split('/').length > 2 && !nested.test(file)))).toEqual([])

@@ -20,6 +20,9 @@ export const countText = (count: number, upTo = Number.POSITIVE_INFINITY): strin
 export const counted = (count: number, one: string, several = `${one}s`, upTo?: number): string =>
   `${countText(count, upTo)} ${count === 1 ? one : several}`
 
+/** `1 unit`, `3 units`, of what a customer ordered. */
+export const units = (count: number): string => `${countText(count)} unit${count === 1 ? '' : 's'}`
+
 /** `1,299.00 EUR`, of decimal text. */
 export const money = (amount: string, currency: string | null | undefined): string =>
   `${grouped(amount)} ${currency ?? ''}`.trim()

@@ -1,4 +1,4 @@
-import { counted } from '../domain/figures.ts'
+import { counted, units } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { mayBuy, type PurchaseState } from '../domain/purchase.ts'
 import type { FailureReason } from '../errors.ts'
@@ -102,7 +102,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
         ? `${counted(keys.length - purchase.quantity, 'key')} more than ordered stay here.`
         : '',
       missing > 0
-        ? `The store is notified that ${counted(missing, 'unit')} will not come; keys that come later are not taken.`
+        ? `The store is notified that ${units(missing)} will not come; keys that come later are not taken.`
         : '',
       purchase.cancelRequestedAt === null ? '' : 'Its cancellation is cleared.',
       boughtToo(unattached, MAY_BE_THERE),
@@ -110,7 +110,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     ]
   },
   close: (loaded, { orders, unattached }) => [
-    `Ends it as cancelled; the store is notified that ${counted(loaded.purchase.quantity - unitsLeft(loaded), 'unit')} will not come.`,
+    `Ends it as cancelled; the store is notified that ${units(loaded.purchase.quantity - unitsLeft(loaded))} will not come.`,
     boughtToo(unattached, 'it then takes the place of this one, and its keys wait for a person.'),
     keptHere(loaded),
     moneyGone(orders),
@@ -119,7 +119,7 @@ const effectsOf: Record<DecisionType, (loaded: Loaded, around: Circumstances) =>
     const { purchase } = loaded
     const price = amountText(purchase.ceilingMinor, purchase.currency)
     return [
-      `Writes it off and buys ${counted(purchase.quantity - unitsLeft(loaded), 'unit')} again, at most ${price} each.`,
+      `Writes it off and buys ${units(purchase.quantity - unitsLeft(loaded))} again, at most ${price} each.`,
       boughtToo(unattached, 'it is read before anything is bought, and may be taken instead.'),
       keptHere(loaded),
       moneyGone(orders),

@@ -1,4 +1,4 @@
-import { counted } from '../domain/figures.ts'
+import { units } from '../domain/figures.ts'
 import { passesFilter } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
 import { countParts, PARTS_MAX, type ShopOrderState, splitQuantity } from '../domain/store-order.ts'
@@ -188,8 +188,8 @@ function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<Li
     if (!offers.has(line)) continue
     parts += countParts(line.quantity, dialect.quantityMax)
     if (parts <= PARTS_MAX) continue
-    const units = counted(dialect.quantityMax, 'unit')
-    const message = `makes too many purchases: the supplier sells at most ${units} at once, and one order may make at most ${PARTS_MAX}; split the order into several`
+    const most = units(dialect.quantityMax)
+    const message = `makes too many purchases: the supplier sells at most ${most} at once, and one order may make at most ${PARTS_MAX}; split the order into several`
     const field = `lines.${index}.quantity`
     throw new Failure('invalid', `${field}: ${message}`, {
       reason: 'too_many_purchases',

@@ -1,6 +1,5 @@
 import { type Dialect, eventNames, parentOf, valueAt } from '../dialect/dialect.ts'
-import { counted } from '../domain/figures.ts'
-import { amountText } from '../domain/money.ts'
+import { formatDecimal } from '../domain/money.ts'
 import { candidatesFor, findList, findRecord, isObject, shownText, valuesByPath } from './answer-parts.ts'
 import type { Judged } from './check.ts'
 import { parseOffer } from './offer-record.ts'
@@ -196,7 +195,7 @@ function judgeField(dialect: Dialect, { fact, path, check, records, from }: Fiel
   }
   const minor = kind.setting === 'money' && typeof stated[0] !== 'string' ? read(stated[0], arounds[0]) : undefined
   const { currency } = dialect.money
-  const meaning = typeof minor === 'number' ? ` = ${amountText(minor, currency)}` : ''
+  const meaning = typeof minor === 'number' ? ` = ${formatDecimal({ minor, currency })} ${currency}` : ''
   return { fact, verdict: 'read', value: shownValue(fact, stated[0]) + meaning }
 }
 
@@ -312,7 +311,7 @@ export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
       },
     ]
   }
-  found.push({ fact: 'order.keys', verdict: 'read', value: counted(keys.length, 'key') })
+  found.push({ fact: 'order.keys', verdict: 'read', value: keys.length === 1 ? 'a key' : `${keys.length} keys` })
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
   if (texts.every((text) => typeof text === 'string' && text !== '')) {
     return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]

@@ -1,5 +1,5 @@
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
-import { amountText } from '../domain/money.ts'
+import { formatDecimal } from '../domain/money.ts'
 import {
   asAmount,
   asCount,
@@ -137,7 +137,9 @@ export function otherWriting(
       const other = { ...dialect, money: { ...dialect.money, representation } }
       // A whole number may be units or minor units: a person decides by the amounts.
       const minor = reads(other) ? kind.read(other)(values[0]) : undefined
-      return typeof minor === 'number' ? [`${JSON.stringify(representation)} (${amountText(minor, currency)})`] : []
+      return typeof minor === 'number'
+        ? [`${JSON.stringify(representation)} (${formatDecimal({ minor, currency })} ${currency})`]
+        : []
     })
     return fitting.length === 0 ? undefined : { setting: 'money.representation', to: fitting.join(' or ') }
   }

@@ -26,7 +26,7 @@ const codeOf = (file: string): string =>
     .replaceAll(/(^|\s)\/\/.*$/gm, '$1')
 
 /** Shops have wire formats of their own, in the same English words; pages have HTML, and our API, which they alone read. */
-const ofAnotherFormat = /^(stores\/(woocommerce|shopify)\/|demo\/(woocommerce|shopify)-|console\/)/
+const ofAnotherFormat = /^(stores\/(woocommerce|shopify)\/|console\/)/
 
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
   .filter((file) => /\.[jt]s$/.test(file) && file !== 'dialect/dialect.ts' && !ofAnotherFormat.test(file))
@@ -50,13 +50,13 @@ const groups: { why: string; words: Record<string, string> }[] = [
   {
     why: 'states, holds and events of the glossary: the API names the events, and we kept its names',
     words: {
-      balance: 'catalogue cli domain http inbox observe ordering reconciliation supplier top',
+      balance: 'alerts catalogue cli domain http inbox ordering reconciliation supplier top',
       completed: 'domain ordering reconciliation sandbox storage supplier',
-      failed: 'catalogue cli domain http listings observe ordering reconciliation sandbox storage stores supplier',
-      pending: 'domain http listings storage',
+      failed: 'alerts catalogue cli domain http listings ordering reconciliation sandbox storage stores supplier',
+      pending: 'domain listings storage',
       refunded: 'domain sandbox',
       'balance.low': 'domain inbox sandbox',
-      'order.completed': 'demo domain sandbox',
+      'order.completed': 'domain sandbox',
       'order.failed': 'domain sandbox',
       'product.out_of_stock': 'domain sandbox',
       'product.price_changed': 'domain sandbox',
@@ -82,11 +82,11 @@ const groups: { why: string; words: Record<string, string> }[] = [
     why: "columns of our tables and of the sandbox's, and fields of our own types, API, log and command line",
     words: {
       available: 'domain listings storage',
-      base_price: 'config domain',
+      base_price: 'domain stores',
       cashback: 'domain',
       category: 'domain listings storage supplier',
       created_at: 'sandbox storage',
-      currency: 'config domain http listings observe storage supplier',
+      currency: 'domain http listings observe storage stores supplier',
       event: 'cli inbox sandbox storage supplier',
       events: 'cli http sandbox storage',
       external_order_id: 'sandbox storage',
@@ -96,13 +96,14 @@ const groups: { why: string; words: Record<string, string> }[] = [
       limit: 'cli',
       local_stock: 'sandbox storage',
       name: 'cli domain listings storage supplier',
+      page: 'cli',
       productId: 'http listings sandbox supplier',
       product_id: 'sandbox storage',
       provider_stock: 'sandbox storage',
       quantity: 'cli demo http ordering storage supplier',
       secret: 'cli storage',
       sku: 'cli demo domain http listings ordering storage',
-      status: 'cli demo domain http observe sandbox storage top',
+      status: 'alerts cli demo domain http observe sandbox storage top',
       total: 'storage',
       updated_at: 'sandbox',
       url: 'cli inbox storage',
