@@ -45,7 +45,7 @@ import type { Ordering, OrderingPolicy } from './ordering/context.ts'
 import { storeOfWorker, supplierOfWorker } from './processes/acting.ts'
 import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
 import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
-import { createWorker, databaseWith, receiveWith, startRuntime, together } from './runtime.ts'
+import { createWorker, databaseWith, receiveWith, startRuntime } from './runtime.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
 import { openForService, placeName } from './storage/database-place.ts'
 import { dueDeliveries } from './storage/deliveries.ts'
@@ -186,9 +186,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     },
     wakeOutbox: () => runtime.wake('outbox'),
   })
-  const alertWorkers = together(
-    alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping })),
-  )
+  const alertWorkers = alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping }))
   const captures = createCaptures({ db, vault, now, newId, log })
   const { publicUrl } = config
   const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
@@ -285,7 +283,9 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
       webhooks,
       backups,
       lookForWork: elect && (() => lookForWork(ordering, calls.begin)),
-      wakeAlerts: alertWorkers.wake,
+      wakeAlerts: () => {
+        for (const worker of alertWorkers) worker.wake()
+      },
       provisionShops: () => provisionShops({ ...ordering, publicUrl }),
     })
   }
@@ -319,7 +319,14 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     log.info('service.stopping')
     tail.end()
     const looked = jobs?.end().then(calls.idle)
-    const work = [endTick(), leading, looked, runtime.idle(), alerting.close(), alertWorkers.idle()]
+    const work = [
+      endTick(),
+      leading,
+      looked,
+      runtime.idle(),
+      alerting.close(),
+      ...alertWorkers.map((worker) => worker.idle()),
+    ]
     // Until no load balancer sends requests here, which would find nothing that listens.
     if (elect && role !== 'worker') work.push(sleep(BALANCED_MS))
     // The server still listens, and answers new requests with 503.
@@ -348,11 +355,14 @@ async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promis
   const at = now()
   const [deliveries, placements] = await Promise.all([
     db.query(dueDeliveries(at, 1)),
-    db.query(duePlacements(at, 1)),
+    db.query(duePlacements(at, 0, 1)),
     beginCalls(),
   ])
   if (deliveries.length > 0) wake('inbox')
-  if (placements.length > 0) wake('place')
+  if (placements.length > 0) {
+    wake('read')
+    wake('place')
+  }
 }
 
 const NOT_KNOWN = { catalogue: null, balance: null, sweep: null }
@@ -377,6 +387,7 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
     inFlight: ordering.inFlight,
     offerFreshnessMs: ordering.offerFreshnessSeconds * 1_000,
     deadlineMs: ordering.deadlineHours * 3_600_000,
+    entitlementMs: ordering.entitlementSeconds * 1_000,
     ceilingPercent: ordering.ceilingPercent,
     minMarginPercent: ordering.minMarginPercent,
     rates: rates.map(readRate),

@@ -50,6 +50,7 @@ export const failureReasons = {
   not_retriable: 'the purchase cannot be bought again: it has not ended, or a later one was bought for it',
   not_taken: 'the shop has the order, and it is not bought',
   order_foreign: 'the order of the supplier is for something else',
+  order_held: 'its order is not paid in the shop now, or held there',
   order_taken: 'the order of the supplier belongs to another purchase',
   order_unknown: 'the supplier has no such order',
   other_currency: 'no rate is configured from the currency of the price to that of the supplier',

@@ -11,7 +11,10 @@ import { forgetCalls } from './http/worker-calls.ts'
 import { forgetOld } from './inbox/process.ts'
 import type { WebhookActions } from './inbox/webhooks.ts'
 import type { Log } from './log.ts'
+import { alertHeld } from './ordering/held.ts'
+import { adoptOrders } from './ordering/intake.ts'
 import { askAgain } from './ordering/outages.ts'
+import { indexKeysAgain } from './ordering/recover.ts'
 import type { Runtime } from './runtime.ts'
 import type { Database } from './storage/database.ts'
 
@@ -71,8 +74,14 @@ export function startJobs({
     runtime.wakeAll()
     wakeAlerts()
   }
+  const lookAtWaiting = async (): Promise<void> => {
+    await adoptOrders(runtime.ordering)
+    await alertHeld(runtime.ordering)
+    await indexKeysAgain(runtime.ordering)
+  }
   const repeated = [
     everySeconds(config.ordering.tickSeconds, 'tick', tick, log),
+    everySeconds(HELD_SECONDS, 'held', lookAtWaiting, log),
     everySeconds(REATTACH_SECONDS, 'restore', runtime.reattachOrders, log),
     everySeconds(ASK_SECONDS, 'supplier', () => askAgain(runtime.ordering), log),
     ...(lookForWork ? [everySeconds(LOOK_SECONDS, 'look', lookForWork, log)] : []),
@@ -98,6 +107,9 @@ export function startJobs({
 
 /** Seconds between two looks at what other processes have stored for the worker. */
 const LOOK_SECONDS = 0.25
+
+/** Seconds between two looks for orders that wait for too long, and for those that the version before has taken meanwhile. */
+const HELD_SECONDS = 60
 
 /** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
 const REATTACH_SECONDS = 5

@@ -9,7 +9,7 @@ import { createSyncRunner, type SyncRunner } from './catalogue/sync.ts'
 import type { Context } from './context.ts'
 import type { Dialect } from './dialect/dialect.ts'
 import { messageOf } from './errors.ts'
-import { pollOrders } from './inbox/poll.ts'
+import { pollOrders, storesDue } from './inbox/poll.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
 import { storeSource } from './inbox/sources.ts'
@@ -19,20 +19,26 @@ import type { Log } from './log.ts'
 import { createHourlyCounts, type HourlyCounts } from './observe/hourly-counts.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders } from './ordering/close.ts'
-import { type CrashPoint, freshPace, type OrderingPolicy, type WorkerName } from './ordering/context.ts'
+import { type CrashPoint, freshPace, type OrderingPolicy, readSince, type WorkerName } from './ordering/context.ts'
 import { actsWithinMs, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
+import { passSlowFirsts } from './ordering/one-first.ts'
 import { watchSupplier } from './ordering/outages.ts'
 import { placeDue } from './ordering/place.ts'
+import { readDueOrders, readOrderNow } from './ordering/read-orders.ts'
 import { afterClockJump, resume } from './ordering/recover.ts'
 import { refreshDue } from './ordering/refresh.ts'
-import { takeFromShop } from './ordering/shop-orders.ts'
+import { settleDue } from './ordering/settle.ts'
+import { beforeAsking, type ShopOfOrders, takeFromShop } from './ordering/shop-orders.ts'
 import { noteAnnounced } from './ordering/watch.ts'
 import type { Acts } from './processes/acting.ts'
 import { checkBalance } from './reconciliation/balance.ts'
 import { reattachOrders } from './reconciliation/restore.ts'
 import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
 import { type Database, need } from './storage/database.ts'
+import { storesToRead } from './storage/entitlements.ts'
 import type { Marker } from './storage/marker.ts'
+import { storesWithUpdates } from './storage/outbox.ts'
+import { storesToPublish } from './storage/publications.ts'
 import { connectStore, storeReadingOf } from './storage/store-readings.ts'
 import type { Store, StoreOrderRead } from './stores/store.ts'
 import type { Supplier } from './supplier/client.ts'
@@ -42,7 +48,7 @@ export interface RuntimeParts extends Context {
   supplier: Supplier
   dialect: Dialect
   /** The configured stores. `delayMinutes`: how long a paid order of a shop waits before it is bought. */
-  stores: readonly (SellingStore & { delayMinutes?: number })[]
+  stores: readonly (SellingStore & { delayMinutes?: number; growth?: 'buy' | 'ask' | undefined })[]
   /** The adapter of a store; undefined when the configuration no longer has the store. */
   storeOf: (id: string) => Store | undefined
   policy: OrderingPolicy
@@ -121,6 +127,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   const stopped = (): boolean => halt.signal.aborted || isDead()
   const workers = {} as Record<WorkerName, Worker>
   const wake = (name: WorkerName): void => {
+    if (name === 'place') passSlowFirsts(ordering)
     if (hooks.mayWake !== false && acts()) workers[name].wake()
   }
   const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
@@ -136,9 +143,10 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     reads: new Map(),
   }
   const syncs = createSyncRunner(catalogue)
+  const shops = await openShops(context, parts)
   const ordering: Fulfilment = {
     ...context,
-    stores,
+    stores: stores.map((store) => ({ ...store, wishesByStanding: !storeOf(store.id)?.retryTaken })),
     storeOf,
     count,
     timeKeys,
@@ -152,6 +160,10 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
       wake('publish')
     },
     checkBalance: async () => sweeps.behind(await checkBalance(ordering, catalogue), 'balance'),
+    readAgain: async (store, reference) => {
+      const shop = shops.get(store)
+      if (shop) await readOrderNow(ordering, shop, reference, { isForDelivery: true }).catch(logged('order.unread'))
+    },
     ...(marker && {
       mark: (attempt: string) => marker.note(attempt),
       beginEpoch: (epoch: number) => marker.begin({ epoch, attempt: null }),
@@ -159,8 +171,11 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   }
   const sweeps = createSweepRunner(ordering)
   const sweepForStale = () => void sweeps.recent('stale').catch(logged('sweep.failed'))
-  const shops = await openShops(ordering, stores)
-  const storeSources = shops.flatMap(({ id, adapter, take }) => storeSource(id, adapter, take, context.now) ?? [])
+  const asking = (shop: ShopOfOrders) => async () => {
+    const asked = await beforeAsking(ordering, shop.id)
+    return (order: StoreOrderRead) => takeFromShop(ordering, shop, order, asked)
+  }
+  const storeSources = [...shops.values()].flatMap((shop) => storeSource(shop.id, shop.store, asking(shop)) ?? [])
   const inbox = await openInbox({
     ...context,
     storeSources,
@@ -178,39 +193,62 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     checkBalance: ordering.checkBalance,
   }
   const publisher: Publisher = { ...context, stores, storeOf }
-  const publishing = stores.map((store) => () => publishNext(publisher, store))
-  const handsOver = (store: string) => () => deliverDue(ordering, store)
-  const handing = [
-    ...stores.map(({ id }) => handsOver(id)),
-    async () => (await deliverDue(ordering, undefined)) + (await closeOrders(ordering)),
-  ]
-  const polling = shops.flatMap(({ id, adapter, take }) => {
-    const { ordersSince, order } = adapter
-    return ordersSince
-      ? [() => pollOrders(context, { id, ordersSince, order, actsMs: actsWithinMs(adapter), take })]
-      : []
-  })
-  const each = async (runs: (() => Promise<number>)[]): Promise<number> =>
-    (await Promise.all(runs.map((run) => run()))).reduce((all, done) => all + done, 0)
+  const selling = new Map(stores.map((store) => [store.id, store]))
+  let lookedAt = Number.NEGATIVE_INFINITY
+  /** Each is asked by one statement which stores have something due: the others cost nothing. */
+  const queues: Record<'outbox' | 'publish' | 'poll' | 'read', StoreQueue> = {
+    outbox: {
+      due: () => db.query(storesWithUpdates(now())),
+      run: async (store) => (selling.has(store) ? deliverDue(ordering, store) : 0),
+      rest: async () => (await deliverDue(ordering, undefined)) + (await closeOrders(ordering)),
+    },
+    publish: {
+      // Other policies and rates, and what a store sells by itself, stand in no queue.
+      due: async () => {
+        if (hooks.mayWake !== false && monotonic() - lookedAt < LOOK_AT_ALL_MS) return db.query(storesToPublish(now()))
+        lookedAt = monotonic()
+        return stores.map(({ id }) => ({ store: id }))
+      },
+      run: async (id) => {
+        const store = selling.get(id)
+        return store ? publishNext(publisher, store) : 0
+      },
+    },
+    poll: {
+      due: () => db.query(storesDue(now())),
+      run: async (id) => {
+        const shop = shops.get(id)
+        const { ordersSince, order } = shop?.store ?? {}
+        if (!shop || !ordersSince) return 0
+        return pollOrders(context, { id, ordersSince, order, actsMs: actsWithinMs(shop.store), asking: asking(shop) })
+      },
+    },
+    read: {
+      due: () => db.query(storesToRead(now(), readSince(ordering))),
+      run: async (id) => {
+        const shop = shops.get(id)
+        return shop ? readDueOrders(ordering, shop) : 0
+      },
+    },
+  }
   const work: Runtime['work'] = {
     inbox: () => processDue(processing),
     place: async () => {
-      const placed = await placeDue(ordering)
+      const placed = (await settleDue(ordering)) + (await placeDue(ordering))
       await watchSupplier(ordering)
       return placed
     },
     refresh: () => refreshDue(ordering),
-    outbox: () => each(handing),
-    publish: () => each(publishing),
-    poll: () => each(polling),
+    outbox: () => onceThrough(queues.outbox),
+    publish: () => onceThrough(queues.publish),
+    poll: () => onceThrough(queues.poll),
+    read: () => onceThrough(queues.read),
   }
   for (const name of ['inbox', 'place', 'refresh'] as const) {
     workers[name] = createWorker(name, work[name], { log, stopped })
   }
-  // One worker a store: a store that answers slowly delays no other.
-  const ofStores = { outbox: handing, publish: publishing, poll: polling }
-  for (const name of ['outbox', 'publish', 'poll'] as const) {
-    workers[name] = together(ofStores[name].map((run) => createWorker(name, run, { log, stopped })))
+  for (const name of ['outbox', 'publish', 'poll', 'read'] as const) {
+    workers[name] = workerOfStores(name, queues[name], { log, stopped })
   }
   const clockJumped = watchClock(now, monotonic)
 
@@ -246,23 +284,76 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   }
 }
 
-/** The stores whose orders are read from them, each with what takes an order of it. */
-async function openShops(ordering: Fulfilment, stores: RuntimeParts['stores']) {
-  const { db, now } = ordering
+/** The stores whose orders are read from them, by their ids. */
+async function openShops(
+  { db, now }: Pick<Context, 'db' | 'now'>,
+  { stores, storeOf }: Pick<RuntimeParts, 'stores' | 'storeOf'>,
+): Promise<Map<string, ShopOfOrders & { store: Store }>> {
   const shops = stores.flatMap(({ id, delayMinutes = 0 }) => {
-    const adapter = ordering.storeOf(id)
-    return adapter?.readOrder || adapter?.ordersSince ? [{ id, delayMinutes, adapter }] : []
+    const store = storeOf(id)
+    return store?.readOrder || store?.ordersSince ? [{ id, delayMs: delayMinutes * 60_000, store }] : []
   })
   if (shops.length > 0) await db.commit(shops.map(({ id }) => connectStore(id, now())))
-  return Promise.all(
-    shops.map(async ({ id, delayMinutes, adapter }) => {
-      const { connectedAt } = await need(db, storeReadingOf(id), 'store', id)
-      const { reportRefusal, retryTaken, retryAdvice } = adapter
-      const shop = { id, connectedAt, delayMs: delayMinutes * 60_000, reportRefusal, retryTaken, retryAdvice }
-      const take = (order: StoreOrderRead, readAt?: number) => takeFromShop(ordering, shop, order, readAt)
-      return { id, adapter, take }
-    }),
+  return new Map(
+    await Promise.all(
+      shops.map(async (shop) => {
+        const { connectedAt } = await need(db, storeReadingOf(shop.id), 'store', shop.id)
+        return [shop.id, { ...shop, connectedAt }] as const
+      }),
+    ),
   )
+}
+
+/** Between two looks at all stores, for what stands in no queue. */
+const LOOK_AT_ALL_MS = 60_000
+
+/** Work that each store has of its own. */
+interface StoreQueue {
+  /** The stores with something to do now. */
+  due: () => Promise<{ store: string }[]>
+  /** Does a batch of one store. @returns how much that was */
+  run: (store: string) => Promise<number>
+  /** Work that is of no store. */
+  rest?: () => Promise<number>
+}
+
+/** One batch of each store that has something to do. */
+async function onceThrough({ due, run, rest }: StoreQueue): Promise<number> {
+  const done = await Promise.all([...(await due()).map(({ store }) => run(store)), rest?.() ?? 0])
+  return done.reduce((all, one) => all + one, 0)
+}
+
+/** One worker a store: a store that answers slowly delays no other. */
+export function workerOfStores(
+  name: string,
+  { due, run, rest }: StoreQueue,
+  parts: { log: Log; stopped: () => boolean },
+): Worker {
+  const workers = new Map<string, Worker>()
+  const workerOf = (store: string): Worker => {
+    const known = workers.get(store) ?? createWorker(name, () => run(store), parts)
+    workers.set(store, known)
+    return known
+  }
+  const others = rest && createWorker(name, rest, parts)
+  const look = createWorker(
+    name,
+    async () => {
+      for (const { store } of await due()) workerOf(store).wake()
+      return 0
+    },
+    parts,
+  )
+  return {
+    wake() {
+      others?.wake()
+      look.wake()
+    },
+    idle: async () => {
+      await Promise.all([look.idle(), others?.idle()])
+      await Promise.all([...workers.values()].map((worker) => worker.idle()))
+    },
+  }
 }
 
 /** Runs its work whenever there may be some, never twice at once. */
@@ -313,16 +404,6 @@ export function createWorker(
     },
   }
 }
-
-/** Several workers as one. */
-export const together = (workers: Worker[]): Worker => ({
-  wake: () => {
-    for (const worker of workers) worker.wake()
-  },
-  idle: async () => {
-    await Promise.all(workers.map((worker) => worker.idle()))
-  },
-})
 
 /** A backward jump of this much, or a forward one of that much, is no drift: times taken before it mean nothing. */
 const JUMP_BACK_MS = 60_000

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { storeKinds } from '../src/stores/kinds.ts'
+import { shopKinds, storeKinds } from '../src/stores/kinds.ts'
 
 const root = resolve(import.meta.dirname, '../src')
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.[jt]s$/.test(file))
@@ -136,8 +136,11 @@ describe('the source', () => {
 
   test('names a kind of store in its folder only', () => {
     const outside = files.filter((file) => !/^stores\/[a-z]+\//.test(file))
-    const named = outside.filter((file) => storeKinds.some(({ kind }) => textOf(file).includes(`'${kind}'`)))
-    expect(named).toEqual([])
+    const quoted = outside.filter((file) => storeKinds.some(({ kind }) => textOf(file).includes(`'${kind}'`)))
+    expect(quoted).toEqual([])
+    // `backend` is also a common word.
+    const shops = new RegExp(shopKinds.map(({ kind }) => kind).join('|'), 'i')
+    expect(outside.filter((file) => shops.test(textOf(file)))).toEqual(['stores/kinds.ts'])
   })
 
   test('has no file that the program cannot reach', () => {
@@ -163,6 +166,10 @@ describe('the source', () => {
   test('makes words of a name in one place', () => {
     const makers = files.filter((file) => textOf(file).includes("replaceAll('_', ' ')"))
     expect(makers).toEqual(['domain/labels.ts'])
+  })
+
+  test('groups the digits of a count in one place', () => {
+    expect(files.filter((file) => /toLocaleString\(|NumberFormat/.test(textOf(file)))).toEqual([])
   })
 
   test('names every file for an agent or a thing, in folders one level deep', () => {

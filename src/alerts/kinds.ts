@@ -216,6 +216,11 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
     },
   ),
   order_changed: warning('reference', 'compare it with the shop', 'orders show '),
+  order_fulfilled_early: warning('store', 'turn automatic fulfilment off in the shop', 'stores test '),
+  order_held: critical('reference', 'see what it waits for', 'orders show ', async ({ purchaseId, reason }, facts) => {
+    const purchase = await purchaseOf({ purchaseId: purchaseId ?? null, note: null }, facts)
+    return !purchase || purchase.holdReason !== reason || finalStates.includes(purchase.state)
+  }),
   store_unreachable: critical(
     'store',
     "check the shop's address, key and hosting",

@@ -12,6 +12,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { type Role, roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
+import { shopKinds } from '../stores/kinds.ts'
 import { backups, consoles, keys, tokens } from './admin.ts'
 import { alerts } from './alerts.ts'
 import { syncs } from './catalogue.ts'
@@ -144,7 +145,7 @@ Examples:
     --api-key-file ./key.txt --store-name 'My store' \\
     --callback-url https://shop.example/quayside
   quayside init --yes --base-url https://supplier.example/api/v1 \\
-    --api-key-file ./key.txt && quayside stores add woocommerce
+    --api-key-file ./key.txt && quayside stores add ${shopKinds[0]?.kind}
   quayside init --dialect config/my-supplier.json`,
   run: async (io, options: InitOptions) => (await import('./init.ts')).runInit(io, options),
 }

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
+import { grouped } from '../domain/figures.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
 import { plain, wrap } from '../domain/text-layout.ts'
@@ -132,11 +133,7 @@ function checkConfig(
   const { file } = source
   try {
     const config = loadConfig(file, source.demo ? {} : env)
-    report(
-      'ok',
-      'configuration',
-      `${file}, ${config.stores.length === 1 ? 'one store' : `${config.stores.length} stores`}`,
-    )
+    report('ok', 'configuration', `${file}, ${counted(config.stores.length, 'store')}`)
     report('ok', 'dialect', `${config.dialectFacts.name} (${config.dialectFile})`)
     return config
   } catch (error) {
@@ -227,7 +224,7 @@ function checkDisk(file: string | undefined, report: Report): void {
   while (!existsSync(folder)) folder = path.dirname(folder)
   const { bavail, bsize } = statfsSync(folder)
   const free = bavail * bsize
-  const text = `${Math.round(free / MIB).toLocaleString('en-US')} MiB free for ${dataDir}`
+  const text = `${grouped(Math.round(free / MIB))} MiB free for ${dataDir}`
   if (free < FREE_FAIL) report('fail', 'disk', text, 'make room: a full disk stops intake and buying')
   else if (free < FREE_WARN) report('warn', 'disk', text, 'make room before it is full')
   else report('ok', 'disk', text)

@@ -64,15 +64,31 @@ export const orders: CommandRow[] = [
   },
   {
     command: 'orders take <reference>',
-    about: 'buy a paid order that is from before its shop was connected',
+    about: 'buy a paid order that was left alone, or the units of a line',
+    args: ['its number in the shop'],
+    options: {
+      '--line <id>': 'a line whose later units are to be bought',
+      '--store <id>': 'the shop, where there are several',
+    },
+    help: `
+Orders that were placed before a shop was connected, or fulfilled elsewhere, are
+left alone, because their customers may have their keys. Look in the shop that
+this one has none. With --line, units that came later are bought.`,
+    call: 'POST /orders/{reference}/take',
+    filters: ['store', 'line'],
+    text: (order, call) => `Taken. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
+  },
+  {
+    command: 'orders release <reference>',
+    about: 'let an order go on that waits for a person in its shop',
     args: ['its number in the shop'],
     options: { '--store <id>': 'the shop, where there are several' },
     help: `
-Orders that were paid before a shop was connected are left alone, because their
-customers may have their keys. Look in the shop that this one has none.`,
-    call: 'POST /orders/{reference}/take',
+An order waits after money was refunded without naming units, and where the shop
+says that less of it is paid than before. Released, it goes on as it is now.`,
+    call: 'POST /orders/{reference}/release',
     filters: ['store'],
-    text: (order, call) => `Taken. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
+    text: (order, call) => `Released. The order is ${stateOf(order)}.\n\n${orderText(order, call)}`,
   },
   {
     command: 'orders resend <reference>',

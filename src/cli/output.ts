@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { CommanderError } from 'commander'
-import { age, counted as countedText, countText, duration, money as moneyText } from '../domain/figures.ts'
-import { plainName } from '../domain/labels.ts'
+import { age, counted as countedText, duration, grouped, money as moneyText } from '../domain/figures.ts'
+import { countsByWord } from '../domain/labels.ts'
 import { columnsOf, cut, plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
 
@@ -109,7 +109,7 @@ export const asRows = (value: unknown): Row[] => (Array.isArray(value) ? value.m
 export function cell(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
-  if (typeof value === 'number') return value.toLocaleString('en-US')
+  if (typeof value === 'number') return grouped(Number(value.toFixed(3)))
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cell).join(' ')
   return plain(typeof value === 'string' ? value : JSON.stringify(value))
 }
@@ -118,13 +118,9 @@ export function cell(value: unknown): string {
 export const counted = (count: unknown, one: string, several?: string): string =>
   countedText(Number(count), one, several)
 
-/** Counts by name, the empty ones left out: `3 accepted, 10000+ fulfilled`. @param most how far they were counted */
-export function countsText(value: unknown, most = Number.POSITIVE_INFINITY): string {
-  const counts = Object.entries(asRow(value)).filter(([, count]) => count !== 0)
-  return counts.length === 0
-    ? 'none'
-    : counts.map(([name, count]) => `${countText(Number(count), most)} ${plainName(name)}`).join(', ')
-}
+/** Counts by name, the empty ones left out: `3 accepted, 10,000+ fulfilled`. @param upTo how far they were counted */
+export const countsText = (value: unknown, labels: Record<string, { word: string }> = {}, upTo?: number): string =>
+  plain(countsByWord(asRow(value) as Record<string, number>, labels, upTo)) || 'none'
 
 /** Decimal text and its currency as one: `12.34 EUR`; `-` without an amount. */
 export const money = (amount: unknown, currency: unknown): string =>

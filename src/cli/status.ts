@@ -1,5 +1,13 @@
 import { alertText, storedKind } from '../domain/alert-kinds.ts'
-import { plainName } from '../domain/labels.ts'
+import {
+  deliveryLabels,
+  discrepancyLabels,
+  effectLabels,
+  holdLabels,
+  listingLabels,
+  plainName,
+  purchaseLabels,
+} from '../domain/labels.ts'
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { nameIn } from './alerts.ts'
@@ -60,14 +68,14 @@ function statusText(facts: Row, now: number, width: number): string {
     ['Catalogue', freshness.catalogueAt ? `read ${instant(freshness.catalogueAt, now)}` : 'not read yet'],
     ...catalogueFailure(freshness, now, width),
     ['Offers', `${cell(offers.total)}, ${cell(offers.inStock)} in stock`],
-    ['Listings', countsText(counts.listings)],
-    ['Purchases', countsText(counts.purchases, upTo)],
-    ['Held', countsText(counts.held, upTo)],
-    ['Deliveries', countsText(counts.deliveries, upTo)],
+    ['Listings', countsText(counts.listings, listingLabels)],
+    ['Purchases', countsText(counts.purchases, purchaseLabels, upTo)],
+    ['Held', countsText(counts.held, holdLabels, upTo)],
+    ['Deliveries', countsText(counts.deliveries, deliveryLabels, upTo)],
     ...refusedPairs(asRow(facts.refusedDeliveries), now),
-    ['Callbacks', countsText(counts.callbacks, upTo)],
+    ['Callbacks', countsText(counts.callbacks, effectLabels, upTo)],
     ['Alerts', alertCounts(facts.alerts)],
-    ['Discrepancies', countsText(counts.discrepancies)],
+    ['Discrepancies', countsText(counts.discrepancies, discrepancyLabels).toLowerCase()],
     ['Sweep', sweepText(asRow(facts.sweep), now)],
     ...asRows(facts.stores).flatMap(({ store, callbackSecret }): [string, string][] => {
       const until = oldUntil(callbackSecret, now)

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander'
+import { listingLabels } from '../domain/labels.ts'
 import { either, sentence, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { shopKinds } from '../stores/kinds.ts'
@@ -71,7 +72,7 @@ Examples:
       KIND: 'kind',
       ADDRESS: 'address',
       SECRET: ({ callbackSecret }, now) => (callbackSecret === null ? '' : secretAge(callbackSecret, now)),
-      LISTINGS: (row) => countsText(row.listings),
+      LISTINGS: (row) => countsText(row.listings, listingLabels),
     },
     below: (rows, { io, width }) =>
       rows

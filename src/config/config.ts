@@ -99,6 +99,8 @@ export const configShape = z.strictObject({
       inFlight: z.number().int().min(1).max(4).default(4),
       /** An offer that was read within this time is not read again before it is bought; 0: always. */
       offerFreshnessSeconds: z.number().int().min(0).max(86_400).default(1_800),
+      /** How old the reading of a shop's order may be when a purchase for it is sent first. */
+      entitlementSeconds: z.number().int().min(1).max(3_600).default(60),
       /** A purchase that could not be sent for this long is cancelled. */
       deadlineHours: z.number().positive().max(720).default(72),
       /** Ceiling of a line without a unit price: cost at intake plus this. */

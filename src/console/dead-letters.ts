@@ -106,6 +106,7 @@ const unsaid: Record<string, string> = {
   'line.held': 'that a line is held',
   'line.resumed': 'that a line goes on',
   'order.closed': 'that an order is closed',
+  'keys.waiting': 'keys that are there before the rest of their order',
 }
 
 function messagePart(visit: Visit, { items, next }: List<EffectView>, names: StoreNames, may: boolean): Html {

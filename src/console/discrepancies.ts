@@ -1,7 +1,7 @@
 /** Where our purchases and the supplier's orders differ, and the sweeps that look for that. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
-import { discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
+import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
 import type { DiscrepancyView, SweepView } from '../http/api/reconcile.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { act, notNow } from './forms.ts'
@@ -76,15 +76,12 @@ const sweepAct = act({
 })
 
 function headline({ counts: { discrepancies }, sweep }: StatusView, now: number): Html {
-  const kindsFound = Object.entries(discrepancies).filter(([, count]) => count > 0)
-  const total = kindsFound.reduce((sum, [, count]) => sum + count, 0)
+  const total = Object.values(discrepancies).reduce((sum, count) => sum + count, 0)
   const compared = sweep?.finishedAt
     ? html`The last sweep ended ${ago(sweep.finishedAt, now)} and compared ${counted(sweep.orders, 'order')}.`
     : 'No sweep has compared the books yet.'
   if (total === 0) return html`Our purchases and the supplier’s orders agree. ${compared}`
-  const list = kindsFound
-    .map(([kind, count]) => `${grouped(count)} ${wordOf(discrepancyLabels, kind).toLowerCase()}`)
-    .join(', ')
+  const list = countsByWord(discrepancies, discrepancyLabels).toLowerCase()
   return html`${countedInWords(total, 'difference is', 'differences are')} on record: ${list}. ${compared}`
 }
 

@@ -1,10 +1,9 @@
 /** The health line: one sentence that says whether everything is well. The worst thing speaks. */
 
-import { counted, grouped } from '../domain/figures.ts'
+import { counted, grouped, lastsText } from '../domain/figures.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { ActivityView } from '../http/api/activity.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { daysText } from './plots.ts'
 import { ageOf, clock, countedInWords, money } from './words.ts'
 
 /** Under this many days of sales Quayside warns. */
@@ -65,7 +64,7 @@ export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): H
   if (balance && daysLeft !== null && daysLeft < WARN_DAYS) {
     return {
       sign: 'held',
-      sentence: `The balance lasts ${daysText(daysLeft)}. Top it up.`,
+      sentence: `The balance lasts ${lastsText(daysLeft)}. Top it up.`,
       fact: `${money(balance.amount, balance.currency)} are left. Orders are still flowing.`,
     }
   }

@@ -1,5 +1,6 @@
 /** Prices that jumped: each with what it would be, how it comes about, and its release. */
 
+import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
 import type { HeldPriceView, ListingDetailView } from '../http/api/listings.ts'
 import { notNow } from './forms.ts'
@@ -75,7 +76,7 @@ function heldPart(drawn: Drawn & { visit: Visit }, index: number): Html {
   return html`<section class="stack" aria-labelledby="${heading}">${sectionHead(
     heading,
     html`<a href="${listingPath(store, id)}">${nameOf(listing)}</a> in ${name}`,
-    mark('held', 'price jump'),
+    mark(listingLabels.held.sign, listingReasons.price_jump),
   )}
 <div class="split"><div class="stack">
 <p>${known && wantedPrice !== null && html`The price would go from <span class="from">${known.price}</span> to <strong>${money(wantedPrice, known.currency)}</strong>${changeText(known.price, wantedPrice, known.currency)}.`}${detail && ` ${sentenceOf(detail)}`}</p>

@@ -246,6 +246,7 @@ const updateWords: Record<string, string> = {
   'line.held': 'heard that the line waits',
   'line.resumed': 'heard that the line goes on',
   'order.closed': 'heard that the order is closed',
+  'keys.waiting': 'sent the customer the keys that were there already',
 }
 
 function updateEntry({ type, about, ...update }: Update, store: string): Entry {

@@ -1,7 +1,7 @@
 /** One order: what happened, its lines with their keys, and what a person can do now. */
 
 import { counted } from '../domain/figures.ts'
-import { holdLabels, lineLabels } from '../domain/labels.ts'
+import { holdLabels, lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
@@ -214,9 +214,9 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
   const held = waitsFor(line)
   const state =
     held === 'review'
-      ? mark('review', 'in review')
+      ? stateMark(purchaseLabels.review)
       : held !== null && line.state === 'held'
-        ? mark('held', `held: ${holdLabels[held].word}`)
+        ? mark(lineLabels.held.sign, `${lineLabels.held.word}: ${holdLabels[held].word}`)
         : stateMark(lineLabels[line.state])
   const actions = [
     left.length > 0 && visit.caller.role === 'admin' && revealForm(order, line, left, index, visit),
@@ -278,7 +278,9 @@ const sumText = (costs: readonly { amount: string; currency: string }[]): string
 }
 
 const partsText = (current: readonly Purchase[]): string =>
-  [...Map.groupBy(current, ({ state }) => state).entries()].map(([state, all]) => `${all.length} ${state}`).join(', ')
+  [...Map.groupBy(current, ({ state }) => state).entries()]
+    .map(([state, all]) => `${all.length} ${purchaseLabels[state].word}`)
+    .join(', ')
 
 function continues({ holdReason, notBefore, deadlineAt }: Purchase, now: number): Piece {
   const look =

@@ -1,14 +1,14 @@
 /** What customers bought in the stores: found by what a person has in hand, the newest first. */
 
 import { counted, duration } from '../domain/figures.ts'
-import { orderLabels } from '../domain/labels.ts'
+import { lineLabels, orderLabels, purchaseLabels } from '../domain/labels.ts'
 import { orderStates } from '../domain/store-order.ts'
 import type { OrderEntryView } from '../http/api/orders.ts'
 import { filters, selectField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { tabs } from './lists.ts'
 import { live } from './live.ts'
-import { mark, stateMark } from './marks.ts'
+import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { clockTag, countedInWords, money, sentenceStart } from './words.ts'
@@ -126,8 +126,8 @@ function stateTabs(query: URLSearchParams) {
 /** What a person sees of the state: an open order that stands still says why. */
 export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'lines'>): Html => {
   if (state !== 'open') return stateMark(orderLabels[state])
-  if (lines.some(({ waitsFor }) => waitsFor === 'review')) return mark('review', 'in review')
-  if (lines.some(({ waitsFor }) => waitsFor !== null)) return mark('held', 'held')
+  if (lines.some(({ waitsFor }) => waitsFor === 'review')) return stateMark(purchaseLabels.review)
+  if (lines.some(({ waitsFor }) => waitsFor !== null)) return stateMark(lineLabels.held)
   return stateMark(orderLabels[state])
 }
 

@@ -2,8 +2,8 @@
 
 import { daysLeft } from '../domain/activity.ts'
 import { alertText } from '../domain/alert-kinds.ts'
-import { counted, duration, grouped } from '../domain/figures.ts'
-import { holdLabels, type Sign } from '../domain/labels.ts'
+import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
+import { countsByWord, holdLabels, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
 import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -16,7 +16,7 @@ import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts
 import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
 import type { Page, Visit } from './page.ts'
-import { barPlot, daysText, tideCurve, tideStaff, timePlot } from './plots.ts'
+import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { table } from './tables.ts'
 import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
 
@@ -205,7 +205,7 @@ async function balancePart(visit: Visit): Promise<Html> {
 <p class="sum">${grouped(balance.amount)} <small>${balance.currency}</small></p>
 ${
   lasts
-    ? html`<p>Lasts <strong>${daysText(lasts.left)}</strong>,${until} at ${grouped(lasts.daily.toFixed(0))} ${balance.currency} a day (average of ${counted(lasts.days, 'day')}).</p>
+    ? html`<p>Lasts <strong>${lastsText(lasts.left)}</strong>,${until} at ${grouped(lasts.daily.toFixed(0))} ${balance.currency} a day (average of ${counted(lasts.days, 'day')}).</p>
 ${tideStaff(lasts.left, WARN_DAYS)}`
     : html`<p class="quiet">Nothing was spent in the last seven days.</p>`
 }
@@ -415,7 +415,7 @@ async function freshPart(visit: Visit): Promise<Html> {
         head: 'Store',
         cell: ({ id, name, kindLabel }) => html`<a href="/stores/${id}">${name}</a><small>${kindLabel}</small>`,
       },
-      { head: 'Listings', cell: ({ listings }) => listingsText(listings) },
+      { head: 'Listings', cell: ({ listings }) => countsByWord(listings, listingLabels) || 'none' },
       { head: 'State', cell: storeMark, isTop: true },
     ],
     rows: stores,
@@ -430,12 +430,6 @@ async function freshPart(visit: Visit): Promise<Html> {
     return mark('done', 'up to date')
   }
 }
-
-const listingsText = (listings: Record<string, number>): string =>
-  Object.entries(listings)
-    .filter(([, count]) => count > 0)
-    .map(([state, count]) => `${grouped(count)} ${state}`)
-    .join(', ') || 'none'
 
 /** Older than this, what was read is called old: three runs of the usual schedule were left out. */
 const OLD_MS = { catalogue: 2 * 3_600_000, balance: 20 * 60_000, sweep: 3_600_000 }

@@ -3,7 +3,7 @@
  * A value that is not there is a gap, never a zero.
  */
 
-import { counted, duration, grouped } from '../domain/figures.ts'
+import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { numbersTable } from './tables.ts'
 
@@ -232,13 +232,9 @@ export function tideStaff(days: number, warnDays: number): Html {
     const [from, to] = day === warnDays ? [0, 24] : [18, day % 7 === 0 ? 26 : 22]
     return html`<path class="tick" d="M${short(x(day))} ${from}V${to}"/>`
   })
-  const text = `Balance lasts ${daysText(days)}; the warning line is at ${warnDays} days.`
+  const text = `Balance lasts ${lastsText(days)}; the warning line is at ${warnDays} days.`
   return html`<svg class="staff" viewBox="0 0 330 44" role="img" aria-labelledby="staff-t"><title id="staff-t">${text}</title>
 <rect class="track" x="2" y="6" width="326" height="12"/>${days < warnDays && html`<rect class="low" x="2" y="6" width="${short(x(warnDays) - 2)}" height="12"/>`}<rect class="level" x="2" y="6" width="${short(x(days) - 2)}" height="12"/>
 ${ticks}
 <text x="2" y="39">0</text><text x="${short(x(warnDays))}" y="39" text-anchor="middle">warns at ${warnDays}</text><text x="165" y="39" text-anchor="middle">7</text><text x="328" y="39" text-anchor="end">14 days</text></svg>`
 }
-
-/** `about 11 days` */
-export const daysText = (days: number): string =>
-  days > 99 ? 'more than 99 days' : days < 1 ? 'less than a day' : `about ${counted(Math.floor(days), 'day')}`

@@ -1,8 +1,8 @@
 /** Purchases that wait for a person: those that only a decision moves on, and those that a rule holds. */
 
 import { countText } from '../domain/figures.ts'
+import { type HoldReason, holdReasons } from '../domain/hold.ts'
 import { holdLabels } from '../domain/labels.ts'
-import { type HoldReason, holdReasons } from '../domain/purchase.ts'
 import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { tabs } from './lists.ts'

@@ -1,7 +1,7 @@
 /** Stores: where each is, how publishing to it and reading from it go, and what can be done about it. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
-import { listingLabels, type Sign } from '../domain/labels.ts'
+import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { RotatedSecretView, StoreView, TestedStoreView, TriggeredView } from '../http/api/stores.ts'
 import { act, notNow, selectField, textField } from './forms.ts'
@@ -83,10 +83,7 @@ function stateOf(store: StoreView): Html {
 
 const pagesText = (count: number): string => (count === 0 ? 'nothing' : counted(count, 'page'))
 
-function listingsText({ listings }: StoreView): string {
-  const entries = Object.entries(listings)
-  return entries.length === 0 ? 'none yet' : entries.map(([state, count]) => `${grouped(count)} ${state}`).join(', ')
-}
+const listingsText = ({ listings }: StoreView): string => countsByWord(listings, listingLabels) || 'none yet'
 
 /** Callbacks that a backend can be sent an example of. */
 const exampleTypes: TriggeredView['type'][] = [

@@ -1,3 +1,4 @@
+import type { ListingNotice } from './labels.ts'
 import { parseDecimal } from './money.ts'
 
 /** The fields of a pushed listing that the store's echo is compared with. */
@@ -7,6 +8,8 @@ export interface Sent {
   price: string
   currency: string
   stock: number | null
+  /** The lowest price that covers cost and margin, in minor units; null where that is not known. */
+  floorMinor: number | null
 }
 
 /** A store's answer about one listing; an undefined price or stock was left out. */
@@ -17,12 +20,19 @@ export interface ItemAnswer {
   reason?: string | undefined
   price?: string | undefined
   stock?: number | null | undefined
+  /** What a person should know of a listing that the store has taken; `detail` is a sentence. */
+  notice?: Notice | undefined
+}
+
+export interface Notice {
+  reason: ListingNotice
+  detail: string
 }
 
 export type Acknowledgement =
-  | { outcome: 'confirmed' }
+  | { outcome: 'confirmed'; notice?: Notice }
   | { outcome: 'failed'; reason: 'refused' | 'not_acknowledged'; detail: string }
-  | { outcome: 'failed'; reason: 'echo_differs'; detail: string; echo: Echo }
+  | { outcome: 'failed'; reason: 'echo_differs' | 'sale_price'; detail: string; echo: Echo }
 
 /** The price and stock that a store has instead of those that were sent. */
 export interface Echo {
@@ -36,7 +46,8 @@ export interface Echo {
  * Judges a store's answer about one listing.
  *
  * A store that names results names all of them: a listing without one was not taken. A repeated price or stock is what
- * the store has stored: if it differs from the one sent, the store rounds, caps or converts.
+ * the store has stored: if it differs from the one sent, the store rounds, caps or converts. Only a sale price of the merchant
+ * may differ, down to cost and margin.
  */
 export function acknowledgementOf(sent: Sent, answer: ItemAnswer | undefined): Acknowledgement {
   if (!answer) {
@@ -46,15 +57,22 @@ export function acknowledgementOf(sent: Sent, answer: ItemAnswer | undefined): A
     return { outcome: 'failed', reason: 'refused', detail: answer.reason ?? 'the store gave no reason' }
   }
   const { price, stock } = answer
+  const priceDiffers = price !== undefined && !isAmount(price, sent)
   const differences = [
-    ...(price === undefined || isAmount(price, sent) ? [] : [differs('price', sent.price, price)]),
+    ...(priceDiffers ? [differs('price', sent.price, price)] : []),
     ...(stock === undefined || stock === sent.stock ? [] : [differs('stock', stockText(sent.stock), stockText(stock))]),
   ]
-  if (differences.length === 0) return { outcome: 'confirmed' }
+  const taken = { outcome: 'confirmed', ...(answer.notice && { notice: answer.notice }) } as const
+  if (differences.length === 0) return taken
   const minor = parseDecimal(price ?? sent.price, sent.currency)
   const echo = {
     priceMinor: minor === undefined || minor < 0 ? null : minor,
     stock: stock === undefined ? sent.stock : countOf(stock),
+  }
+  if (priceDiffers && differences.length === 1 && answer.notice?.reason === 'sale_price' && echo.priceMinor !== null) {
+    if (sent.floorMinor !== null && echo.priceMinor >= sent.floorMinor) return taken
+    const detail = `${answer.notice.detail} and below cost and margin: it has no stock until you raise or remove it`
+    return { outcome: 'failed', reason: 'sale_price', detail, echo }
   }
   return { outcome: 'failed', reason: 'echo_differs', detail: differences.join('; '), echo }
 }

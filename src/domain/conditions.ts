@@ -1,5 +1,6 @@
 /** What goes wrong without an event that says so, and stands until it is right again: each is an alert while it does. */
 import { daysLeft } from './activity.ts'
+import { lastsText } from './figures.ts'
 import { amountText } from './money.ts'
 
 /** What was read. Instants in epoch milliseconds, amounts in minor units. */
@@ -65,8 +66,8 @@ export function standingConditions(facts: ConditionFacts, limits: ConditionLimit
     }
     const left = daysLeft(amountMinor, spend.minor, spend.days)
     if (balanceDays !== null && left !== null && left < balanceDays) {
-      const lasts = left < 1 ? `${Math.floor(left * 24)} hours` : `${left.toFixed(1)} days`
-      add('balance_runs_out', `the balance of ${text(amountMinor)} lasts ${lasts} at what was spent lately`)
+      const note = `the balance of ${text(amountMinor)} lasts ${lastsText(left)} at what was spent lately`
+      add('balance_runs_out', note)
     }
   }
   const isOlder = (at: number | null, ms: number | null) => ms !== null && now - (at ?? installedAt) > ms

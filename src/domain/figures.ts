@@ -42,6 +42,14 @@ function joined(ms: number, unit: number, name: string, part: number, partName: 
   return `${Math.floor(ms / unit)} ${name}${rest === 0 ? '' : ` ${rest} ${partName}`}`
 }
 
+/** How long a stock or a balance lasts, from a guess: `about 11 days`, `about 7 hours`. */
+export function lastsText(days: number): string {
+  if (days > 99) return 'more than 99 days'
+  const hours = Math.floor(days * 24)
+  if (hours < 1) return 'less than an hour'
+  return `about ${days < 1 ? counted(hours, 'hour') : counted(Math.floor(days), 'day')}`
+}
+
 /** How old something is, calm enough to be read while it changes: `52 s`, `11 min`, `6 h 38 min`, `3 days`. */
 export function age(ms: number): string {
   if (ms < MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))} s`

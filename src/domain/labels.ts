@@ -4,10 +4,12 @@
  */
 
 import type { Condition } from './conditions.ts'
+import { countText } from './figures.ts'
+import type { HoldReason } from './hold.ts'
 import type { ListingState } from './listing.ts'
 import type { HeldReason } from './pricing.ts'
 import type { Unclear } from './publication.ts'
-import type { HoldReason, PurchaseState } from './purchase.ts'
+import type { PurchaseState } from './purchase.ts'
 import type { WayIntoReview } from './purchase-table.ts'
 import type { LineState, OrderState } from './store-order.ts'
 import type { ReportedHold } from './store-update.ts'
@@ -35,6 +37,17 @@ export const plainName = (name: string): string => name.replaceAll('_', ' ')
 /** The word of a label; for a name that only another version knows, the name. */
 export const wordOf = (labels: Record<string, Pick<Label, 'word'>>, name: string): string =>
   labels[name]?.word ?? plainName(name)
+
+/** `3 open, 10,000+ fulfilled`, the empty ones left out. @param upTo how far they were counted */
+export const countsByWord = (
+  counts: Record<string, number>,
+  labels: Record<string, Pick<Label, 'word'>>,
+  upTo?: number,
+): string =>
+  Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${countText(count, upTo)} ${wordOf(labels, name)}`)
+    .join(', ')
 
 export const orderLabels: Record<OrderState, Label> = {
   open: { word: 'open', sign: 'moving', means: 'some line has not ended' },
@@ -127,7 +140,7 @@ export const purchaseLabels: Record<PurchaseState, Label & { became: string }> =
     became: 'Ended without keys',
   },
   review: {
-    word: 'review',
+    word: 'in review',
     sign: 'review',
     means: 'it waits for the decision of an operator',
     became: 'To review: a person decides',
@@ -169,6 +182,31 @@ export const holdLabels: Record<HoldReason, HoldLabel> = {
     means: 'all buying is stopped',
     next: 'All buying is frozen. Lift the freeze on the overview.',
   },
+  unpaid: {
+    word: 'not paid',
+    means: 'its order is not paid in the shop',
+    next: 'The order is not paid in the shop now. It goes on by itself once it is.',
+  },
+  held_by_store: {
+    word: 'held by the shop',
+    means: 'the shop holds its order, or its fulfilment',
+    next: 'The shop holds the order, or a person must look at it there. It goes on by itself once the shop lets it go.',
+  },
+  store_away: {
+    word: 'shop does not answer',
+    means: 'its shop does not say how the order stands now',
+    next: 'Nothing is bought before the shop says that the order is still paid. It goes on once the shop answers.',
+  },
+  offer_unreadable: {
+    word: 'offer cannot be read',
+    means: 'the supplier does not say what its offer costs now',
+    next: 'The supplier gives no readable answer about the product. It goes on once it does.',
+  },
+  not_entitled: {
+    word: 'not in the order any more',
+    means: 'its order has fewer units now than were planned',
+    next: 'The order in the shop has fewer units than were planned. It goes on once both agree.',
+  },
 }
 
 /** Holds as a store and its merchant read them. */
@@ -176,6 +214,11 @@ export const heldSentences: Record<ReportedHold, string> = {
   out_of_stock: 'the supplier has none left: it is bought once there is stock again',
   balance: 'the balance at the supplier is too low: it is bought after a top-up',
   ceiling: 'the cost is above what this order allows: the people who run Quayside decide',
+  unpaid: 'the order is not paid now, and goes on once it is',
+  held_by_store: 'the order, or its fulfilment, is held in the shop, and goes on once that ends',
+  store_away: 'the shop did not say how the order stands, and is asked again',
+  offer_unreadable: 'the supplier did not say what it costs, and is asked again',
+  not_entitled: 'the order has fewer units now than were to be bought, and both are compared again',
 }
 
 export const listingLabels: Record<ListingState, Label> = {
@@ -186,7 +229,11 @@ export const listingLabels: Record<ListingState, Label> = {
   ignored: { word: 'ignored', sign: 'off', means: 'a person has excluded it' },
 }
 
-/** Why a listing is held, failed or without stock, in few words. Its detail is the sentence. */
+/** What a store that has taken a listing says of it, for a person to look at. */
+export const listingNotices = ['stock_elsewhere', 'requires_shipping', 'sale_price'] as const
+export type ListingNotice = (typeof listingNotices)[number]
+
+/** Why a listing is held, failed, without stock or worth a look, in few words. Its detail is the sentence. */
 export const listingReasons = {
   ambiguous_sku: 'ambiguous SKU',
   missing: 'no offer',
@@ -207,7 +254,10 @@ export const listingReasons = {
   not_acknowledged: 'not acknowledged',
   echo_differs: 'the store has something else',
   not_created: 'not created',
-} as const satisfies Record<Unclear | HeldReason | 'price_jump', string> & Record<string, string>
+  stock_elsewhere: 'stock at another location',
+  requires_shipping: 'requires shipping',
+  sale_price: 'sale price in the shop',
+} as const satisfies Record<Unclear | HeldReason | 'price_jump' | ListingNotice, string> & Record<string, string>
 export type ListingReason = keyof typeof listingReasons
 
 /** The words of a reason; for one that only another version knows, its name. */
@@ -277,7 +327,6 @@ export const discrepancyLabels = {
   },
 } as const satisfies Record<string, { word: string; means: string }>
 export type DiscrepancyKind = keyof typeof discrepancyLabels
-export const discrepancyKinds = Object.keys(discrepancyLabels) as DiscrepancyKind[]
 
 /** Decisions about a purchase in review: the words of a button, and the same as a noun. */
 export const decisionLabels = {
@@ -308,6 +357,7 @@ export const alertWords = {
   absent_and_not_safe: 'cannot be repeated safely',
   scan_overdue: 'order list unread for a day',
   own_order_disagrees: 'order changed at the supplier',
+  keys_not_text: 'key that is no text',
   key_seen_elsewhere: 'key seen on another line',
   too_many_keys: 'too many keys',
   completed_and_cancelled: 'cancelled after it was bought',
@@ -315,7 +365,9 @@ export const alertWords = {
   keys_short: 'too few keys',
   failed_with_keys: 'failed, and keys came',
   cancelled_before_hand_over: 'cancelled before its keys left',
+  taken_back_before_hand_over: 'taken back before its keys left',
   found_after_the_end: 'order found after the end',
+  absent_and_fewer: 'not bought, and fewer units ordered',
   poisoned: 'the same error again and again',
   supplier_unreachable: 'supplier unreachable',
   unauthorized: 'API key refused',
@@ -345,6 +397,8 @@ export const alertWords = {
   order_before_connection: 'order paid before the connection',
   store_not_configured: 'store not configured',
   order_changed: 'order changed in the shop',
+  order_fulfilled_early: 'fulfilled before its keys came',
+  order_held: 'paid order waits',
   store_unreachable: 'shop unreachable',
   store_webhook: 'webhook of a shop',
   balance_below: 'balance below its limit',

@@ -86,6 +86,8 @@ export interface ListingDecision {
   content: ListingContent | null
   /** Whether this must be pushed. */
   push: boolean
+  /** The listing is withdrawn: `content` repeats the price that the store has, and only the stock changes. */
+  stockAlone?: boolean
 }
 
 const withdrawalTexts: Record<'gone' | 'filtered' | 'unlinked', string> = {
@@ -156,7 +158,7 @@ function withdrawn(base: DecisionBase, facts: ListingFacts, isGone = false): Lis
   const content = facts.known ?? facts.sent
   return content === null
     ? { ...base, content: null, push: false }
-    : pushed({ ...base, content: { ...content, ...nothing, isGone } }, facts)
+    : { ...pushed({ ...base, content: { ...content, ...nothing, isGone } }, facts), stockAlone: true }
 }
 
 interface Floor {

@@ -116,23 +116,24 @@ export function rangeOf(part: PartName, lengthMax: number): { from: string; to: 
 export const textsFrom = (beginning: string) => ({ from: beginning, to: `${beginning}\x7f` })
 
 /**
- * The reference of generation 1 of the same part: the whole text, or only its beginning where the reference ends in a
- * digest.
+ * The reference of the first purchase of the same line, and the number of the part; or only the beginning of that reference
+ * where this one ends in a digest.
  *
  * @returns undefined for a text that is no reference of ours
  */
-export function firstOf(reference: string): { is: string } | { begins: string } | undefined {
+export function firstOf(reference: string): { is: string; part: number } | { begins: string } | undefined {
   if (DIGEST.test(reference)) return { begins: reference.replace(DIGEST, '') }
-  return /\.[1-9]\d{0,8}$/.test(reference) ? { is: reference.replace(/\d+$/, '1') } : undefined
+  const [end, part] = /\.([1-9]\d{0,8})\.[1-9]\d{0,8}$/.exec(reference) ?? []
+  return end === undefined ? undefined : { is: reference.replace(end, '.1.1'), part: Number(part) }
 }
 
-/** The generation of a part whose reference this is; undefined when it is of another part. */
-export function generationOf(reference: string, part: PartName, lengthMax: number): number | undefined {
+/** The generation of a part whose reference this is, up to `tried` where a digest hides it; undefined when it is of another part. */
+export function generationOf(reference: string, part: PartName, lengthMax: number, tried = TRIED): number | undefined {
   const stem = stemOf(part)
   const number = reference.startsWith(stem) ? reference.slice(stem.length) : ''
   if (/^[1-9]\d{0,8}$/.test(number)) return Number(number)
   if (!DIGEST.test(reference) || !stem.startsWith(reference.replace(DIGEST, ''))) return undefined
-  for (let generation = 1; generation <= TRIED; generation += 1) {
+  for (let generation = 1; generation <= tried; generation += 1) {
     if (externalOrderId({ ...part, generation }, lengthMax) === reference) return generation
   }
   return undefined

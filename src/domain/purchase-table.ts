@@ -1,3 +1,4 @@
+import { isStandingHold, type TakenBackBy } from './hold.ts'
 import type { Effect, FoundOrder, Patch, PurchaseFacts, PurchaseInput, PurchaseState } from './purchase.ts'
 import { moneyIsOut } from './supplier.ts'
 
@@ -60,7 +61,13 @@ const before = ['planned', 'waiting'] as const
 /** An order that is found for one of these is ours (after a restore or a lost answer), or needs a person. */
 const notAccepted = [...before, 'unknown'] as const
 
+/** The shop that took it back needs no word of its end. */
+const failureNotice = ({ takenBackBy }: PurchaseFacts): PlainEffect[] => (takenBackBy === null ? ['notify_failed'] : [])
+
 /** Not cancelled, before its deadline, and its wait is over. */
+const notHeld = ({ holdReason }: PurchaseFacts): Patch =>
+  isStandingHold(holdReason) ? { notBefore: null } : { holdReason: null, notBefore: null }
+
 const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts, now: number): boolean =>
   cancelRequestedAt === null && now < deadlineAt && (notBefore === null || now >= notBefore)
 
@@ -72,12 +79,12 @@ function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: numbe
 }
 
 const sendingRows = [
-  row('found', notAccepted, 'found', (_, { orders }) => {
+  row('found', notAccepted, 'found', (facts, { orders }) => {
     const [order, ...others] = undecided(orders)
     if (!order?.agrees || order.ofAnotherLine || others.length > 0) return undefined
     return {
       next: 'accepted',
-      set: { supplierOrderId: order.id, holdReason: null, notBefore: null },
+      set: { supplierOrderId: order.id, ...notHeld(facts) },
       effects: ['read_now'],
     }
   }),
@@ -100,11 +107,23 @@ const sendingRows = [
 
   row('cancelled_before_sending', before, 'clock', (facts, _, now) => {
     if (facts.maybeChargedAt !== null) return undefined
-    if (facts.cancelRequestedAt === null && now < facts.deadlineAt) return undefined
-    return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: ['notify_failed'] }
+    // The time in which the shop holds it does not count.
+    const isLate = now >= facts.deadlineAt && !isStandingHold(facts.holdReason)
+    if (facts.cancelRequestedAt === null && !isLate) return undefined
+    return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: failureNotice(facts) }
   }),
+  row('shop_ended', before, 'shop_ends', (facts, { by, rest }) => {
+    if (facts.maybeChargedAt !== null) return undefined
+    return {
+      next: 'cancelled',
+      set: { holdReason: null, notBefore: null, takenBackBy: by },
+      effects: rest > 0 ? [{ plan: null, notBefore: facts.notBefore, quantity: rest }] : [],
+    }
+  }),
+  row('resized', ['planned'], 'shop_resizes', () => ({})),
   row('released', before, 'released', (facts, { by, ceilingMinor }, now) => {
     if (facts.holdReason === null && facts.notBefore === null) return undefined
+    if (isStandingHold(facts.holdReason)) return undefined
     if (by === 'time' && (facts.notBefore === null || now < facts.notBefore)) return undefined
     const set: Patch = { holdReason: null, notBefore: null }
     if (ceilingMinor !== undefined) set.ceilingMinor = ceilingMinor
@@ -151,7 +170,7 @@ const sendingRows = [
   }),
   row('rejected', ['sending'], 'answer', (facts, { answer }) => {
     if (answer.outcome !== 'rejected' || facts.maybeChargedAt !== null) return undefined
-    return { next: 'rejected', set: { lastClass: 'refused' }, effects: ['notify_failed'] }
+    return { next: 'rejected', set: { lastClass: 'refused' }, effects: failureNotice(facts) }
   }),
   row('ambiguous', ['sending'], 'answer', (facts, { answer }, now) => {
     const refused = answer.outcome === 'rejected' || (answer.outcome === 'unknown' && answer.rejection)
@@ -188,10 +207,15 @@ const sendingRows = [
   }),
   row('absent_and_cancelled', ['unknown'], 'absent', (facts) => {
     if (facts.cancelRequestedAt === null) return undefined
-    return { next: 'cancelled', effects: ['notify_failed'] }
+    return { next: 'cancelled', effects: failureNotice(facts) }
+  }),
+  review('absent_and_fewer', ['unknown'], 'absent', ({ surplus }) => {
+    if (surplus === 0) return undefined
+    const note = 'no order was found, and the shop has fewer units of it now: its request would buy too many'
+    return { next: 'review', set: { takenBackBy: 'units', note }, effects: ['alert'] }
   }),
   row('sent_again', ['unknown'], 'absent', (facts, { frozen }, now) => {
-    if (frozen || notSafe(facts, now) !== undefined) return undefined
+    if (frozen || isStandingHold(facts.holdReason) || notSafe(facts, now) !== undefined) return undefined
     return { next: 'sending', set: { repeats: facts.repeats + 1 } }
   }),
   review('absent_and_not_safe', ['unknown'], 'absent', (facts, _, now) => {
@@ -223,17 +247,52 @@ const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
   input.status === 'completed' && came(facts, input) === facts.quantity
 
 /** Rows that lead to review because the store cancelled: it is known what was bought and paid. */
-export const reviewsByCancellation: readonly WayIntoReview[] = ['completed_and_cancelled', 'cancelled_before_hand_over']
+export const reviewsByCancellation: readonly WayIntoReview[] = [
+  ...(['completed_and_cancelled', 'cancelled_before_hand_over'] as const),
+  ...(['taken_back_before_hand_over', 'absent_and_fewer'] as const),
+]
+
+/** Neither a person nor the standing of the order keeps its keys here. */
+const mayLeave = ({ handOverHeldAt, holdReason }: PurchaseFacts): boolean =>
+  handOverHeldAt === null && !isStandingHold(holdReason)
 
 const CANCELLED_TOO_LATE = 'cancelled after the hand-over began'
 
 const over = ['rejected', 'failed', 'cancelled'] as const
+
+/** It is not proven that a failed purchase was refunded, or that a closed one was never charged. */
+function writtenOff(facts: PurchaseFacts, now: number): Patch {
+  const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
+  const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
+  return charged && facts.refundedAt === null ? { writtenOffAt: now } : {}
+}
 
 /** Its orders count as decided, and no key leaves any more, except in a hand-over that has begun. */
 const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   ordersSeen: seenAndKnown(facts),
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
 })
+
+/** Keys that wait for a person for another reason stay a person's, also once the order is paid again. */
+const cancelledBy = (facts: PurchaseFacts, by: TakenBackBy, now: number): Patch => ({
+  cancelRequestedAt: facts.cancelRequestedAt ?? now,
+  ...(facts.handOverHeldAt === null || facts.takenBackBy !== null ? { takenBackBy: by } : {}),
+  ...(by === 'units' ? { surplus: facts.quantity - facts.keysLeft } : {}),
+  ...(isStandingHold(facts.holdReason) ? { holdReason: null } : {}),
+})
+
+/** Its deadline is later by the time in which the shop held it. */
+const heldTime = ({ holdReason, heldAt, deadlineAt }: PurchaseFacts, now: number): Patch =>
+  isStandingHold(holdReason) ? { deadlineAt: deadlineAt + Math.max(0, now - (heldAt ?? now)) } : {}
+
+/** The cancellation of the shop is over. */
+const returned = { takenBackBy: null, cancelRequestedAt: null } satisfies Patch
+
+/** Its deliveries that have not begun are made again, for as many keys as are entitled now: at once, or once they may leave. */
+const regiven = (facts: PurchaseFacts): PlainEffect[] => [
+  ...(facts.keysWaiting > 0 ? (['withdraw'] as const) : []),
+  ...(mayLeave(facts) && facts.state !== 'review' ? (['hand_over'] as const) : []),
+]
 
 const acceptedRows = [
   row('double_charge', ['accepted', 'completed', 'fulfilled', 'review'], 'found', (facts, { orders }) => {
@@ -254,6 +313,11 @@ const acceptedRows = [
     return { next: 'review', set: { ordersSeen: ids(facts, [own]), note }, effects: ['alert'] }
   }),
 
+  review('keys_not_text', ['accepted'], 'read', (_, { areText }, now) => {
+    if (areText) return undefined
+    const note = 'a key of this order is no text, such as a picture: it is not stored, and no store is given it'
+    return { next: 'review', set: { handOverHeldAt: now, note }, effects: ['alert'] }
+  }),
   review('key_seen_elsewhere', ['accepted'], 'read', (_, input, now) => {
     if (!input.keysElsewhere) return undefined
     const note = 'a licence key of this order was handed out on another line before'
@@ -283,13 +347,13 @@ const acceptedRows = [
   }),
   row('some_keys', ['accepted'], 'read', (facts, input) => {
     if (input.status !== 'open' || input.newKeys === 0) return undefined
-    return { effects: facts.handOverHeldAt === null ? ['store_keys', 'hand_over'] : ['store_keys'] }
+    return { effects: mayLeave(facts) ? ['store_keys', 'hand_over'] : ['store_keys'] }
   }),
   row('completed', ['accepted'], 'read', (facts, input) => {
     if (!allCame(facts, input)) return undefined
     const set: Patch = { keysShortSince: null }
     if (facts.cancelRequestedAt !== null) set.note = CANCELLED_TOO_LATE
-    return { next: 'completed', set, effects: ['store_keys', 'hand_over'] }
+    return { next: 'completed', set, effects: mayLeave(facts) ? ['store_keys', 'hand_over'] : ['store_keys'] }
   }),
   review('keys_short', ['accepted'], 'read', (facts, input, now) => {
     if (input.status !== 'completed' || facts.keysShortSince === null || now - facts.keysShortSince < KEYS_SHORT_MS) {
@@ -308,6 +372,7 @@ const acceptedRows = [
     const ordersSeen = facts.ordersSeen.filter((id) => id !== facts.supplierOrderId)
     const set: Patch = ordersSeen.length < facts.ordersSeen.length ? { ordersSeen } : {}
     if (input.status === 'refunded') set.refundedAt = now
+    if (facts.takenBackBy !== null) set.takenBackBy = null
     return { next: 'failed', set, effects: ['notify_failed'] }
   }),
   review('failed_with_keys', ['accepted'], 'read', (_, input, now) => {
@@ -333,7 +398,46 @@ const acceptedRows = [
   row('cancelled_after_hand_over', ['completed'], 'clock', (facts) =>
     facts.cancelRequestedAt === null ? undefined : { set: { note: CANCELLED_TOO_LATE } },
   ),
-  row('confirmed', ['completed'], 'confirmed', () => ({ next: 'fulfilled' })),
+  review('taken_back_before_hand_over', ['completed'], 'shop_cancels', (facts, { by }, now) => {
+    if (facts.keysLeft >= Math.min(facts.keysStored, facts.quantity - facts.surplus)) return undefined
+    const note = 'the shop took it back before the keys were delivered'
+    const set = { ...cancelledBy(facts, by, now), handOverHeldAt: now, note }
+    return { next: 'review', set, effects: facts.keysWaiting > 0 ? ['withdraw', 'alert'] : ['alert'] }
+  }),
+  row('shop_cancelled', ['unknown', 'accepted', 'completed', 'review'], 'shop_cancels', (facts, { by }, now) => {
+    // A review for another reason is a person's, however its order stands.
+    if (facts.state === 'review' && facts.takenBackBy === null) return undefined
+    return { set: cancelledBy(facts, by, now), effects: facts.state === 'unknown' ? ['read_now'] : [] }
+  }),
+  row('shop_held', [...notAccepted, 'accepted', 'completed'], 'shop_holds', (facts, { reason }, now) => ({
+    set: { ...heldTime(facts, now), holdReason: reason },
+    effects: facts.keysWaiting > 0 ? ['withdraw'] : [],
+  })),
+  row('shop_blocked', ['accepted', 'completed'], 'shop_blocks', (_, { reason }) => ({ set: { holdReason: reason } })),
+  row('shop_paid', [...notAccepted, 'accepted', 'completed'], 'shop_pays', (facts, _, now) => {
+    const { holdReason, takenBackBy, handOverHeldAt, state } = facts
+    const set: Patch = { ...heldTime(facts, now), ...(takenBackBy !== null && returned) }
+    if (isStandingHold(holdReason)) set.holdReason = null
+    const hasKeys = state === 'accepted' || state === 'completed'
+    return { set, effects: hasKeys && handOverHeldAt === null ? ['hand_over'] : [] }
+  }),
+  row('paid_again', ['review'], 'shop_pays', (facts) => {
+    const isNone = facts.surplus >= facts.quantity
+    if (facts.takenBackBy === null || facts.keysStored < facts.quantity || isNone) return undefined
+    return { next: 'completed', set: { ...returned, handOverHeldAt: null, holdReason: null }, effects: ['hand_over'] }
+  }),
+  row('shop_limited', ['unknown', 'accepted', 'completed', 'review'], 'shop_limits', (facts, { surplus }) => ({
+    set: { surplus, ...(facts.holdReason === 'not_entitled' && { holdReason: null }) },
+    effects: ['accepted', 'completed', 'review'].includes(facts.state) ? regiven(facts) : [],
+  })),
+  row('surplus_released', ['fulfilled'], 'shop_limits', (facts, { surplus }) => {
+    if (surplus >= facts.surplus) return undefined
+    return { next: 'completed', set: { surplus, ...(facts.takenBackBy !== null && returned) }, effects: ['hand_over'] }
+  }),
+  row('confirmed', ['completed'], 'confirmed', ({ holdReason }) => ({
+    next: 'fulfilled',
+    ...(holdReason !== null && { set: { holdReason: null } }),
+  })),
   row('reversed', ['completed', 'fulfilled'], 'read', (facts, input) => {
     if (input.status !== 'failed' && input.status !== 'refunded') return undefined
     return { effects: [{ discrepancy: 'reversed', orderId: facts.supplierOrderId ?? '' }] }
@@ -351,9 +455,12 @@ const acceptedRows = [
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
+    // It goes on as one that the shop has cancelled, until its order is compared with it.
+    if (facts.takenBackBy !== null) set.cancelRequestedAt = facts.cancelRequestedAt ?? now
     const effects: Effect[] = ['cancel_later', 'read_now']
     if (facts.failureNotifiedAt !== null || !order.agrees) {
       set.handOverHeldAt = now
+      if (facts.takenBackBy !== null) set.takenBackBy = null
       effects.push('alert')
     }
     const known = facts.supplierOrderId
@@ -371,11 +478,11 @@ const acceptedRows = [
   }),
   row('retried', over, 'retry', (facts, _, now) => {
     if (!facts.newest) return undefined
-    // It is not proven that a failed purchase was refunded, or that a closed one was never charged.
-    const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
-    const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
-    const set = charged && facts.refundedAt === null ? { writtenOffAt: now } : {}
-    return { set, effects: [{ plan: null, notBefore: null }] }
+    return { set: writtenOff(facts, now), effects: [{ plan: null, notBefore: null }] }
+  }),
+  row('planned_again', over, 'again', (facts, { quantity }, now) => {
+    if (!facts.newest) return undefined
+    return { set: writtenOff(facts, now), effects: [{ plan: null, notBefore: null, quantity }] }
   }),
 
   row('found_in_review', ['review'], 'found', (facts, { orders }) => {
@@ -407,7 +514,8 @@ const acceptedRows = [
   })),
   row('handed_over', ['review', 'accepted'], 'hand_over', (facts) => {
     if (facts.keysStored === 0) return undefined
-    const set = { handOverHeldAt: null, cancelRequestedAt: null }
+    const isNone = facts.surplus >= facts.quantity
+    const set = { handOverHeldAt: null, cancelRequestedAt: null, ...(isNone && { surplus: 0 }) }
     const short = facts.keysStored < facts.quantity
     return { next: 'completed', set, effects: short ? ['hand_over', 'notify_failed'] : ['hand_over'] }
   }),

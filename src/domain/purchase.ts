@@ -7,7 +7,8 @@
  *   waiting        ├──► rejected (answered and not charged: this key is never used again)
  *                  └──► unknown ──► look-up ──► accepted | sending (same key, same bytes) | cancelled | review
  */
-import { rows, type WayIntoReview } from './purchase-table.ts'
+import type { HoldReason, StandingHold, TakenBackBy } from './hold.ts'
+import { reviewsByCancellation, rows, type WayIntoReview } from './purchase-table.ts'
 
 export const purchaseStates = [
   'planned',
@@ -23,9 +24,6 @@ export const purchaseStates = [
   'review',
 ] as const
 export type PurchaseState = (typeof purchaseStates)[number]
-
-export const holdReasons = ['out_of_stock', 'balance', 'ceiling', 'spend_cap', 'frozen'] as const
-export type HoldReason = (typeof holdReasons)[number]
 
 /** What a purchase costs at the most, in minor units. */
 export const mostOf = ({ ceilingMinor, quantity }: { ceilingMinor: number; quantity: number }): number =>
@@ -57,6 +55,12 @@ export interface PurchaseFacts {
   deadlineAt: number
   supplierOrderId: string | null
   quantity: number
+  /** Units of it that the customer is not entitled to any more: their keys stay here. */
+  surplus: number
+  /** Its cancellation is the shop's: a later reading as paid takes it back. */
+  takenBackBy: TakenBackBy | null
+  /** Since when it is held. */
+  heldAt: number | null
   /** Licence keys stored so far. */
   keysStored: number
   /** Keys in a hand-over that has not begun: no byte can have left. */
@@ -109,13 +113,37 @@ export type PurchaseInput =
   /** Two valid scans, late enough and far enough apart, did not find it. */
   | { type: 'absent'; frozen: boolean }
   /** GET /orders/{id}: the current order. `keys` counts its keys, `newKeys` those that are not stored yet. */
-  | { type: 'read'; status: FoundOrder['status']; keys: number; newKeys: number; keysElsewhere: boolean }
+  | {
+      type: 'read'
+      status: FoundOrder['status']
+      keys: number
+      newKeys: number
+      keysElsewhere: boolean
+      /** Every key of it is text. */
+      areText: boolean
+    }
   /** GET /orders/{id}: the supplier knows no such order. */
   | { type: 'missing' }
   /** The store confirmed every key. */
   | { type: 'confirmed' }
   /** The same internal error came eight times in a row: the service cannot go on with this purchase. */
   | { type: 'poison'; error: string }
+  /** What follows from how the order is in its shop now: it ends, and `rest` units of it are planned again; */
+  | { type: 'shop_ends'; by: TakenBackBy; rest: number }
+  /** nothing of it is sent or delivered while the order stands so; */
+  | { type: 'shop_holds'; reason: StandingHold }
+  /** the shop has refused the delivery of its keys, and has none of them; */
+  | { type: 'shop_blocks'; reason: StandingHold | 'not_entitled' }
+  /** it is cancelled; */
+  | { type: 'shop_cancels'; by: TakenBackBy }
+  /** the order is paid again: what waited for that goes on; */
+  | { type: 'shop_pays' }
+  /** it is for so many units, or has another ceiling: no byte of it has left; */
+  | { type: 'shop_resizes' }
+  /** the keys of so many units stay here. */
+  | { type: 'shop_limits'; surplus: number }
+  /** A part that ended is planned again, for so many units. */
+  | { type: 'again'; quantity: number }
   /** Decisions of a person. */
   | { type: 'retry' }
   | { type: 'adopt'; order: FoundOrder }
@@ -149,7 +177,7 @@ export type Effect =
   /** Cancel a later generation that was never sent; first in the commit. */
   | 'cancel_later'
   /** Plan the next generation, held until `notBefore` for the reason `plan`; null: not held. */
-  | { plan: HoldReason | null; notBefore: number | null }
+  | { plan: HoldReason | null; notBefore: number | null; quantity?: number }
   /** Stop all buying. */
   | 'freeze'
   /** Record a difference with the supplier. Implies an alert. */
@@ -172,6 +200,9 @@ export type Patch = Partial<
     | 'handOverHeldAt'
     | 'refundedAt'
     | 'ordersSeen'
+    | 'surplus'
+    | 'takenBackBy'
+    | 'deadlineAt'
   > & { ceilingMinor: number; writtenOffAt: number; lastClass: AnswerClass; note: string }
 >
 
@@ -185,6 +216,8 @@ export interface Transition {
   alert: WayIntoReview | null
 }
 
+const reviewsByEntitlement: ReadonlySet<string> = new Set(reviewsByCancellation)
+
 /**
  * The transition table: rows are tried from the top, the first that matches wins.
  *
@@ -196,7 +229,10 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
     if (row.type !== input.type || !row.states.includes(facts.state)) continue
     const outcome = row.decide(facts, input, now)
     if (!outcome) continue
-    const { next = facts.state, set = {}, effects = [] } = outcome
+    const { next = facts.state, set: given = {}, effects = [] } = outcome
+    // A review for another reason is a person's, however its order stands.
+    const isPersons = row.isReview && next === 'review' && !reviewsByEntitlement.has(row.name)
+    const set = isPersons && facts.takenBackBy !== null ? { ...given, takenBackBy: null } : given
     return { row: row.name, next, set, effects, alert: row.isReview && effects.includes('alert') ? row.name : null }
   }
   return undefined
@@ -218,7 +254,7 @@ export function provesUncharged(
       return (set.refundedAt ?? refundedAt) !== null
     case 'cancelled':
       // An order that no list showed may show later, when the supplier's lists lag more than stated.
-      return row === 'cancelled_before_sending'
+      return row === 'cancelled_before_sending' || row === 'shop_ended'
     default:
       return false
   }

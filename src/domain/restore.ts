@@ -6,18 +6,28 @@ import { isOver, type PurchaseState } from './purchase.ts'
 import { moneyIsOut, type OrderStatus } from './supplier.ts'
 
 /** How many generations after the newest known one are looked up one by one. */
-const AHEAD = 10
+export const AHEAD = 10
+
+/** How many parts after the last known one of a line are looked up. */
+const PARTS_AHEAD = 3
 
 /**
- * The generations of a part that are looked up by reference before a purchase of it is sent: those that are not over here,
- * and ten that the database may have forgotten. Still later generations are found in the supplier's whole list, in which an
- * order is found by any generation.
+ * The generations of a part that are looked up by reference before a purchase of it is sent: those whose outcome is not known
+ * here, and ten that the database may have forgotten. Still later generations are found in the supplier's whole list, in which
+ * an order is found by any generation.
+ *
+ * A purchase that was cancelled here may have been sent by the previous database.
  */
 export function generationsToAsk(rows: readonly { generation: number; state: PurchaseState }[]): number[] {
   const newest = Math.max(0, ...rows.map((row) => row.generation))
-  const known = new Set(rows.filter((row) => isOver(row.state)).map((row) => row.generation))
+  const isKnown = (state: PurchaseState) => state === 'rejected' || state === 'failed'
+  const known = new Set(rows.filter((row) => isKnown(row.state)).map((row) => row.generation))
   return Array.from({ length: newest + AHEAD }, (_, index) => index + 1).filter((one) => !known.has(one))
 }
+
+/** The parts by which a line may have grown that the database has forgotten: a line grows by parts with the next numbers. */
+export const partsAfter = (highest: number): number[] =>
+  Array.from({ length: PARTS_AHEAD }, (_, index) => highest + 1 + index)
 
 /** For this long after a restore, store orders that are handed in late are looked up. */
 export const LATE_ORDERS_MS = 30 * 24 * 3_600_000

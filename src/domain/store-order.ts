@@ -1,15 +1,20 @@
 /**
  * The public states of a store order and its lines: derived from the purchases, never stored.
  */
-import { finalStates, type HoldReason, isOver, type PurchaseState } from './purchase.ts'
+import type { HoldReason, TakenBackBy } from './hold.ts'
+import { finalStates, isOver, type PurchaseState } from './purchase.ts'
 
 export const lineStates = ['not_ours', 'open', 'held', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 export type LineState = (typeof lineStates)[number]
 export const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', 'cancelled'] as const
 export type OrderState = (typeof orderStates)[number]
 
-/** How a shop has an order. `waiting`: not paid, or held by the shop. Only a `paid` order is bought. */
-export type ShopOrderState = 'waiting' | 'paid' | 'cancelled'
+/**
+ * How an order stands in its store now. `held`: paid, and the shop, or what is read of it, wants a person to look first. Only a
+ * `paid` order is bought and delivered.
+ */
+export const standings = ['paid', 'unpaid', 'held', 'cancelled'] as const
+export type Standing = (typeof standings)[number]
 
 export interface PartFacts {
   part: number
@@ -17,6 +22,9 @@ export interface PartFacts {
   state: PurchaseState
   holdReason: HoldReason | null
   quantity: number
+  /** Units of it whose keys stay here. */
+  surplus: number
+  takenBackBy: TakenBackBy | null
   /** Keys of this purchase that the store has. */
   handedOver: number
 }
@@ -46,15 +54,28 @@ export function currentParts<T extends { part: number; generation: number; state
  * missing, the line is `failed` or `cancelled`; its count of delivered keys shows how many came.
  */
 export function lineState(purchases: PartFacts[]): LineState {
-  const parts = currentParts(purchases)
-  if (parts.length === 0) return 'not_ours'
-  const whole = (part: PartFacts) => part.state === 'fulfilled' && part.handedOver >= part.quantity
+  const current = currentParts(purchases)
+  if (current.length === 0) return 'not_ours'
+  const parts = current.filter((part) => !isTakenBack(part))
+  if (parts.length === 0) return delivered(purchases) > 0 ? 'fulfilled' : 'cancelled'
+  const whole = (part: PartFacts) => part.state === 'fulfilled' && part.handedOver >= part.quantity - part.surplus
   if (parts.every(whole)) return 'fulfilled'
   const moving = parts.filter((part) => !isOver(part.state) && part.state !== 'fulfilled')
   if (moving.length === 0)
     return parts.some((part) => part.state !== 'cancelled' && !whole(part)) ? 'failed' : 'cancelled'
   if (delivered(purchases) > 0) return 'partly_fulfilled'
   return moving.some((part) => part.holdReason !== null || part.state === 'review') ? 'held' : 'open'
+}
+
+/** It ended because its order in the shop took it back: nothing of it is due. */
+const isTakenBack = ({ state, takenBackBy }: Pick<PartFacts, 'state' | 'takenBackBy'>): boolean =>
+  isOver(state) && takenBackBy !== null
+
+/** How many keys the store is to have of a line: with those that earlier generations have delivered. */
+export const unitsWanted = (purchases: PartFacts[]): number => {
+  const current = currentParts(purchases)
+  const earlier = purchases.filter((one) => !current.includes(one)).reduce((sum, { handedOver }) => sum + handedOver, 0)
+  return current.reduce((sum, one) => sum + (isTakenBack(one) ? one.handedOver : one.quantity - one.surplus), earlier)
 }
 
 /** Keys that the store has, over all generations. */

@@ -2,7 +2,7 @@
  * What a store learns about its orders. An update has no licence key in it, so that it can be stored: keys are opened for
  * the moment in which it is pushed.
  */
-import type { HoldReason } from './purchase.ts'
+import type { HoldReason } from './hold.ts'
 import type { OrderState } from './store-order.ts'
 
 /** An order, as its store knows it. */
@@ -74,22 +74,36 @@ export interface LineResumed {
   units: number
 }
 
-/** Holds that a store learns of: the customer waits for a price, a restock or a top-up. */
-export const reportedHolds = ['out_of_stock', 'balance', 'ceiling'] as const satisfies HoldReason[]
+/** Holds that a store learns of. */
+export const reportedHolds = [
+  'out_of_stock',
+  'balance',
+  'ceiling',
+  'unpaid',
+  'held_by_store',
+  'store_away',
+  'offer_unreadable',
+  'not_entitled',
+] as const satisfies HoldReason[]
 export type ReportedHold = (typeof reportedHolds)[number]
+
+/** The store learns at once that its customer waits for a price, a restock or a top-up. Of the others most end by themselves. */
+const reportedAtOnce: readonly HoldReason[] = ['out_of_stock', 'balance', 'ceiling']
 
 /**
  * The reason of a hold that the store must still learn of; each reason once, until the purchase goes on. A hold is not over
  * when its cause is gone, because the next try may meet it again: it is over when the supplier has taken the order.
+ *
+ * @param isLong it lasts longer than it should, and people are alerted of it
  */
 export function holdToReport(
   reported: ReportedHold | null,
   reason: HoldReason | null | undefined,
+  isLong = false,
 ): ReportedHold | undefined {
-  return reason !== null && reason !== undefined && isReported(reason) && reason !== reported ? reason : undefined
+  const known = reportedHolds.find((one) => one === reason)
+  return known !== undefined && known !== reported && (isLong || reportedAtOnce.includes(known)) ? known : undefined
 }
-
-const isReported = (reason: HoldReason): reason is ReportedHold => reportedHolds.some((one) => one === reason)
 
 /** Nothing of the order moves any more. */
 export interface OrderClosed {

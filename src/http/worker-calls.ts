@@ -79,8 +79,10 @@ const needsWorker = ({ needsWorker: needs }: Operation, call: Parameters<Operati
 async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>) {
   const { db, vault, now, monotonic, newId } = parts
   const id = newId()
-  const { file: _file, ...question } = call
-  const { ciphertext, keyId } = vault.seal(place(id, 0), JSON.stringify(question))
+  const { file: _file, caller, ...question } = call
+  // A Set has no form in JSON.
+  const passed = { ...question, caller: { ...caller, scopes: [...caller.scopes] } }
+  const { ciphertext, keyId } = vault.seal(place(id, 0), JSON.stringify(passed))
   await db.commit([insertWorkerCall({ id, operation, askedAt: now(), question: ciphertext, keyId })])
   // From here on a worker may begin: a database that cannot be asked says nothing of what becomes of the call.
   const answer = async (ms: number): Promise<Answer | undefined> => {
@@ -132,7 +134,10 @@ export function performCalls(parts: Parts, operations: readonly Operation[]): Wo
             if (error instanceof StaleWrite) return 0
             throw error
           }
-          const call = JSON.parse(vault.open(place(id, 0), question, keyId).toString('utf8'))
+          const { caller, ...asked } = JSON.parse(vault.open(place(id, 0), question, keyId).toString('utf8'))
+          // The version before passed none.
+          const scopes = new Set(Array.isArray(caller.scopes) ? caller.scopes : [])
+          const call = { ...asked, caller: { ...caller, scopes } }
           // Who waits for a slow one keeps no other waiting.
           const one: Promise<void> = perform(parts, operations, { id, operation, call })
             .catch((error: unknown) => warn(parts, error, id))
@@ -155,10 +160,12 @@ export const forgetCalls = async ({ db, now }: Pick<Parts, 'db' | 'now'>): Promi
 }
 
 async function perform(
-  { db, vault }: Parts,
+  parts: Parts,
   operations: readonly Operation[],
   { id, operation, call }: { id: string; operation: string; call: Call<never, never> },
 ): Promise<void> {
+  const { db, vault } = parts
+  const failed = (error: unknown) => failureOf(parts, error, id)
   const asked = operations.find(({ name }) => name === operation)
   const answer: Answer = asked
     ? await asked.handle({ ...call, file: new Uint8Array() }).catch(failed)
@@ -167,10 +174,12 @@ async function perform(
   await db.commit([answerWorkerCall(id, ciphertext)])
 }
 
-function failed(error: unknown): Answer {
-  const code = codeOf(error)
-  const message = messageOf(error)
-  if (!(error instanceof Failure)) return { failure: { code, message, fields: [] } }
-  const { reason, fields } = error
-  return { failure: { code, message, fields, ...(reason === undefined ? {} : { reason }) } }
+/** What the caller learns of a failure. The text of an error that no code expects is for the log alone. */
+function failureOf(parts: Parts, error: unknown, id: string): Answer {
+  if (error instanceof Failure) {
+    const { code, message, reason, fields } = error
+    return { failure: { code, message, fields, ...(reason === undefined ? {} : { reason }) } }
+  }
+  warn(parts, error, id)
+  return { failure: { code: codeOf(error), message: 'internal error; see the log of the worker', fields: [] } }
 }

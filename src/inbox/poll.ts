@@ -19,9 +19,10 @@ import {
   putStoreReading,
   type StoreReading,
   storeReadingOf,
+  storesToPoll,
 } from '../storage/store-readings.ts'
 import type { NotConfirmed, Store, StoreOrderRead } from '../stores/store.ts'
-import type { StoreOrderTaken } from './supplier-events.ts'
+import type { StoreOrderTaken, TakeOrder } from './supplier-events.ts'
 
 export interface PolledStore {
   id: string
@@ -30,7 +31,8 @@ export interface PolledStore {
   order?: Store['order']
   /** A push to the store that has begun acts within this time, or never will. */
   actsMs: number
-  take: (order: StoreOrderRead, readAt: number) => Promise<StoreOrderTaken>
+  /** Called before the shop is asked: what it returns takes an order that was read after that. */
+  asking: () => Promise<TakeOrder>
 }
 
 type Polling = Pick<Context, 'db' | 'now' | 'newId' | 'log'>
@@ -52,6 +54,9 @@ const LATE_MAX = 500
 /** After a shop was away for so long, what waits for it is tried soon: its next turn may lie hours ahead. */
 const AWAY_MS = 5 * 60_000
 
+/** The stores for which `pollOrders` has something to do. */
+export const storesDue = (now: number) => storesToPoll(now, now + WAIT_MAX_MS, now + LATE_WAIT_MAX_MS)
+
 /**
  * Reads the next page of the orders of a shop that changed, if that is due, else a late order that is.
  *
@@ -63,7 +68,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const wait = reading.ordersDueAt - now()
   // A longer one was set by a clock that has gone back since.
   if (wait > 0 && wait <= WAIT_MAX_MS) return reading.failingSince === null ? readLateOrder(polling, store) : 0
-  const readAt = now()
+  const take = await store.asking()
   const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt - EARLIER_MS)
   if (page.outcome !== 'read') {
     await noteFailure(polling, reading, page)
@@ -73,7 +78,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const unread = [...page.unread]
   try {
     for (const order of page.orders) {
-      const taken = await takeOne(polling, store, order, readAt)
+      const taken = await takeOne(polling, store, order, take)
       if (taken.outcome === 'unfinished') unread.push({ reference: order.reference, detail: taken.detail })
       else if (late.has(order.reference)) await db.commit([dropLateOrder(store.id, order.reference)])
     }
@@ -117,12 +122,12 @@ async function takeOne(
   polling: Polling,
   store: PolledStore,
   order: StoreOrderRead,
-  readAt: number,
+  take: TakeOrder,
 ): Promise<StoreOrderTaken> {
   const { db, log } = polling
   const { reference } = order
   try {
-    return await store.take(order, readAt)
+    return await take(order)
   } catch (error) {
     const code = codeOf(error)
     if (code === 'unavailable' || code === 'unknown_outcome') throw error
@@ -146,8 +151,9 @@ async function readLateOrder(polling: Polling, store: PolledStore): Promise<numb
   )
   if (!late || !store.order) return 0
   const { reference } = late
+  const take = await store.asking()
   const read = await store.order(reference)
-  const result = read.outcome === 'order' ? await takeLate(polling, store, read.order, readAt) : read
+  const result = read.outcome === 'order' ? await takeLate(polling, store, read.order, take) : read
   if (result.outcome === 'taken' || result.outcome === 'ignored') {
     await db.commit([dropLateOrder(store.id, reference)])
     log.info('order.read_late', { store: store.id, reference, attempts: late.attempts + 1 })
@@ -157,9 +163,9 @@ async function readLateOrder(polling: Polling, store: PolledStore): Promise<numb
   return 1
 }
 
-async function takeLate(polling: Polling, store: PolledStore, order: StoreOrderRead, readAt: number) {
+async function takeLate(polling: Polling, store: PolledStore, order: StoreOrderRead, take: TakeOrder) {
   try {
-    return await takeOne(polling, store, order, readAt)
+    return await takeOne(polling, store, order, take)
   } catch (error) {
     if (codeOf(error) !== 'unavailable') throw error
     return { outcome: 'unavailable' as const, detail: messageOf(error) }

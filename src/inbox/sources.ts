@@ -7,10 +7,10 @@ import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
 import { allWebhooks } from '../storage/webhooks.ts'
-import type { Store, StoreOrderRead, StoreRequest } from '../stores/store.ts'
+import type { Store, StoreRequest } from '../stores/store.ts'
 import { faultOfHeaders, signingKey, verify } from '../supplier/signature.ts'
 import type { Vault } from '../vault/vault.ts'
-import { type DeliveryReading, readDelivery, type StoreOrderTaken } from './supplier-events.ts'
+import { type DeliveryReading, readDelivery, type TakeOrder } from './supplier-events.ts'
 
 export interface Source {
   /** Stored with each delivery: `supplier`, `supplier/<webhook>`, `stores/<store>`. */
@@ -111,15 +111,16 @@ const STORE_SOURCES = 'stores/'
 export const storeSourceId = (store: string): string => `${STORE_SOURCES}${store}`
 
 /**
- * The source of a store. A delivery is a hint: the order is read from the store, and `take` gets what the store has now.
+ * The source of a store. A delivery is a hint: the order is read from the store, and taken as the store has it now.
+ *
+ * @param asking called before the store is asked: what it returns takes an order that was read after that
  *
  * @returns undefined for a kind of store that sends nothing: its orders come over the API
  */
 export function storeSource(
   id: string,
   { verify, readOrder }: Pick<Store, 'verify' | 'readOrder'>,
-  take: (order: StoreOrderRead, readAt: number) => Promise<StoreOrderTaken>,
-  now: () => number,
+  asking: () => Promise<TakeOrder>,
 ): StoreSource | undefined {
   if (!verify || !readOrder) return undefined
   return {
@@ -135,12 +136,12 @@ export function storeSource(
       kind: 'store_order',
       event: 'order',
       take: async () => {
-        const readAt = now()
+        const takeRead = await asking()
         const read = await readOrder(body)
         if (read.outcome === 'ignored' || read.outcome === 'unreadable') return read
         if (read.outcome !== 'order')
           throw new Failure('unavailable', `the store did not answer for the order: ${read.detail}`)
-        const taken = await take(read.order, readAt)
+        const taken = await takeRead(read.order)
         if (taken.outcome === 'unfinished') throw new Failure('unavailable', taken.detail)
         return taken
       },

@@ -4,6 +4,7 @@ import type { Change } from '../storage/database.ts'
 import type { Delivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import type { StoreOrderRead } from '../stores/store.ts'
 import { readJson, textAt } from '../supplier/records.ts'
 
 /** What a delivery says, as far as it is believed: which event, and what of ours it is about. */
@@ -22,6 +23,9 @@ export type DeliveryReading =
 export type StoreOrderTaken =
   | { outcome: 'taken' }
   | { outcome: 'ignored' | 'unreadable' | 'unfinished'; detail: string }
+
+/** Takes an order as a store has it now. */
+export type TakeOrder = (order: StoreOrderRead) => Promise<StoreOrderTaken>
 
 /** What becomes of a delivery, and what is committed together with that. */
 export interface DeliveryVerdict {

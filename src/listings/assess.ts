@@ -110,7 +110,7 @@ export const isToCreate = ({ variant, linkedBy }: Pick<ListingRow, 'variant' | '
   linkedBy === 'sku' && variant.startsWith(TO_CREATE)
 
 /** A listing as it is to be now, as our API shows it to its store. */
-export type ListingRecord = Omit<StoreListing, 'revision' | 'isGone'>
+export type ListingRecord = Omit<StoreListing, 'revision' | 'isGone' | 'stockAlone'>
 
 export const listingRecord = (
   { variant, sku }: Pick<ListingRow, 'variant' | 'sku'>,
@@ -174,7 +174,7 @@ export const newListing = (
 
 export function factsOf(row: ListingRow): ListingFacts {
   const [known, sent] = [knownOf(row), sentOf(row)]
-  const differs = row.reason === 'echo_differs' && row.attempts > 0
+  const differs = (row.reason === 'echo_differs' || row.reason === 'sale_price') && row.attempts > 0
   return {
     known,
     sent,

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { setImmediate as pause } from 'node:timers/promises'
 import { parse } from 'csv'
 import { stringify } from 'csv/sync'
+import { grouped } from '../domain/figures.ts'
 import {
   type CsvHeader,
   type Delimiter,
@@ -280,7 +281,7 @@ async function survey(lines: AsyncGenerator<ListingLine | LineProblem>, { linesM
   let count = 0
   for await (const line of lines) {
     count += 1
-    if (count > linesMax) throw tooLarge(`more than ${linesMax.toLocaleString('en-US')} listings; divide the file`)
+    if (count > linesMax) throw tooLarge(`more than ${grouped(linesMax)} listings; divide the file`)
     if (!('variant' in line)) continue
     const [before, found] = [firstLines.get(line.variant), repeated.get(line.variant)]
     if (before === undefined) firstLines.set(line.variant, line.line)

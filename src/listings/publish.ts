@@ -38,7 +38,7 @@ import { currentEpoch } from '../storage/restores.ts'
 import type { Store } from '../stores/store.ts'
 import { type Assessed, assess, isForeign, knownOf, productOf, type SellingStore } from './assess.ts'
 import { createProducts, isLacking } from './create.ts'
-import { type ListingPush, pushListings, recordPushes, sentFrom } from './push.ts'
+import { isNoticed, type ListingPush, pushListings, recordPushes, sentFrom } from './push.ts'
 import { readVariants } from './variants.ts'
 
 /** What publishing needs. */
@@ -190,7 +190,10 @@ function planOf(assessed: Assessed[], isNews: boolean, now: number) {
       if (row.version > 0) drops.push(row.variant)
       continue
     }
-    const stands = { state, reason, detail, wantedPriceMinor, attempts: 0, nextTryAt: null }
+    // What the store said of it holds until the next push.
+    const said = state === 'synced' && isNoticed(row) ? row : { reason, detail }
+    const why = { reason: said.reason, detail: said.detail }
+    const stands = { state, ...why, wantedPriceMinor, attempts: 0, nextTryAt: null }
     if (differs(row, { ...stands, productId })) updates.push({ ...next, ...stands })
   }
   return { pushes, updates, drops }

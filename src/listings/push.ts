@@ -1,4 +1,5 @@
-import { type Acknowledgement, acknowledgementOf, type Echo } from '../domain/acknowledgement.ts'
+import { type Acknowledgement, acknowledgementOf, type Echo, type Notice } from '../domain/acknowledgement.ts'
+import { listingNotices } from '../domain/labels.ts'
 import { creationDelayMs, publicationDelayMs } from '../domain/pace.ts'
 import { type ListingContent, type ListingDecision, mayUndersell } from '../domain/publication.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
@@ -46,7 +47,8 @@ export async function pushListings(
   const answers = new Map<string, Acknowledgement>()
   let failure: NotConfirmed | undefined
   for (let at = 0; at < pushes.length; at += store.batchSize) {
-    const listings = pushes.slice(at, at + store.batchSize).map(storeListing)
+    const some = pushes.slice(at, at + store.batchSize)
+    const listings = some.map(storeListing)
     const result = await store.publish({ id: newId(), at: now(), listings })
     if (result.outcome !== 'answered') {
       failure = result
@@ -54,20 +56,22 @@ export async function pushListings(
     }
     failure = result.failure
     const answered = result.answers === 'all' ? undefined : new Map(result.answers.map((answer) => [answer.id, answer]))
-    for (const sent of listings) {
+    for (const [index, sent] of listings.entries()) {
       const answer = answered?.get(sent.id)
       // What the store did not get to before it stopped is neither taken nor refused.
       if (failure && !answer) continue
-      answers.set(sent.id, answered ? acknowledgementOf(sent, answer) : { outcome: 'confirmed' })
+      const floorMinor = some[index]?.decision.floorMinor ?? null
+      answers.set(sent.id, answered ? acknowledgementOf({ ...sent, floorMinor }, answer) : { outcome: 'confirmed' })
     }
     if (failure) break
   }
   return { answers, failure, durationMs: Math.round(monotonic() - startedAt) }
 }
 
-const storeListing = ({ row, content }: ListingPush): StoreListing => ({
+const storeListing = ({ row, content, decision }: ListingPush): StoreListing => ({
   ...listingRecord(row, content),
   ...(content.isGone && { isGone: true }),
+  ...(decision.stockAlone && { stockAlone: true }),
   revision: row.revision,
 })
 
@@ -94,7 +98,7 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
   const recorded = pushes.map((push): Recorded => {
     const answer = answers.get(push.row.variant)
     const later = () => publicationDelayMs(push.row.attempts + 1, random())
-    if (answer?.outcome === 'confirmed') return confirmed(push, now, publisher.newId, random())
+    if (answer?.outcome === 'confirmed') return confirmed(push, answer.notice, now, publisher.newId, random())
     if (answer) return failed(push, answer, now, later())
     // The whole store failed: record it on every listing without counting it as that listing's failure.
     const own = push.row.attempts > 0
@@ -113,11 +117,18 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
       ]
   await commitUnchanged(publisher, store, recorded, [...rest, ...alertOf(publisher, store, pushes, recorded)])
   const fields = { store, count, others: pushes.length - count, attempts, durationMs }
-  const refused = recorded.filter(({ row }) => row.state === 'failed')
-  const [one] = refused
-  if (one) {
+  const logged = [
+    ['listings.failed', recorded.filter(({ row }) => row.state === 'failed')],
+    [
+      'listings.noticed',
+      recorded.filter(({ row }, index) => isNoticed(row) && pushes[index]?.before.reason !== row.reason),
+    ],
+  ] as const
+  for (const [event, some] of logged) {
+    const [one] = some
+    if (!one) continue
     const { variant: id, reason, detail } = one.row
-    log.warn('listings.failed', { store, count: refused.length, id, reason, detail })
+    log.warn(event, { store, count: some.length, id, reason, detail })
   }
   if (failure) log.warn('listings.kept', { ...fields, outcome: failure.outcome, detail: failure.detail })
   else log.info('listings.published', fields)
@@ -165,7 +176,7 @@ function failed(
   const { row, content, decision } = push
   const { reason, detail } = answer
   const set = { reason, detail, state: 'failed', attempts: row.attempts + 1, nextTryAt: now + wait } as const
-  const echo = answer.reason === 'echo_differs' ? answer.echo : undefined
+  const echo = 'echo' in answer ? answer.echo : undefined
   const has = echo && echoed(content, echo)
   const next = after(push, { ...set, ...(has && hasInstead(push, has)) }, now)
   const { floorMinor, state } = decision
@@ -225,12 +236,22 @@ const after = ({ row }: ListingPush, set: Partial<ListingRow>, now: number): Lis
   changedAt: now,
 })
 
+/** Whether the store has it as it should, and said something of it that a person should look at. */
+export const isNoticed = ({ state, reason }: Pick<ListingRow, 'state' | 'reason'>): boolean =>
+  state === 'synced' && listingNotices.some((one) => one === reason)
+
 /**
  * What is stored once a store has confirmed a listing.
  *
  * @param random from 0 to 1, spreads the wait until a price that the store did not take is pushed again
  */
-export function confirmed(push: ListingPush, now: number, newId: () => string, random: number): Recorded {
+export function confirmed(
+  push: ListingPush,
+  notice: Notice | undefined,
+  now: number,
+  newId: () => string,
+  random: number,
+): Recorded {
   const { before, content, decision } = push
   const { priceMinor, currency } = content
   const { state, wantedPriceMinor } = decision
@@ -239,6 +260,7 @@ export function confirmed(push: ListingPush, now: number, newId: () => string, r
     push,
     {
       ...standingOf(push, now, random),
+      ...(state === 'synced' && notice),
       wantedPriceMinor,
       pushedAt: now,
       ...knownWith(content),

@@ -86,7 +86,7 @@ async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: 
   const rows: ListingRow[] = []
   const productIds = new Set<string>()
   const made = new Set<string>()
-  for (const { id, sku } of named) {
+  for (const { id, sku, sellable } of named) {
     const row = byVariant.get(id)
     const candidates = bySku.get(sku) ?? []
     const waiting = byVariant.get(variantToCreate(sku))
@@ -94,11 +94,21 @@ async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: 
       made.add(waiting.variant)
       for (const { productId } of candidates) productIds.add(productId)
     }
-    if (row ? row.sku === sku : candidates.length === 0) continue
+    const isOff = row !== undefined && sellsOtherwise(row, sellable)
+    if (row ? row.sku === sku && !isOff : candidates.length === 0) continue
     const listing = row ?? newListing(store, { variant: id, sku, linkedBy: 'sku' }, now)
-    rows.push({ ...listing, sku, version: listing.version + 1, changedAt: now })
+    // Pending, it is pushed again: what the store really has is then read, and written.
+    const again = isOff && { state: 'pending' as const }
+    rows.push({ ...listing, ...again, sku, version: listing.version + 1, changedAt: now })
     if (row?.productId) productIds.add(row.productId)
     for (const { productId } of candidates) productIds.add(productId)
   }
   return { rows, productIds: [...productIds], made: [...made] }
 }
+
+/** Whether a store sells more of a listing than it should and its reason does not say so; or no more of it, although it says so. */
+const sellsOtherwise = ({ state, reason, knownStock }: ListingRow, sellable: number | undefined): boolean =>
+  state === 'synced' &&
+  knownStock !== null &&
+  sellable !== undefined &&
+  sellable > knownStock !== (reason === 'stock_elsewhere')

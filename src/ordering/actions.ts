@@ -1,6 +1,9 @@
 /** What people and stores ask of ordering. The audit records each of them in the commit that does it. */
+
+import { isStandingHold } from '../domain/hold.ts'
 import { codeOf, Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
+import { cancelEntitlement } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { clearFreeze, currentFreeze, RESTORE_CAUSE } from '../storage/freezes.ts'
 import { releaseOffer } from '../storage/offers.ts'
@@ -13,15 +16,8 @@ import {
   purchasesOfOrder,
   purchasesOfPart,
 } from '../storage/purchases.ts'
-import { clearRestoreHold, currentEpoch, isReattaching } from '../storage/restores.ts'
-import {
-  markCancelRequested,
-  requestCancellation,
-  requestLineCancellation,
-  storeOrderById,
-  withdrawCancellation,
-  withdrawLineCancellation,
-} from '../storage/store-orders.ts'
+import { clearRestoreHold, currentEpoch, isReattaching, START_ACTOR } from '../storage/restores.ts'
+import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { otherMayBeCharged } from './choices.ts'
 import type { Ordering } from './context.ts'
@@ -47,6 +43,7 @@ export async function cancelOrder(
     const now = ordering.now()
     const again = isFirst ? undefined : `cancelled again, with ${referencesOf(uncancelled)}`.slice(0, AUDITED_MAX)
     await ordering.db.commit([
+      cancelEntitlement(orderId, now),
       markCancelRequested(orderId, now),
       requestCancellation(orderId, now),
       audited(ordering, actor, 'order.cancel', orderId, auditText([again, reason])),
@@ -55,40 +52,6 @@ export async function cancelOrder(
     ordering.wake('refresh')
   }
   await endUnsent(ordering, await ordering.db.query(purchasesOfOrder(orderId)), actor)
-}
-
-/** Cancels one line of a store order, which the shop has taken out of it; as `cancelOrder` does for all of them. */
-export async function cancelLine(ordering: Ordering, orderId: string, lineId: string, actor: string): Promise<void> {
-  const ofLine = async () =>
-    (await ordering.db.query(purchasesOfOrder(orderId))).filter((purchase) => purchase.lineId === lineId)
-  const uncancelled = (await ofLine()).filter(mayCancel)
-  if (uncancelled.length === 0) return
-  const what = `one line, with ${referencesOf(uncancelled)}`.slice(0, AUDITED_MAX)
-  await ordering.db.commit([
-    requestLineCancellation(lineId, ordering.now()),
-    audited(ordering, actor, 'order.cancel', orderId, what),
-  ])
-  ordering.wake('refresh')
-  await endUnsent(ordering, await ofLine(), actor)
-}
-
-/** Takes the cancellation of a store order back, for these lines of it. What has ended stays so: `retryPurchase` buys it again. */
-export async function withdrawCancellations(
-  ordering: Ordering,
-  order: { id: string; cancelRequestedAt: number | null },
-  lineIds: readonly string[],
-  actor: string,
-): Promise<void> {
-  const cancelled = (await ordering.db.query(purchasesOfOrder(order.id))).filter(
-    (purchase) => lineIds.includes(purchase.lineId) && purchase.cancelRequestedAt !== null,
-  )
-  if (order.cancelRequestedAt === null && cancelled.length === 0) return
-  const now = ordering.now()
-  await ordering.db.commit([
-    withdrawCancellation(order.id),
-    ...lineIds.map((id) => withdrawLineCancellation(id, now)),
-    audited(ordering, actor, 'order.uncancel', order.id, referencesOf(cancelled).slice(0, AUDITED_MAX)),
-  ])
 }
 
 /** What was done, and why, as far as there is something to say. */
@@ -168,6 +131,10 @@ export async function releasePurchase(
   if (purchase.holdReason === 'frozen' && (await currentFreeze(ordering.db))) {
     throw new Failure('conflict', 'buying is frozen: lift the freeze with quayside unfreeze', { reason: 'frozen' })
   }
+  if (isStandingHold(purchase.holdReason)) {
+    const message = `it waits for its order, which ${purchase.note ?? 'is not paid'}: see to it in the shop, then quayside orders release`
+    throw new Failure('conflict', message, { reason: 'order_held' })
+  }
   const changes = [
     ...(ceilingMinor === undefined ? [] : [`ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`]),
     ...(overrideSpendCap ? [CAPS_OVERRIDDEN] : []),
@@ -182,6 +149,7 @@ export async function releasePurchase(
       columns: {
         note: null,
         spendCapOverriddenAt: overrideSpendCap ? ordering.now() : undefined,
+        ceilingDecidedAt: ceilingMinor === undefined ? undefined : ordering.now(),
       },
       also: () => [
         audited(ordering, actor, 'purchase.release', purchaseId, auditText([changes, reason])),
@@ -217,7 +185,9 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
     throw new Failure('conflict', message, { reason: 'changed' })
   }
   const restored = named.some(({ id }) => id === RESTORE_CAUSE)
-  if (restored && (await isReattaching(db))) throw await unproven(db, named)
+  // Whether the database was put back, a person knows where the supplier's orders cannot be read.
+  const isStart = named.some(({ actor }) => actor === START_ACTOR)
+  if (restored && !isStart && (await isReattaching(db))) throw await unproven(db, named)
   await db.commit([
     restored ? clearRestoreHold() : clearFreeze(named.map(({ id }) => id)),
     audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying', whyOf(named)),

@@ -10,6 +10,7 @@ import { nextReadAt } from '../domain/pace.ts'
 import {
   type Effect,
   finalStates,
+  isOver,
   mostOf,
   type PurchaseFacts,
   type PurchaseInput,
@@ -18,7 +19,8 @@ import {
   transition,
 } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
-import { type Change, retryStale } from '../storage/database.ts'
+import { type Change, first, retryStale } from '../storage/database.ts'
+import { entitlementOfOrder, settleFirst, settleSoon } from '../storage/entitlements.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { keysOfPurchase, type LicenceKey } from '../storage/licence-keys.ts'
 import {
@@ -71,7 +73,7 @@ export interface Advance {
 const STALE_MAX = 5
 
 /** Inputs that are tried on every tick. Without a change they leave no evidence. */
-const ROUTINE: ReadonlySet<PurchaseInput['type']> = new Set(['clock', 'released', 'due'])
+const ROUTINE: ReadonlySet<PurchaseInput['type']> = new Set(['clock', 'released', 'due', 'shop_pays', 'shop_cancels'])
 
 /** Rows of the table that match on every poll. They leave no evidence. */
 const UNREMARKABLE = new Set(['still_open'])
@@ -87,8 +89,9 @@ export async function advance(
   ordering: Ordering,
   purchaseId: string,
   input: (loaded: Loaded) => PurchaseInput | undefined,
-  { leaseEpoch, reading, stated, readFor, columns, nextGeneration, also, actor, detail }: Advance = {},
+  options: Advance = {},
 ): Promise<Transition | undefined> {
+  const { leaseEpoch } = options
   return retryStale(STALE_MAX, async () => {
     const loaded = await load(ordering, purchaseId)
     if (!loaded) return undefined
@@ -99,48 +102,105 @@ export async function advance(
       return undefined
     }
     if (leaseEpoch !== undefined && purchase.leaseEpoch !== leaseEpoch) return undefined
-    const given = asDecidedNow(input(loaded), loaded)
-    if (!given) return undefined
-    const decision = transition(factsOf(loaded), given, now)
-    const evidence = insertTransition({
-      id: ordering.newId(),
-      purchaseId,
-      at: now,
-      input: given.type,
-      row: decision?.row ?? 'none',
-      before: purchase.state,
-      after: decision?.next ?? purchase.state,
-      actor: actor ?? null,
-      detail: detail ?? null,
-    })
-    if (!decision) {
-      const same = reading !== undefined && reading.order.statusWord === purchase.supplierStatus
-      if (!same && !ROUTINE.has(given.type)) await ordering.db.commit([evidence])
-      return undefined
-    }
-    const effects = effectChanges(ordering, loaded, decision, now, { reading, stated, nextGeneration })
-    const entersReview = decision.next === 'review' && purchase.state !== 'review'
-    const set = {
-      ...stamps(loaded, decision, { now, areAnnounced: deliveriesArrive(ordering), reading, readFor }),
-      ...effects.set,
-      ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
-    }
-    const changes = [
+    const given = input(loaded)
+    const move = given && (await moveBy(ordering, loaded, given, options))
+    if (!move || move.changes.length === 0) return undefined
+    await ordering.db.commit(move.changes)
+    move.committed()
+    return move.decision
+  })
+}
+
+/** What an input makes of a purchase. */
+export interface Move {
+  /** Undefined where no row of the table matches: then the changes are evidence alone, or none. */
+  decision: Transition | undefined
+  changes: Change[]
+  /** To be called once the changes are committed. */
+  committed: () => void
+}
+
+/** Decides about one purchase and makes the changes of that, so that several can share a commit. Nothing is written. */
+export async function moveBy(
+  ordering: Ordering,
+  loaded: Loaded,
+  input: PurchaseInput,
+  { reading, stated, readFor, columns, nextGeneration, also, actor, detail }: Advance = {},
+): Promise<Move> {
+  const { purchase } = loaded
+  const now = ordering.now()
+  const given = asDecidedNow(input, loaded)
+  const decision = transition(factsOf(loaded), given, now)
+  const evidence = insertTransition({
+    id: ordering.newId(),
+    purchaseId: purchase.id,
+    at: now,
+    input: given.type,
+    row: decision?.row ?? 'none',
+    before: purchase.state,
+    after: decision?.next ?? purchase.state,
+    actor: actor ?? null,
+    detail: detail ?? null,
+  })
+  if (!decision) {
+    const same = reading !== undefined && reading.order.statusWord === purchase.supplierStatus
+    return { decision, changes: same || ROUTINE.has(given.type) ? [] : [evidence], committed: () => {} }
+  }
+  const decided = await decidedColumns(ordering, loaded, given)
+  const effects = effectChanges(ordering, loaded, decision, now, {
+    reading,
+    stated,
+    nextGeneration: { ...decided, ...nextGeneration },
+  })
+  const entersReview = decision.next === 'review' && purchase.state !== 'review'
+  const set = {
+    ...stamps(loaded, decision, { now, areAnnounced: deliveriesArrive(ordering), reading, readFor }),
+    ...effects.set,
+    // What ends or is opened again by itself is no person's any more.
+    ...(isOver(decision.next) !== isOver(purchase.state) && { decidedRevision: null }),
+    ...decided,
+    ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
+  }
+  return {
+    decision,
+    changes: [
       ...effects.before,
       changePurchase(purchase, set, now),
       ...effects.after,
       ...(also?.(loaded, decision) ?? []),
-      ...(entersReview ? await freezeForReviews(ordering, purchaseId, decision.row) : []),
+      ...(entersReview ? await freezeForReviews(ordering, purchase.id, decision.row) : []),
+      ...settlesAgain(purchase, decision, now),
       ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
-    ]
-    await ordering.db.commit(changes)
-    countSpend(ordering, purchase, set)
-    announce(ordering, purchase, decision)
-    // The outbox has work only after a message, a person's decision or an end.
-    const hasEffects = entersReview || effects.before.length + effects.after.length > 0
-    if (hasEffects || actor !== undefined || finalStates.includes(decision.next)) ordering.wake('outbox')
-    return decision
-  })
+    ],
+    committed: () => {
+      countSpend(ordering, purchase, set)
+      announce(ordering, purchase, decision)
+      // The outbox has work only after a message, a person's decision or an end.
+      const hasEffects = entersReview || effects.before.length + effects.after.length > 0
+      if (hasEffects || actor !== undefined || finalStates.includes(decision.next)) ordering.wake('outbox')
+    },
+  }
+}
+
+/** Decisions of a person that stand against how the order is in its store, until a newer reading lowers it. */
+const AGAINST_THE_ORDER: ReadonlySet<PurchaseInput['type']> = new Set(['retry', 'hand_over', 'close', 'buy_again'])
+
+async function decidedColumns(
+  { db }: Ordering,
+  { purchase }: Loaded,
+  { type }: PurchaseInput,
+): Promise<{ decidedRevision?: number }> {
+  if (!AGAINST_THE_ORDER.has(type)) return {}
+  const order = await first(db, entitlementOfOrder(purchase.orderId))
+  return order ? { decidedRevision: order.revision } : {}
+}
+
+/** Has the order compared again after ends of a purchase, and after what becomes of it out of `sending` or a review. */
+function settlesAgain({ state, orderId }: Purchase, { next, row }: Transition, now: number): Change[] {
+  if (next === 'accepted' && (isOver(state) || state === 'review')) return [settleFirst(orderId, now)]
+  const isEnd = next !== state && next !== 'fulfilled' && (isOver(next) || isOver(state) || state === 'review')
+  const isBack = (state === 'sending' && next === 'waiting') || row === 'absent_and_fewer'
+  return isEnd || isBack ? [settleSoon(orderId, now)] : []
 }
 
 export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): Promise<Loaded | undefined> {
@@ -156,8 +216,8 @@ export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): 
 }
 
 /** Marks the orders on which a person has decided since they were found. */
-function asDecidedNow(input: PurchaseInput | undefined, { purchase }: Loaded): PurchaseInput | undefined {
-  if (input?.type !== 'found') return input
+function asDecidedNow(input: PurchaseInput, { purchase }: Loaded): PurchaseInput {
+  if (input.type !== 'found') return input
   const seen = new Set(purchase.ordersSeen)
   return { ...input, orders: input.orders.map((order) => ({ ...order, decided: seen.has(order.id) })) }
 }
@@ -229,6 +289,9 @@ export function stamps(
   const update: PurchaseUpdate = { ...set, state: next }
   // A release precedes every try, so it does not reset the errors.
   if (purchase.errorCount > 0 && row !== 'released') Object.assign(update, { errorCount: 0, errorText: null })
+  if (set.holdReason !== undefined && set.holdReason !== purchase.holdReason) {
+    update.heldAt = set.holdReason === null ? null : now
+  }
   // The note about a hold ends with the hold.
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
@@ -262,14 +325,18 @@ export function stamps(
     return next === 'sending' && purchase.state === 'unknown' ? { refreshAt: null } : {}
   }
 
-  /** The ceiling while it is open what it costs, the amount once known, nothing once that is proven. */
+  /** The ceiling until its order is completed, what it cost from then on, nothing once that is proven. */
   function reservation(): PurchaseUpdate {
     const most = mostOf(purchase)
     if (next === 'sending') return { reservedMinor: most }
     if (provesUncharged(purchase, decision)) return { reservedMinor: 0 }
     // A failed order may state another amount. What comes back is known once the supplier says so.
-    const amount = reading && next !== 'failed' ? amountOf(reading, purchase.currency) : undefined
-    if (amount !== undefined) return { reservedMinor: amount }
+    const amount = reading && next !== 'failed' ? (amountOf(reading, purchase.currency) ?? 0) : 0
+    if (reading && amount > 0) {
+      // What an open order states may rise until it is completed.
+      const isFinal = reading.order.status === 'completed'
+      return { reservedMinor: isFinal ? amount : Math.max(amount, purchase.reservedMinor) }
+    }
     // After a restore an order is found that this database has never sent.
     const isFound = entered && (next === 'accepted' || set.ordersSeen !== undefined)
     return isFound && purchase.reservedMinor === 0 ? { reservedMinor: most, reservedAt: now } : {}

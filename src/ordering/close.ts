@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mayClose } from '../domain/store-order.ts'
 import { isComplete } from '../domain/store-update.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
-import { enqueueUpdate, type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
+import { enqueueUpdate, type OutboxRow, outboxOfOrder, withdrawWaitingKeys } from '../storage/outbox.ts'
 import { markClosed, ordersToClose } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { orderStanding, type Standing } from './order-view.ts'
@@ -34,6 +34,7 @@ async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean>
   try {
     await ordering.db.commit([
       markClosed(orderId, state, now),
+      withdrawWaitingKeys(orderId),
       ...completions,
       enqueueUpdate(
         { kind: 'callback', type: 'order.closed', payload: { state } },
@@ -64,7 +65,7 @@ export async function announceCompletion(ordering: Ordering, { orderId }: Pick<O
 
 /** An update for each line of which the store has all keys and that no update reported as complete; enqueued once, however often this is called. */
 async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
-  const whole = lines.filter(({ line, delivered }) => delivered === line.quantity)
+  const whole = lines.filter(({ delivered, wanted }) => delivered > 0 && delivered >= wanted)
   if (whole.length === 0) return []
   const at = ordering.now()
   const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ sentUpdate }) => sentUpdate)

@@ -8,6 +8,7 @@ import type { ExpectedOrder } from '../domain/supplier.ts'
 import type { Outage } from '../storage/outages.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Supplier } from '../supplier/client.ts'
+import { noFirsts, type OneFirst } from './one-first.ts'
 
 export type OrderingSupplier = Pick<
   Supplier,
@@ -34,7 +35,7 @@ export type CrashPoint =
   | 'noted'
 
 /** Workers that are woken early; the tick wakes all of them anyway. */
-export type WorkerName = 'inbox' | 'poll' | 'place' | 'refresh' | 'outbox' | 'publish'
+export type WorkerName = 'inbox' | 'poll' | 'read' | 'place' | 'refresh' | 'outbox' | 'publish'
 
 /** Policy of ordering, amounts in minor units of the supplier's currency. */
 export interface OrderingPolicy {
@@ -42,6 +43,8 @@ export interface OrderingPolicy {
   /** An offer that was read within this time is not read again before a purchase. */
   offerFreshnessMs: number
   deadlineMs: number
+  /** How old the reading of a shop's order may be when a purchase of it is sent first. */
+  entitlementMs: number
   ceilingPercent: string
   minMarginPercent: string
   /** Turn a unit price into the supplier's currency. */
@@ -53,6 +56,10 @@ export interface OrderingPolicy {
 export interface OrderingStore {
   id: string
   policy?: { filter: StorePolicy['filter'] }
+  /** How units that an order of the shop gains are taken. Default: a person is asked, unless the shop states that they are paid. */
+  growth?: 'buy' | 'ask' | undefined
+  /** A merchant has ended purchases tried again by setting the order back to paid; else by a tag. */
+  wishesByStanding?: boolean
 }
 
 /** What placing remembers between its runs; lost at a restart, when nothing is under way. */
@@ -71,6 +78,8 @@ export interface Pace {
   repeats: number[]
   /** Product -> when it was last confirmed with the supplier. */
   checked: Map<string, number>
+  /** The first purchases of offers, which show a price to those behind them, and what they showed. */
+  oneFirst: OneFirst
   /** What the deliveries about orders have said. */
   watch: {
     /** Purchases whose orders a delivery named and that were not read since. */
@@ -78,10 +87,14 @@ export interface Pace {
     /** Orders in a row that were over before any delivery named them; undefined: no delivery has come since the start. */
     unannounced: number | undefined
   }
+  /** Purchase -> when its order was first read as failed although a delivery had said that it is completed. */
+  doubted: Map<string, number>
   /** Purchase -> its last request, oldest first. */
   lastRequests: Map<string, LastRequest>
   /** Whether the filter by reference has found an order in this process: only then does its empty answer prove anything. */
   referenceFilter: 'untried' | 'finds' | 'misses'
+  /** Answers of the supplier that the database has not taken yet, each until an instant of the clock that never jumps. */
+  unstored: { until: number; act: () => Promise<unknown> }[]
   /** Rounds of reattaching orders after a restore; absent without a restore. */
   rounds?: Rounds
   /** When a new database may be compared again, on the clock that never jumps; absent before the first time. */
@@ -115,11 +128,14 @@ export const freshPace = (): Pace => ({
   firstSends: [],
   repeats: [],
   checked: new Map(),
+  oneFirst: noFirsts(),
   watch: { announced: new Set(), unannounced: undefined },
+  doubted: new Map(),
   lastRequests: new Map(),
   alerted: new Set(),
   readAgainAt: 0,
   referenceFilter: 'untried',
+  unstored: [],
 })
 
 /** What every ordering flow needs. */
@@ -162,6 +178,9 @@ export const expectedOf = ({
   productId,
   quantity,
 })
+
+/** A shop's order that was read before this instant is read again before a first send of it. */
+export const readSince = ({ now, policy }: Pick<Ordering, 'now' | 'policy'>): number => now() - policy.entitlementMs
 
 /** Deadline of a request: a third of the supplier's settle time, so that its outcome is recorded long before that ends. */
 export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3

@@ -139,7 +139,8 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
   const order = await ordering.supplier.order(orderId)
   if (!order) throw new Failure('conflict', `the supplier knows no order ${orderId}`, { reason: 'order_unknown' })
   // A list may have shown a copy of the order under another id: its keys say which order they came from.
-  const ofOrder = new Set(distinctKeys(ordering, order).map(({ blindIndex }) => blindIndex.toString('hex')))
+  const indexes = distinctKeys(ordering, order).flatMap(({ blindIndexes }) => blindIndexes)
+  const ofOrder = new Set(indexes.map((index) => index.toString('hex')))
   const isTheirOrder = keys.every(({ blindIndex }) => ofOrder.has(blindIndex.toString('hex')))
   if (purchase.supplierOrderId !== orderId && !isTheirOrder) {
     const message = `keys of order ${purchase.supplierOrderId} came already: those of another order cannot be mixed with them`

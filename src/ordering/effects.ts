@@ -1,6 +1,8 @@
 import type { AlertKind } from '../domain/alert-kinds.ts'
+import { isStandingHold } from '../domain/hold.ts'
+import { normalKey } from '../domain/licence-key.ts'
 import { amountText } from '../domain/money.ts'
-import { type Effect, type HoldReason, mostOf, type Transition } from '../domain/purchase.ts'
+import { type Effect, mostOf, type Transition } from '../domain/purchase.ts'
 import { externalOrderId, idempotencyKey, type PurchaseName } from '../domain/purchase-keys.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import { holdToReport, type ReportedHold } from '../domain/store-update.ts'
@@ -22,7 +24,14 @@ import type { Ordering } from './context.ts'
 /** An order as read from the supplier, with its keys, each once. */
 export interface Reading {
   order: SupplierOrder
-  keys: { text: string; blindIndex: Buffer }[]
+  keys: ReadKey[]
+}
+
+export interface ReadKey {
+  /** In its normal form. */
+  text: string
+  /** Of that form, and of the ones in which it came: keys that were stored as they came are known by them. */
+  blindIndexes: [Buffer, ...Buffer[]]
 }
 
 export interface EffectChanges {
@@ -64,20 +73,18 @@ export function effectChanges(
     }
     after.push(markReopened(purchase.orderId))
   }
-  if (has('store_keys') || has('hand_over')) {
-    after.push(...keyChanges(ordering, loaded, has('hand_over'), has('store_keys') ? reading : undefined, now))
-  }
+  if (has('withdraw')) after.push(...withdrawal(loaded))
+  if (has('store_keys') || has('hand_over')) after.push(...keyChanges(ordering, loaded, decision, reading, now))
   const hold = holdToReport(purchase.holdReported, decision.set.holdReason)
   if (hold !== undefined) {
     changes.set.holdReported = hold
     after.push(heldUpdate(purchase.id, hold))
   }
-  if (decision.next === 'accepted' && purchase.holdReported !== null) {
+  if (resumes(purchase, decision)) {
     changes.set.holdReported = null
     const payload = { purchaseId: purchase.id, units: purchase.quantity - unitsLeft(loaded) }
     after.push(push({ kind: 'callback', type: 'line.resumed', payload }))
   }
-  if (has('withdraw')) after.push(...withdrawal(loaded))
   if (has('notify_failed')) {
     changes.set.failureNotifiedAt = now
     const units = purchase.quantity - (has('hand_over') ? handedOverIn(loaded) : unitsLeft(loaded))
@@ -90,7 +97,7 @@ export function effectChanges(
     if ('plan' in effect) {
       // What the supplier has just refused is not offered for sale until it says otherwise.
       if (effect.plan === 'out_of_stock') after.push(...outOfStock(purchase.supplierProductId))
-      const next = plannedNext(ordering, loaded, effect.plan, effect.notBefore, now)
+      const next = plannedNext(ordering, loaded, effect, now)
       const held = holdToReport(purchase.holdReported, effect.plan)
       after.push(insertPurchase({ ...next, holdReported: held ?? purchase.holdReported, ...nextGeneration }))
       if (held !== undefined) after.push(heldUpdate(next.id, held))
@@ -173,25 +180,26 @@ export function effectChanges(
 function keyChanges(
   { vault, newId }: Ordering,
   { purchase, keys, name }: Loaded,
-  handOver: boolean,
+  { effects, set }: Transition,
   reading: Reading | undefined,
   now: number,
 ): Change[] {
   const changes: Change[] = []
   const outboxId = newId()
   const first = keys.reduce((most, key) => Math.max(most, key.ordinal), 0) + 1
-  let room = purchase.quantity - keys.filter((key) => key.handOverId !== null).length
+  const isFree = (key: LicenceKey) => key.handOverId === null || (effects.includes('withdraw') && !hasLeft(key))
+  let room = purchase.quantity - (set.surplus ?? purchase.surplus) - keys.filter((key) => !isFree(key)).length
   let assigned = 0
   const take = (): boolean => {
-    if (!handOver || room === 0) return false
+    if (!effects.includes('hand_over') || room <= 0) return false
     room -= 1
     assigned += 1
     return true
   }
   for (const key of keys) {
-    if (key.handOverId === null && take()) changes.push(assignKey(purchase.id, key.ordinal, outboxId))
+    if (isFree(key) && take()) changes.push(assignKey(purchase.id, key.ordinal, outboxId))
   }
-  const fresh = reading ? keysToStore(reading, keys) : []
+  const fresh = reading && effects.includes('store_keys') ? keysToStore(reading, keys) : []
   for (const [offset, key] of fresh.entries()) {
     const ordinal = first + offset
     const sealed = vault.seal({ table: 'licence_keys', row: purchase.id, ordinal }, key.text)
@@ -199,7 +207,7 @@ function keyChanges(
       insertKey({
         purchaseId: purchase.id,
         ordinal,
-        blindIndex: key.blindIndex,
+        blindIndex: key.blindIndexes[0],
         storedAt: now,
         ciphertext: sealed.ciphertext,
         keyId: sealed.keyId,
@@ -218,13 +226,13 @@ function keyChanges(
   return [...changes, enqueueUpdate(update, { id: outboxId, store: name.store, orderId, dedupeKey, at: now })]
 }
 
-/** The text of a stored licence key. */
+/** The text of a stored licence key, in its normal form. */
 export const openKey = (
   { vault }: Pick<Ordering, 'vault'>,
   key: { purchaseId: string; ordinal: number; ciphertext: Buffer; keyId: number },
 ): string => {
   const place = { table: 'licence_keys', row: key.purchaseId, ordinal: key.ordinal }
-  return vault.open(place, key.ciphertext, key.keyId).toString('utf8')
+  return normalKey(vault.open(place, key.ciphertext, key.keyId).toString('utf8'))
 }
 
 /** Hand-overs that have not begun to leave stay here; stale when one of them begins in between. */
@@ -243,20 +251,23 @@ export const keysWaiting = <K extends Pick<LicenceKey, 'handOverId' | 'begunAt'>
 
 /** The keys of a reading that are not stored yet. */
 export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]): Reading['keys'] {
-  return reading.keys.filter((key) => !stored.some((other) => other.blindIndex.equals(key.blindIndex)))
+  const isStored = (index: Buffer) => stored.some(({ blindIndex }) => blindIndex.equals(index))
+  return reading.keys.filter(({ blindIndexes }) => !blindIndexes.some(isStored))
 }
+
+type PlanEffect = Extract<Effect, { plan: unknown }>
 
 /** The next generation of a part: the same purchase under keys of its own, for what the store has no keys of yet. */
 function plannedNext(
   { newId, dialect, policy }: Ordering,
   loaded: Loaded,
-  holdReason: HoldReason | null,
-  notBefore: number | null,
+  { plan: holdReason, notBefore, quantity: asked }: PlanEffect,
   now: number,
 ): NewPurchase {
   const { purchase, name, generations } = loaded
   const generation = Math.max(...generations.map((other) => other.generation)) + 1
-  const quantity = purchase.quantity - unitsLeft(loaded)
+  const open = purchase.quantity - unitsLeft(loaded)
+  const quantity = asked ?? (open > purchase.surplus ? open - purchase.surplus : open)
   return {
     ...plannedPurchase(dialect, { ...name, part: purchase.part, generation }, { ...purchase, quantity }),
     id: newId(),
@@ -265,7 +276,10 @@ function plannedNext(
     holdReason,
     notBefore,
     ceilingMinor: purchase.ceilingMinor,
+    ceilingDecidedAt: purchase.ceilingDecidedAt,
     currency: purchase.currency,
+    plannedRevision: purchase.plannedRevision,
+    heldAt: holdReason === null ? null : now,
     // A refused purchase cost nothing, so the caps that an operator has overridden stay overridden.
     spendCapOverriddenAt: holdReason === null ? null : purchase.spendCapOverriddenAt,
     // A person who retries gives it the full time again; the machine's own next try keeps the deadline.
@@ -303,8 +317,16 @@ export function ordersOf(
   return [...new Set(all.filter((id): id is string => id !== null && id !== ''))]
 }
 
+/** Whether units that waited go on: the supplier has the order, and nothing else keeps them. */
+function resumes(purchase: Loaded['purchase'], { next, row, set }: Transition): boolean {
+  if (purchase.holdReported === null) return false
+  const isHeld = isStandingHold(set.holdReason === undefined ? purchase.holdReason : set.holdReason)
+  return !isHeld && (next === 'accepted' || (row === 'shop_paid' && next === 'completed') || row === 'paid_again')
+}
+
 /** Units of it that the store has keys for, or is being given them right now. */
 export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter(hasLeft).length
 
 /** Keys that the store has once all that came are handed over: at most the quantity. */
-export const handedOverIn = ({ purchase, keys }: Loaded): number => Math.min(keys.length, purchase.quantity)
+export const handedOverIn = ({ purchase, keys }: Loaded): number =>
+  Math.min(keys.length, purchase.quantity - purchase.surplus)

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { bucketOf } from '../domain/activity.ts'
 import { FAILED_ADVICE, failureAdvice, heldSentences } from '../domain/labels.ts'
 import { callbackDelayMs } from '../domain/pace.ts'
-import { finalStates } from '../domain/purchase.ts'
+import { finalStates, type PurchaseInput } from '../domain/purchase.ts'
 import { isComplete, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
+import { assertMayLeave, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import {
   beginHandOver,
@@ -20,6 +21,7 @@ import {
   dueOutboxBesides,
   effectOf,
   enqueueAlert,
+  enqueueUpdate,
   markAttemptUnsent,
   markEffectDead,
   markEffectDone,
@@ -29,9 +31,9 @@ import {
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
-import { lineById, markShopState, storeOrderById } from '../storage/store-orders.ts'
-import type { PushResult, Store } from '../stores/store.ts'
-import { cancelLine, cancelOrder } from './actions.ts'
+import { purchaseById } from '../storage/purchases.ts'
+import { lineById, storeOrderById } from '../storage/store-orders.ts'
+import type { FulfilResult, NotEntitled, PushResult, Store } from '../stores/store.ts'
 import { advance, type Loaded, load } from './advance.ts'
 import { announceCompletion } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
@@ -43,10 +45,19 @@ export interface Fulfilment extends Ordering {
   storeOf: (id: string) => Store | undefined
   /** Called at each hand-over with new keys: milliseconds since its order came. */
   timeKeys: (ms: number) => void
+  /** Reads an order of a shop again that refused a delivery, and follows it; does nothing for a backend, or where the shop is away. */
+  readAgain: (store: string, reference: string) => Promise<void>
 }
 
 const BATCH = 100
 const AT_ONCE = 8
+
+/** A hand-over whose order is not settled, and one that the shop holds, are tried again after so long. */
+const UNSETTLED_MS = 10_000
+const BLOCKED_MS = 120_000
+
+/** Keys that are with their shop go to their customer after so long, whatever the rest of the order waits for. */
+const WAITING_MS = 90_000
 
 /** A hand-over that waits for an operator, or an update for a store that is not configured any more, is tried again after this long. */
 const PARKED_MS = 15 * 60_000
@@ -62,16 +73,18 @@ const PARKED_MS = 15 * 60_000
  */
 export async function deliverDue(fulfilment: Fulfilment, store: string | undefined): Promise<number> {
   const now = fulfilment.now()
-  const stores = fulfilment.stores.map(({ id }) => id)
   const due = await fulfilment.db.query(
-    store === undefined ? dueOutboxBesides({ stores, now, limit: BATCH }) : dueOutbox(store, now, BATCH),
+    store === undefined
+      ? dueOutboxBesides({ stores: fulfilment.stores.map(({ id }) => id), now, limit: BATCH })
+      : dueOutbox(store, now, BATCH),
   )
   // Effects of one order go one by one: each update counts the keys that the store has by then.
   const orders = [...Map.groupBy(due, (row) => row.orderId ?? row.id).values()]
   await inParallel(orders, AT_ONCE, async (rows) => {
     for (const row of rows) {
       try {
-        await deliver(fulfilment, row)
+        // What may still act is waited for: the next update of its order comes after it.
+        if ((await deliver(fulfilment, row)) === 'may_act') return
       } catch (error) {
         await failed(fulfilment, row, messageOf(error))
       }
@@ -80,23 +93,30 @@ export async function deliverDue(fulfilment: Fulfilment, store: string | undefin
   return due.length
 }
 
-async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<void> {
+async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<'may_act' | undefined> {
   const effect = effectOf(row)
   if (effect.kind === 'alert') {
     fulfilment.log.error('alert', { id: row.id, type: row.type, detail: effect.payload.note ?? undefined })
     await fulfilment.db.commit([markEffectDone(row.id, row.attempts + 1, fulfilment.now())])
-    return
+    return undefined
   }
   const store = row.store === null ? undefined : fulfilment.storeOf(row.store)
-  if (!store) return park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
-  await deliverUpdate(fulfilment, store, row, effect)
+  if (store) return deliverUpdate(fulfilment, store, row, effect)
+  await park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
+  return undefined
 }
 
-async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRow, effect: UpdateEffect) {
+/** @returns `may_act`: no answer came, and the store may act on it yet */
+async function deliverUpdate(
+  fulfilment: Fulfilment,
+  store: Store,
+  row: OutboxRow,
+  effect: UpdateEffect,
+): Promise<'may_act' | undefined> {
   const { db, now, log } = fulfilment
   if (effect.type === 'line.held' && !(await isStillHeld(fulfilment, effect))) {
     await db.commit([markEffectDone(row.id, row.attempts, now())])
-    return
+    return undefined
   }
   const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
   const fresh = sealed.filter((key) => key.handedOverAt === null).length
@@ -104,8 +124,10 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   const update = await updateOf(fulfilment, row, effect, fresh)
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const outgoing: Outgoing = { row, update, handsOver }
-  if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store))))
-    return park(fulfilment, row, 'the hand-over waits for a person')
+  if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store)))) {
+    await parkHandOver(fulfilment, outgoing)
+    return undefined
+  }
   const startedAt = fulfilment.monotonic()
   const at = effect.type === 'line.fulfilled' ? fulfilment.at : () => {}
   at('pushing')
@@ -114,17 +136,21 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
   const fields = { id: row.id, type: row.type, store: row.store, attempts: row.attempts + 1, durationMs }
   if (result.outcome !== 'confirmed') {
     log.warn('callback.failed', { ...fields, outcome: result.outcome, detail: result.detail })
-    if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
-    if (result.outcome === 'refused' && result.isCancelled) {
-      await followCancellation(fulfilment, outgoing, result.isCancelled)
+    if (result.outcome === 'not_entitled') {
+      await waitForOrder(fulfilment, outgoing, result)
+      return undefined
     }
-    const mayAct = result.outcome === 'unavailable' && result.mayHaveLeft
-    return failed(fulfilment, row, result.detail, mayAct ? store.settleMs : 0)
+    if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
+    const actsMs = result.outcome === 'unavailable' && result.mayHaveLeft ? (store.settleMs ?? 0) : 0
+    await failed(fulfilment, row, result.detail, actsMs)
+    return actsMs > 0 ? 'may_act' : undefined
   }
   at('pushed')
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
+  if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
+  if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
   // The purchase usually ends with its last hand-over: then both are one commit. What keeps it from ending must not lose the yes.
   const isEnded =
     handsOver !== undefined &&
@@ -138,9 +164,10 @@ async function deliverUpdate(fulfilment: Fulfilment, store: Store, row: OutboxRo
     fulfilment.timeKeys(keysWithin)
   }
   at('noted')
-  if (effect.type !== 'line.fulfilled') return
+  if (effect.type !== 'line.fulfilled') return undefined
   if (!isEnded) await confirmHandOver(fulfilment, effect.payload.purchaseId)
   if (!isComplete(update)) await announceCompletion(fulfilment, row)
+  return undefined
 }
 
 /** Opens the licence keys and calls the method of the store that takes this update. */
@@ -149,7 +176,7 @@ async function push(
   store: Store,
   outgoing: Outgoing,
   sealed: SealedKey[],
-): Promise<PushResult> {
+): Promise<FulfilResult> {
   const { row, update } = outgoing
   const attempt = { id: row.id, at: row.createdAt }
   switch (update.type) {
@@ -162,6 +189,7 @@ async function push(
     case 'order.closed':
       return store.closeOrder({ ...attempt, ...update })
     case 'line.fulfilled': {
+      if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
       let keys: string[]
       try {
         keys = sealed.map((key) => openKey(fulfilment, key))
@@ -188,24 +216,89 @@ async function isStillHeld(
 
 type SealedKey = Parameters<typeof openKey>[1]
 
-async function park({ db, now }: Fulfilment, row: OutboxRow, why: string): Promise<void> {
-  await db.commit([postponeEffect(row.id, row.attempts, now() + PARKED_MS, why)])
+async function park({ db, now }: Fulfilment, row: OutboxRow, why: string, ms = PARKED_MS): Promise<void> {
+  await db.commit([postponeEffect(row.id, row.attempts, now() + ms, why, null)])
 }
 
-/** Tried again by the table of waits, after `leastMs` at the earliest; after the last one a dead letter, which an operator puts back. */
-async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, leastMs = 0): Promise<void> {
+/** A person must look first, or the order does not stand as it must: soon it is known which. */
+async function parkHandOver(fulfilment: Fulfilment, { row, handsOver = '' }: Outgoing): Promise<void> {
+  const purchase = await first(fulfilment.db, purchaseById(handsOver))
+  if (purchase?.handOverHeldAt != null) return park(fulfilment, row, 'the hand-over waits for a person')
+  return park(fulfilment, row, 'the hand-over waits for how the order stands in its store', UNSETTLED_MS)
+}
+
+/**
+ * The shop does not let these keys go to the customer now, and has none of them. It is no failed attempt: the order is read again,
+ * and followed. Where it stands as before, as under a hold of its fulfilment alone, the hand-over is tried again soon.
+ */
+async function waitForOrder(
+  fulfilment: Fulfilment,
+  outgoing: Outgoing,
+  { standing, units, detail }: NotEntitled,
+): Promise<void> {
+  const { row, handsOver, update } = outgoing
+  const before = handsOver === undefined ? undefined : await first(fulfilment.db, purchaseById(handsOver))
+  await noteUnsent(fulfilment, outgoing, row.sends + 1)
+  await fulfilment.readAgain(update.order.store, update.order.reference)
+  if (handsOver === undefined) return park(fulfilment, row, detail)
+  const reason = standing === 'paid' ? 'not_entitled' : standing === 'unpaid' ? 'unpaid' : 'held_by_store'
+  const inputOf = ({ keys, purchase }: Loaded): PurchaseInput | undefined => {
+    if (!keys.some(({ handOverId }) => handOverId === row.id)) return undefined
+    // A person has them delivered although the shop took all of them back, and refuses that: the person learns of it.
+    const isRefused = (standing === 'cancelled' || units === 0) && purchase.decidedRevision !== null
+    if (isRefused) return { type: 'shop_cancels', by: standing === 'cancelled' ? 'standing' : 'units' }
+    // Read again, the order has these units, and the shop has none for these keys: others are on it that are not on record.
+    if (standing === 'paid' && before?.holdReason === 'not_entitled') return { type: 'shop_cancels', by: 'units' }
+    return { type: 'shop_blocks', reason }
+  }
+  // The reading of a paid order ended the hold of the try before: it is one hold, and lasts since then.
+  const isOne = before?.holdReason === reason && before.decidedRevision === null
+  const since = isOne ? { heldAt: before.heldAt, deadlineAt: before.deadlineAt } : {}
+  await advance(fulfilment, handsOver, inputOf, { columns: { note: detail, ...since }, detail })
+  await park(fulfilment, row, detail, BLOCKED_MS)
+}
+
+/** Has the keys of a hand-over sent to their customer, unless their order is closed by then. */
+function keysWaiting({ newId, now }: Ordering, { row, update }: Outgoing, purchaseId: string): Change {
+  const at = now()
+  const { store } = update.order
+  const due = { orderId: row.orderId ?? '', dedupeKey: `waiting:${row.id}`, at, notBefore: at + WAITING_MS }
+  return enqueueUpdate(
+    { kind: 'callback', type: 'keys.waiting', payload: { purchaseId } },
+    { id: newId(), store, ...due },
+  )
+}
+
+/** Once for each shop: a setting of it fulfils orders before their keys come. */
+function fulfilledEarly(
+  ordering: Ordering,
+  { store, reference }: StoreUpdate['order'],
+  orderId: string | null,
+): Change {
+  const note = `the order ${reference} of ${store} was fulfilled in the shop before its keys came: they are on it now, and its customer was written to again. Turn off automatic fulfilment in the shop, so that its first mail has the keys`
+  const payload = { note, store, reference }
+  return enqueueAlert(ordering, { type: 'order_fulfilled_early', occasion: store, payload, orderId })
+}
+
+/**
+ * Tried again by the table of waits; after the last one a dead letter, which an operator puts back.
+ *
+ * @param actsMs the store may act on this attempt for so long: it is not tried again before
+ */
+async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, actsMs = 0): Promise<void> {
   const { db, now, random, log } = fulfilment
   const attempts = row.attempts + 1
   const wait = callbackDelayMs(attempts, random())
+  const actsUntil = actsMs === 0 ? null : now() + actsMs
   if (wait !== undefined) {
-    await db.commit([postponeEffect(row.id, attempts, now() + Math.max(wait, leastMs), error)])
+    await db.commit([postponeEffect(row.id, attempts, now() + Math.max(wait, actsMs), error, actsUntil)])
     return
   }
   log.warn('callback.dead', { id: row.id, type: row.type, attempts, error })
   const note = `a callback (${row.type}) used up its attempts: fix the store, then quayside outbox redeliver ${row.id}`
   const occasion = `${row.id}:${now()}`
   await db.commit([
-    markEffectDead(row.id, attempts, error),
+    markEffectDead(row.id, attempts, error, actsUntil),
     enqueueAlert(fulfilment, {
       type: 'dead_letter',
       occasion,
@@ -239,10 +332,18 @@ async function beginSending(
 ): Promise<boolean> {
   // Should the process die, the next try waits until this one has acted or never will.
   const notBefore = actsMs === 0 ? row.notBefore : ordering.now() + actsMs
-  const begin = beginCallback({ id: row.id, sentUpdate: update, notBefore })
+  const actsUntil = actsMs === 0 ? null : notBefore
+  const begin = beginCallback({ id: row.id, sentUpdate: update, notBefore, actsUntil })
   try {
     await ordering.db.commit(
-      handsOver === undefined ? [begin] : [...beginHandOver(handsOver, row.id, ordering.now()), begin],
+      handsOver === undefined
+        ? [begin]
+        : [
+            // What may have left goes on to its end, however its order stands by now.
+            ...(row.sentUpdate ? [] : [assertMayLeave(row.orderId ?? '', handsOver)]),
+            ...beginHandOver(handsOver, row.id, ordering.now()),
+            begin,
+          ],
     )
     return true
   } catch (error) {
@@ -264,6 +365,8 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
   const wholly = [
     markUnsent(row.id, attempts),
     ...(handsOver === undefined ? [] : markHandOverUnsent(handsOver, row.id)),
+    // Its order may have changed while its keys counted as delivered.
+    ...(handsOver === undefined ? [] : [settleFirst(row.orderId ?? '', ordering.now())]),
   ]
   for (const changes of [wholly, [markAttemptUnsent(row.id)], wholly]) {
     try {
@@ -275,21 +378,6 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
     if (changes === wholly && handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
     return
   }
-}
-
-/** The store has cancelled the order or this line of it, and has none of these keys: a person decides what becomes of them. */
-async function followCancellation(ordering: Ordering, outgoing: Outgoing, what: 'order' | 'line'): Promise<void> {
-  const { orderId, store, sends } = outgoing.row
-  const actor = `store:${store}`
-  const loaded = what === 'line' ? await load(ordering, outgoing.handsOver ?? '') : undefined
-  if (loaded) {
-    await cancelLine(ordering, loaded.purchase.orderId, loaded.purchase.lineId, actor)
-  } else if (orderId !== null) {
-    await cancelOrder(ordering, orderId, actor)
-    // Set back to paid before it was read as cancelled, it goes on.
-    await ordering.db.commit([markShopState(orderId, 'cancelled')])
-  }
-  await noteUnsent(ordering, outgoing, sends + 1)
 }
 
 /**
@@ -308,9 +396,10 @@ export async function confirmHandOver(
     ordering,
     purchaseId,
     ({ purchase, keys }) => {
-      const wanted = Math.min(keys.length, purchase.quantity)
+      const wanted = Math.min(keys.length, purchase.quantity - purchase.surplus)
       const isHandedOver = (key: LicenceKey) => key.handedOverAt !== null || key.handOverId === done?.by
-      const all = wanted > 0 && keys.filter(isHandedOver).length === wanted
+      const isUnderWay = (key: LicenceKey) => !isHandedOver(key) && key.begunAt !== null
+      const all = wanted > 0 && keys.filter(isHandedOver).length >= wanted && !keys.some(isUnderWay)
       return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
     },
     { also: () => done?.also ?? [] },
@@ -367,9 +456,9 @@ async function updateOf(
   }
   if (effect.type === 'line.resumed') return { type: 'line.resumed', ...about, units: effect.payload.units }
   const standing = await orderStanding(ordering, loaded.purchase.orderId)
-  const before = standing?.lines.find((one) => one.line.id === line.id)?.delivered ?? 0
-  const delivered = before + fresh
-  return { type: 'line.fulfilled', ...about, delivered, complete: delivered === line.quantity }
+  const own = standing?.lines.find((one) => one.line.id === line.id)
+  const delivered = (own?.delivered ?? 0) + fresh
+  return { type: 'line.fulfilled', ...about, delivered, complete: delivered >= (own?.wanted ?? 0) }
 }
 
 type FailedEffect = Extract<UpdateEffect, { type: 'line.failed' }>

@@ -1,20 +1,24 @@
+import type { HoldReason } from '../domain/hold.ts'
 import { amountText } from '../domain/money.ts'
 import type { CostFault } from '../domain/offer.ts'
 import { rejectedDelayMs } from '../domain/pace.ts'
-import { type HoldReason, mostOf } from '../domain/purchase.ts'
+import { mostOf } from '../domain/purchase.ts'
+import { Failure, messageOf } from '../errors.ts'
 import { latestBalance } from '../storage/balance.ts'
 import { first } from '../storage/database.ts'
+import { entitledNow } from '../storage/entitlements.ts'
 import { currentFreeze } from '../storage/freezes.ts'
 import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { type CapScope, type Purchase, reservedBeyondReading, reservedUnder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
 import { deadlineMs, gapsOf, type Ordering } from './context.ts'
+import { goesFirst, priceNow, SAID_MS, turnOf } from './one-first.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** Before an offer holds a purchase it is read again, unless it was read within this time. */
-const CONFIRMED_MS = MINUTE
+/** An offer that cannot be read is asked for again after so long and up to twice that. */
+const UNREADABLE_MS = 5_000
 /** Products whose confirmation is remembered; more only cost a request each. */
 const CONFIRMED_MAX = 10_000
 
@@ -27,28 +31,69 @@ export interface GuardResult {
 }
 
 /**
- * The first guard that a purchase fails, cheapest first: freeze, stock, ceiling, spend caps, balance.
+ * The first guard that a purchase fails, cheapest first: its order, freeze, stock, ceiling, spend caps, balance.
  *
  * Reads the offer again unless it was read within `offerFreshness`, and before it holds the purchase.
  *
- * @returns undefined when it may be bought now
+ * @returns undefined when it may be bought now; `later` when the first purchase of its offer shows the price for it
  */
-export async function firstFailingGuard(ordering: Ordering, purchase: Purchase): Promise<GuardResult | undefined> {
+export async function firstFailingGuard(
+  ordering: Ordering,
+  purchase: Purchase,
+): Promise<GuardResult | 'later' | undefined> {
+  const order = await orderGuard(ordering, purchase)
+  if (order) return order
   const freeze = await currentFreeze(ordering.db)
   if (freeze) {
     // Lifting the freeze releases its purchases. After a crash in the middle of that, the rest is released by time.
     const notBefore = ordering.now() + 5 * MINUTE
     return { guard: 'frozen', notBefore, note: `buying is frozen: ${freeze.reason}` }
   }
-  const { supplierProductId } = purchase
-  const holds = (offer: Offer | undefined): GuardResult | undefined => offerGuard(ordering, purchase, offer)
-  let offer = await offerReadWithin(ordering, supplierProductId, ordering.policy.offerFreshnessMs)
-  if (holds(offer)) offer = await offerReadWithin(ordering, supplierProductId, CONFIRMED_MS)
+  const priced = priceGuard(ordering, purchase)
+  if (priced) return priced
+  const read = await readForPurchase(ordering, purchase)
+  if ('guard' in read) return read
+  if (read.turn === 'later') return 'later'
   return (
-    holds(offer) ??
     (await capGuard(ordering, purchase, 0)) ??
-    (offer ? await balanceGuard(ordering, purchase, offer) : undefined)
+    (read.offer ? await balanceGuard(ordering, purchase, read.offer) : undefined)
   )
+}
+
+/** The offer of a purchase, and whether that may go now; or what holds it. */
+async function readForPurchase(ordering: Ordering, purchase: Purchase) {
+  const { supplierProductId } = purchase
+  try {
+    let read = await offerReadWithin(ordering, supplierProductId, ordering.policy.offerFreshnessMs)
+    if (offerGuard(ordering, purchase, read.offer)) read = await offerReadWithin(ordering, supplierProductId, SAID_MS)
+    let turn = turnOf(ordering, purchase, read.readAt)
+    if (turn === 'read') {
+      const again = await offerReadWithin(ordering, supplierProductId, SAID_MS).catch(() => undefined)
+      if (again) read = again
+      else goesFirst(ordering, purchase)
+      turn = 'now'
+    }
+    return offerGuard(ordering, purchase, read.offer) ?? { ...read, turn }
+  } catch (error) {
+    if (!(error instanceof Failure) || error.reason === 'unauthorized') throw error
+    const notBefore = ordering.now() + UNREADABLE_MS * (1 + ordering.random())
+    return { guard: 'offer_unreadable' as const, notBefore, note: `the offer cannot be read: ${messageOf(error)}` }
+  }
+}
+
+/** Its order is not what was settled, for the moment: it is looked at again soon. */
+const UNSETTLED_MS = 5_000
+
+/** Whether the order of a purchase is paid, as it was read last, and has room for it. Its commit asks the same once more. */
+async function orderGuard({ db, now }: Ordering, { id }: Purchase): Promise<GuardResult | undefined> {
+  const order = await first(db, entitledNow(id))
+  if (!order || order.isDecided) return undefined
+  if (order.standing === 'paid' && order.isSettled && order.isWithin) return undefined
+  const note =
+    order.standing === 'paid'
+      ? 'the order in the shop has fewer units of it now than are planned'
+      : `the order ${order.because ?? `is ${order.standing}`}`
+  return { guard: 'not_entitled', notBefore: now() + (order.isSettled ? MINUTE : UNSETTLED_MS), note }
 }
 
 /**
@@ -56,14 +101,23 @@ export async function firstFailingGuard(ordering: Ordering, purchase: Purchase):
  * that nothing is read from the supplier.
  *
  * @param besideMinor what the others may cost, in minor units
+ * @returns `later`: see `firstFailingGuard`
  */
-export async function passesBeside(ordering: Ordering, purchase: Purchase, besideMinor: number): Promise<boolean> {
-  if (await currentFreeze(ordering.db)) return false
+export async function passesBeside(
+  ordering: Ordering,
+  purchase: Purchase,
+  besideMinor: number,
+): Promise<boolean | 'later'> {
+  if ((await currentFreeze(ordering.db)) || (await orderGuard(ordering, purchase))) return false
   const { offer, readAt } = await offerAsRead(ordering, purchase.supplierProductId)
   if (!offer || !isWithin(ordering, readAt, ordering.policy.offerFreshnessMs)) return false
-  if (offerGuard(ordering, purchase, offer) || (await capGuard(ordering, purchase, besideMinor))) return false
+  if (priceGuard(ordering, purchase) || offerGuard(ordering, purchase, offer)) return false
+  if (await capGuard(ordering, purchase, besideMinor)) return false
   const known = await freeBalance(ordering)
-  return known?.currency === purchase.currency && known.freeMinor >= offer.costMinor * purchase.quantity + besideMinor
+  const needed = offer.costMinor * purchase.quantity + besideMinor
+  if (known?.currency !== purchase.currency || known.freeMinor < needed) return false
+  const turn = turnOf(ordering, purchase, readAt)
+  return turn === 'later' ? turn : turn === 'now'
 }
 
 const offerGuard = (ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>
@@ -83,15 +137,15 @@ async function offerAsRead({ db, pace }: Ordering, productId: string) {
 /** An instant ahead of the clock says nothing. */
 const isWithin = ({ now }: Ordering, readAt: number, ms: number): boolean => readAt <= now() && now() - readAt <= ms
 
-async function offerReadWithin(ordering: Ordering, productId: string, ms: number): Promise<Offer | undefined> {
+async function offerReadWithin(ordering: Ordering, productId: string, ms: number) {
   const { checked } = ordering.pace
   const now = ordering.now()
-  const { offer: stored, readAt } = await offerAsRead(ordering, productId)
-  if (isWithin(ordering, readAt, ms)) return stored
+  const stored = await offerAsRead(ordering, productId)
+  if (isWithin(ordering, stored.readAt, ms)) return stored
   await ordering.refreshOffer(productId)
   if (checked.size >= CONFIRMED_MAX) checked.clear()
   checked.set(productId, now)
-  return first(ordering.db, offersByProduct([productId]))
+  return { offer: await first(ordering.db, offersByProduct([productId])), readAt: now }
 }
 
 function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined {
@@ -107,8 +161,18 @@ function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undef
   return { guard: 'out_of_stock', notBefore, note }
 }
 
+const CEILING_AGAIN_MS = 15 * MINUTE
+
+/** The ceiling, by what the supplier asked of the purchase before it. */
+function priceGuard(ordering: Ordering, purchase: Purchase): GuardResult | undefined {
+  const costMinor = priceNow(ordering, purchase.supplierProductId) ?? 0
+  if (costMinor <= purchase.ceilingMinor) return undefined
+  const notBefore = ordering.now() + CEILING_AGAIN_MS
+  return { guard: 'ceiling', notBefore, note: aboveCeiling(costMinor, purchase) }
+}
+
 function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): GuardResult | undefined {
-  const notBefore = ordering.now() + 15 * MINUTE
+  const notBefore = ordering.now() + CEILING_AGAIN_MS
   if (offer.costFault !== null) return { guard: 'ceiling', notBefore, note: faultNotes[offer.costFault] }
   if (offer.currency !== purchase.currency) {
     const note = `the supplier now asks ${offer.currency}, the ceiling is in ${purchase.currency}`
@@ -119,10 +183,11 @@ function ceilingGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Gua
     return { guard: 'ceiling', notBefore, note }
   }
   if (offer.costMinor <= purchase.ceilingMinor) return undefined
-  const cost = amountText(offer.costMinor, offer.currency)
-  const ceiling = amountText(purchase.ceilingMinor, purchase.currency)
-  return { guard: 'ceiling', notBefore, note: `one unit costs ${cost}, the ceiling is ${ceiling}` }
+  return { guard: 'ceiling', notBefore, note: aboveCeiling(offer.costMinor, purchase) }
 }
+
+const aboveCeiling = (costMinor: number, { ceilingMinor, currency }: Purchase): string =>
+  `one unit costs ${amountText(costMinor, currency)}, the ceiling is ${amountText(ceilingMinor, currency)}`
 
 const faultNotes: Record<CostFault, string> = {
   missing: 'the supplier states no cost that can be read: ask the supplier; it is bought once the cost is right',

@@ -1,13 +1,22 @@
 import { units } from '../domain/figures.ts'
 import { passesFilter } from '../domain/listing.ts'
 import { ceilingMinor } from '../domain/pricing.ts'
-import { countParts, PARTS_MAX, type ShopOrderState, splitQuantity } from '../domain/store-order.ts'
+import type { PartName } from '../domain/purchase-keys.ts'
+import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure, type FailureReason } from '../errors.ts'
 import { type Change, first } from '../storage/database.ts'
+import { ALWAYS_FRESH, insertEntitlement, ordersLacking, putEntitlementLine } from '../storage/entitlements.ts'
 import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
-import { insertPurchase } from '../storage/purchases.ts'
-import { insertLine, insertStoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
+import { insertPurchase, type NewPurchase } from '../storage/purchases.ts'
+import {
+  insertLine,
+  insertStoreOrder,
+  linesOfOrders,
+  type StoreOrder,
+  storeOrderById,
+  storeOrderByReference,
+} from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
 
@@ -25,11 +34,14 @@ export interface OrderInput {
   }[]
 }
 
-/** What a shop says of an order beside its lines. */
+/** What a shop says of an order in addition to its lines. */
 export interface ShopOrderFacts {
-  shopState: ShopOrderState
   /** Nothing of it is bought before this instant. */
   notBefore: number | null
+  /** The revision that it is planned by. */
+  revision: number
+  /** Stores how it stands; goes into the same commit. */
+  entitlement: (orderId: string) => Change[]
 }
 
 export interface Taken {
@@ -70,8 +82,9 @@ export async function takeOrder(
       reference: input.reference,
       bodyDigest: digest,
       receivedAt: now,
-      shopState: shop?.shopState ?? null,
     }),
+    ...(shop?.entitlement(orderId) ??
+      ownEntitlement(store, { reference: input.reference, lines: [...offers.keys()] }, orderId, now)),
   ]
   // Lines are listed by id, so sorted ids keep the order in which the store sent them.
   const lineIds = input.lines.map(() => ordering.newId()).sort()
@@ -92,14 +105,15 @@ export async function takeOrder(
     )
     const ceiling = ceilings.get(line)
     if (offer && ceiling !== undefined) {
-      const template = {
+      const plan = {
         orderId,
         lineId,
         ceilingMinor: ceiling,
-        currency: offer.currency,
         notBefore: shop?.notBefore ?? null,
+        plannedRevision: shop?.revision ?? 1,
       }
-      changes.push(...purchasesOfLine(ordering, { store, reference: input.reference }, line, offer, template))
+      const name = { store, reference: input.reference, line: line.id, part: 1 }
+      changes.push(...plannedParts(ordering, name, line.quantity, offer, plan))
     }
   }
   try {
@@ -152,22 +166,15 @@ type Line = OrderInput['lines'][number]
  * The ceiling of each line that is ours. A price that no rate turns into the supplier's currency bounds nothing: bought
  * on trust, the unit could cost more than was paid for it.
  */
-function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<Line, Offer>): Map<Line, number> {
-  const at = now()
+function ceilingsOf(ordering: Ordering, input: OrderInput, offers: Map<Line, Offer>): Map<Line, number> {
+  const at = ordering.now()
   const ceilings = new Map<Line, number>()
   const fields: { field: string; message: string }[] = []
   let reason: FailureReason | undefined
   for (const [index, line] of input.lines.entries()) {
     const offer = offers.get(line)
     if (!offer) continue
-    const ceiling = ceilingMinor({
-      costMinor: offer.costMinor,
-      costCurrency: offer.currency,
-      at,
-      unitPriceMinor: line.unitPriceMinor,
-      unitCurrency: line.currency,
-      ...policy,
-    })
+    const ceiling = ceilingOf(ordering, line, offer, at)
     if (typeof ceiling === 'number') ceilings.set(line, ceiling)
     else if (ceiling === 'no_rate') {
       const [from, to] = [line.currency, offer.currency]
@@ -180,6 +187,22 @@ function ceilingsOf({ policy, now }: Ordering, input: OrderInput, offers: Map<Li
   if (!fault) return ceilings
   throw new Failure('invalid', `${fault.field}: ${fault.message}`, { reason, fields })
 }
+
+/** The ceiling of a unit of a line. @param at the rates of this instant count */
+export const ceilingOf = (
+  { policy }: Pick<Ordering, 'policy'>,
+  line: Pick<Line, 'unitPriceMinor' | 'currency'>,
+  offer: Pick<Offer, 'costMinor' | 'currency'>,
+  at: number,
+) =>
+  ceilingMinor({
+    costMinor: offer.costMinor,
+    costCurrency: offer.currency,
+    at,
+    unitPriceMinor: line.unitPriceMinor,
+    unitCurrency: line.currency,
+    ...policy,
+  })
 
 /** Names the line with which the purchases of an order become too many. */
 function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<Line, Offer>): void {
@@ -198,31 +221,74 @@ function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<Li
   }
 }
 
-/** What all purchases of a line share. */
-interface Purchasing {
-  orderId: string
-  lineId: string
-  ceilingMinor: number
-  currency: string
-  notBefore: number | null
+/** A backend says by itself how its orders stand: paid when it posts one, and cancelled when it cancels it. */
+function ownEntitlement(
+  store: string,
+  { reference, lines }: Pick<OrderInput, 'reference' | 'lines'>,
+  orderId: string,
+  now: number,
+): Change[] {
+  const row = { store, reference, orderId, revision: 1, settledRevision: 1, fullyPaid: true }
+  return [
+    insertEntitlement({ ...row, readAt: ALWAYS_FRESH, standing: 'paid', standingSince: now }),
+    ...lines.map(({ id: line, quantity: units }) =>
+      putEntitlementLine({ store, reference, line, units, granted: units, most: units }),
+    ),
+  ]
 }
 
-function purchasesOfLine(
+/** An order of the version before says how it stood when it was taken: a reading of its shop may lower that. */
+export async function adoptOrder({ db }: Pick<Ordering, 'db'>, order: StoreOrder): Promise<void> {
+  const { id: orderId, store, reference, shopState, cancelRequestedAt, receivedAt } = order
+  const lines = await db.query(linesOfOrders([orderId]))
+  const own = shopState === null && cancelRequestedAt !== null ? ('cancelled' as const) : ('paid' as const)
+  const standing = shopState === 'cancelled' ? shopState : shopState === 'waiting' ? ('unpaid' as const) : own
+  const row = { store, reference, orderId, revision: 0, settledRevision: 0, fullyPaid: standing === 'paid', standing }
+  await db.commit([
+    insertEntitlement({ ...row, readAt: shopState === null ? ALWAYS_FRESH : 0, standingSince: receivedAt }),
+    ...lines.flatMap(({ line, quantity: units, productId }) =>
+      productId === null ? [] : [putEntitlementLine({ store, reference, line, units, granted: units, most: units })],
+    ),
+  ])
+}
+
+/** Orders that are brought up to what this version knows in one go. */
+const ADOPTED_AT_ONCE = 200
+
+/** Takes over the orders that the version before has taken, while both run or before this one was started. */
+export async function adoptOrders(ordering: Pick<Ordering, 'db'>): Promise<void> {
+  for (;;) {
+    const lacking = await ordering.db.query(ordersLacking(ADOPTED_AT_ONCE))
+    for (const { id } of lacking) {
+      const order = await first(ordering.db, storeOrderById(id))
+      if (order) await adoptOrder(ordering, order)
+    }
+    if (lacking.length < ADOPTED_AT_ONCE) return
+  }
+}
+
+/**
+ * Plans the purchases of units of a line, each at most what the supplier sells at once.
+ *
+ * @param name `part`: the first of them
+ */
+export function plannedParts(
   { dialect, policy, now: clock, newId }: Ordering,
-  name: { store: string; reference: string },
-  line: Line,
-  offer: Offer,
-  template: Purchasing,
+  name: PartName,
+  units: number,
+  offer: Pick<Offer, 'productId' | 'currency'>,
+  plan: Pick<NewPurchase, 'orderId' | 'lineId' | 'ceilingMinor' | 'notBefore' | 'plannedRevision'>,
 ): Change[] {
   const now = clock()
-  return splitQuantity(line.quantity, dialect.quantityMax).map((quantity, index) =>
+  return splitQuantity(units, dialect.quantityMax).map((quantity, index) =>
     insertPurchase({
       ...plannedPurchase(
         dialect,
-        { ...name, line: line.id, part: index + 1, generation: 1 },
+        { ...name, part: name.part + index, generation: 1 },
         { supplierProductId: offer.productId, quantity },
       ),
-      ...template,
+      ...plan,
+      currency: offer.currency,
       id: newId(),
       deadlineAt: now + policy.deadlineMs,
       createdAt: now,
@@ -284,6 +350,20 @@ export async function offersOfLines(
     if (other) throw ambiguous(name, candidates)
     return offer
   })
+}
+
+/** The offer of one line; `ambiguous` where it may be of two. */
+export async function offerOfLine(
+  ordering: Pick<Ordering, 'db' | 'stores'>,
+  store: string,
+  line: Sold,
+): Promise<Offer | 'ambiguous' | undefined> {
+  try {
+    return (await offersOfLines(ordering, store, [line]))[0]
+  } catch (error) {
+    if (error instanceof Failure && error.reason === 'ambiguous_sku') return 'ambiguous'
+    throw error
+  }
 }
 
 const unique = (texts: string[]): string[] => [...new Set(texts)]

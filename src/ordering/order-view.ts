@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { counted } from '../domain/figures.ts'
-import type { HoldReason } from '../domain/purchase.ts'
+import { counted, duration } from '../domain/figures.ts'
+import { type HoldReason, isStandingHold } from '../domain/hold.ts'
 import {
   currentParts,
   delivered,
@@ -9,6 +9,7 @@ import {
   lineState,
   type OrderState,
   orderState,
+  unitsWanted,
 } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
@@ -81,7 +82,7 @@ export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: strin
   const standing = lines.map((line) => {
     const own = purchases.filter((purchase) => purchase.lineId === line.id)
     const parts = own.map((purchase) => ({ ...purchase, handedOver: handedOver(keys, purchase.id).length }))
-    return { line, purchases: own, state: lineState(parts), delivered: delivered(parts) }
+    return { line, purchases: own, state: lineState(parts), delivered: delivered(parts), wanted: unitsWanted(parts) }
   })
   return { order, lines: standing, keys, state: orderState(standing) }
 }
@@ -191,9 +192,9 @@ function waitsFor(purchases: Purchase[]): ListedLine['waitsFor'] {
   return current.find(isHeld)?.holdReason ?? null
 }
 
-/** A purchase that is found at the supplier is no longer held, whatever held it before. */
+/** A purchase that is found at the supplier is no longer held, but by the standing of its order. */
 export const isHeld = ({ state, holdReason }: Pick<Purchase, 'state' | 'holdReason'>): boolean =>
-  holdReason !== null && (state === 'planned' || state === 'waiting')
+  holdReason !== null && (state === 'planned' || state === 'waiting' || isStandingHold(holdReason))
 
 /** What a purchase is for, as a list shows it. */
 export interface PurchaseSubject {
@@ -346,7 +347,7 @@ function outageEntries({ id, beganAt, endedAt, error }: Outage, order: StoreOrde
       : // Right after the order was taken.
         { id: `${order.id}~`, at: order.receivedAt, what, detail: `since ${new Date(beganAt).toISOString()}: ${error}` }
   if (endedAt === null) return [began]
-  const after = `after ${Math.round((endedAt - beganAt) / 1_000)} s`
+  const after = `after ${duration(endedAt - beganAt)}`
   return [began, { id, at: endedAt, what: 'supplier answers again', detail: after }]
 }
 

@@ -1,4 +1,5 @@
 import { firstOf, generationOf, type PartName, rangeOf, textsFrom } from '../domain/purchase-keys.ts'
+import { AHEAD, partsAfter } from '../domain/restore.ts'
 import { partsNamed, partsWithin, type UnattachedOrder, unattachedWithin } from '../storage/restores.ts'
 import type { Ordering } from './context.ts'
 
@@ -11,36 +12,38 @@ export interface Part extends PartName {
 const BATCH = 20
 
 /**
- * The parts that these external references are of, each with its generation, whether that has a purchase here or not.
+ * The parts that these external references are of, each with its generation, whether that has a purchase here or not: after a
+ * restore the whole part may lack one.
  *
- * @returns by reference; one that is of no part here is left out
+ * @returns the parts by reference, without the references whose line is not here
  */
 export async function partsOf(
   ordering: Pick<Ordering, 'db' | 'dialect'>,
   references: readonly string[],
 ): Promise<Map<string, { part: Part; generation: number }>> {
   const found = new Map<string, { part: Part; generation: number }>()
-  const firsts = new Map<string, string>()
+  const firsts = new Map<string, { is: string; part: number }>()
   for (const reference of new Set(references)) {
     const first = firstOf(reference)
-    if (first && 'is' in first) firsts.set(reference, first.is)
+    if (first && 'is' in first) firsts.set(reference, first)
     else if (first) {
       const hit = await partOfDigest(ordering, reference, first.begins)
       if (hit) found.set(reference, hit)
     }
   }
   if (firsts.size === 0) return found
-  const rows = await ordering.db.query(partsNamed([...new Set(firsts.values())]))
+  const rows = await ordering.db.query(partsNamed([...new Set([...firsts.values()].map(({ is }) => is))]))
   const byFirst = new Map(rows.map(({ externalOrderId, ...part }) => [externalOrderId, part]))
-  for (const [reference, first] of firsts) {
-    const part = byFirst.get(first)
+  for (const [reference, { is, part: number }] of firsts) {
+    const line = byFirst.get(is)
+    const part = line && { ...line, part: number }
     const generation = part && generationOf(reference, part, ordering.dialect.externalOrderIdMax)
     if (part && generation !== undefined) found.set(reference, { part, generation })
   }
   return found
 }
 
-/** A digest cannot be reversed: compute the references of every candidate part and compare. */
+/** A digest cannot be reversed: compute the references of every candidate part, and of those after it, and compare. */
 async function partOfDigest({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, reference: string, begins: string) {
   for (let after = ''; ; ) {
     const rows = await db.query(partsWithin({ ...textsFrom(begins), after, limit: BATCH }))
@@ -48,6 +51,11 @@ async function partOfDigest({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, r
       after = externalOrderId
       const generation = generationOf(reference, part, dialect.externalOrderIdMax)
       if (generation !== undefined) return { part, generation }
+      for (const number of partsAfter(part.part)) {
+        const next = { ...part, part: number }
+        const early = generationOf(reference, next, dialect.externalOrderIdMax, AHEAD)
+        if (early !== undefined) return { part: next, generation: early }
+      }
     }
     if (rows.length < BATCH) return undefined
   }

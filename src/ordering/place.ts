@@ -4,14 +4,15 @@ import { type Change, first } from '../storage/database.ts'
 import { orphansUnder } from '../storage/discrepancies.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
-import { currentEpoch, isReattaching } from '../storage/restores.ts'
+import { currentEpoch, isReattaching, restoreHold, START_ACTOR } from '../storage/restores.ts'
 import { namesOfLines } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
-import { inParallel, type Ordering } from './context.ts'
+import { inParallel, type Ordering, readSince } from './context.ts'
 import { firstFailingGuard, type GuardResult, passesBeside } from './guards.ts'
+import { endTurn, untilFirst } from './one-first.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
-import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend } from './send.ts'
+import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend, storeAnswers } from './send.ts'
 import { alertUnreadable, endPause, firstSendsNow } from './unreadable-answers.ts'
 
 /** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */
@@ -39,26 +40,37 @@ type Send = () => Promise<void>
  * @returns how many purchases were sent, held or put off; the caller comes again while it is not 0
  */
 export async function placeDue(ordering: Ordering): Promise<number> {
+  await storeAnswers(ordering)
+  // Buying begins within a moment of the start, as a rule: no purchase is marked as frozen for that.
+  if ((await restoreHold(ordering.db))?.actor === START_ACTOR) return 0
   // Until the supplier's orders are reattached, nothing proves that a purchase was never sent.
   if (!(await isReattaching(ordering.db))) await endDue(ordering)
   await alertUnreadable(ordering)
   const now = ordering.now()
   if (pausedUntil(ordering) > now) return 0
   await endPause(ordering)
-  const due = await ordering.db.query(duePlacements(now, BATCH))
+  const due = await ordering.db.query(duePlacements(now, readSince(ordering), BATCH))
   let handled = 0
   const inTurn = preparing(ordering, await storesLacking(ordering, due))
-  const placeOne = async (purchase: Purchase): Promise<void> => {
+  const mayPlace = (worker: number) => worker < firstSendsNow(ordering) && pausedUntil(ordering) <= ordering.now()
+  // Those that wait for the first purchase of their offer come again at the end.
+  const queue: { purchase: Purchase; after?: Promise<void> | undefined }[] = due.map((purchase) => ({ purchase }))
+  const placeOne = async ({ purchase, after }: (typeof queue)[number]): Promise<void> => {
+    await after
+    if (after && !mayPlace(0)) return
+    let send: Prepared
     try {
-      const ready = await inTurn(purchase)
-      if (ready) handled += 1
-      if (ready && ready !== 'put_off') await ready()
+      send = await inTurn(purchase)
+      if (send === 'later') queue.push({ purchase, after: untilFirst(ordering, purchase) })
+      else if (send) handled += 1
+      if (typeof send === 'function') await send()
     } catch (error) {
       await noteFailure(ordering, purchase.id, error)
+    } finally {
+      endTurn(ordering, purchase, typeof send === 'function')
     }
   }
-  const mayPlace = (worker: number) => worker < firstSendsNow(ordering) && pausedUntil(ordering) <= ordering.now()
-  await inParallel(due, ordering.policy.inFlight, placeOne, mayPlace)
+  await inParallel(queue, ordering.policy.inFlight, placeOne, mayPlace)
   await alertUnreadable(ordering)
   return handled
 }
@@ -84,7 +96,7 @@ async function endDue(ordering: Ordering): Promise<void> {
   }
 }
 
-type Prepared = Send | 'put_off' | undefined
+type Prepared = Send | 'put_off' | 'later' | undefined
 
 interface Turn {
   due: Purchase
@@ -113,7 +125,7 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
       )
       if (judged === 'alone') break
       queue.shift()
-      if (judged === undefined || judged === 'put_off') turn.resolve(judged)
+      if (judged === undefined || typeof judged === 'string') turn.resolve(judged)
       else if ('error' in judged) turn.reject(judged.error)
       else {
         ready.push({ turn, purchase: judged })
@@ -146,14 +158,14 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
  * @param besideMinor what the purchases before it may cost that are ready and not in the database yet; undefined: there are none
  * @param lacking its store, where the configuration lacks it
  * @returns the purchase that may be sent; undefined when it has changed or another works on it; `alone` when its turn comes after
- *   those beside it
+ *   those beside it; `later` when it comes after the first one of its offer
  */
 async function judge(
   ordering: Ordering,
   due: Purchase,
   besideMinor: number | undefined,
   lacking: string | undefined,
-): Promise<Purchase | 'put_off' | 'alone' | undefined> {
+): Promise<Purchase | 'put_off' | 'later' | 'alone' | undefined> {
   const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
   // It is not sent any more; it ends as soon as it is known that it never was.
@@ -168,23 +180,25 @@ async function judge(
     // A repeat is one of few, the end of a hold is a commit of its own, and after a restore the supplier may have to be asked.
     const isPlain = purchase.sends === 0 && purchase.holdReason === null && purchase.notBefore === null
     if (!isPlain || (await currentEpoch(ordering.db))?.restoredAt != null) return 'alone'
-    if (!(await passesBeside(ordering, purchase, besideMinor))) return 'alone'
+    const passes = await passesBeside(ordering, purchase, besideMinor)
+    if (passes !== true) return passes || 'alone'
     return (await ordering.db.query(orphansUnder(purchase.externalOrderId))).length === 0 ? purchase : 'alone'
   }
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
     await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
     return 'put_off'
   }
-  let failing: GuardResult | undefined
+  let failing: GuardResult | 'later' | undefined
   try {
     failing = await firstFailingGuard(ordering, purchase)
   } catch (error) {
-    // The offer or the balance cannot be confirmed: the supplier is away. Nothing is held for that.
+    // The balance cannot be confirmed: the supplier is away. Nothing is held for that.
     await putOff(ordering, purchase, 5_000, messageOf(error))
     if (isUnauthorized(error)) await ordering.db.commit([pauseUnauthorized(ordering)])
     ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: messageOf(error) })
     return 'put_off'
   }
+  if (failing === 'later') return failing
   if (failing) {
     await hold(ordering, purchase.id, failing)
     return 'put_off'
@@ -205,7 +219,11 @@ async function judge(
 }
 
 /** Reads the row again, because a guard that read the balance may have released it. */
-async function hold(ordering: Ordering, purchaseId: string, { guard, notBefore, note }: GuardResult): Promise<void> {
+export async function hold(
+  ordering: Ordering,
+  purchaseId: string,
+  { guard, notBefore, note }: GuardResult,
+): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (!purchase) return
   // Held again for the same reason: only the instant moves, the evidence stays short.

@@ -1,12 +1,15 @@
 import { withoutKeys } from '../domain/free-text.ts'
+import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { nextReadAt } from '../domain/pace.ts'
 import { type FoundOrder, isOver } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
+import { deliveriesOfPurchases } from '../storage/deliveries.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
 import {
   changePurchase,
+  hintPurchase,
   type Purchase,
   purchaseById,
   purchasesBySupplierOrder,
@@ -61,8 +64,9 @@ export async function applyOrder(
     })
     return
   }
+  if (await isDoubtful(ordering, purchase, order)) return
   const reading = { order: await withoutItsKeys(ordering, purchase, order), keys: distinctKeys(ordering, order) }
-  const blindIndexes = reading.keys.map((key) => key.blindIndex)
+  const blindIndexes = reading.keys.flatMap((key) => key.blindIndexes)
   const known = blindIndexes.length > 0 ? await ordering.db.query(keysByBlindIndex(blindIndexes)) : []
   const keysElsewhere = known.some((key) => key.purchaseId !== purchase.id)
   await advance(
@@ -76,6 +80,7 @@ export async function applyOrder(
             keys: reading.keys.length,
             newKeys: keysToStore(reading, loaded.keys).length,
             keysElsewhere,
+            areText: reading.keys.every(({ text }) => isTextKey(text)),
           }
         : undefined,
     {
@@ -83,7 +88,12 @@ export async function applyOrder(
       readFor: purchase,
       detail: `order ${order.id} is ${order.statusWord}`,
       columns: (_, { row }) =>
-        row === 'still_open' && againAt !== undefined ? { refreshAt: refreshUnlessHinted(purchase, againAt) } : {},
+        row === 'still_open' && againAt !== undefined
+          ? {
+              refreshAt: refreshUnlessHinted(purchase, againAt),
+              ...(deliveriesArrive(ordering) ? {} : { refreshes: afterLook(purchase.refreshes) }),
+            }
+          : {},
       also: (_, { effects, row }) => [
         // Two orders that are read at the same instant may carry the same key: the second one to store it is read again.
         ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
@@ -93,6 +103,29 @@ export async function applyOrder(
       ],
     },
   )
+}
+
+/** Looks at pages are many: where nothing says when an order is over, they do not make the next read by its id a late one. */
+const LOOKS_COUNTED = 2
+const afterLook = (refreshes: number): number => Math.max(refreshes, Math.min(refreshes + 1, LOOKS_COUNTED))
+
+/** A reading that contradicts a delivery is believed once a second one says the same, after so long. */
+const SECOND_READING_MS = 60_000
+const DOUBTED_MAX = 1_000
+
+/** Whether an authentic delivery has said of an order that it is completed, which is read as failed for the first time. */
+async function isDoubtful(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<boolean> {
+  const { db, now, pace, log } = ordering
+  if (order.status !== 'failed' || purchase.state !== 'accepted') return false
+  const doubtedAt = pace.doubted.get(purchase.id)
+  if (doubtedAt !== undefined && now() - doubtedAt >= SECOND_READING_MS) return !pace.doubted.delete(purchase.id)
+  const deliveries = await db.query(deliveriesOfPurchases([purchase.id]))
+  if (!deliveries.some(({ event }) => event === 'order.completed')) return false
+  if (pace.doubted.size >= DOUBTED_MAX) pace.doubted.clear()
+  pace.doubted.set(purchase.id, doubtedAt ?? now())
+  log.warn('order.contradicts', { purchaseId: purchase.id, supplierOrderId: order.id })
+  await db.commit([hintPurchase(purchase.id, (doubtedAt ?? now()) + SECOND_READING_MS)])
+  return true
 }
 
 /** Failure texts may quote licence keys that the order no longer lists: mask them. */
@@ -125,12 +158,14 @@ const readAttempt = ({ newId, now }: Ordering, purchase: Purchase, order: Suppli
 
 /** The keys of an order, each once: a key that a supplier lists twice is still one key. */
 export function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {
-  const distinct = new Map<string, Reading['keys'][number]>()
-  for (const key of order.keys) {
-    const text = key.reveal()
-    distinct.set(text, { text, blindIndex: vault.blindIndex(text) })
-  }
-  return [...distinct.values()]
+  const ofText = Map.groupBy(
+    order.keys.map((key) => key.reveal()),
+    normalKey,
+  )
+  return [...ofText].map(([text, asCame]) => {
+    const others = asCame.filter((one) => one !== text)
+    return { text, blindIndexes: [vault.blindIndex(text), ...others.map(vault.blindIndex)] }
+  })
 }
 
 /** Whether a person was shown the order, or decided on it, at one of these purchases. */

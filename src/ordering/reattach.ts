@@ -1,17 +1,25 @@
 import { isOver, mostOf } from '../domain/purchase.ts'
 import { externalOrderId } from '../domain/purchase-keys.ts'
-import { doubtedAt, generationsToAsk, mayBeForgotten, reattachmentOf } from '../domain/restore.ts'
-import { moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
+import { doubtedAt, generationsToAsk, mayBeForgotten, partsAfter, reattachmentOf } from '../domain/restore.ts'
+import { type ExpectedOrder, moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { dropOrphan, knownDuplicates, reportDiscrepancy } from '../storage/discrepancies.ts'
+import { entitlementOfOrder, settleFirst } from '../storage/entitlements.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { changePurchase, insertPurchase, type Purchase, purchaseById, purchasesOfPart } from '../storage/purchases.ts'
+import {
+  changePurchase,
+  insertPurchase,
+  type Purchase,
+  purchaseById,
+  purchasesOfOrder,
+  purchasesOfPart,
+} from '../storage/purchases.ts'
 import { currentEpoch, dropUnattached, isReattaching, noteUnattached } from '../storage/restores.ts'
-import { carryCancellation, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
+import { carryCancellation, lineById, markReopened, nameOfLine, storeOrderById } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
-import { gapsOf, type Ordering } from './context.ts'
+import { expectedOf, gapsOf, type Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
 import { type Part, unattachedOf } from './parts.ts'
 import { foundOrders, readSupplierOrder, wasShown } from './read-order.ts'
@@ -43,7 +51,7 @@ export async function reattachOrder(
   switch (reattachment) {
     case 'known': {
       const row = rows.find((one) => one.generation === generation)
-      return row ? known(ordering, row, order) : 'open'
+      return row ? known(ordering, part, row, order) : 'open'
     }
     case 'insert':
     case 'supersede':
@@ -106,16 +114,28 @@ async function decideAfterRead(ordering: Ordering, part: Part, generation: numbe
 }
 
 /** The generation has a row, and the transition table says what the order means to it. */
-async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): Promise<Reattached> {
+async function known(ordering: Ordering, part: Part, row: Purchase, order: SupplierOrder): Promise<Reattached> {
   if (row.supplierOrderId === order.id || wasShown([row], order.id)) {
     await ordering.db.commit(reattached(order))
     return 'none'
   }
-  const orders = await foundOrders(ordering, row, [order])
+  const isUnsent = row.sends === 0 && row.firstSentAt === null
+  const quantity = isUnsent ? quantityIn(ordering, expectedOf(row), order) : row.quantity
+  const isResized = quantity !== row.quantity
+  const resized = () => ({
+    quantity,
+    body: plannedPurchase(ordering.dialect, { ...part, generation: row.generation }, { ...row, quantity }).body,
+    reservedMinor: mostOf({ ...row, quantity }),
+  })
+  const orders = await foundOrders(ordering, { ...row, quantity }, [order])
   const moved = await advance(ordering, row.id, () => ({ type: 'found', orders }), {
     detail: AFTER_RESTORE,
-    // The account of the balance began after the restore: this charge is in its first reading.
-    columns: ({ purchase }) => (purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
+    columns: ({ purchase }, { next }) => ({
+      // The account of the balance began after the restore: this charge is in its first reading.
+      ...(purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
+      ...(isResized && next === 'accepted' && resized()),
+    }),
+    also: () => (isResized ? [settleFirst(row.orderId, ordering.now())] : []),
   })
   const after = await first(ordering.db, purchaseById(row.id))
   // Under a lease it is only hinted at: its holder, or the next round, decides.
@@ -124,14 +144,24 @@ async function known(ordering: Ordering, row: Purchase, order: SupplierOrder): P
   return moved ? 'news' : 'none'
 }
 
+/**
+ * How many units a purchase is of that this database never sent: the previous one may have changed it before it sent it. An order
+ * that differs in anything else is not taken for it.
+ */
+function quantityIn({ supplier }: Ordering, expected: ExpectedOrder, order: SupplierOrder): number {
+  const quantity = order.quantity || expected.quantity
+  return supplier.agrees(order, { ...expected, quantity }) ? quantity : expected.quantity
+}
+
 /** No purchase has to be found for it any more. */
 const reattached = ({ id }: { id: string }): Change[] => [dropUnattached(id), dropOrphan(id)]
 
 const AFTER_RESTORE = 'found after a restore'
 
 /**
- * Puts in the generation that the database had forgotten, as one whose outcome is unknown, and finds its order for it:
- * a crash in between leaves a look-up, and nothing that could be sent.
+ * Puts in the generation that the database had forgotten, and perhaps its whole part, as one whose outcome is unknown, and finds
+ * its order for it: a crash in between leaves a look-up, and nothing that could be sent. Its order is settled before anything
+ * else of it is bought or delivered.
  */
 async function putIn(
   ordering: Ordering,
@@ -141,16 +171,21 @@ async function putIn(
 ): Promise<'news' | 'open'> {
   const rows = await rowsOf(ordering, part)
   const live = liveOf(rows)
-  const template = live ?? rows.at(-1)
+  const line = await first(ordering.db, lineById(part.lineId))
+  const template =
+    live ?? rows.at(-1) ?? (line && (await purchasesOfLine(ordering, { ...line, lineId: line.id })).at(-1))
   const now = ordering.now()
   // The worker that holds its lease is at work on it. The next round comes when that is over.
   if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
   const id = ordering.newId()
+  const planned = plannedPurchase(ordering.dialect, { ...part, generation }, template)
+  const quantity = quantityIn(ordering, expectedOf(planned), order)
+  const entitled = await first(ordering.db, entitlementOfOrder(template.orderId))
   const sentAt = order.createdAt ?? now
   await ordering.db.commit([
     ...(live ? superseded(ordering, live, order, now) : []),
     insertPurchase({
-      ...plannedPurchase(ordering.dialect, { ...part, generation }, template),
+      ...plannedPurchase(ordering.dialect, { ...part, generation }, { ...template, quantity }),
       id,
       orderId: template.orderId,
       lineId: template.lineId,
@@ -167,16 +202,19 @@ async function putIn(
       createdAt: now,
       changedAt: now,
       cancelRequestedAt: live?.cancelRequestedAt ?? null,
-      reservedMinor: mostOf(template),
+      // The wishes so far are the ones that the previous database followed.
+      plannedRevision: entitled?.revision ?? 0,
+      reservedMinor: mostOf({ ...template, quantity }),
       reservedAt: now,
     }),
     // What is under way says whether an operator bought in spite of the store's cancellation; nothing else does.
     ...(live ? [] : [carryCancellation(id)]),
     // The order may be reported as closed. It is reported again when this purchase has ended.
     markReopened(template.orderId),
+    settleFirst(template.orderId, now),
   ])
   const row = await first(ordering.db, purchaseById(id))
-  return row && (await known(ordering, row, order)) !== 'open' ? 'news' : 'open'
+  return row && (await known(ordering, part, row, order)) !== 'open' ? 'news' : 'open'
 }
 
 function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, now: number): Change[] {
@@ -247,7 +285,8 @@ async function showPerson(
  *
  * Orders that a restore found and could not reattach are known by their references. A part whose store order is older than
  * the restore is looked up at the supplier as well, under the references of its next ten generations; so is one that
- * comes in the weeks after it, where the supplier's list did not show all orders.
+ * comes in the weeks after it, where the supplier's list did not show all orders. Before the first purchase of a line is sent,
+ * the parts by which the line may have grown are looked up in the same way.
  *
  * @returns true when the purchase is not to be sent now: it has moved on, or waits for its orders to be reattached or for a person
  * @throws Failure `unavailable` when the supplier cannot be read
@@ -262,19 +301,26 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
     ordering.db.query(storeOrderById(purchase.orderId)),
   ])
   if (!name || !order) return true
-  const part: Part = { ...name, lineId: purchase.lineId, part: purchase.part }
-  const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
-  if (mayBeForgotten(order.receivedAt, { restoredAt, unknownFrom, isCutOff: listEnd !== null })) {
-    const rows = await ordering.db.query(purchasesOfPart(part.lineId, part.part))
-    for (const [id, generation] of await askedFor(ordering, part, generationsToAsk(rows))) found.set(id, generation)
-  }
+  const isForgotten = mayBeForgotten(order.receivedAt, { restoredAt, unknownFrom, isCutOff: listEnd !== null })
+  const line = await purchasesOfLine(ordering, purchase)
+  const isFirst = !line.some(({ sends, firstSentAt }) => sends > 0 && (firstSentAt ?? 0) >= restoredAt)
+  const grown = isFirst ? partsAfter(Math.max(...line.map((one) => one.part))) : []
   let stop = false
-  // The latest generation first, as after every scan.
-  for (const [id, generation] of [...found].sort(([, a], [, b]) => b - a)) {
-    if ((await reattachOrder(ordering, part, generation, id)) !== 'none') stop = true
+  for (const number of [purchase.part, ...grown]) {
+    const part: Part = { ...name, lineId: purchase.lineId, part: number }
+    const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
+    const asked = isForgotten ? generationsToAsk(line.filter((one) => one.part === number)) : []
+    for (const [id, generation] of await askedFor(ordering, part, asked)) found.set(id, generation)
+    // The latest generation first, as after every scan.
+    for (const [id, generation] of [...found].sort(([, a], [, b]) => b - a)) {
+      if ((await reattachOrder(ordering, part, generation, id)) !== 'none') stop = true
+    }
   }
   return stop
 }
+
+const purchasesOfLine = async ({ db }: Ordering, { orderId, lineId }: Pick<Purchase, 'orderId' | 'lineId'>) =>
+  (await db.query(purchasesOfOrder(orderId))).filter((one) => one.lineId === lineId)
 
 /**
  * The supplier's orders under the references of these generations, one question for each.

@@ -15,6 +15,8 @@ import {
   writtenNow,
 } from '../storage/clock-jump.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
+import { distrustReadings } from '../storage/entitlements.ts'
+import { changeBlindIndex, keysIndexed, keysPage } from '../storage/licence-keys.ts'
 import {
   changePurchase,
   clearLeases,
@@ -29,6 +31,8 @@ import {
 import { interruptSweeps } from '../storage/runs.ts'
 import { advance } from './advance.ts'
 import type { Ordering } from './context.ts'
+import { openKey } from './effects.ts'
+import { adoptOrders } from './intake.ts'
 import { noteIntent } from './last-requests.ts'
 
 const BATCH = 500
@@ -50,6 +54,7 @@ const SPREAD_MS = 60_000
 export async function resume(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   if (await clockWentBack(ordering)) await afterClockJump(ordering)
+  await adoptOrders(ordering)
   // Purchases of which the store has all keys, and that could not end with them.
   await ordering.db.commit([clearLeases(), interruptSweeps(now), hintHandedOver(now)])
   let lost = 0
@@ -68,6 +73,26 @@ export async function resume(ordering: Ordering): Promise<number> {
   await spread(ordering)
   if (lost > 0) ordering.log.warn('purchases.resumed', { count: lost })
   return lost
+}
+
+/** Keys that are opened between two looks at whether the service is being stopped. */
+const KEYS_BATCH = 500
+
+/** Indexes the keys again, once for each database, that were stored as they came. */
+export async function indexKeysAgain(ordering: Pick<Ordering, 'db' | 'vault' | 'now' | 'signal'>): Promise<void> {
+  const { db, vault, now, signal } = ordering
+  if ((await keysIndexed.read(db)) !== undefined) return
+  for (let after = { purchaseId: '', ordinal: 0 }; !signal?.aborted; ) {
+    const keys = await db.query(keysPage(after, KEYS_BATCH))
+    const last = keys.at(-1)
+    if (!last) return void (await db.commit([keysIndexed.put(now(), now())]))
+    after = last
+    const changes = keys.flatMap((key) => {
+      const blindIndex = vault.blindIndex(openKey(ordering, key))
+      return blindIndex.equals(key.blindIndex) ? [] : [changeBlindIndex(key.purchaseId, key.ordinal, blindIndex)]
+    })
+    if (changes.length > 0) await db.commit(changes)
+  }
 }
 
 async function spread({ db, now }: Ordering): Promise<void> {
@@ -104,6 +129,7 @@ export async function afterClockJump(ordering: Pick<Ordering, 'db' | 'now' | 'pa
     listingsDueNow(now),
     publishingDueNow(now),
     forgetReadingsAfter(now),
+    distrustReadings(now),
     offersAsOfNow(now),
     countingFromNow(now),
     writtenNow(now),
@@ -112,6 +138,7 @@ export async function afterClockJump(ordering: Pick<Ordering, 'db' | 'now' | 'pa
   if (Number.isFinite(pace.pausedUntil)) pace.pausedUntil = 0
   Object.assign(pace, { firstSends: [], repeats: [] })
   pace.checked.clear()
+  pace.oneFirst.prices.clear()
 }
 
 /** More than clocks drift between two starts. */

@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { type AnswerQuality, afterAnswer, notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
-import { type Answer, mayBuy, type PurchaseInput, type Transition } from '../domain/purchase.ts'
+import { type Answer, mayBuy, mostOf, type PurchaseInput, type Transition } from '../domain/purchase.ts'
 import { answerClass, type Placement } from '../domain/supplier.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
+import { assertEntitled } from '../storage/entitlements.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { advance, type Loaded } from './advance.ts'
-import { deadlineMs, expectedOf, type Ordering } from './context.ts'
+import { deadlineMs, expectedOf, type Ordering, readSince } from './context.ts'
 import { capsOf } from './guards.ts'
 import { forgetIntent, noteIntent } from './last-requests.ts'
+import { notePrice } from './one-first.ts'
 
 /**
  * Takes the lease of a purchase and commits the intent to send it; the lease is given back when it is not to be sent.
@@ -78,6 +80,7 @@ async function intend(
     return [
       sentAttempt(ordering, loaded.purchase, attempt),
       assertNoFreeze(ordering.now()),
+      ...assertEntitled(loaded.purchase, loaded.purchase.state === 'unknown' ? 0 : readSince(ordering)),
       ...withinCaps(ordering, loaded.purchase),
     ]
   }
@@ -181,29 +184,57 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
     detail: evidence.detail,
   })
   if (placement.outcome === 'accepted') forgetIntent(ordering, purchase.id)
+  // What answers a repeat may be as old as the order.
+  if (placement.outcome === 'accepted' && placement.agrees && purchase.maybeChargedAt === null) {
+    notePrice(ordering, purchase, placement.order)
+  }
   const answer = answerOf(placement, purchase.sends > 0)
   const notBefore = nextAttemptAt(ordering, purchase, placement, now)
   const unauthorized = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'
-  await Promise.all([
-    ordering.db.commit(unauthorized ? [attempt, pauseUnauthorized(ordering)] : [attempt]),
+  const evident = unauthorized ? [attempt, pauseUnauthorized(ordering)] : [attempt]
+  const settled = () =>
     advance(ordering, purchase.id, () => ({ type: 'answer', answer, notBefore }), {
       leaseEpoch: held.leaseEpoch,
       detail: evidence.detail,
       columns: statedBy(placement, purchase),
       ...(placement.outcome === 'accepted' && { stated: placement.order }),
-    }),
-  ])
+    })
+  await Promise.all([store(ordering, held, () => ordering.db.commit(evident)), store(ordering, held, settled)])
   if (unauthorized) ordering.wake('outbox')
 }
 
-/** What an answer says besides its outcome. The amount of an order frees what the ceiling reserved above it. */
-function statedBy(placement: Placement, { currency }: Purchase): PurchaseUpdate {
+/** Stores what came back. While the database takes nothing, this process keeps it: `storeAnswers` tries again. */
+async function store({ pace }: Ordering, held: Lease, act: () => Promise<unknown>): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    if (!(error instanceof StaleWrite)) pace.unstored.push({ until: held.leaseEndMonotonic, act })
+    throw error
+  }
+}
+
+/** Stores the answers that could not be stored, while their purchases are this process's: afterwards they are looked up. */
+export async function storeAnswers({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>): Promise<void> {
+  for (const one of pace.unstored.splice(0)) {
+    if (monotonic() >= one.until) continue
+    await one.act().catch((error: unknown) => {
+      // A commit whose outcome was not known has stored it, or another process has taken the purchase.
+      if (!(error instanceof StaleWrite) && codeOf(error) !== 'conflict') pace.unstored.push(one)
+    })
+  }
+}
+
+/** What an answer says besides its outcome. The ceiling stays reserved until the order is completed: its amount may still rise. */
+function statedBy(placement: Placement, purchase: Purchase): PurchaseUpdate {
+  const { currency } = purchase
   if (placement.outcome === 'rejected') return { failureCode: placement.code, failureMessage: placement.message }
   if (placement.outcome !== 'accepted' || !placement.agrees) return {}
   const { amountMinor, currency: stated = currency, statusWord } = placement.order
   if (amountMinor === undefined) return {}
   const known = { supplierStatus: statusWord }
-  return stated === currency ? { ...known, amountMinor, reservedMinor: amountMinor } : known
+  if (stated !== currency) return known
+  const isFinal = placement.order.status === 'completed' && amountMinor > 0
+  return { ...known, amountMinor, reservedMinor: isFinal ? amountMinor : Math.max(amountMinor, mostOf(purchase)) }
 }
 
 /** A request that never left says nothing about how the supplier answers. */

@@ -1,366 +1,583 @@
 /**
- * Orders that are read from a shop. Each reading says how the shop has an order now: a new paid one is taken, and what the shop
- * has done to a known one since is followed. A shop may be read any number of times: the same order changes nothing.
- *
- *   | the shop has               | and here                        | then
- *   | a paid order               | it is unknown                   | it is taken
- *   | an order that was paid before the shop was connected, and is open: one alert; `takeByHand` takes it
- *   | a cancelled order          | it is not cancelled             | it is cancelled
- *   | an order on hold           | it was paid, and nothing is sent| it is cancelled: paid again, it is bought
- *   |                            | it was paid, and something is   | a person is alerted
- *   | a paid order               | it was cancelled or on hold     | what ended is tried again, where its units are paid for
- *   | fewer or no units of a line| it was bought                   | none: the line is cancelled; fewer: a person is alerted
- *   | all units of a line        | it was cancelled without them   | a person is alerted
- *   | more units, other lines    | it was taken                    | a person is alerted, and nothing is bought
- *   | a wish to try again        | it was paid                     | what ended is tried again, and the shop forgets the wish
+ * Orders that are read from a shop. Each reading says how the shop has an order now. It is stored, and the purchases of the order are
+ * compared with it in the same commit: a new paid order is planned, and of a known one follows what `settle` says. A shop may be
+ * read any number of times, and late: an equal reading changes nothing, and an older one is known as such.
  */
+
 import { createHash } from 'node:crypto'
-import type { AlertKind } from '../domain/alert-kinds.ts'
-import { parseDecimal } from '../domain/money.ts'
-import { isOver } from '../domain/purchase.ts'
-import { currentParts } from '../domain/store-order.ts'
+import {
+  type Entitlement,
+  entitlementAfter,
+  isSame,
+  lowers,
+  merged,
+  type OrderReading,
+  verdictOn,
+} from '../domain/entitlement.ts'
+import { amountText, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
-import { first } from '../storage/database.ts'
+import { type Change, first, retryStale, StaleWrite } from '../storage/database.ts'
+import {
+  changeEntitlement,
+  type EntitlementRow,
+  entitlementLinesOf,
+  entitlementOf,
+  insertEntitlement,
+  keepDecisions,
+  newestRevision,
+  putEntitlementLine,
+} from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
-import { countHandedOver } from '../storage/licence-keys.ts'
-import { type Alert, enqueueAlert } from '../storage/outbox.ts'
-import { type Purchase, purchasesOfOrder } from '../storage/purchases.ts'
+import { enqueueAlert, hastenClosing, hastenHeldOver } from '../storage/outbox.ts'
+import { purchasesOfOrder } from '../storage/purchases.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
-import { linesOfOrders, markShopState, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
+import { linesOfOrders, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
 import type { Store, StoreOrderRead } from '../stores/store.ts'
-import { cancelLine, cancelOrder, retryPurchase, withdrawCancellations } from './actions.ts'
 import type { Ordering } from './context.ts'
 import type { Fulfilment } from './fulfil.ts'
-import { type OrderInput, offersOfLines, type Sold, takeOrder } from './intake.ts'
+import { adoptOrder, type OrderInput, offerOfLine, takeOrder } from './intake.ts'
+import { orderStanding } from './order-view.ts'
+import { entitlementIn, type LineNow, settlementOf } from './settle.ts'
 
-/**
- * What became of an order that was read. `ignored`: nothing was done, for this reason. `unfinished`: the shop did not confirm that
- * it forgets the wish to try again, so the order is to be read again.
- */
+/** What became of an order that was read. `ignored`: nothing was done, for this reason. `unfinished`: it is to be read again. */
 export type ShopOrderTaken = { outcome: 'taken' } | { outcome: 'ignored' | 'unfinished'; detail: string }
 
 /** The shop that an order was read from. */
 export interface ShopOfOrders {
   id: string
-  /** When it was connected: what was paid before is not bought. */
+  /** When it was connected: what was placed before is not bought. */
   connectedAt: number
   /** How long a paid order waits before it is bought. */
   delayMs: number
-  reportRefusal?: Store['reportRefusal']
-  retryTaken?: Store['retryTaken']
-  retryAdvice?: Store['retryAdvice']
+  store: Pick<Store, 'order' | 'ordersNow' | 'ordersNowSize' | 'reportRefusal' | 'retryTaken'>
 }
 
-/**
- * @param readAt when the shop was asked: another reading may have been faster
- * @throws Failure `unavailable` while the catalogue of the supplier was not read yet
- */
+/** What was known before a shop was asked. */
+export interface Asked {
+  at: number
+  /** The newest revision of the shop's orders: a reading is overtaken by a later one. */
+  revision: number
+  /** It is read once more by its id, because of an earlier reading. */
+  isSecond?: boolean
+  /** Asked because the shop refused a delivery: what it says is no reason to try the others of the order at once. */
+  isForDelivery?: boolean
+  /** What a person says of it: take all of it, or a line; or let it go on. */
+  byHand?: { take: 'all' | { line: string } } | 'release'
+}
+
+/** To be called before a shop is asked. */
+export async function beforeAsking({ db, now }: Pick<Ordering, 'db' | 'now'>, store: string): Promise<Asked> {
+  const at = now()
+  return { at, revision: (await first(db, newestRevision(store)))?.revision ?? 0 }
+}
+
+const STALE_MAX = 5
+
+/** @throws Failure `unavailable` while the catalogue of the supplier was not read yet */
 export async function takeFromShop(
   ordering: Ordering,
   shop: ShopOfOrders,
   read: StoreOrderRead,
-  readAt = ordering.now(),
+  asked: Asked,
 ): Promise<ShopOrderTaken> {
-  const taken = await takeReading(ordering, shop, read, readAt)
-  if (!read.retry || !shop.retryTaken) return taken
-  const forgotten = await shop.retryTaken(read.reference)
-  if (forgotten.outcome === 'confirmed') return taken
-  const note = `the order ${read.reference} of ${shop.id} was tried again, and the shop did not forget the wish: ${forgotten.detail}`
-  if (forgotten.outcome === 'unavailable') return { outcome: 'unfinished', detail: note }
-  throw new Failure('conflict', note)
+  const taken = await retryStale(STALE_MAX, () => takeReading(ordering, shop, read, asked))
+  if (read.retry) await takeTagOff(ordering, shop, read.reference)
+  if (taken.outcome !== 'again') return taken
+  // The shop says two things of one instant, or an older one later: it is read once more, and then believed.
+  const again = await beforeAsking(ordering, shop.id)
+  const second = await shop.store.order?.(read.reference)
+  if (second?.outcome === 'order') {
+    const { isForDelivery = false } = asked
+    return takeFromShop(ordering, shop, second.order, { ...again, isSecond: true, isForDelivery })
+  }
+  return { outcome: 'unfinished', detail: second?.detail ?? 'the order changed while it was read' }
 }
 
+type Stored = ShopOrderTaken | { outcome: 'again' }
+
+/** Stores one reading and what follows from it, in one commit. */
 async function takeReading(
   ordering: Ordering,
   shop: ShopOfOrders,
   read: StoreOrderRead,
-  readAt: number,
-): Promise<ShopOrderTaken> {
-  const known = await first(ordering.db, storeOrderByReference(shop.id, read.reference))
-  if (known) {
-    await follow(ordering, shop, known, read, readAt)
-    return { outcome: 'taken' }
+  asked: Asked,
+): Promise<Stored> {
+  const { db } = ordering
+  const { reference } = read
+  const [[row], units, [order]] = await Promise.all([
+    db.query(entitlementOf(shop.id, reference)),
+    db.query(entitlementLinesOf(shop.id, reference)),
+    db.query(storeOrderByReference(shop.id, reference)),
+  ])
+  if (order && !row) {
+    await adoptOrder(ordering, order)
+    return takeReading(ordering, shop, read, asked)
   }
-  if (read.state !== 'paid' || read.paidAt === null) return ignored(`the order is ${read.state}, not paid`)
-  // Shops date in whole seconds.
-  if (read.paidAt < shop.connectedAt - (shop.connectedAt % 1_000)) return leaveAlone(ordering, shop, read)
-  if (read.fault) return refuse(ordering, shop, read, read.fault)
-  const input = inputOf(read)
-  if (input.lines.length === 0) return ignored('it has no line')
-  const notBefore = shop.delayMs > 0 ? ordering.now() + shop.delayMs : null
-  try {
-    await takeOrder(ordering, shop.id, input, digestOf(read), { shopState: 'paid', notBefore })
-    return { outcome: 'taken' }
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error
-    // A delivery and the poll read it at the same instant, and it changed between the two: the other one has taken it.
-    if (error.reason === 'reference_reused') return takeReading(ordering, shop, read, readAt)
-    if (error.reason === 'no_known_sku') {
-      // Before the catalogue was read once, nothing says that a line is none of ours.
-      if (await first(ordering.db, lastCompleteSync())) return ignored('no line of it is one of the listings')
-      throw new Failure('unavailable', UNREAD_CATALOGUE, { cause: error })
+  const known = row && entitlementIn(row, units)
+  const lines = await linesNow(ordering, shop.id, read, known, order)
+  if (lines.size === 0 && !known) {
+    // Before the catalogue was read once, nothing says that a line is none of ours.
+    if (await first(db, lastCompleteSync())) return ignored('no line of it is one of the listings')
+    throw new Failure('unavailable', 'the catalogue of the supplier is not read yet')
+  }
+  let reading = readingOf(read, lines)
+  let isMerged = false
+  if (row && known && !asked.byHand) {
+    const isOvertaken = row.revision > asked.revision
+    const verdict = verdictOn(known, reading, { isOvertaken, isSecond: asked.isSecond ?? false })
+    if (verdict === 'again') return { outcome: 'again' }
+    if (verdict === 'drop') return { outcome: 'taken' }
+    isMerged = verdict === 'merge'
+    if (isMerged) reading = merged(known, reading)
+    // A tag that was taken off meanwhile is no new wish.
+    if (isOvertaken) reading = { ...reading, isTagged: reading.isTagged && known.isTagged }
+  }
+  const revision = Math.max(asked.revision, (await first(db, newestRevision(shop.id)))?.revision ?? 0) + 1
+  const { growth, wishesByStanding = true } = ordering.stores.find(({ id }) => id === shop.id) ?? {}
+  const after = byHand(
+    entitlementAfter(
+      known,
+      reading,
+      {
+        growth: growth ?? (wishesByStanding ? 'ask' : 'stated'),
+        isTaken: order !== undefined,
+        isByHand: asked.byHand !== undefined,
+        wishesByStanding,
+        cheapestOpenMinor: reading.refundedMinor > 0 ? await cheapestOpen(ordering, lines, order) : null,
+      },
+      revision,
+      row?.revision === 0,
+    ),
+    asked.byHand,
+  )
+  const seen: Seen = { row, known, asked, revision: row && known && isSame(known, after) ? row.revision : revision }
+  const done: Stored = isMerged ? { outcome: 'again' } : { outcome: 'taken' }
+  if (order) {
+    await follow(ordering, order, read, after, lines, seen, wishesByStanding)
+    return done
+  }
+  const left = planOf(ordering, shop, read, after, asked) ?? (await planned(ordering, shop, read, after, lines, seen))
+  if (!left) return done
+  const [isNew] = await db.commit([
+    ...(left.alert ? [left.alert] : []),
+    ...rowChanges(ordering, shop.id, reference, null, after, seen, { isSettled: true, settleAt: null }),
+  ])
+  if (left.tell && (isNew || known?.because !== after.because)) await tell(ordering, shop, read, left.why)
+  return isMerged ? done : ignored(left.why)
+}
+
+/** What the reading of an order is stored over. */
+interface Seen {
+  row: EntitlementRow | undefined
+  known: Entitlement | undefined
+  asked: Asked
+  /** Of the row after it: an equal reading makes no new one. */
+  revision: number
+}
+
+const ignored = (detail: string): { outcome: 'ignored'; detail: string } => ({ outcome: 'ignored', detail })
+
+/** A person takes units for which nothing was granted. */
+function byHand(after: Entitlement, word: Asked['byHand']): Entitlement {
+  if (!word || word === 'release') return after
+  const { take } = word
+  const lines = [...after.lines].map(([id, line]): [string, typeof line] =>
+    take === 'all' || take.line === id ? [id, { ...line, granted: line.units }] : [id, line],
+  )
+  return { ...after, lines: new Map(lines) }
+}
+
+/** The lines of an order that are ours, by the shop's ids: those that were taken, and those whose SKU or variant is a listing. */
+async function linesNow(
+  ordering: Ordering,
+  store: string,
+  read: StoreOrderRead,
+  known: Entitlement | undefined,
+  order: StoreOrder | undefined,
+): Promise<Map<string, LineNow & { units: number }>> {
+  const stored = order ? await ordering.db.query(linesOfOrders([order.id])) : []
+  const found = new Map<string, LineNow & { units: number }>()
+  for (const line of read.lines) {
+    const { id, variant, sku, quantity: units, currency } = line
+    const before = stored.find((one) => one.line === id)
+    const isKnown = known?.lines.has(id) ?? false
+    // An order that is read first without any unit is cancelled, as a rule: an older reading must not revive it.
+    if (!isKnown && units === 0 && known) continue
+    const unitPriceMinor = parseDecimal(line.unitPrice, currency) ?? null
+    const now = { variant, sku, unitPriceMinor, currency, units }
+    if (isKnown && (!before || before.sku === sku)) found.set(id, now)
+    else {
+      const offer = await offerOfLine(ordering, store, now)
+      // Under another SKU it may be another product: of that one nothing was bought.
+      const isOther =
+        offer && offer !== 'ambiguous' && before?.productId != null && offer.productId !== before.productId
+      if (isKnown || offer) found.set(id, isOther ? { ...now, units: 0 } : now)
     }
-    if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
-    return refuse(ordering, shop, read, error.message)
+  }
+  return found
+}
+
+function readingOf(read: StoreOrderRead, lines: ReadonlyMap<string, { units: number }>): OrderReading {
+  const { standing, because = null, fullyPaid, changedAt, fault = null } = read
+  const [one] = read.lines
+  return {
+    standing,
+    because,
+    fullyPaid,
+    changedAt,
+    refundedMinor: one && read.refundedAmount ? (parseDecimal(read.refundedAmount, one.currency) ?? 0) : 0,
+    isTagged: read.retry ?? false,
+    isDoneElsewhere: (read.isDone ?? false) && !read.hasOurKeys,
+    fault,
+    lines: new Map([...lines].map(([id, { units }]) => [id, units])),
   }
 }
 
+/** The lowest price of a unit that the customer does not have yet; null where all are delivered. */
+async function cheapestOpen(
+  ordering: Ordering,
+  lines: ReadonlyMap<string, LineNow & { units: number }>,
+  order: StoreOrder | undefined,
+): Promise<number | null> {
+  const standing = order && (await orderStanding(ordering, order.id))
+  const open = [...lines].flatMap(([id, { units, unitPriceMinor }]) => {
+    const delivered = standing?.lines.find(({ line }) => line.line === id)?.delivered ?? 0
+    return units > delivered && unitPriceMinor !== null ? [unitPriceMinor] : []
+  })
+  return open.length === 0 ? null : Math.min(...open)
+}
+
+/** The row of an order after a reading, and its lines that differ. */
+function rowChanges(
+  { now }: Ordering,
+  store: string,
+  reference: string,
+  orderId: string | null,
+  { lines, ...after }: Entitlement,
+  { row, known, asked, revision }: Seen,
+  { isSettled, settleAt }: { isSettled: boolean; settleAt: number | null },
+): Change[] {
+  const isSameStanding = row?.standing === after.standing
+  const set = {
+    ...after,
+    orderId,
+    revision,
+    settledRevision: isSettled ? revision : (row?.settledRevision ?? 0),
+    settleAt,
+    readAt: Math.max(asked.at, row?.readAt ?? 0),
+    standingSince: row && isSameStanding ? row.standingSince : now(),
+  }
+  const changed = [...lines].filter(([id, line]) => JSON.stringify(known?.lines.get(id)) !== JSON.stringify(line))
+  return [
+    row ? changeEntitlement(row, set) : insertEntitlement({ store, reference, ...set }),
+    ...changed.map(([line, units]) => putEntitlementLine({ store, reference, line, ...units })),
+  ]
+}
+
+/** Has the purchases of a known order follow how it stands now. */
+async function follow(
+  ordering: Ordering,
+  order: StoreOrder,
+  read: StoreOrderRead,
+  after: Entitlement,
+  lines: ReadonlyMap<string, LineNow>,
+  seen: Seen,
+  wishesByStanding: boolean,
+): Promise<void> {
+  const { db } = ordering
+  const { row, known, asked, revision } = seen
+  if (!row || !known) return
+  const { store, reference } = order
+  const isNews = revision !== row.revision
+  const isEqual = !isNews && after.changedAt !== null && after.changedAt === known.changedAt
+  if (isEqual && row.settledRevision === revision && row.settleAt === null) {
+    // The shop may have released the fulfilment alone: keys that waited for it are tried now.
+    const hastened = asked.isForDelivery ? [] : [hastenHeldOver(order.id, ordering.now())]
+    if (asked.at > row.readAt) await db.commit([changeEntitlement(row, { readAt: asked.at }), ...hastened])
+    return
+  }
+  const keepsDecisions = !lowers(known, after)
+  const refusal =
+    isNews && read.standing === 'paid' && read.fault ? refused(ordering, store, read, read.fault).alert : undefined
+  // It may have been cancelled when the money went back, and waits for a person only since it is paid again.
+  const isHeldNow =
+    after.standing === 'held' && known.standing !== 'held' && after.refundedMinor > after.acknowledgedMinor
+  const isRefund = after.refundedMinor > known.refundedMinor || isHeldNow
+  const settlement = await settlementOf(ordering, {
+    order,
+    row: { ...row, revision, standingSince: row.standing === after.standing ? row.standingSince : ordering.now() },
+    entitlement: after,
+    decidedAt: keepsDecisions ? row.revision : -1,
+    lines,
+    wishesByStanding,
+    isForDelivery: asked.isForDelivery ?? false,
+  })
+  await db.commit([
+    ...settlement.changes,
+    ...rowChanges(ordering, store, reference, order.id, after, seen, settlement),
+    ...(isNews && after.standing === 'paid' ? [hastenClosing(order.id, ordering.now())] : []),
+    ...(isNews && keepsDecisions ? [keepDecisions(order.id, row.revision, revision)] : []),
+    ...(isRefund && !asked.byHand ? [refundAlert(ordering, order, after, lines)] : []),
+    ...(refusal ? [refusal] : []),
+  ])
+  settlement.committed()
+}
+
+/** Money went back, and the shop does not say for which units. */
+function refundAlert(
+  ordering: Ordering,
+  { id: orderId, store, reference }: StoreOrder,
+  { refundedMinor, standing }: Entitlement,
+  lines: ReadonlyMap<string, LineNow>,
+): Change {
+  const currency = [...lines.values()].find((line) => line.currency !== null)?.currency ?? ''
+  const next =
+    standing === 'held' ? `; what the customer does not have yet waits: quayside orders release ${reference}` : ''
+  const note = `${amountText(refundedMinor, currency)} of the order ${reference} of ${store} was refunded without naming units${next}`
+  const occasion = `${store}:${reference}:refund:${refundedMinor}${standing === 'held' ? ':held' : ''}`
+  return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { note, store, reference }, orderId })
+}
+
+interface NotPlanned {
+  why: string
+  alert?: Change
+  /** The merchant learns of it in the shop. */
+  tell?: boolean
+}
+
+/** Why an order that is not taken yet is not planned; undefined: it may be. */
+function planOf(
+  ordering: Ordering,
+  { id: store, connectedAt }: ShopOfOrders,
+  read: StoreOrderRead,
+  after: Entitlement,
+  { byHand }: Asked,
+): NotPlanned | undefined {
+  const { reference, paidAt, placedAt, fault } = read
+  if (read.standing !== 'paid' || paidAt === null) {
+    const why = whyNot(read) ?? `the order is ${read.standing}, not paid`
+    if (read.standing !== 'held' || !fault) return waiting(ordering, store, read, why)
+    return { why, alert: onceOfStore(ordering, store, reference, fault) }
+  }
+  // Shops date in whole seconds.
+  const isBefore = Math.min(placedAt ?? paidAt, paidAt) < connectedAt - (connectedAt % 1_000)
+  if (isBefore && !byHand) {
+    const why = 'it was placed before the store was connected'
+    if (read.isDone) return { why }
+    const since = new Date(connectedAt).toISOString()
+    const note = `the order ${reference} of ${store} is open and was placed before the shop was connected (${since}), so it is left alone: see whether its customer has keys`
+    const occasion = `${store}:${reference}:`
+    const payload = { note, store, reference }
+    return { why, alert: enqueueAlert(ordering, { type: 'order_before_connection', occasion, payload }) }
+  }
+  if (fault) return refused(ordering, store, read, fault)
+  const hasUnits = [...after.lines.values()].some(({ granted }) => granted > 0)
+  return hasUnits ? undefined : waiting(ordering, store, read, whyNot(read) ?? 'no unit of it is paid')
+}
+
+const whyNot = ({ because }: StoreOrderRead): string | undefined => because && `the order ${because}`
+
+/** An order that waits to be paid. Where only the merchant ends that, its note says so; people are alerted of the first one. */
+function waiting(
+  ordering: Ordering,
+  store: string,
+  { reference, isForMerchant }: StoreOrderRead,
+  why: string,
+): NotPlanned {
+  return isForMerchant ? { why, alert: onceOfStore(ordering, store, reference, why), tell: true } : { why }
+}
+
+function onceOfStore(ordering: Ordering, store: string, reference: string, why: string): Change {
+  const payload = { note: `nothing is bought for the order ${reference} of ${store}: ${why}`, store, reference }
+  return enqueueAlert(ordering, { type: 'order_refused', occasion: `${store}:${why}`, payload })
+}
+
+/** A paid order that cannot be bought as it is: people are alerted, and the merchant learns why. */
+function refused(ordering: Ordering, store: string, read: StoreOrderRead, why: string): NotPlanned {
+  const { reference } = read
+  const note = `nothing is bought for the paid order ${reference} of ${store}: ${why}`
+  const occasion = `${store}:${reference}:${occasionOf(read, note)}`
+  const payload = { note, store, reference }
+  return { why, alert: enqueueAlert(ordering, { type: 'order_refused', occasion, payload }), tell: true }
+}
+
+/** Plans the purchases of an order, in the commit that stores how it stands. @returns why not */
+async function planned(
+  ordering: Ordering,
+  shop: ShopOfOrders,
+  read: StoreOrderRead,
+  after: Entitlement,
+  lines: ReadonlyMap<string, LineNow>,
+  seen: Seen,
+): Promise<NotPlanned | undefined> {
+  const { id: store, delayMs } = shop
+  const { reference } = read
+  const notBefore = delayMs > 0 ? ordering.now() + delayMs : null
+  const isSettled = after.standing === 'paid'
+  const settled = { isSettled, settleAt: isSettled ? null : ordering.now() }
+  const entitlement = (orderId: string) => rowChanges(ordering, store, reference, orderId, after, seen, settled)
+  try {
+    const shopFacts = { notBefore, revision: seen.revision, entitlement }
+    await takeOrder(ordering, store, inputOf(read, after, lines), digestOf(read), shopFacts)
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    // Another reading took it at the same instant: this one follows it.
+    if (error.reason === 'reference_reused') throw new StaleWrite(0)
+    if (error.reason === 'no_known_sku') return { why: 'no line of it is one of the listings' }
+    if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
+    return refused(ordering, store, read, error.message)
+  }
+  if (after.isForPerson) await alertFulfilled(ordering, shop, reference)
+  return undefined
+}
+
+/** Once for each shop: a setting of it fulfils orders before their keys come. */
+async function alertFulfilled(ordering: Ordering, { id: store }: ShopOfOrders, reference: string): Promise<void> {
+  const note = `the order ${reference} of ${store} was fulfilled before Quayside read it, so nothing is bought: turn off automatic fulfilment in the shop; quayside orders take ${reference} has it bought all the same`
+  await ordering.db.commit([
+    enqueueAlert(ordering, { type: 'order_fulfilled_early', occasion: store, payload: { note, store, reference } }),
+  ])
+}
+
+/** A word to the merchant in the shop; where the shop does not take it, the alert says it alone. */
+async function tell(
+  ordering: Ordering,
+  { id: store, store: { reportRefusal } }: ShopOfOrders,
+  read: StoreOrderRead,
+  why: string,
+) {
+  if (!reportRefusal) return
+  const { reference } = read
+  // Merchants know no field of our API.
+  const message = why.replace(/^lines\.(\d+)\.\w+: /, (_, index) => `line ${Number(index) + 1} `)
+  const result = await reportRefusal({ id: occasionOf(read, why).slice(0, 12), reference, message })
+  if (result.outcome !== 'confirmed') {
+    ordering.log.warn('order.refusal_unsaid', { store, reference, detail: result.detail })
+  }
+}
+
+/** The order as it is planned: of our lines the units that are granted. */
+function inputOf(
+  { reference, lines }: StoreOrderRead,
+  after: Entitlement,
+  ours: ReadonlyMap<string, LineNow>,
+): OrderInput {
+  return {
+    reference,
+    lines: lines
+      .map(({ id, variant, sku, quantity, unitPrice, currency }) => ({
+        id,
+        variant,
+        sku,
+        quantity: ours.has(id) ? (after.lines.get(id)?.granted ?? 0) : quantity,
+        unitPriceMinor: parseDecimal(unitPrice, currency) ?? null,
+        currency,
+      }))
+      .filter(({ quantity }) => quantity > 0),
+  }
+}
+
+const digestOf = ({ standing, lines }: StoreOrderRead): string => sha256([standing, lines])
+
+/** The same for the same words about the same state of an order: those are said once. */
+const occasionOf = ({ standing, lines }: StoreOrderRead, words: string): string => sha256([standing, lines, words])
+
+const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')
+
+/** Longest wait before a shop is asked again to take a tag off. */
+const UNTAG_MAX_MS = 60 * 60_000
+const UNTAG_MS = 60_000
+/** Tries after which people are alerted. */
+const UNTAG_ALERT_TRIES = 3
+
+/** Has the shop forget the wish to try again, which was followed. Its confirmation is a revision: an older reading brings no wish back. */
+export async function takeTagOff(
+  ordering: Ordering,
+  { id: store, store: { retryTaken } }: ShopOfOrders,
+  reference: string,
+): Promise<void> {
+  const { db } = ordering
+  const [row] = await db.query(entitlementOf(store, reference))
+  if (!retryTaken || !row?.isTagged || (row.untagAt ?? 0) > ordering.now()) return
+  const forgotten = await retryTaken(reference)
+  if (forgotten.outcome === 'confirmed') {
+    await retryStale(STALE_MAX, async () => {
+      const [now] = await db.query(entitlementOf(store, reference))
+      const newest = (await first(db, newestRevision(store)))?.revision ?? 0
+      if (!now) return
+      const isSettled = now.settledRevision === now.revision
+      const set = { isTagged: false, untagTries: 0, untagAt: null, revision: newest + 1 }
+      await db.commit([
+        changeEntitlement(now, { ...set, settledRevision: isSettled ? set.revision : now.settledRevision }),
+        ...(now.orderId ? [keepDecisions(now.orderId, now.revision, set.revision)] : []),
+      ])
+    })
+    return
+  }
+  const untagTries = row.untagTries + 1
+  const untagAt = ordering.now() + Math.min(UNTAG_MS * 2 ** (untagTries - 1), UNTAG_MAX_MS)
+  const note = `the order ${reference} of ${store} was tried again, and the shop keeps its tag: ${forgotten.detail}; take it off by hand`
+  const payload = { note, store, reference }
+  await db.commit([
+    changeEntitlement(row, { untagTries, untagAt }),
+    ...(untagTries === UNTAG_ALERT_TRIES
+      ? [
+          enqueueAlert(ordering, {
+            type: 'order_changed',
+            occasion: `${store}:${reference}:tag:${row.wishRevision}`,
+            payload,
+          }),
+        ]
+      : []),
+  ])
+}
+
+/** How many purchases an order has; undefined where it is not taken. */
+async function countPurchases({ db }: Ordering, store: string, reference: string): Promise<number | undefined> {
+  const order = await first(db, storeOrderByReference(store, reference))
+  return order && (await db.query(purchasesOfOrder(order.id))).length
+}
+
 /**
- * Takes an order that an operator names, also one that was paid before the shop was connected: what a lost database has bought
- * for it is found by its reference.
+ * Does what an operator says of an order: takes it, also one that was placed before the shop was connected or fulfilled elsewhere;
+ * takes the units of a line for which nothing was granted; or releases what waits for a person.
  *
  * @returns its id
  * @throws Failure `not_found`; `conflict`, reason `no_shop` for a store that hands its orders in itself, reason `not_taken` with
- *   why it is not bought; `unavailable` where the shop cannot be read
+ *   why nothing is bought; `unavailable` where the shop cannot be read
  */
 export async function takeByHand(
   ordering: Fulfilment,
   store: string,
   reference: string,
+  word: NonNullable<Asked['byHand']>,
   actor: string,
 ): Promise<string> {
   const adapter = ordering.storeOf(store)
+  const asked = await beforeAsking(ordering, store)
   const read = await adapter?.order?.(reference)
-  if (!read) throw new Failure('conflict', `${store} hands its orders in itself`, { reason: 'no_shop' })
+  if (!adapter || !read) throw new Failure('conflict', `${store} hands its orders in itself`, { reason: 'no_shop' })
   if (read.outcome === 'ignored' || read.outcome === 'unreadable') throw new Failure('not_found', read.detail)
-  if (read.outcome !== 'order')
+  if (read.outcome !== 'order') {
     throw new Failure('unavailable', `${store} did not answer for the order: ${read.detail}`)
-  await ordering.db.commit([audited(ordering, actor, 'order.take', `${store}/${reference}`)])
-  const shop = { id: store, connectedAt: 0, delayMs: 0, retryAdvice: adapter?.retryAdvice }
-  const taken = await takeFromShop(ordering, shop, read.order)
+  }
+  const shop = { id: store, connectedAt: 0, delayMs: 0, store: adapter }
+  const before = await countPurchases(ordering, store, reference)
+  const [held] = await ordering.db.query(entitlementOf(store, reference))
+  const taken = await takeFromShop(ordering, shop, read.order, { ...asked, byHand: word })
   const order = await first(ordering.db, storeOrderByReference(store, reference))
-  if (order) return order.id
-  const why = 'detail' in taken ? taken.detail : 'the shop has changed it meanwhile'
-  throw new Failure('conflict', `nothing is bought for the order ${reference}: ${why}`, { reason: 'not_taken' })
-}
-
-/**
- * Paid before the shop was connected: another service, or a database that was lost, may have handed its keys over. A person is
- * alerted of the first one that the shop does not take for done, and finds the others in the shop.
- */
-async function leaveAlone(ordering: Ordering, shop: ShopOfOrders, read: StoreOrderRead): Promise<ShopOrderTaken> {
-  const { id: store, connectedAt } = shop
-  const result = ignored('it was paid before the store was connected')
-  if (read.isDone) return result
-  const ours = await Promise.all(read.lines.map((line) => isOurs(ordering, store, line)))
-  if (!ours.includes(true)) {
-    if (await first(ordering.db, lastCompleteSync())) return result
-    throw new Failure('unavailable', UNREAD_CATALOGUE)
+  // What waited for a person is planned already, and goes on.
+  const isNothing =
+    word !== 'release' &&
+    !held?.isForPerson &&
+    before !== undefined &&
+    (await countPurchases(ordering, store, reference)) === before
+  if (!order || isNothing) {
+    const why = 'detail' in taken ? taken.detail : 'all of its units are bought, or on their way'
+    throw new Failure('conflict', `nothing is bought for the order ${reference}: ${why}`, { reason: 'not_taken' })
   }
-  const since = new Date(connectedAt).toISOString()
-  const note = `the order ${read.reference} of ${store} is open and was paid before the shop was connected (${since}), so it is left alone; look in the shop which others are`
-  const payload = { note, store, reference: read.reference }
-  await ordering.db.commit([
-    enqueueAlert(ordering, { type: 'order_before_connection', occasion: `${store}:${connectedAt}`, payload }),
-  ])
-  return result
-}
-
-const UNREAD_CATALOGUE = 'the catalogue of the supplier is not read yet'
-
-const ignored = (detail: string): { outcome: 'ignored'; detail: string } => ({ outcome: 'ignored', detail })
-
-/**
- * A person must look: the customer has paid, and nothing is bought. One alert for each state of the order and each cause, and a word to the
- * merchant in the shop; where the shop does not take it, the alert says it alone.
- */
-async function refuse(
-  ordering: Ordering,
-  { id: store, reportRefusal }: ShopOfOrders,
-  read: StoreOrderRead,
-  why: string,
-): Promise<ShopOrderTaken> {
-  const { reference } = read
-  const note = `nothing is bought for the paid order ${reference} of ${store}: ${why}`
-  const [isNew] = await ordering.db.commit([alertOf(ordering, 'order_refused', store, read, note)])
-  if (isNew && reportRefusal) {
-    // Merchants know no field of our API.
-    const message = why.replace(/^lines\.(\d+)\.\w+: /, (_, index) => `line ${Number(index) + 1} `)
-    const result = await reportRefusal({ id: occasionOf(read, note).slice(0, 12), reference, message })
-    if (result.outcome !== 'confirmed')
-      ordering.log.warn('order.refusal_unsaid', { store, reference, detail: result.detail })
-  }
-  return ignored(why)
-}
-
-const alertOf = (
-  ordering: Ordering,
-  type: AlertKind,
-  store: string,
-  read: StoreOrderRead,
-  note: string,
-  about: Partial<Alert> = {},
-) =>
-  enqueueAlert(ordering, {
-    type,
-    occasion: `${store}:${read.reference}:${occasionOf(read, note)}`,
-    payload: { note, store, reference: read.reference },
-    ...about,
-  })
-
-/** The order as the shop sells it now; a line without units is none. */
-function inputOf({ reference, lines }: StoreOrderRead): OrderInput {
-  return {
-    reference,
-    lines: lines
-      .filter(({ quantity }) => quantity > 0)
-      .map(({ id, variant, sku, quantity, unitPrice, currency }) => ({
-        id,
-        variant,
-        sku,
-        quantity,
-        unitPriceMinor: parseDecimal(unitPrice, currency) ?? null,
-        currency,
-      })),
-  }
-}
-
-const digestOf = ({ state, lines }: StoreOrderRead): string => sha256([state, lines])
-
-/** The same for the same words about the same state of an order: those are said once. */
-const occasionOf = ({ state, lines }: StoreOrderRead, note: string): string => sha256([state, lines, note])
-
-const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')
-
-/** Does what the shop has done to a known order since it was read last. */
-async function follow(
-  ordering: Ordering,
-  shop: ShopOfOrders,
-  known: StoreOrder,
-  read: StoreOrderRead,
-  readAt: number,
-): Promise<void> {
-  const actor = `store:${known.store}`
-  const before = known.shopState
-  // It was not paid yet, and was taken as paid since.
-  if (read.state === 'waiting' && readAt < known.receivedAt) return
-  if (read.state === 'cancelled') {
-    if (before !== 'cancelled') await cancel(ordering, known, read, actor)
-  } else if (read.state === 'waiting') {
-    if (before === 'paid') await holdBack(ordering, known, read, actor)
-  } else {
-    if (before !== null && before !== 'paid') {
-      const purchases = await ordering.db.query(purchasesOfOrder(known.id))
-      // It was paid then, and is cancelled since: the next reading says what it is now.
-      if (purchases.some(({ cancelRequestedAt }) => cancelRequestedAt !== null && cancelRequestedAt > readAt)) return
-      if (read.fault) {
-        await refuse(ordering, shop, read, read.fault)
-        return
-      }
-      await tryAgain(ordering, known, read, actor)
-    } else if (read.retry && !read.fault) {
-      await tryAgain(ordering, known, read, actor)
-    }
-    await followLines(ordering, shop, known, read, actor)
-  }
-  // Last, so that a process that died before does all of it again.
-  if (before !== read.state) await ordering.db.commit([markShopState(known.id, read.state)])
-}
-
-async function cancel(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
-  await cancelOrder(ordering, known.id, actor)
-  const [purchases, handedOver] = await Promise.all([
-    ordering.db.query(purchasesOfOrder(known.id)),
-    ordering.db.query(countHandedOver([known.id])),
-  ])
-  const hasBegun = purchases.some(({ handOverBegunAt }) => handOverBegunAt !== null)
-  if (handedOver.length === 0 && !hasBegun) return
-  const keys =
-    handedOver.length > 0
-      ? 'the customer has keys of it'
-      : 'has not confirmed the keys that were on their way: see whether the customer has them'
-  const note = `the shop has cancelled the order ${known.reference} of ${known.store}, and ${keys}`
-  await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
-}
-
-async function holdBack(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
-  const purchases = await ordering.db.query(purchasesOfOrder(known.id))
-  if (purchases.every(({ sends, state }) => sends === 0 && (state === 'planned' || state === 'waiting'))) {
-    await cancelOrder(ordering, known.id, actor)
-    return
-  }
-  const note = `the shop has put the order ${known.reference} of ${known.store} on hold, and it is bought already: cancel it if its keys must not reach the customer`
-  await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
-}
-
-/**
- * Set back to paid by the merchant, or asked for by a tag: what has ended without its keys is bought again, and what still
- * moves goes on. A line of which units were refunded is not: a purchase is for all of its units.
- */
-async function tryAgain(ordering: Ordering, known: StoreOrder, read: StoreOrderRead, actor: string): Promise<void> {
-  const paid = new Map(read.lines.map((line) => [line.id, line.quantity]))
-  const lines = await ordering.db.query(linesOfOrders([known.id]))
-  const whole = new Set(lines.filter(({ line, quantity }) => (paid.get(line) ?? 0) >= quantity).map(({ id }) => id))
-  await withdrawCancellations(ordering, known, [...whole], actor)
-  const purchases = (await ordering.db.query(purchasesOfOrder(known.id))).filter(({ lineId }) => whole.has(lineId))
-  for (const ofLine of Map.groupBy(purchases, ({ lineId }) => lineId).values()) {
-    for (const part of currentParts(ofLine)) {
-      const { id, state } = part
-      if (!isOver(state)) continue
-      if (!read.retry && mayBeCharged(part)) {
-        const note = `the shop has the order ${known.reference} of ${known.store} as paid again, and its purchase ${id} may have been charged before it was given up: quayside purchases retry ${id} buys it once more`
-        await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
-        continue
-      }
-      try {
-        await retryPurchase(ordering, id, actor)
-      } catch (error) {
-        if (!(error instanceof Failure) || error.code !== 'conflict') throw error
-        ordering.log.warn('order.not_retried', { id: known.id, purchaseId: id, reason: error.message })
-      }
-    }
-  }
-}
-
-/** Whether to buy it again may be to pay twice. A purchase that no list showed may show later. */
-const mayBeCharged = ({ state, maybeChargedAt, supplierOrderId, ordersSeen, refundedAt }: Purchase): boolean => {
-  const isSeen = supplierOrderId !== null || ordersSeen.length > 0
-  return state === 'cancelled' && refundedAt === null && (maybeChargedAt !== null || isSeen)
-}
-
-async function isOurs(ordering: Ordering, store: string, line: Sold): Promise<boolean> {
-  try {
-    return (await offersOfLines(ordering, store, [line]))[0] !== undefined
-  } catch (error) {
-    if (error instanceof Failure && error.reason === 'ambiguous_sku') return true
-    throw error
-  }
-}
-
-/** A refund was deleted: whether its units are to be bought is not said by that alone. */
-const backAgain = (advice = 'try them again'): string =>
-  `has units again that were refunded and cancelled: to buy them, ${advice}`
-
-async function followLines(
-  ordering: Ordering,
-  { retryAdvice }: ShopOfOrders,
-  known: StoreOrder,
-  read: StoreOrderRead,
-  actor: string,
-): Promise<void> {
-  const stored = await ordering.db.query(linesOfOrders([known.id]))
-  const now = new Map(read.lines.map((line) => [line.id, line.quantity]))
-  const purchases = known.cancelRequestedAt === null ? await ordering.db.query(purchasesOfOrder(known.id)) : []
-  const cancelled = new Set(
-    [...Map.groupBy(purchases, ({ lineId }) => lineId)].flatMap(([id, ofLine]) =>
-      currentParts(ofLine).some((part) => part.cancelRequestedAt !== null && part.state !== 'fulfilled') ? [id] : [],
-    ),
-  )
-  const changes: string[] = []
-  for (const { id, line, sku, quantity, productId } of stored) {
-    if (productId === null) continue
-    const left = now.get(line) ?? 0
-    if (read.fault && !now.has(line)) changes.push(`line ${line} (${sku}) cannot be read: ${read.fault}`)
-    else if (left === 0) await cancelLine(ordering, known.id, id, actor)
-    else if (left !== quantity) changes.push(`line ${line} (${sku}) has ${left} of ${quantity} units now`)
-    else if (cancelled.has(id)) changes.push(`line ${line} (${sku}) ${backAgain(retryAdvice)}`)
-  }
-  const taken = new Set(stored.map(({ line }) => line))
-  for (const line of read.lines) {
-    if (taken.has(line.id) || line.quantity === 0 || !(await isOurs(ordering, known.store, line))) continue
-    changes.push(`line ${line.id} (${line.sku}) came later and is not bought`)
-  }
-  if (changes.length === 0) return
-  const note = `the paid order ${known.reference} of ${known.store} was changed in the shop: ${changes.join('; ')}`
-  await ordering.db.commit([alertOf(ordering, 'order_changed', known.store, read, note, { orderId: known.id })])
+  const action = word === 'release' ? 'order.release' : 'order.take'
+  const what = word !== 'release' && word.take !== 'all' ? `line ${word.take.line}` : undefined
+  await ordering.db.commit([audited(ordering, actor, action, `${store}/${reference}`, what)])
+  return order.id
 }

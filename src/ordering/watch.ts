@@ -60,7 +60,7 @@ const LISTED_MIN = 4
 /** An order that stays open for longer is read by its id, in case the list lags behind it. */
 const LISTED_FOR_MS = 15 * 60_000
 /** A page of the list for so many orders. */
-const ORDERS_A_PAGE = 20
+const ORDERS_A_PAGE = 8
 
 /**
  * Reads the orders of due purchases from pages of the supplier's list, where that costs less than to read each.

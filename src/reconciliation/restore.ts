@@ -1,4 +1,7 @@
 /**
+ * After each start nothing is bought until the supplier's newest orders are compared with the database: one of ours that it
+ * lacks shows that it was put back, however that was done.
+ *
  * After a restore nothing is bought until the supplier's orders are reattached to the purchases they were bought for.
  *
  * ```
@@ -39,12 +42,13 @@ import {
   dropMatched,
   type Epoch,
   forgetAccounts,
-  isReattaching,
   type ListEnd,
   lastInstants,
+  notedAsUnattached,
   noteUnattached,
   RESTORE_ACTOR,
   restoreHold,
+  START_ACTOR,
   setEpoch,
   setRestoreHold,
   storesMade,
@@ -63,7 +67,7 @@ const LATER_MS = 15 * 60_000
 const BATCH = 100
 
 /**
- * Runs the next round of reattaching, if one is due. For a new database see `compareNew`.
+ * Runs the next round of reattaching, if one is due. Before the first round it compares the supplier's orders, see `compare`.
  *
  * @returns `over` when there is nothing to reattach and nothing on hold; else whether a round was `done` or is not `due` yet
  * @throws Failure `unavailable` when the supplier's list could not be read as a whole; the next round tries again
@@ -72,12 +76,14 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   const { db, dialect, now: clock } = ordering
   const stored = await currentEpoch(db)
   if (!stored) return 'over'
-  if (stored.restoredAt === null) return (await restoreHold(db)) ? compareNew(ordering) : 'over'
+  const hold = await restoreHold(db)
+  if (hold?.actor === START_ACTOR) return compare(ordering, newest)
+  if (stored.restoredAt === null) return hold ? compare(ordering, whole) : 'over'
   const now = clock()
   // The clock may have been put back since the last round. That round counts as begun now, or the next would wait too long.
   const epoch = { ...stored, roundAt: stored.roundAt === null ? null : Math.min(stored.roundAt, now) }
   if (epoch.roundAt !== stored.roundAt) await db.commit([setEpoch(epoch, now)])
-  const held = (await restoreHold(db)) !== undefined
+  const held = hold !== undefined
   if (epoch.reattachedAt !== null && !held && !(await mayStillReattach(ordering, stored.restoredAt))) return 'over'
   const gaps = {
     ...gapsOf(dialect),
@@ -277,8 +283,8 @@ export type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
  * It is a restore when it lacks the attempt that the marker beside it names, when it is of an earlier epoch, or when its
  * marker is gone, because then it was copied here without one.
  *
- * A new database buys nothing before the supplier's orders were compared, see `compareNew`, unless all stores were made
- * with it.
+ * A new database buys nothing before the supplier's orders were compared, see `compare`, unless all stores were made
+ * with it. Any other database buys nothing before the newest of these orders were compared.
  *
  * @param parts.stores those of the configuration
  * @returns whether it was recognised as one, and is now in a new epoch with buying on hold
@@ -299,9 +305,18 @@ export async function recogniseRestore(
     // The marker first: a crash in between leaves one that asks for nothing.
     await marker.begin({ epoch: 1, attempt: null })
     await db.commit(await beginningOf(parts))
-  } else if (!marked || marked.epoch !== epoch.epoch) await marker.begin({ epoch: epoch.epoch, attempt: null })
+    return false
+  }
+  if (!marked || marked.epoch !== epoch.epoch) await marker.begin({ epoch: epoch.epoch, attempt: null })
   else await marker.begin(marked)
+  await db.commit(await heldFromStart(parts))
   return false
+}
+
+/** Holds buying until the newest orders are compared. A hold of a restore or of a new database stays: it asks for more. */
+async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promise<Change[]> {
+  if (await restoreHold(db)) return []
+  return [setRestoreHold({ reason: newest.reason, actor: START_ACTOR, at: now() }, now())]
 }
 
 /**
@@ -322,7 +337,7 @@ export async function recogniseServer(
   }
   const databaseBefore = (await workerDatabase.read(db)) ?? database
   if (serverBefore === null || (serverBefore === server && databaseBefore === database)) {
-    await db.commit(noted)
+    await db.commit([...noted, ...(await heldFromStart(parts))])
     return false
   }
   const cause = 'the database is on another server, or was put back: it may lack what was bought last'
@@ -344,11 +359,8 @@ async function beginningOf({
   const made = await storesMade(db)
   const begun = setEpoch(firstEpoch, now())
   if (stores.every(({ id }) => made.includes(id))) return [begun]
-  return [begun, setRestoreHold({ reason: NEW_DATABASE, actor: RESTORE_ACTOR, at: now() }, now())]
+  return [begun, setRestoreHold({ reason: whole.reason, actor: RESTORE_ACTOR, at: now() }, now())]
 }
-
-/** The reason of the hold of a new database. */
-const NEW_DATABASE = "the database is new: the supplier's orders are searched for orders of its stores first"
 
 const firstEpoch: Epoch = {
   epoch: 1,
@@ -400,7 +412,7 @@ export async function noteRestore(
   const last = await first(db, lastInstants())
   const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
   // What an earlier restore has not reattached is still unknown, and so is everything to a new database before it is compared.
-  const pending = before && (await isReattaching(db))
+  const pending = before && (await restoreHold(db))?.actor === RESTORE_ACTOR && before.reattachedAt === null
   const from = pending ? Math.min(before.unknownFrom, latest) : latest
   const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom: from }
   const reason = `${cause}; nothing is bought until the supplier's orders are reattached, some minutes from now`
@@ -419,14 +431,45 @@ export async function noteRestore(
 /** Wait before a list that could not be read is tried again. */
 const AGAIN_MS = 15_000
 
+/** What the supplier's orders are searched for before anything is bought. */
+interface Comparison {
+  /** Of the hold. */
+  reason: string
+  actor: string
+  /** @returns why the database counts as a restore; undefined where nothing speaks for that */
+  causeOf(ordering: Ordering): Promise<string | undefined>
+  /** The database knows nothing after this instant. Default: the last instant that it has noted. */
+  unknownFrom?: number
+}
+
 /**
- * Searches the supplier's orders for orders of our stores, which a new database cannot know. If there is one, an earlier
- * database was lost, or the service was started with a wrong data folder: the new one then counts as a restore.
+ * Orders of our stores, which a new database cannot know. If there is one, an earlier database was lost, or the service was
+ * started with a wrong data folder. Store orders may have come since the start, but everything before them is unknown.
+ */
+const whole: Comparison = {
+  reason: "the database is new: the supplier's orders are searched for orders of its stores first",
+  actor: RESTORE_ACTOR,
+  causeOf: foreignCause,
+  unknownFrom: 0,
+}
+
+/** Orders of our stores that the database lacks: a copy of a machine or of a folder comes back with all that lay beside it. */
+const newest: Comparison = {
+  reason: "the service has started: the supplier's newest orders are compared with the database first",
+  actor: START_ACTOR,
+  causeOf: lackingCause,
+}
+
+/**
+ * Searches the supplier's orders. If they speak for it, the database counts as a restore from then on.
  *
  * @returns `due` when another search runs or has failed just now; else `done`, and buying goes on or waits as after a restore
  * @throws Failure `unavailable` when the list could not be read; buying stays on hold, and the next search tries again
  */
-async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
+async function compare(
+  ordering: Ordering,
+  { reason, actor, causeOf, unknownFrom }: Comparison,
+): Promise<'due' | 'done'> {
   const { db, log, monotonic, now, pace } = ordering
   if ((pace.compareAt ?? 0) > monotonic()) return 'due'
   pace.compareAt = Number.POSITIVE_INFINITY
@@ -436,21 +479,59 @@ async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
       await db.commit([clearRestoreHold()])
       log.info('database.compared')
       await resumeBuying(ordering)
+      ordering.wake('place')
       return 'done'
     }
-    // Store orders may have come since the start, but everything before them is unknown.
-    const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside', unknownFrom: 0 })
+    const from = unknownFrom === undefined ? {} : { unknownFrom }
+    const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside', ...from })
     await ordering.beginEpoch?.(epoch)
     log.warn('restore.recognised', { reason: cause, count: epoch })
     ordering.wake('outbox')
     return 'done'
   } catch (error) {
-    const reason = `${NEW_DATABASE}; the last try failed: ${messageOf(error)}`
-    await db.commit([setRestoreHold({ reason, actor: RESTORE_ACTOR, at: now() }, now())])
+    const why = `${reason}; the last try failed: ${messageOf(error)}`
+    await db.commit([setRestoreHold({ reason: why, actor, at: now() }, now())])
     throw error
   } finally {
     pace.compareAt = monotonic() + AGAIN_MS
   }
+}
+
+/**
+ * Where the list shows the newest order first, the first one of ours decides: whatever is lost was bought last.
+ *
+ * @returns why the database counts as a restore; undefined when it has all of ours that it should
+ */
+async function lackingCause(ordering: Ordering): Promise<string | undefined> {
+  const { db, dialect, stores, now } = ordering
+  const last = await first(db, lastInstants())
+  // A clock that was ahead for a while has noted instants that have not come yet.
+  const latest = Math.min(now(), Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0))
+  const { pages } = readList(ordering, Math.max(0, latest - PROOF_SKEW_MS))
+  for await (const orders of pages) {
+    const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
+    const lacking = await lackingOf(db, ours)
+    if (lacking) return `the database is an older copy: it lacks order ${lacking.id}, which was bought for its stores`
+    if (ours.length > 0 && isNewestFirst(orders)) return undefined
+  }
+  return undefined
+}
+
+/** An order without a purchase that could have sent it. Those that an earlier restore has noted are known. */
+async function lackingOf(db: Database, ours: SupplierOrder[]): Promise<SupplierOrder | undefined> {
+  const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
+  const noted = new Set((await db.query(notedAsUnattached(ours.map(({ id }) => id)))).map(({ id }) => id))
+  return ours.find(({ id, externalOrderId }) => {
+    const row = rows.find((one) => one.externalOrderId === externalOrderId)
+    const wasSent = row !== undefined && (row.sends > 0 || row.supplierOrderId !== null || row.ordersSeen.includes(id))
+    return !wasSent && !noted.has(id)
+  })
+}
+
+function isNewestFirst(orders: readonly SupplierOrder[]): boolean {
+  const times = orders.map(({ createdAt }) => createdAt ?? Number.NaN)
+  const isSorted = times.every((time, place) => place === 0 || time <= (times[place - 1] ?? 0))
+  return isSorted && (times.length === 1 || (times.at(-1) ?? 0) < (times[0] ?? 0))
 }
 
 /**
@@ -459,7 +540,7 @@ async function compareNew(ordering: Ordering): Promise<'due' | 'done'> {
  *
  * @returns why the database counts as a restore; undefined when the supplier has no order of its stores
  */
-async function causeOf(ordering: Ordering): Promise<string | undefined> {
+async function foreignCause(ordering: Ordering): Promise<string | undefined> {
   const { dialect, stores } = ordering
   const { pages, hidden } = readList(ordering, 0)
   for await (const orders of pages) {

@@ -6,7 +6,6 @@ import { build, change, insertMany, inWhole, statement } from './statement.ts'
 
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
-export type AlertNotice = typeof alertNotices.$inferSelect
 
 /** Alerts of the outbox that are not among the alerts yet, the oldest first. */
 export const untakenAlerts = statement((limit: number) =>

@@ -1,6 +1,7 @@
-import { and, asc, eq, getTableColumns, inArray, isNotNull, isNull, lte, ne, notExists, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, ne, notExists, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
+import { jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
 
 export type LicenceKey = typeof licenceKeys.$inferSelect
@@ -28,6 +29,24 @@ export const countHandedOver = statement((orderIds: string[]) =>
     .from(licenceKeys)
     .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
     .where(and(inArray(purchases.orderId, orderIds), isNotNull(licenceKeys.handedOverAt)))
+    .groupBy(licenceKeys.purchaseId),
+)
+
+/** Keys of an order by purchase: stored, with the store or on their way, and in a delivery that has not begun. */
+export const countKeys = statement((orderId: string) =>
+  build
+    .select({
+      purchaseId: licenceKeys.purchaseId,
+      stored: sql<number>`count(*)`.as('stored'),
+      left: sql<number>`count(coalesce(${licenceKeys.begunAt}, ${licenceKeys.handedOverAt}))`.as('left_here'),
+      waiting:
+        sql<number>`count(case when ${licenceKeys.handOverId} is not null and ${licenceKeys.begunAt} is null and ${licenceKeys.handedOverAt} is null then 1 end)`.as(
+          'waiting',
+        ),
+    })
+    .from(licenceKeys)
+    .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
+    .where(eq(purchases.orderId, orderId))
     .groupBy(licenceKeys.purchaseId),
 )
 
@@ -64,6 +83,31 @@ export const keysByBlindIndex = statement((blindIndexes: Buffer[]) =>
     .from(licenceKeys)
     .where(inArray(licenceKeys.blindIndex, blindIndexes)),
 )
+
+/** A page of all keys, in an order of its own; `after` names the last one seen. */
+export const keysPage = statement((after: { purchaseId: string; ordinal: number }, limit: number) =>
+  build
+    .select()
+    .from(licenceKeys)
+    .where(
+      or(
+        gt(licenceKeys.purchaseId, after.purchaseId),
+        and(eq(licenceKeys.purchaseId, after.purchaseId), gt(licenceKeys.ordinal, after.ordinal)),
+      ),
+    )
+    .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal))
+    .limit(limit),
+)
+
+export const changeBlindIndex = change(1, (purchaseId: string, ordinal: number, blindIndex: Buffer) =>
+  build
+    .update(licenceKeys)
+    .set({ blindIndex })
+    .where(and(eq(licenceKeys.purchaseId, purchaseId), eq(licenceKeys.ordinal, ordinal))),
+)
+
+/** Since when every key is indexed in its normal form. */
+export const keysIndexed = jsonSetting<number>('keys_indexed')
 
 export const insertKey = change(1, (row: typeof licenceKeys.$inferInsert) => build.insert(licenceKeys).values(row))
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, gte, isNull, lte, not, or, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, gte, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
 import type { AlertKind, StoredKind } from '../domain/alert-kinds.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
@@ -24,6 +24,8 @@ export type UpdateEffect =
   | { kind: 'callback'; type: 'line.held'; payload: { purchaseId: string; units: number; reason: ReportedHold } }
   | { kind: 'callback'; type: 'line.resumed'; payload: { purchaseId: string; units: number } }
   | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
+  /** Keys of a hand-over that wait in the shop for the rest of their order: due, it goes to its customer without it. */
+  | { kind: 'callback'; type: 'keys.waiting'; payload: { purchaseId: string } }
 
 /** A sentence for people, and what it is about. */
 export interface AlertEffect<K extends StoredKind = AlertKind> {
@@ -42,14 +44,26 @@ export const outboxOfOrder = statement((orderId: string) =>
   build.select().from(outbox).where(eq(outbox.orderId, orderId)).orderBy(asc(outbox.id)),
 )
 
+/** No other update of its order may still act: of two, a shop could take the later one first. */
+const isFree = (now: number) =>
+  sql`not exists (select 1 from outbox o where o.order_id = ${outbox.orderId} and o.acts_until > ${now} and o.id <> ${outbox.id})`
+
 /** What is due for a store, the longest first. */
 export const dueOutbox = statement((store: string, now: number, limit: number) =>
   build
     .select()
     .from(outbox)
-    .where(and(eq(outbox.state, 'due'), eq(outbox.store, store), lte(outbox.notBefore, now)))
+    .where(and(eq(outbox.state, 'due'), eq(outbox.store, store), lte(outbox.notBefore, now), isFree(now)))
     .orderBy(asc(outbox.notBefore), asc(outbox.id))
     .limit(limit),
+)
+
+/** Stores for which an update is due. */
+export const storesWithUpdates = statement((now: number) =>
+  build
+    .selectDistinct({ store: sql<string>`${outbox.store}`.as('store') })
+    .from(outbox)
+    .where(and(eq(outbox.state, 'due'), isNotNull(outbox.store), lte(outbox.notBefore, now))),
 )
 
 /** What is due for none of these stores: alerts, and updates for stores that are not configured any more. */
@@ -103,9 +117,11 @@ const enqueue = (effect: Effect, row: Omit<NewRow, keyof Effect | 'state'>): Cha
 type NewRow = typeof outbox.$inferInsert
 const insertOnce = change('any', (row: NewRow) => build.insert(outbox).values(row).onConflictDoNothing())
 
-/** Enqueues an update for the store of an order, due at once. */
-export const enqueueUpdate = (effect: UpdateEffect, { id, store, orderId, dedupeKey, at }: UpdateAddress): Change =>
-  enqueue(effect, { id, store, orderId, dedupeKey, notBefore: at, createdAt: at })
+/** Enqueues an update for the store of an order, due at once or later. */
+export const enqueueUpdate = (
+  effect: UpdateEffect,
+  { id, store, orderId, dedupeKey, at, notBefore = at }: UpdateAddress,
+): Change => enqueue(effect, { id, store, orderId, dedupeKey, notBefore, createdAt: at })
 
 export interface UpdateAddress {
   /** Of the row: the store recognises a repeat by it. */
@@ -115,6 +131,7 @@ export interface UpdateAddress {
   dedupeKey: string
   /** Epoch milliseconds. */
   at: number
+  notBefore?: number
 }
 
 /**
@@ -138,13 +155,13 @@ export interface Alert extends Pick<AlertEffect, 'type' | 'payload'> {
 }
 
 export const markEffectDone = change(1, (id: string, attempts: number, now: number) =>
-  build.update(outbox).set({ state: 'done', attempts, doneAt: now, lastError: null }).where(isDue(id)),
+  build.update(outbox).set({ state: 'done', attempts, doneAt: now, lastError: null, actsUntil: null }).where(isDue(id)),
 )
 
 export const postponeEffect = change(
   'any',
-  (id: string, attempts: number, notBefore: number, lastError: string | null) =>
-    build.update(outbox).set({ attempts, notBefore, lastError }).where(isDue(id)),
+  (id: string, attempts: number, notBefore: number, lastError: string | null, actsUntil: number | null) =>
+    build.update(outbox).set({ attempts, notBefore, lastError, actsUntil }).where(isDue(id)),
 )
 
 /** Gives updates for a store all their attempts back. None of them waits longer than until this instant. */
@@ -155,8 +172,50 @@ export const renewStoreUpdates = change('any', (store: string, at: number) =>
     .where(and(eq(outbox.state, 'due'), eq(outbox.store, store))),
 )
 
-export const markEffectDead = change('any', (id: string, attempts: number, lastError: string) =>
-  build.update(outbox).set({ state: 'dead', attempts, lastError }).where(isDue(id)),
+/** Due updates that wait no longer than until an instant. */
+const hasten = (at: number, which: SQL) =>
+  build
+    .update(outbox)
+    .set({ notBefore: at })
+    .where(and(eq(outbox.state, 'due'), which))
+
+/** The deliveries of keys of a purchase wait no longer. */
+export const hastenHandOver = change('any', (purchaseId: string, at: number) =>
+  hasten(at, sql`${outbox.id} in (select hand_over_id from licence_keys where purchase_id = ${purchaseId})`),
+)
+
+/** The deliveries of keys of an order wait no longer where its shop holds them. */
+export const hastenHeldOver = change('any', (orderId: string, at: number) =>
+  hasten(
+    at,
+    sql`${outbox.id} in (select k.hand_over_id from licence_keys k join purchases p on p.id = k.purchase_id
+          where p.order_id = ${orderId} and p.hold_reason in ('unpaid', 'held_by_store', 'not_entitled'))`,
+  ),
+)
+
+/** The end of an order is pushed now, and keys that wait for it: they waited until the order is paid. */
+export const hastenClosing = change('any', (orderId: string, at: number) =>
+  hasten(at, sql`${outbox.orderId} = ${orderId} and ${outbox.type} in ('order.closed', 'keys.waiting')`),
+)
+
+/** No keys of an order wait for the rest of it any more. What may have left goes on to its end. */
+export const withdrawWaitingKeys = change('any', (orderId: string) =>
+  build
+    .delete(outbox)
+    .where(
+      and(
+        eq(outbox.orderId, orderId),
+        eq(outbox.type, 'keys.waiting'),
+        eq(outbox.state, 'due'),
+        isNull(outbox.sentUpdate),
+      ),
+    ),
+)
+
+export const markEffectDead = change(
+  'any',
+  (id: string, attempts: number, lastError: string, actsUntil: number | null = null) =>
+    build.update(outbox).set({ state: 'dead', attempts, lastError, actsUntil }).where(isDue(id)),
 )
 
 const isDue = (id: string) => and(eq(outbox.id, id), eq(outbox.state, 'due'))
@@ -178,6 +237,7 @@ interface Begun {
   id: string
   sentUpdate: StoreUpdate
   notBefore: number
+  actsUntil: number | null
 }
 
 /**
@@ -186,11 +246,12 @@ interface Begun {
  *
  * @param sentUpdate its contents without licence keys; stale when an earlier attempt had others
  * @param notBefore when it is tried again should the process die
+ * @param actsUntil by then the store has acted, should no answer come; null for a store that acts at once
  */
-export const beginCallback = change(1, ({ id, sentUpdate, notBefore }: Begun) =>
+export const beginCallback = change(1, ({ id, sentUpdate, notBefore, actsUntil }: Begun) =>
   build
     .update(outbox)
-    .set({ sentUpdate, notBefore, sends: sql`${outbox.sends} + 1` })
+    .set({ sentUpdate, notBefore, actsUntil, sends: sql`${outbox.sends} + 1` })
     .where(
       and(
         eq(outbox.id, id),
@@ -208,7 +269,7 @@ export const beginCallback = change(1, ({ id, sentUpdate, notBefore }: Begun) =>
 export const markUnsent = change(1, (id: string, sends: number) =>
   build
     .update(outbox)
-    .set({ sentUpdate: null, sends: 0 })
+    .set({ sentUpdate: null, sends: 0, actsUntil: null })
     .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, sends))),
 )
 

@@ -40,6 +40,12 @@ export const enqueueCatalogue = (
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
 ): Change[] => [dropWhole(store), insertPublication({ id: newId(), store, cursor: '', cause, createdAt: now })]
 
+/** Stores with listings to be pushed now, as far as the queue says it. */
+export const storesToPublish = statement(
+  (now: number) => sql<{ store: string }>`
+    select store from publications union select store from listings where next_try_at <= ${now}`,
+)
+
 /** The oldest publications of named products. */
 export const nextPublications = statement((store: string, limit: number) =>
   build

@@ -1,7 +1,24 @@
-import { and, asc, desc, eq, gte, inArray, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from 'drizzle-orm'
-import { type HoldReason, holdReasons, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  ne,
+  notInArray,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
+import { type HoldReason, holdReasons, standingHolds } from '../domain/hold.ts'
+import { finalStates, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
-import { purchases } from './schema.ts'
+import { purchases, storeOrders } from './schema.ts'
 import { type Bound, build, change, columnsOf, countUpTo, page, type RowUpdate, statement } from './statement.ts'
 
 export type Purchase = typeof purchases.$inferSelect
@@ -85,16 +102,26 @@ export const listHeldPurchases = statement(
 const isFree = (now: number) => or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, now))
 const notSent: PurchaseState[] = ['planned', 'waiting']
 
-/** Purchases whose turn has come: free ones, and held ones whose instant is over. Oldest first. */
-export const duePlacements = statement((now: number, limit: number) =>
+const isNotHeldByStanding = or(isNull(purchases.holdReason), notInArray(purchases.holdReason, [...standingHolds]))
+
+/** Its turn has come: it is free, or what holds it is to be looked at again. The standing of an order holds until it changes. */
+export const isDuePlacement = (now: number) =>
+  and(
+    inArray(purchases.state, notSent),
+    or(lte(purchases.notBefore, now), and(isNull(purchases.notBefore), isNull(purchases.holdReason))),
+    isNotHeldByStanding,
+    isFree(now),
+  )
+
+/** Purchases whose turn has come, of orders that were read at an instant or later. Oldest first. */
+export const duePlacements = statement((now: number, since: number, limit: number) =>
   build
     .select()
     .from(purchases)
     .where(
       and(
-        inArray(purchases.state, notSent),
-        or(lte(purchases.notBefore, now), and(isNull(purchases.notBefore), isNull(purchases.holdReason))),
-        isFree(now),
+        isDuePlacement(now),
+        sql`exists (select 1 from entitlements where order_id = ${purchases.orderId} and read_at >= ${since})`,
       ),
     )
     .orderBy(asc(purchases.createdAt), asc(purchases.id))
@@ -109,7 +136,7 @@ export const dueEndings = statement((now: number, limit: number) =>
     .where(
       and(
         inArray(purchases.state, notSent),
-        or(lte(purchases.deadlineAt, now), isNotNull(purchases.cancelRequestedAt)),
+        or(isNotNull(purchases.cancelRequestedAt), and(lte(purchases.deadlineAt, now), isNotHeldByStanding)),
         isFree(now),
       ),
     )
@@ -141,6 +168,34 @@ export const heldPurchases = statement(
       )
       .orderBy(asc(purchases.createdAt))
       .limit(limit),
+)
+
+/** Purchases that are held for a reason since an instant, and that people were not alerted of. */
+export const heldUnsaid = statement((reason: HoldReason, before: number, limit: number) =>
+  build
+    .select({
+      id: purchases.id,
+      orderId: purchases.orderId,
+      store: storeOrders.store,
+      reference: storeOrders.reference,
+      note: purchases.note,
+      heldAt: purchases.heldAt,
+    })
+    .from(purchases)
+    .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
+    .where(
+      and(
+        isNotNull(purchases.holdReason),
+        eq(purchases.holdReason, reason),
+        lte(purchases.heldAt, before),
+        notInArray(purchases.state, [...finalStates]),
+        sql`not exists (
+          select 1 from outbox
+          where dedupe_key = 'alert:order_held:' || ${purchases.id} || ':' || ${purchases.holdReason} || ':' || ${purchases.heldAt}
+        )`,
+      ),
+    )
+    .limit(limit),
 )
 
 /** Purchases that a worker took to `sending` and never finished: its lease is over. */

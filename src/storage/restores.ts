@@ -45,6 +45,8 @@ const madeSetting = jsonSetting<readonly string[]>('stores_made')
 const holdSetting = jsonSetting<Freeze>(RESTORE_CAUSE)
 /** Who is said to hold buying after a restore. */
 export const RESTORE_ACTOR = 'restore'
+/** Who is said to hold buying from each start on, until the supplier's newest orders were compared with the database. */
+export const START_ACTOR = 'start'
 
 /** @returns undefined for a database that no start has marked yet */
 export const currentEpoch = (db: Database): Promise<Epoch | undefined> => epochSetting.read(db)
@@ -65,11 +67,20 @@ export const clearRestoreHold = (): Change => clearSetting(RESTORE_CAUSE)
 export const restoreHold = (db: Database): Promise<Freeze | undefined> => holdSetting.read(db)
 
 /**
- * Whether buying is on hold until the supplier's orders are reattached after a restore, or compared with a new database. Until
- * then the database does not know what was bought.
+ * Whether buying is on hold until the supplier's orders are reattached after a restore, or compared with the database. Until
+ * then it is not known what was bought.
  */
-export const isReattaching = async (db: Database): Promise<boolean> =>
-  (await restoreHold(db)) !== undefined && (await currentEpoch(db))?.reattachedAt === null
+export async function isReattaching(db: Database): Promise<boolean> {
+  const hold = await restoreHold(db)
+  return hold !== undefined && (hold.actor === START_ACTOR || (await currentEpoch(db))?.reattachedAt === null)
+}
+
+export const notedAsUnattached = statement((supplierOrderIds: string[]) =>
+  build
+    .select({ id: unattachedOrders.supplierOrderId })
+    .from(unattachedOrders)
+    .where(inArray(unattachedOrders.supplierOrderId, supplierOrderIds)),
+)
 
 export const attemptById = statement((id: string) =>
   build.select({ id: purchaseAttempts.id }).from(purchaseAttempts).where(eq(purchaseAttempts.id, id)),

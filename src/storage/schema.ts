@@ -10,11 +10,12 @@
 import { sql } from 'drizzle-orm'
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { StoredKind } from '../domain/alert-kinds.ts'
+import type { HoldReason, TakenBackBy } from '../domain/hold.ts'
 import type { DeliveryState, DiscrepancyKind, EffectState, ListingReason, RunState } from '../domain/labels.ts'
 import type { LinkedBy, ListingState } from '../domain/listing.ts'
 import type { CostFault } from '../domain/offer.ts'
-import type { HoldReason, PurchaseState } from '../domain/purchase.ts'
-import type { OrderState, ShopOrderState } from '../domain/store-order.ts'
+import type { PurchaseState } from '../domain/purchase.ts'
+import type { OrderState, Standing } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { AlertEffect, Effect } from './outbox.ts'
 
@@ -349,8 +350,8 @@ export const storeOrders = sqliteTable(
     cancelRequestedAt: instant('cancel_requested_at'),
     /** When the order was last reported to the store as closed; null again when it continues. */
     closedAt: instant('closed_at'),
-    /** How the shop had it when it was read last; null for an order that a backend handed in. */
-    shopState: text('shop_state').$type<ShopOrderState>(),
+    /** Not used any more: `entitlements` says how an order stands. The version before still writes it. */
+    shopState: text('shop_state'),
     /** The state that was reported when it was closed; null while it is open. */
     closedState: text('closed_state').$type<OrderState>(),
   },
@@ -361,6 +362,65 @@ export const storeOrders = sqliteTable(
     uniqueIndex('store_orders_reference').on(t.store, t.reference),
     index('store_orders_received').on(t.receivedAt),
   ],
+)
+
+/**
+ * How an order stands in its store, as it was read last: one row for each order that has lines of ours, by its reference. Orders
+ * that were not taken have one too, for a week, so that an older reading does not revive what was cancelled.
+ */
+export const entitlements = sqliteTable(
+  'entitlements',
+  {
+    store: text('store').notNull(),
+    reference: text('reference').notNull(),
+    /** Null: it was not taken. */
+    orderId: text('order_id'),
+    /** Of its store, and not of the order alone: what was stored since an instant has a higher one. 0: taken before there were any. */
+    revision: integer('revision').notNull(),
+    /** The revision that its purchases were compared with. */
+    settledRevision: integer('settled_revision').notNull(),
+    /** When they are compared again; null: nothing is due. */
+    settleAt: instant('settle_at'),
+    /** The instant before the store was asked. A backend says by itself how its orders stand: they are always fresh. */
+    readAt: instant('read_at').notNull(),
+    changedAt: instant('changed_at'),
+    standing: text('standing').$type<Standing>().notNull(),
+    standingSince: instant('standing_since').notNull(),
+    because: text('because'),
+    fullyPaid: flag('fully_paid').notNull(),
+    refundedMinor: minor('refunded_minor').notNull().default(0),
+    acknowledgedMinor: minor('acknowledged_minor').notNull().default(0),
+    isForPerson: flag('is_for_person').notNull().default(false),
+    acceptsShort: flag('accepts_short').notNull().default(false),
+    isTagged: flag('is_tagged').notNull().default(false),
+    wishRevision: integer('wish_revision').notNull().default(0),
+    /** How often the shop did not take the wish off, and when it is asked to again; null: not. */
+    untagTries: integer('untag_tries').notNull().default(0),
+    untagAt: instant('untag_at'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.store, t.reference] }),
+    uniqueIndex('entitlements_order').on(t.orderId),
+    index('entitlements_revision').on(t.store, t.revision),
+    index('entitlements_settle').on(t.settleAt).where(sql`settle_at is not null`),
+    index('entitlements_untag').on(t.untagAt).where(sql`untag_at is not null`),
+    index('entitlements_not_taken').on(t.readAt).where(sql`order_id is null`),
+  ],
+)
+
+/** Units of a line, as `LineUnits` of `domain/entitlement` says. */
+export const entitlementLines = sqliteTable(
+  'entitlement_lines',
+  {
+    store: text('store').notNull(),
+    reference: text('reference').notNull(),
+    /** The store's own id of the line. */
+    line: text('line').notNull(),
+    units: integer('units').notNull(),
+    granted: integer('granted').notNull(),
+    most: integer('most').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.store, t.reference, t.line] })],
 )
 
 /** One item and quantity of a store order. */
@@ -470,6 +530,18 @@ export const purchases = sqliteTable(
     /** When its charge was counted in the account, and when what is owed back of it was. */
     countedAt: instant('counted_at'),
     returnedAt: instant('returned_at'),
+    /** Units of it that the customer is not entitled to any more: their keys stay here. */
+    surplus: integer('surplus').notNull().default(0),
+    /** Its cancellation is the shop's, and a later reading of its order as paid takes it back. */
+    takenBackBy: text('taken_back_by').$type<TakenBackBy>(),
+    /** Since when it is held for its reason. The time in which the shop holds it does not count towards its deadline. */
+    heldAt: instant('held_at'),
+    /** The revision of the entitlement that it was planned by: a later wish to try again is news. */
+    plannedRevision: integer('planned_revision').notNull().default(0),
+    /** A person decided on it at this revision, and until a later one lowers the order that stands. */
+    decidedRevision: integer('decided_revision'),
+    /** A person has set its ceiling. */
+    ceilingDecidedAt: instant('ceiling_decided_at'),
   },
   (t) => [
     uniqueIndex('purchases_generation').on(t.lineId, t.part, t.generation),
@@ -666,12 +738,15 @@ export const outbox = sqliteTable(
     doneAt: instant('done_at'),
     /** Of an alert: when it was taken into the table of alerts. */
     takenAt: instant('taken_at'),
+    /** An attempt whose answer never came may act until then: no other update of its order leaves before. */
+    actsUntil: instant('acts_until'),
   },
   (t) => [
     uniqueIndex('outbox_dedupe').on(t.dedupeKey),
     index('outbox_due').on(t.state, t.store, t.notBefore),
     index('outbox_order').on(t.orderId),
     index('outbox_alerts').on(t.id).where(sql`kind = 'alert'`),
+    index('outbox_acting').on(t.orderId, t.actsUntil).where(sql`acts_until is not null`),
     index('outbox_untaken').on(t.id).where(sql`kind = 'alert' and taken_at is null`),
   ],
 )

@@ -3,7 +3,6 @@ import { consoleLinks, consoleSessions } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
 export type LinkRow = typeof consoleLinks.$inferSelect
-export type SessionRow = typeof consoleSessions.$inferSelect
 
 export const linkByDigest = statement((digest: Buffer) =>
   build.select().from(consoleLinks).where(eq(consoleLinks.digest, digest)),

@@ -16,7 +16,7 @@ import {
   sql,
 } from 'drizzle-orm'
 import { finalStates } from '../domain/purchase.ts'
-import type { OrderState, ShopOrderState } from '../domain/store-order.ts'
+import type { OrderState } from '../domain/store-order.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { build, change, page, statement } from './statement.ts'
 
@@ -254,32 +254,14 @@ export const requestCancellation = change('any', (orderId: string, now: number) 
   askCancellation(eq(purchases.orderId, orderId), now),
 )
 
-/** The same for one line of an order. */
-export const requestLineCancellation = change('any', (lineId: string, now: number) =>
-  askCancellation(eq(purchases.lineId, lineId), now),
+/** How many units of a line were ordered in all. */
+export const changeQuantity = change('any', (lineId: string, quantity: number) =>
+  build.update(storeOrderLines).set({ quantity }).where(eq(storeOrderLines.id, lineId)),
 )
 
-/** Takes the cancellation of an order back: what is found for it later does not get it. */
-export const withdrawCancellation = change('any', (orderId: string) =>
-  build.update(storeOrders).set({ cancelRequestedAt: null }).where(eq(storeOrders.id, orderId)),
-)
-
-/** Takes the cancellation of a line's purchases back that still move; those in review are a person's. */
-export const withdrawLineCancellation = change('any', (lineId: string, now: number) =>
-  build
-    .update(purchases)
-    .set({ cancelRequestedAt: null, version: sql`${purchases.version} + 1`, changedAt: now })
-    .where(
-      and(
-        eq(purchases.lineId, lineId),
-        isNotNull(purchases.cancelRequestedAt),
-        notInArray(purchases.state, [...finalStates, 'review']),
-      ),
-    ),
-)
-
-export const markShopState = change(1, (id: string, shopState: ShopOrderState) =>
-  build.update(storeOrders).set({ shopState }).where(eq(storeOrders.id, id)),
+/** What its customer pays for a unit of a line now. */
+export const changeUnitPrice = change('any', (lineId: string, unitPriceMinor: number | null, currency: string | null) =>
+  build.update(storeOrderLines).set({ unitPriceMinor, currency }).where(eq(storeOrderLines.id, lineId)),
 )
 
 /** Gives a purchase the cancellation of its order, if the store has asked for one by now. */

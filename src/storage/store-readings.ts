@@ -1,4 +1,4 @@
-import { and, asc, eq, gt } from 'drizzle-orm'
+import { and, asc, eq, gt, sql } from 'drizzle-orm'
 import { lateOrders, storeReadings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
@@ -10,6 +10,17 @@ export const storeReadingOf = statement((store: string) =>
 )
 
 export const allStoreReadings = statement(() => build.select().from(storeReadings))
+
+/**
+ * Stores whose orders are to be read now.
+ *
+ * @param latest a later instant was set by a clock that has gone back since
+ */
+export const storesToPoll = statement(
+  (now: number, latest: number, latestLate: number) => sql<{ store: string }>`
+    select store from store_readings where orders_due_at <= ${now} or orders_due_at > ${latest}
+    union select store from late_orders where not_before <= ${now} or not_before > ${latestLate}`,
+)
 
 /** A store is connected once; a second note of it changes nothing. */
 export const connectStore = change('any', (store: string, now: number) =>

@@ -2,8 +2,6 @@ import { and, asc, eq, gt, isNotNull, isNull, lte } from 'drizzle-orm'
 import { workerCalls } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
-export type WorkerCall = typeof workerCalls.$inferSelect
-
 export const insertWorkerCall = change(1, (row: typeof workerCalls.$inferInsert) =>
   build.insert(workerCalls).values(row),
 )

@@ -20,7 +20,7 @@ type ShopShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore 
 export interface StoreKind<Shape extends StoreShape = StoreShape> {
   /** As the configuration and the commands name it. */
   kind: z.infer<Shape>['kind']
-  /** As people call it: `WooCommerce`. */
+  /** As people call it. */
   label: string
   /** What the configuration has of such a store: `everyStore`, of a shop `everyShop`, and settings of its own. */
   settings: Shape

@@ -96,6 +96,8 @@ export const everyShop = {
   whenGone: z.enum(['keep', 'unpublish']).default('keep'),
   /** How long a paid order waits before it is bought: a fraud check may speak first. */
   delayMinutes: z.number().int().min(0).max(10_080).default(0),
+  /** How units that an order gains after it was taken are bought (default: those that the shop states as paid; a person is asked about others). */
+  growth: z.enum(['buy', 'ask']).optional(),
 }
 
 export const ratesShape = z

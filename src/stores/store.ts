@@ -8,7 +8,7 @@
  * Instants are epoch milliseconds. Prices are decimal text beside their ISO 4217 currency.
  */
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
-import type { ShopOrderState } from '../domain/store-order.ts'
+import type { Standing } from '../domain/store-order.ts'
 import type {
   LineFailed,
   LineFulfilled,
@@ -20,16 +20,35 @@ import type {
 
 /** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
 export type NotConfirmed =
-  /**
-   * The store answered, and did not accept. `isCancelled`: the order is cancelled there, or the line of the update is taken out
-   * of it, and nothing of the update is in it, whatever earlier attempts have sent.
-   */
-  | { outcome: 'refused'; status: number; detail: string; isCancelled?: 'order' | 'line' }
+  /** The store answered, and did not accept. */
+  | { outcome: 'refused'; status: number; detail: string }
   /** No answer, or only that it is too early. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 
 /** What is known after a push. */
 export type PushResult = { outcome: 'confirmed' } | NotConfirmed
+
+/**
+ * The order, as it was read before the first key was written, does not entitle its customer to these keys, and none of them is in
+ * the shop. It is no failed attempt: the hand-over waits for another reading. `units`: those of the line that the order has now.
+ * `held` is also said where the shop holds the fulfilment of the line alone.
+ */
+export interface NotEntitled {
+  outcome: 'not_entitled'
+  standing: Standing
+  units: number
+  /** A sentence of ours. */
+  detail: string
+}
+
+/**
+ * What is known after a hand-over. `wasFulfilled`: the shop had the units as fulfilled before their keys came, as by a setting of
+ * it. The customer was written to again.
+ */
+export type FulfilResult = { outcome: 'confirmed'; wasFulfilled?: boolean } | NotConfirmed | NotEntitled
+
+/** Orders as they are now. An order that the answer leaves out is read by its id. */
+export type OrdersNow = { outcome: 'read'; orders: StoreOrderRead[] } | NotConfirmed
 
 /** An update on its way to the store. */
 export type Pushed<Update> = Update & {
@@ -55,6 +74,8 @@ export interface StoreListing {
   available: boolean
   /** The supplier sells it no more, and the merchant wants such a product out of sight. */
   isGone?: boolean
+  /** It has no stock from now on, at whatever price the store has. A store that writes the two apart leaves the price alone. */
+  stockAlone?: boolean
   /** Of two pushes of one listing the one with the larger revision is the newer, in whatever order they arrive. */
   revision: number
 }
@@ -73,6 +94,8 @@ export interface StoreVariant {
   /** Null: the store sells it under no SKU, so that only an operator can link it. */
   sku: string | null
   name: string
+  /** Units that the store sells of it, wherever they are; absent where that is not known. */
+  sellable?: number
 }
 
 /** A product that a store lacks. Its price and stock follow by `publish`: until then it cannot be bought. */
@@ -102,7 +125,18 @@ export type CreatedVariant = { sku: string } & ({ id: string; isNew: boolean } |
 /** An order as the store has it now. */
 export interface StoreOrderRead {
   reference: string
-  state: ShopOrderState
+  /** `paid` also while a part of the money is still open: then `fullyPaid` is false. */
+  standing: Standing
+  /** Why it is unpaid or held, as the end of a sentence that begins with "the order": `is on hold in the shop`. */
+  because?: string
+  /** Only the merchant ends that, who reads it on the order. */
+  isForMerchant?: boolean
+  /** Whether the shop states that all of its money came. A shop that cannot state it says so of every paid order. */
+  fullyPaid: boolean
+  /** When the customer placed it; null where the shop does not say. */
+  placedAt: number | null
+  /** When the shop changed it last, by the clock of the shop, which may be corrected; null where the shop does not say. */
+  changedAt: number | null
   /** When the customer paid; null: not yet. */
   paidAt: number | null
   lines: {
@@ -110,14 +144,18 @@ export interface StoreOrderRead {
     /** The store's variant; null where it is gone. */
     variant: string | null
     sku: string
-    /** Units that are neither refunded nor removed. */
+    /** Units that are neither refunded nor removed, never below 0. */
     quantity: number
     /** What the customer paid for one unit, discounts taken off. */
     unitPrice: string
     currency: string
   }[]
+  /** Money that was refunded without naming units, decimal text in the currency of the lines; absent for none. */
+  refundedAmount?: string
   /** The shop takes it for done. */
   isDone?: boolean
+  /** It carries a mark of ours: a hand-over of Quayside has put keys on it. */
+  hasOurKeys?: boolean
   /** Why it must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
   fault?: string
   /** The merchant asks for it in the shop: what has ended without its keys is to be tried again, once. */
@@ -201,7 +239,9 @@ export interface Store {
   publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>
 
   /** Hands over licence keys, in plain: an adapter neither logs nor stores them. `keys` may be empty. */
-  fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<PushResult>
+  fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<FulfilResult>
+  /** Sends the customer the keys of an order that wait in the shop until the rest of it is there; each once. */
+  sendWaiting?(reference: string): Promise<FulfilResult>
   /** Reports that units of a line will not come. */
   reportFailure(update: Pushed<LineFailed>): Promise<PushResult>
   /** Reports that units of a line wait. */
@@ -210,8 +250,8 @@ export interface Store {
   reportResumed?(update: Pushed<LineResumed>): Promise<PushResult>
   /** Reports that nothing is bought for a paid order, for this reason. @param refusal.id the same for the same order and reason */
   reportRefusal?(refusal: { id: string; reference: string; message: string }): Promise<PushResult>
-  /** Reports that nothing of an order moves any more. */
-  closeOrder(update: Pushed<OrderClosed>): Promise<PushResult>
+  /** Reports that nothing of an order moves any more. `not_entitled`: it is unpaid or held, and waits until it is paid. */
+  closeOrder(update: Pushed<OrderClosed>): Promise<FulfilResult>
 
   /** Checks whether the store signed a request. */
   verify?(request: StoreRequest): StoreVerification
@@ -220,8 +260,11 @@ export interface Store {
    * shop signs as the shop does.
    */
   readOrder?(body: Buffer): Promise<OrderReadResult>
-  /** Reads an order by its reference. */
+  /** Reads an order by its reference. `ignored`: the shop has no such order, or no more. */
   order?(reference: string): Promise<OrderReadResult>
+  /** Reads many orders by their references, at most `ordersNowSize`, in as few requests as the shop allows. */
+  ordersNow?(references: readonly string[]): Promise<OrdersNow>
+  ordersNowSize?: number
   /**
    * Reads a page of the orders that changed, oldest change first.
    *

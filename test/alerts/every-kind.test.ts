@@ -136,6 +136,15 @@ const kinds: Record<Exclude<AlertKind, WayIntoReview>, Kind> = {
   balance_unexplained: { payload: {} },
   balance_low: { payload: {} },
   id_conflict: { payload: { delivery: 'd' } },
+  order_fulfilled_early: { payload: { store: OTHER_STORE } },
+  order_held: {
+    ...purchaseIn('held', 'planned'),
+    payload: { purchaseId: 'held', reference: 'held', reason: 'ceiling' },
+    stand: (world) => [
+      ...((purchaseIn('held', 'planned').stand?.(world) ?? []) as Change[]),
+      any(build.update(purchases).set({ holdReason: 'ceiling', heldAt: world.now() }).where(eq(purchases.id, 'held'))),
+    ],
+  },
   order_changed: { payload: { store: OTHER_STORE, reference: '1' } },
   store_webhook: { payload: { store: OTHER_STORE } },
   supplier_unreachable: {
@@ -215,7 +224,7 @@ const kinds: Record<Exclude<AlertKind, WayIntoReview>, Kind> = {
     end: ({ now }) => [resumePublishing(STORE, now())],
   },
   updates_not_taken: {
-    stand: (world) => [update('due', world), postponeEffect('due', 5, world.now() + 30 * DAY, 'answered 500')],
+    stand: (world) => [update('due', world), postponeEffect('due', 5, world.now() + 30 * DAY, 'answered 500', null)],
     end: () => [any(build.update(outbox).set({ state: 'done' }).where(eq(outbox.id, 'due')))],
   },
   disk_low: {

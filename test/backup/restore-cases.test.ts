@@ -379,20 +379,43 @@ describe('a database file that was copied back', () => {
     expect(charges(app)).toBe(1)
   })
 
-  test('is bought twice where it is not recognised: what the marker is for', async () => {
-    const { world, app, planned } = await openShop()
+  test('is recognised although its marker came back with it, as in the snapshot of a machine', async () => {
+    const { world, app, orderId, planned } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(FORGOTTEN, 10 * HOUR)
-    await world.copyBackUnnoticed(planned)
+    await world.copyBackWithMarker(planned)
+    await world.work()
+    expect((await currentFreeze(app.db))?.reason).toContain('the database is an older copy: it lacks order')
     await world.pass(REATTACHED, 30 * SECOND)
-    expect(charges(app)).toBe(2)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    expect(charges(app)).toBe(1)
   })
 
-  test('is no restore when it is the one that was used last', async () => {
+  test('is no restore when it is the one that was used last: buying goes on after one look at the newest orders', async () => {
     const { world, app } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)
     expect(await world.copyBack(world.backUp())).toBe(false)
+    app.sandbox.faults.add({ fault: 'short-pages', most: 50, times: 100, match: { path: '/orders', method: 'GET' } })
+    expect((await currentFreeze(app.db))?.reason).toContain('newest orders are compared')
+    await app.runtime.reattachOrders()
     expect(await currentFreeze(app.db)).toBeUndefined()
+    expect(app.sandbox.faults.list().map(({ fired }) => fired)).toEqual([1])
+  })
+
+  test('buys nothing while the newest orders cannot be listed, says so, and a person may let it go on', async () => {
+    const { world, app, lines } = await openShop()
+    await world.pass(MINUTE, 10 * SECOND)
+    app.sandbox.faults.add({ fault: 'error-before', times: 100, match: { path: '/orders', method: 'GET' } })
+    await world.copyBack(world.backUp())
+    const { orderId } = await world.handIn('1002', lines)
+    await world.pass(MINUTE, 10 * SECOND)
+    // It was marked as frozen, and stayed so where buying began at the same instant.
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: null })
+    expect((await currentFreeze(app.db))?.reason).toMatch(/newest orders are compared.*the last try failed/)
+    expect(charges(app)).toBe(1)
+    await unfreeze(app.ordering, 'person')
+    await world.pass(MINUTE, 10 * SECOND)
+    expect(charges(app)).toBe(2)
   })
 
   test('is recognised when it is from before an earlier restore, though nothing was bought since that', async () => {

@@ -176,6 +176,14 @@ describe('a generation after a restore', () => {
     const often = Array.from({ length: 12 }, (_, place) => ({ generation: place + 1, state: 'rejected' }) as const)
     expect(generationsToAsk(often)).toEqual([13, 14, 15, 16, 17, 18, 19, 20, 21, 22])
   })
+
+  test('is asked for by reference also where it was cancelled here: the previous database may have sent it', () => {
+    const rows = [
+      { generation: 1, state: 'failed' },
+      { generation: 2, state: 'cancelled' },
+    ] as const
+    expect(generationsToAsk(rows)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+  })
 })
 
 /** An order as another program would place it under our reference. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { first } from '../../src/storage/database.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
+import { currentFreeze } from '../../src/storage/freezes.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { openRestoreWorld } from '../support/restore-world.ts'
 import { besideShop, SHOP } from '../support/shop-app.ts'
@@ -56,7 +57,7 @@ describe('keys that the customers of a shop have', () => {
     await world.restore(backup)
     expect(await world.orderOf(reference)).toBeUndefined()
     await world.pass(30 * MINUTE)
-    expect(await world.orderOf(reference)).toMatchObject({ shopState: 'paid', closedAt: expect.any(Number) })
+    expect(await world.orderOf(reference)).toMatchObject({ closedAt: expect.any(Number) })
     expect(world.seen()).toEqual({ charges: 1, mails: [1] })
     const later = world.buy()
     await world.pass(5 * MINUTE)
@@ -91,11 +92,39 @@ describe('keys that the customers of a shop have', () => {
     expect(world.seen()).toEqual({ charges: 1, mails: [1] })
     expect(await world.app.alerts()).not.toContain('order_before_connection')
     // It is known by the supplier's orders, and its keys by the line that has them.
-    await takeByHand(world.app.ordering, SHOP, reference, 'anna')
+    await takeByHand(world.app.ordering, SHOP, reference, { take: 'all' }, 'anna')
     await world.pass(30 * MINUTE)
     expect(await world.orderOf(reference)).toMatchObject({ closedAt: expect.any(Number) })
     expect(world.seen()).toEqual({ charges: 1, mails: [1] })
   })
+})
+
+test('a unit that was added after the backup, and that an operator took, is not bought again and leaves no hold', async () => {
+  const world = await selling()
+  await world.pass(MINUTE)
+  const reference = world.buy()
+  await world.pass(4 * MINUTE)
+  const backup = world.backUp()
+  world.shop.edit(Number(reference), ({ lines: [line] }) => {
+    if (line) Object.assign(line, { total: line.total * 2, quantity: 2 })
+  })
+  await world.pass(4 * MINUTE)
+  expect(world.seen().charges).toBe(1)
+  const [line] = world.shop.orders.get(Number(reference))?.lines ?? []
+  await takeByHand(world.app.ordering, SHOP, reference, { take: { line: String(line?.id) } }, 'anna')
+  await world.pass(5 * MINUTE)
+  expect(world.seen().charges).toBe(2)
+  world.app.move(30 * DAY)
+  await world.restore(backup)
+  await world.pass(30 * MINUTE)
+  expect(world.seen().charges).toBe(2)
+  expect(await currentFreeze(world.app.db)).toBeUndefined()
+  expect(await world.app.discrepancies()).toEqual([])
+  const { id = '' } = (await world.orderOf(reference)) ?? {}
+  expect((await world.app.purchases(id)).map(({ part, state }) => `${part} ${state}`)).toEqual([
+    '1 fulfilled',
+    '2 fulfilled',
+  ])
 })
 
 describe('a paid order that a lost database had not bought', () => {
@@ -109,8 +138,8 @@ describe('a paid order that a lost database had not bought', () => {
     expect(await world.orderOf(reference)).toBeUndefined()
     expect(world.seen()).toEqual({ charges: 0, mails: [] })
     const raised = (await world.app.alerts()).filter((type) => type === 'order_before_connection')
-    expect(raised, 'one for both').toHaveLength(1)
-    await takeByHand(world.app.ordering, SHOP, reference, 'anna')
+    expect(raised, 'one for each').toHaveLength(2)
+    await takeByHand(world.app.ordering, SHOP, reference, { take: 'all' }, 'anna')
     await world.pass(10 * MINUTE)
     expect(world.seen()).toEqual({ charges: 1, mails: [1] })
     expect(world.shop.orders.get(Number(reference))?.status).toBe('completed')
@@ -122,7 +151,8 @@ describe('a paid order that a lost database had not bought', () => {
   test('is refused with its reason where it is not paid or not there, or no shop has it', async () => {
     const world = await selling()
     const unpaid = world.shop.buy({ lines: [{ product: world.product }], payment: 'waiting' })
-    const take = (reference: string, store = SHOP) => takeByHand(world.app.ordering, store, reference, 'anna')
+    const take = (reference: string, store = SHOP) =>
+      takeByHand(world.app.ordering, store, reference, { take: 'all' }, 'anna')
     await expect(take(String(unpaid.id))).rejects.toMatchObject({
       reason: 'not_taken',
       message: expect.stringContaining('not paid'),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { restoreCampaign } from '../campaigns/restores/campaign.ts'
+import { changesCampaign } from '../campaigns/restores/changes.ts'
 import { type Figures, noFigures } from '../campaigns/restores/figures.ts'
 
 /** `npm run restores` is the whole form, with 200 of them; `SEED` begins elsewhere. */
@@ -21,6 +22,16 @@ describe('a database that is backed up after every commit, and put back', () => 
     120_000,
   )
 
+  test.each(runs.filter((_, place) => place % 4 === 0))(
+    'buys no unit twice that a shop has changed between backup and loss: seed %i',
+    async (seed) => {
+      const figures = noFigures()
+      all.push(figures)
+      await changesCampaign({ seed, restores: PER_RUN, figures })
+    },
+    300_000,
+  )
+
   test('was put back as often as it should, in every way', () => {
     const sum = (name: keyof Figures) => all.reduce((total, figures) => total + figures[name], 0)
     process.stdout.write(
@@ -28,7 +39,8 @@ describe('a database that is backed up after every commit, and put back', () => 
     )
     expect(sum('restores')).toBeGreaterThanOrEqual(RESTORES)
     expect(sum('backups')).toBeGreaterThan(RESTORES * 5)
-    for (const name of ['recognised', 'lost', 'handedInAgain'] as const) expect(sum(name), name).toBeGreaterThan(0)
+    for (const name of ['recognised', 'lost', 'handedInAgain', 'changed'] as const)
+      expect(sum(name), name).toBeGreaterThan(0)
   })
 
   test('is charged twice where the service does not notice the restore, and the verdict counts that', async () => {

@@ -36,7 +36,7 @@ interface Scenario {
   perMinute: number
 }
 
-const trickle = { orders: 60, everyMs: 300, perMinute: 100_000 }
+const trickle = { orders: 40, everyMs: 300, perMinute: 100_000 }
 const burst = (orders: number, completeAfterMs: number, webhooks: boolean): Scenario => ({
   name: `${orders} at once, over after ${completeAfterMs / 1_000} s${webhooks ? '' : ', no webhooks'}`,
   orders,
@@ -67,10 +67,19 @@ export async function benchQuota(say: (text: string) => void, isLong: boolean) {
   const rows: Row[] = [['', 'requests', 'by kind', 'p50', 'p95', 'least p95', 'ratio']]
   const figures: Record<string, object> = {}
   const missed: string[] = []
+  // It uses no webhooks, so that two rows may have the same.
+  const leasts = new Map<string, number[]>()
+  const leastOf = async (scenario: Scenario): Promise<number[]> => {
+    const { orders, completeAfterMs } = scenario
+    const name = `${orders} ${completeAfterMs}`
+    const least = leasts.get(name) ?? (await playLeast(scenario))
+    leasts.set(name, least)
+    return least
+  }
   for (const scenario of scenarios(isLong)) {
     say(scenario.name)
     const { counts, times } = await playQuayside(scenario)
-    const least = scenario.everyMs === 0 ? await playLeast(scenario) : undefined
+    const least = scenario.everyMs === 0 ? await leastOf(scenario) : undefined
     const each = [...counts].map(([kind, count]) => [kind, count / scenario.orders] as const)
     const total = each.reduce((sum, [, count]) => sum + count, 0)
     const [p50, p95] = [share(times, 0.5), share(times, 0.95)]

@@ -7,28 +7,35 @@ import { otherCases } from '../domain/purchase-cases-after.ts'
 import { foundCases } from '../domain/purchase-cases-found.ts'
 import { readCases } from '../domain/purchase-cases-read.ts'
 import { absentCases, answerCases, clockCases, dueCases, releasedCases } from '../domain/purchase-cases-sending.ts'
+import { shopCases } from '../domain/purchase-cases-shop.ts'
 import { explore } from './model/explore.ts'
 import { coarse, type Rules, rules } from './model/rules.ts'
 import { hanging } from './model/settle.ts'
+import type { World } from './model/state.ts'
 import { type Bounds, promises } from './model/step.ts'
 import { faultOf, variants } from './model/variants.ts'
 
-const small: Bounds = { sends: 2, generations: 1, crashes: true, cancels: true, oddities: 0 }
-const whole = (bounds: Partial<Bounds>, change: Partial<Rules> = {}) =>
-  explore({
-    rules: { ...rules, durations: coarse, ...change },
-    bounds: { ...small, ...bounds },
-    worlds: ['remembers', 'lists', 'neither'],
-    watched: promises,
-  })
+const small: Bounds = {
+  sends: 2,
+  generations: 1,
+  crashes: true,
+  cancels: true,
+  oddities: 0,
+  quantity: 1,
+  changes: 0,
+  lateReadings: false,
+}
+const whole = (bounds: Partial<Bounds>, worlds: readonly World[] = ['remembers', 'lists', 'neither']) =>
+  explore({ rules: { ...rules, durations: coarse }, bounds: { ...small, ...bounds }, worlds, watched: promises })
 
 describe('no path breaks a promise or hangs', () => {
   test.each<[string, Partial<Bounds>]>([
     ['with a request and its repeat', {}],
     ['with an odd supplier', { sends: 1, oddities: 1 }],
     ['with a second generation', { sends: 1, generations: 2 }],
+    ['with an order that its shop changes', { sends: 1, cancels: false, changes: 1 }],
   ])('%s', (_, bounds) => {
-    const explored = whole(bounds)
+    const explored = bounds.changes ? whole(bounds, ['remembers']) : whole(bounds)
     expect([...explored.faults, ...hanging(explored)]).toEqual([])
     expect(explored.states).toBeGreaterThan(1_000)
   })
@@ -63,6 +70,7 @@ describe('the model may leave out', () => {
     answerCases,
     absentCases,
     readCases,
+    shopCases,
     otherCases,
   ].flat()
 

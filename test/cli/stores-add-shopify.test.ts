@@ -68,6 +68,7 @@ it('takes the credentials from the environment, and prints one JSON document wit
     'version',
     'permissions',
     'permissions',
+    'payments',
     'location',
     'keys',
   ])
@@ -119,6 +120,17 @@ it.each([
     exitCode: 1,
     stderr: expect.stringMatching(said),
   })
+})
+
+it('names an IP allowlist that leaves this machine out, and no installation', async () => {
+  const { add, flags, shop, files } = await place()
+  const before = files()
+  shop.setAllowlist('without us')
+  const { exitCode, stderr } = await add(flags)
+  expect(exitCode).toBe(1)
+  expect(stderr.replaceAll(/\s+/g, ' ')).toContain('see whether its IP allowlist has the address of this machine')
+  expect(stderr).not.toMatch(/install/i)
+  expect(files()).toEqual(before)
 })
 
 it('names each access scope that an app lacks, and what to do', async () => {

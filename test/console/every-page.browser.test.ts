@@ -31,6 +31,9 @@ async function openPages() {
 
 const overflow = (page: Page) => page.evaluate('document.documentElement.scrollWidth - innerWidth') as Promise<number>
 
+/** A hundred pages, each searched by axe-core: minutes beside other tests. */
+const WALK_MS = 600_000
+
 describe.skipIf(!hasBrowser)(`every page in a browser (${hasBrowser ? 'Chromium' : skipText})`, () => {
   test.each([
     { colours: 'light', width: 1360 },
@@ -53,17 +56,22 @@ describe.skipIf(!hasBrowser)(`every page in a browser (${hasBrowser ? 'Chromium'
       }
       expect(wide).toEqual([])
     },
+    WALK_MS,
   )
 
-  test('says the same without JavaScript', async () => {
-    const { world, address, addresses } = await openPages()
-    const page = await openPage({ hasScript: false })
-    await signInto(page, world, 'admin')
-    for (const to of addresses) {
-      const answer = await page.goto(`${address}${to}`)
-      expect(answer?.status(), to).toBe(200)
-      expect(await page.locator('h1').first().isVisible(), to).toBe(true)
-      expect(await page.locator('main').innerText(), to).not.toBe('')
-    }
-  })
+  test(
+    'says the same without JavaScript',
+    async () => {
+      const { world, address, addresses } = await openPages()
+      const page = await openPage({ hasScript: false })
+      await signInto(page, world, 'admin')
+      for (const to of addresses) {
+        const answer = await page.goto(`${address}${to}`)
+        expect(answer?.status(), to).toBe(200)
+        expect(await page.locator('h1').first().isVisible(), to).toBe(true)
+        expect(await page.locator('main').innerText(), to).not.toBe('')
+      }
+    },
+    WALK_MS,
+  )
 })

@@ -98,6 +98,6 @@ test('before the first order it says what to do, also before the catalogue is re
 
 test('a balance that nothing was spent of lasts, however small it is', () => {
   expect(healthOf(facts({ daysLeft: null })).sign).toBe('done')
-  expect(healthOf(facts({ daysLeft: 0 })).sentence).toBe('The balance lasts less than a day. Top it up.')
+  expect(healthOf(facts({ daysLeft: 0 })).sentence).toBe('The balance lasts less than an hour. Top it up.')
   expect(healthOf(facts({ daysLeft: 3 })).sign).toBe('done')
 })

@@ -73,7 +73,7 @@ test('the staff ends at fourteen days, and is red under the mark at which Quaysi
   expect(tideStaff(400, 3).toString()).toContain('class="level" x="2" y="6" width="326"')
   expect(tideStaff(400, 3).toString()).not.toContain('class="low"')
   expect(tideStaff(2, 3).toString()).toContain('class="low"')
-  expect(tideStaff(0, 3).toString()).toContain('less than a day')
+  expect(tideStaff(0, 3).toString()).toContain('less than an hour')
 })
 
 test.each([0, 1, 3, 4, 7, 21, 99, 142.65, 1_000, 84_213])(

@@ -95,7 +95,7 @@ describe('whatever the offer, the store and the rules', () => {
 })
 
 describe('the answer of a store about one listing', () => {
-  const sent = { id: 'a', price: '12.90', currency: 'EUR', stock: 3 }
+  const sent = { id: 'a', price: '12.90', currency: 'EUR', stock: 3, floorMinor: 1_000 }
   test.each([
     ['a yes', { id: 'a', ok: true }, undefined],
     ['the same, repeated', { id: 'a', ok: true, price: '12.9', stock: 3 }, undefined],
@@ -108,5 +108,14 @@ describe('the answer of a store about one listing', () => {
   ])('is %s', (_what, answer, reason) => {
     const judged = acknowledgementOf(sent, answer)
     expect(judged.outcome === 'failed' ? judged.reason : undefined).toBe(reason)
+  })
+
+  const notice = { reason: 'sale_price', detail: 'it is on sale' } as const
+  test.each([
+    ['covers cost and margin is taken, and said', { price: '10.00', stock: 3 }, { outcome: 'confirmed', notice }],
+    ['does not is not', { price: '9.99', stock: 3 }, { outcome: 'failed', reason: 'sale_price' }],
+    ['comes with another stock is not', { price: '10.00', stock: 2 }, { outcome: 'failed', reason: 'echo_differs' }],
+  ])('with a sale price that %s', (_what, echo, judged) => {
+    expect(acknowledgementOf(sent, { id: 'a', ok: true, notice, ...echo })).toMatchObject(judged)
   })
 })

@@ -115,6 +115,16 @@ export const otherCases: Case[] = [
     gives: { 'review accepted': handedOver(['hand_over', 'notify_failed']) },
   },
   {
+    when: 'a person hands over what came, of which no unit is ordered any more',
+    facts: { keysStored: 2, surplus: 2 },
+    input: { type: 'hand_over' },
+    gives: {
+      'review accepted': to('completed', 'handed_over', { handOverHeldAt: null, cancelRequestedAt: null, surplus: 0 }, [
+        'hand_over',
+      ]),
+    },
+  },
+  {
     when: 'a person hands over though nothing came',
     facts: { keysStored: 0 },
     input: { type: 'hand_over' },

@@ -52,6 +52,11 @@ const changedOwn = (set: object, ...effects: Effect[]) =>
     ...(['cancel_later', 'read_now', 'alert'] as const),
     ...effects,
   ])
+const odd = (set: object) =>
+  to('review', 'found_one_that_disagrees', { ordersSeen: ['x'], note: says('differs'), ...set }, ['alert'])
+const isOdd = odd({})
+const ownIsOdd = (set: object) =>
+  to('review', 'own_order_disagrees', { ordersSeen: ['x'], note: says('no longer'), ...set }, ['alert'])
 /** A failed purchase had an order, and may not have been refunded. */
 const overIsOurs = { 'rejected cancelled': revived, failed: revivedBeside('own') }
 
@@ -67,12 +72,7 @@ export const foundCases: Case[] = [
     when: 'one order is found and disagrees',
     input: found(order('x', { agrees: false })),
     gives: {
-      'planned waiting unknown': to(
-        'review',
-        'found_one_that_disagrees',
-        { ordersSeen: ['x'], note: says('differs') },
-        ['alert'],
-      ),
+      'planned waiting unknown': isOdd,
       'accepted completed fulfilled': isSecond,
       'rejected failed cancelled': isSecondAfterTheEnd,
     },
@@ -126,12 +126,7 @@ export const foundCases: Case[] = [
     when: 'the disagreeing order is found with one that a person decided on',
     input: found(order('w', { decided: true }), order('x', { agrees: false })),
     gives: {
-      'planned waiting unknown': to(
-        'review',
-        'found_one_that_disagrees',
-        { ordersSeen: ['x'], note: says('differs') },
-        ['alert'],
-      ),
+      'planned waiting unknown': isOdd,
       'accepted completed fulfilled': isSecond,
       'rejected failed cancelled': isSecondAfterTheEnd,
     },
@@ -147,13 +142,8 @@ export const foundCases: Case[] = [
     facts: { supplierOrderId: 'x' },
     input: found(order('x', { agrees: false })),
     gives: {
-      'planned waiting unknown': to(
-        'review',
-        'found_one_that_disagrees',
-        { ordersSeen: ['x'], note: says('differs') },
-        ['alert'],
-      ),
-      accepted: to('review', 'own_order_disagrees', { ordersSeen: ['x'], note: says('no longer') }, ['alert']),
+      'planned waiting unknown': isOdd,
+      accepted: ownIsOdd({}),
       'rejected failed cancelled': changedOwn({}),
     },
   },
@@ -240,6 +230,33 @@ export const foundCases: Case[] = [
         { supplierOrderId: 'x', ordersSeen: ['own'], handOverHeldAt: NOW },
         ['cancel_later', 'read_now', 'alert', ...twice('x')],
       ),
+    },
+  },
+  {
+    when: 'one order is found after the shop took the purchase back: its keys wait for how the order stands',
+    facts: { takenBackBy: 'units' },
+    input: found(order('x')),
+    gives: {
+      ...oneIsOurs,
+      'rejected cancelled': to('accepted', 'found_after_the_end', { supplierOrderId: 'x', cancelRequestedAt: NOW }, [
+        ...(['cancel_later', 'read_now'] as const),
+      ]),
+      failed: to(
+        'accepted',
+        'found_after_the_end',
+        { supplierOrderId: 'x', cancelRequestedAt: NOW, ordersSeen: ['own'] },
+        ['cancel_later', 'read_now', ...twice('x')],
+      ),
+    },
+  },
+  {
+    when: 'one order that differs is found after the shop took the purchase back: its keys wait for a person',
+    facts: { takenBackBy: 'standing', cancelRequestedAt: EARLIER, supplierOrderId: 'x' },
+    input: found(order('x', { agrees: false })),
+    gives: {
+      'planned waiting unknown': odd({ takenBackBy: null }),
+      accepted: ownIsOdd({ takenBackBy: null }),
+      'rejected failed cancelled': changedOwn({ cancelRequestedAt: EARLIER, takenBackBy: null }),
     },
   },
   {

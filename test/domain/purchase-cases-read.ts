@@ -3,12 +3,19 @@ import type { Effect, FoundOrder, PurchaseInput } from '../../src/domain/purchas
 import { EARLIER, HOUR, NOW } from '../support/facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'
 
-const read = (status: FoundOrder['status'], keys: number, newKeys: number, keysElsewhere = false): PurchaseInput => ({
+const read = (
+  status: FoundOrder['status'],
+  keys: number,
+  newKeys: number,
+  keysElsewhere = false,
+  areText = true,
+): PurchaseInput => ({
   type: 'read',
   status,
   keys,
   newKeys,
   keysElsewhere,
+  areText,
 })
 const kept = (row: string, phrase: string) => ({
   accepted: to('review', row, { handOverHeldAt: NOW, note: says(phrase) }, ['store_keys', 'alert']),
@@ -207,6 +214,12 @@ export const readCases: Case[] = [
     gives: { accepted: to('failed', 'failed', { ordersSeen: ['w'] }, ['notify_failed']), ...reversed },
   },
   {
+    when: 'the order failed without keys after the shop had cancelled: it is the supplier that ended it',
+    facts: { keysStored: 0, takenBackBy: 'standing', cancelRequestedAt: NOW },
+    input: read('failed', 0, 0),
+    gives: { accepted: to('failed', 'failed', { takenBackBy: null }, ['notify_failed']), ...reversed },
+  },
+  {
     when: 'the order was refunded without keys',
     facts: { keysStored: 0 },
     input: read('refunded', 0, 0),
@@ -254,6 +267,19 @@ export const readCases: Case[] = [
     when: 'a key of the failed order was seen on another line, and there are too many',
     input: read('failed', 3, 3, true),
     gives: { ...kept('key_seen_elsewhere', 'another line'), ...reversed },
+  },
+  {
+    when: 'a key of the completed order is a picture',
+    input: read('completed', 2, 2, false, false),
+    gives: { accepted: to('review', 'keys_not_text', { handOverHeldAt: NOW, note: says('no text') }, ['alert']) },
+  },
+  {
+    when: 'a key of the failed order is a picture, and was seen on another line',
+    input: read('failed', 3, 3, true, false),
+    gives: {
+      accepted: to('review', 'keys_not_text', { handOverHeldAt: NOW, note: says('no text') }, ['alert']),
+      ...reversed,
+    },
   },
   {
     when: 'the supplier knows no such order',

@@ -1,5 +1,6 @@
 /** Cases of the transition table: up to the answer of the supplier, and after a lost one. */
-import { type Answer, type FoundOrder, holdReasons, type PurchaseInput } from '../../src/domain/purchase.ts'
+import { holdReasons } from '../../src/domain/hold.ts'
+import type { Answer, FoundOrder, PurchaseInput } from '../../src/domain/purchase.ts'
 import { EARLIER, HOUR, MINUTE, NOW, order } from '../support/facts.ts'
 import { type Case, says, stays, to } from './purchase-case.ts'
 

@@ -179,9 +179,11 @@ describe('the generation that a reference is of', () => {
         const { from, to } = rangeOf(name, cap)
         expect(generationOf(reference, name, cap)).toBe(generation)
         expect(reference >= from && reference < to).toBe(true)
-        const one = externalOrderId({ ...name, generation: 1 }, cap)
+        const one = externalOrderId({ ...name, part: 1, generation: 1 }, cap)
         const where = firstOf(reference)
-        expect(where && ('is' in where ? where.is === one : one.startsWith(where.begins))).toBe(true)
+        expect(where && ('is' in where ? where.is === one && where.part === 2 : one.startsWith(where.begins))).toBe(
+          true,
+        )
         for (const other of [
           { ...name, part: 22 },
           { ...name, line: '11' },
@@ -225,15 +227,17 @@ describe('the references of a part', () => {
 
   const digest = '0123456789abcdef'.repeat(2)
   test.each<[string, ReturnType<typeof firstOf>]>([
-    ['q1.main-1.1001.1.2.13', { is: 'q1.main-1.1001.1.2.1' }],
-    ['q1.main-1.1001.1.2.123456789', { is: 'q1.main-1.1001.1.2.1' }],
+    ['q1.main-1.1001.1.2.13', { is: 'q1.main-1.1001.1.1.1', part: 2 }],
+    ['q1.main-1.1001.1.2.123456789', { is: 'q1.main-1.1001.1.1.1', part: 2 }],
+    ['q1.main-1.1001.1.02.1', undefined],
+    ['q1.main-1.1001.1.1234567890.1', undefined],
     ['q1.main-1.1001.1.2.1234567890', undefined],
     ['q1.main-1.1001.1.2.01', undefined],
     ['q1.main-1.1001.1.2.1x', undefined],
     [`q1.main-1.10~${digest}`, { begins: 'q1.main-1.10' }],
     [`q1.main-1.10~${digest}x`, undefined],
     [`q1.main-1.10~${digest.slice(1)}`, undefined],
-  ])('%j begins with the same part as %j', (reference, first) => {
+  ])('%j is of the line that begins with %j', (reference, first) => {
     expect(firstOf(reference)).toEqual(first)
   })
 })

@@ -7,6 +7,7 @@ import { otherCases } from './purchase-cases-after.ts'
 import { foundCases } from './purchase-cases-found.ts'
 import { readCases } from './purchase-cases-read.ts'
 import { absentCases, answerCases, clockCases, dueCases, namedCases, releasedCases } from './purchase-cases-sending.ts'
+import { shopCases } from './purchase-cases-shop.ts'
 
 const subjects: Record<string, Case[]> = {
   'orders that are found': foundCases,
@@ -17,6 +18,7 @@ const subjects: Record<string, Case[]> = {
   'an order that is proven absent': absentCases,
   'the order that an answer named': namedCases,
   'an order that is read': readCases,
+  'how the order is in its shop now': shopCases,
   'confirmations, errors and decisions': otherCases,
 }
 
@@ -41,11 +43,13 @@ describe('the table', () => {
     expect(all.filter((pair) => !reached.has(pair))).toEqual([])
   })
 
-  test('lets nothing but an order that is found open again what is over, and everything else go on', () => {
+  test('lets nothing open again what is over but an order that is found and units that are ordered again', () => {
     const moved = (state: PurchaseState) =>
       Object.values(subjects)
         .flat()
-        .some((one) => one.input.type !== 'found' && (decide(one, state)?.next ?? state) !== state)
+        .some(
+          (one) => !['found', 'shop_limits'].includes(one.input.type) && (decide(one, state)?.next ?? state) !== state,
+        )
     expect(finalStates).toEqual(purchaseStates.filter((state) => !moved(state)))
   })
 
@@ -61,7 +65,9 @@ describe('the table', () => {
     const decisions = Object.values(subjects)
       .flat()
       .flatMap((one) => purchaseStates.map((state) => decide(one, state)))
-    const reviews = decisions.filter((made) => made?.next === 'review' && made.set.note?.startsWith('cancelled '))
+    const reviews = decisions.filter(
+      (made) => made?.next === 'review' && /^cancelled |the shop /.test(made.set.note ?? ''),
+    )
     expect(new Set(reviewsByCancellation)).toEqual(new Set(reviews.map((made) => made?.row)))
   })
 

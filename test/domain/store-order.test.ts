@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { holdReasons, purchaseStates } from '../../src/domain/purchase.ts'
+import { holdReasons } from '../../src/domain/hold.ts'
+import { purchaseStates } from '../../src/domain/purchase.ts'
 import {
   countParts,
   currentParts,
@@ -20,6 +21,8 @@ const part = (state: PartFacts['state'], differs: Partial<PartFacts> = {}): Part
   state,
   holdReason: null,
   quantity: 1,
+  surplus: 0,
+  takenBackBy: null,
   handedOver: state === 'fulfilled' ? 1 : 0,
   ...differs,
 })

@@ -3,10 +3,11 @@ import { errorCodes } from '../../src/http/answers.ts'
 import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
-import type { Store, StoreOrderRead } from '../../src/stores/store.ts'
+import type { Store } from '../../src/stores/store.ts'
 import { type Answer, type ApiWorld, type Ask, openApi } from '../support/api-world.ts'
 import { signedIn } from '../support/console-client.ts'
 import { answerSchema, faultsOf, type OpenApi, operationOf } from '../support/openapi-check.ts'
+import { orderRead } from '../support/order-read.ts'
 import { STORE } from '../support/test-app.ts'
 
 async function documentOf(world: ApiWorld): Promise<OpenApi> {
@@ -47,16 +48,21 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', '/orders/done/resend')
   await ask('POST', '/orders/done/take')
   const { storeOf } = world.ordering
-  world.ordering.storeOf = (id) => {
+  const shopOf: typeof storeOf = (id) => {
     const backend = storeOf(id)
-    const order: StoreOrderRead = { reference: 'done', state: 'waiting', paidAt: null, lines: [] }
+    const one = { variant: null, sku: offers[0]?.sku ?? '', unitPrice: '999.00', currency: 'EUR' }
+    const paidAt = world.now()
     const shop: Partial<Store> = {
       resend: async () => ({ outcome: 'confirmed' }),
-      order: async () => ({ outcome: 'order', order }),
+      order: async (reference) => ({
+        outcome: 'order',
+        order: orderRead({ reference, paidAt, lines: [{ ...one, id: '1', quantity: 2 }] }),
+      }),
     }
     return backend && { ...backend, ...shop }
   }
-  await ask('POST', '/orders/done/take')
+  world.ordering.storeOf = shopOf
+  await ask('POST', '/orders/done/release')
   await ask('POST', '/orders/done/resend')
   world.ordering.storeOf = storeOf
   for (const list of ['/orders', '/purchases', '/deliveries', '/outbox', '/webhooks', '/discrepancies', '/tokens']) {
@@ -78,7 +84,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/purchases/${held}/decision`, { body: close, headers: { 'if-match': '"review-0"' } })
   await ask('POST', `/purchases/${held}/decision`, { body: close })
   world.sandbox.faults.add({ fault: 'hold-open' })
-  await ask('POST', '/orders', { token: store, body: order('open', offers[3]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('open', offers[3]?.sku, '60.00') })
   await world.pass(2_000)
   const accepted = (await ask('GET', '/purchases?state=accepted')).body.data.items[0]
   await ask('GET', `/purchases/${accepted?.id}/evidence?read=true`)
@@ -106,9 +112,13 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/deliveries/nowhere/replay`)
   await ask('POST', '/deliveries/replay', { body: { ids: [delivery] } })
   world.shop.answerNext(500)
-  await ask('POST', '/orders', { token: store, body: order('late', offers[2]?.sku) })
+  await ask('POST', '/orders', { token: store, body: order('late', offers[2]?.sku, '60.00') })
   await world.pass(4_000)
   await ask('POST', '/orders/late/keys', { body: { reason: 'a look' } })
+  world.ordering.storeOf = shopOf
+  await ask('POST', '/orders/done/take?line=1')
+  await ask('POST', '/orders/done/take?line=1')
+  world.ordering.storeOf = storeOf
   await ask('POST', `/outbox/${await idOf('/outbox?state=due&kind=callback')}/redeliver`)
   await ask('POST', `/outbox/${await idOf('/outbox?state=done')}/redeliver`)
   const { id } = (await ask('POST', '/sync')).body.data.run as { id: string }

@@ -14,15 +14,19 @@ import { until } from '../support/service-process.ts'
 import { KEY_ENCRYPTION_KEY } from '../support/test-app.ts'
 
 const ANSWER = { status: 201, data: { secret: 'shown this once' } }
+/** Of a person without scopes. */
+const CALL = { caller: { actor: 'ann', role: 'operator', store: null, scopes: new Set() } }
 const DELETE = 'delete from "worker_calls"'
 
 /** A process whose connections can be cut, the worker, and an operation that ends when the test says so. */
 async function openProcesses({
   ended = async () => undefined,
   absentSince = () => null,
+  answer = () => ANSWER,
 }: {
   ended?: () => Promise<void>
   absentSince?: () => number | null
+  answer?: (call: Parameters<Operation['handle']>[0]) => { status: number; data: unknown }
 } = {}) {
   const url = await newPostgresUrl()
   const proxy = await openProxy(url)
@@ -34,14 +38,14 @@ async function openProcesses({
   const clock = { now: 0 }
   const parts = { vault, now: Date.now, monotonic: () => clock.now, newId, log }
   const { promise: gate, resolve: end } = Promise.withResolvers<void>()
-  const handle = async () => {
+  const handle: Operation['handle'] = async (call) => {
     await gate
-    return ANSWER
+    return answer(call)
   }
   const operation = { name: 'rotate', needsWorker: true, handle } as unknown as Operation
   const [left] = leavingToWorker({ ...parts, db: cuttable }, [operation], { acts: () => false, absentSince }, ended)
   const calls = performCalls({ ...parts, db: database }, [operation])
-  return { proxy, clock, calls, end, ask: () => left?.handle({} as never) }
+  return { proxy, clock, calls, end, ask: (call: object = CALL) => left?.handle(call as never) }
 }
 
 describe.runIf(hasPostgres)('the answer of the worker', () => {
@@ -97,6 +101,33 @@ describe.runIf(hasPostgres)('the answer of the worker', () => {
   })
 })
 
+describe.runIf(hasPostgres)('the worker', () => {
+  test('asks of the caller what any process asks: its token was of no scope there, and each order that was taken answered 500', async () => {
+    const { calls, end, ask } = await openProcesses({
+      answer: ({ caller }) => ({
+        status: 200,
+        data: [caller.actor, caller.scopes.has('keys'), caller.scopes.has('orders')],
+      }),
+    })
+    end()
+    const asking = ask({ caller: { ...CALL.caller, scopes: new Set(['keys']) } })
+    await until('the call', calls.begin)
+    expect(await asking).toEqual({ status: 200, data: ['ann', true, false] })
+  })
+
+  test('keeps the text of an error that it did not expect in its log', async () => {
+    const { calls, end, ask } = await openProcesses({
+      answer: () => {
+        throw new TypeError('the key is A1B2C')
+      },
+    })
+    end()
+    const asking = ask()?.catch((error: unknown) => error)
+    await until('the call', calls.begin)
+    expect(await asking).toMatchObject({ code: 'internal', message: 'internal error; see the log of the worker' })
+  })
+})
+
 describe.runIf(hasPostgres)('a call where no process is known to be the worker', () => {
   test('was refused after fifteen seconds', async () => {
     const { calls, ask } = await openProcesses({ absentSince: () => 0 })
@@ -113,7 +144,7 @@ describe.runIf(hasPostgres)('a call where no process is known to be the worker',
 describe.runIf(hasPostgres)('a worker', () => {
   test('performs eight calls at once, however often it looks, and waits for them when it is stopped', async () => {
     const { calls, end, ask } = await openProcesses()
-    const asking = Array.from({ length: 10 }, ask)
+    const asking = Array.from({ length: 10 }, () => ask())
     let begun = 0
     await until('eight', async () => {
       begun += await calls.begin()

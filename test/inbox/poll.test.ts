@@ -1,16 +1,18 @@
 /** Orders that a shop does not give when they are polled: what is asked for again, and when. */
+
 import { expect, test } from 'vitest'
 import { type PolledStore, pollOrders } from '../../src/inbox/poll.ts'
 import { createLog } from '../../src/log.ts'
 import { first } from '../../src/storage/database.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { connectStore, lateOrdersOf, storeReadingOf } from '../../src/storage/store-readings.ts'
-import type { OrderReadResult, StoreOrderRead } from '../../src/stores/store.ts'
+import type { OrderReadResult } from '../../src/stores/store.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
+import { orderRead } from '../support/order-read.ts'
 
 const MINUTE = 60_000
 const SHOP = 'shop'
-const order = (reference: string): StoreOrderRead => ({ reference, state: 'paid', paidAt: TEST_NOW, lines: [] })
+const order = (reference: string) => orderRead({ reference, paidAt: TEST_NOW })
 
 /** A shop of pages, some of whose orders it does not give with them. */
 async function openPolling(pages: { given: string[]; unread: string[] }[]) {
@@ -48,10 +50,12 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
       asked.push(reference)
       return answers.get(reference) ?? unavailable
     },
-    take: async ({ reference }) => {
-      taken.push(reference)
-      return { outcome: 'taken' }
-    },
+    asking:
+      async () =>
+      async ({ reference }) => {
+        taken.push(reference)
+        return { outcome: 'taken' }
+      },
   }
   const log = createLog({ level: 'error', write: () => {} })
   const poll = async () => {

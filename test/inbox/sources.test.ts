@@ -1,9 +1,11 @@
 /** Deliveries of a store that signs what it sends: the same inbox and the same endpoint as the supplier's. */
+
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { type StoreSource, storeSource } from '../../src/inbox/sources.ts'
 import type { OrderReadResult, Store, StoreOrderRead } from '../../src/stores/store.ts'
 import { signedDelivery } from '../support/delivery.ts'
+import { orderRead } from '../support/order-read.ts'
 import { openEndpoint } from '../support/webhook-endpoint.ts'
 
 const STORE = 'shop-4f7k2m9q'
@@ -11,12 +13,11 @@ const PATH = `/webhooks/stores/${STORE}`
 const SIGNATURE = 'x-shop-signature'
 const macOf = (body: Buffer) => createHmac('sha256', 'a secret of the shop').update(body).digest()
 
-const order: StoreOrderRead = {
+const order = orderRead({
   reference: '1001',
-  state: 'paid',
   paidAt: 1_700_000_000_000,
   lines: [{ id: '1', variant: 'v1', sku: 'SKU-1', quantity: 1, unitPrice: '12.00', currency: 'EUR' }],
-}
+})
 
 /** A store whose deliveries carry a signature of the body and no time. */
 const shop = (readOrder: (body: Buffer) => Promise<OrderReadResult>): Pick<Store, 'verify' | 'readOrder'> => ({
@@ -36,7 +37,7 @@ async function openShop(readOrder: (body: Buffer) => Promise<OrderReadResult>) {
     taken.push(read)
     return { outcome: 'taken' }
   }
-  const source = storeSource(STORE, shop(readOrder), take, () => 0) as StoreSource
+  const source = storeSource(STORE, shop(readOrder), async () => take) as StoreSource
   const endpoint = await openEndpoint({ storeSources: [source] })
   const post = async (body: string, signature: string | null = macOf(Buffer.from(body)).toString('base64')) => {
     const headers: [string, string][] = signature === null ? [] : [[SIGNATURE, signature]]
@@ -46,14 +47,7 @@ async function openShop(readOrder: (body: Buffer) => Promise<OrderReadResult>) {
 }
 
 test('a kind of store that sends nothing is no source', () => {
-  expect(
-    storeSource(
-      STORE,
-      {},
-      async () => ({ outcome: 'taken' }),
-      () => 0,
-    ),
-  ).toBeUndefined()
+  expect(storeSource(STORE, {}, async () => async () => ({ outcome: 'taken' }))).toBeUndefined()
 })
 
 test('an order of a store is stored once, and taken as the store has it now', async () => {

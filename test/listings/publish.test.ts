@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { publishNext } from '../../src/listings/publish.ts'
 import { createLog } from '../../src/log.ts'
-import { createWorker, together } from '../../src/runtime.ts'
+import { workerOfStores } from '../../src/runtime.ts'
 import { pricesOfListing, putListings } from '../../src/storage/listings.ts'
 import { publishingOf } from '../../src/storage/publications.ts'
 import { setEpoch } from '../../src/storage/restores.ts'
@@ -303,23 +303,23 @@ describe('stores that are served side by side', () => {
     const slow = new Promise<void>((resolve) => {
       release = resolve
     })
-    const log = createLog({ level: 'error', write: () => {} })
-    const pump = (name: string, work: () => Promise<void>) => {
-      let left = 1
-      const run = async () => {
-        if (left === 0) return 0
-        left -= 1
-        await work()
-        served.push(name)
-        return 1
-      }
-      return createWorker('publish', run, { log, stopped: () => false })
+    const left = new Map([
+      ['slow', () => slow],
+      ['quick', () => Promise.resolve()],
+    ])
+    const run = async (store: string) => {
+      const work = left.get(store)
+      left.delete(store)
+      if (!work) return 0
+      await work()
+      served.push(store)
+      return 1
     }
-    const [first, second] = [pump('slow', () => slow), pump('quick', () => Promise.resolve())]
-    const both = together([first, second])
+    const due = async () => [...left.keys()].map((store) => ({ store }))
+    const log = createLog({ level: 'error', write: () => {} })
+    const both = workerOfStores('publish', { due, run }, { log, stopped: () => false })
     both.wake()
-    await second.idle()
-    expect(served).toEqual(['quick'])
+    await expect.poll(() => served).toEqual(['quick'])
     release()
     await both.idle()
     expect(served).toEqual(['quick', 'slow'])

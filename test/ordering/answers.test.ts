@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { Failure } from '../../src/errors.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
 import { attemptsOf } from '../../src/storage/evidence.ts'
-import { databaseFile } from '../support/database.ts'
+import { databaseFile, memoryDatabase } from '../support/database.ts'
 import { defaultDialect, first, openTestApp, type TestApp, until } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -10,6 +11,33 @@ const MINUTE = 60_000
 const hasty = () => ({ ...defaultDialect(), settleSeconds: 1.5, listLagSeconds: 1, scanGapSeconds: 1 })
 
 const placed = (app: TestApp) => app.sent.map(({ idempotencyKey, body }) => `${idempotencyKey} ${body}`)
+
+describe('an answer that the database does not take', () => {
+  test('leaves its purchase in sending no longer than until a commit succeeds again', async () => {
+    const db = memoryDatabase()
+    let isFull = false
+    const commit: typeof db.commit = (changes) =>
+      isFull ? Promise.reject(new Failure('unavailable', 'no space left on device')) : db.commit(changes)
+    const app = await openTestApp({ database: { ...db, commit } })
+    app.ordering.at = (point) => {
+      if (point === 'answered') isFull = true
+    }
+    const orderId = await app.buy('1001')
+    await app.settle()
+    expect((await app.purchase(orderId)).state).toBe('sending')
+    isFull = false
+    app.ordering.at = () => undefined
+    await app.pass(5_000)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(app.sent).toHaveLength(1)
+    const { id } = await app.purchase(orderId)
+    const answered = (await app.db.query(attemptsOf([id]))).filter(
+      ({ kind, stage }) => kind === 'place' && stage === 'answered',
+    )
+    expect(answered).toHaveLength(1)
+    app.expectLedger({ charges: 1, keys: 1 })
+  })
+})
 
 describe('an order whose answer is lost', () => {
   test('is found by a look-up and not sent again', async () => {

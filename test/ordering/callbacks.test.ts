@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
-import type { Pushed, PushResult } from '../../src/stores/store.ts'
+import type { Pushed } from '../../src/stores/store.ts'
 import { decide } from '../support/reviews.ts'
 import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.ts'
 
@@ -39,7 +39,7 @@ async function closeStore(app: TestApp): Promise<() => void> {
 function overhear(app: TestApp): { id: string; type: string; data: string }[] {
   const left: { id: string; type: string; data: string }[] = []
   const noted =
-    <Update extends { type: string }>(push: (update: Pushed<Update>) => Promise<PushResult>) =>
+    <Update extends { type: string }, Result>(push: (update: Pushed<Update>) => Promise<Result>) =>
     (update: Pushed<Update>) => {
       left.push({ id: update.id, type: update.type, data: JSON.stringify(update) })
       return push(update)

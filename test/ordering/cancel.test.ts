@@ -1,9 +1,12 @@
+import { eq } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { cancelOrder, retryPurchase } from '../../src/ordering/actions.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
+import { purchases } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
 import { markCancelRequested, requestCancellation } from '../../src/storage/store-orders.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 
@@ -25,6 +28,28 @@ describe('cancelling a store order', () => {
       ['cancelled', 'cancelled'],
     ])
     expect(closed(app)).toEqual(['cancelled'])
+    expect(app.sent).toEqual([])
+    app.expectLedger({ charges: 0, keys: 0 })
+  })
+
+  // As two transactions at READ COMMITTED: neither sees what the other has not committed.
+  test('at the instant in which a further try was planned, which misses the mark, buys nothing all the same', async () => {
+    const app = await openTestApp({ balanceMinor: 0 })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    await cancel(app, orderId)
+    await app.db.commit([
+      {
+        statement: build
+          .update(purchases)
+          .set({ state: 'waiting', cancelRequestedAt: null, note: null, holdReason: null })
+          .where(eq(purchases.orderId, orderId)),
+        rows: 1,
+      },
+    ])
+    app.sandbox.world.topUp(100_000)
+    await app.pass(HOUR)
+    expect(await app.state(orderId)).toBe('cancelled')
     expect(app.sent).toEqual([])
     app.expectLedger({ charges: 0, keys: 0 })
   })

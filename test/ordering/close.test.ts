@@ -209,6 +209,7 @@ describe('a line of which the store has all keys', () => {
         ),
         beginCallback({
           notBefore: 0,
+          actsUntil: null,
           id,
           sentUpdate: {
             type: 'line.fulfilled',

@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { formatDecimal } from '../../src/domain/money.ts'
 import { releasePurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
+import { alertHeld } from '../../src/ordering/held.ts'
 import { placeDue } from '../../src/ordering/place.ts'
+import { transitionsOf } from '../../src/storage/evidence.ts'
 import { clearFreeze, currentFreeze } from '../../src/storage/freezes.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
 import { duePlacements } from '../../src/storage/purchases.ts'
@@ -61,6 +63,36 @@ describe('before anything is bought', () => {
     await app.pass(10 * MINUTE)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'out_of_stock' })
     expect(app.sent).toHaveLength(0)
+  })
+
+  test('an offer that is answered with 500 again and again holds the purchase with that reason, and alerts people after ten minutes', async () => {
+    const app = await openTestApp()
+    const { sku, productId } = await app.offer()
+    app.sandbox.faults.add({
+      fault: 'error-before',
+      times: 100_000,
+      match: { path: `/products/${productId}`, method: 'GET' },
+    })
+    const { orderId } = await app.order('1001', [{ sku }])
+    await app.pass(9 * MINUTE)
+    await alertHeld(app.ordering)
+    const { id, ...held } = await app.purchase(orderId)
+    expect(held).toMatchObject({
+      state: 'planned',
+      holdReason: 'offer_unreadable',
+      note: expect.stringContaining('the offer cannot be read: '),
+    })
+    expect(await app.alerts()).not.toContain('order_held')
+    await app.pass(2 * MINUTE)
+    await alertHeld(app.ordering)
+    await alertHeld(app.ordering)
+    expect((await app.alerts()).filter((type) => type === 'order_held')).toHaveLength(1)
+    expect(await app.db.query(transitionsOf([id])), 'each try is no news').toHaveLength(1)
+    expect(app.sent).toHaveLength(0)
+    app.sandbox.faults.clear()
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 1 })
   })
 
   test('a price above the ceiling holds the purchase until it falls', async () => {
@@ -129,7 +161,7 @@ describe('before anything is bought', () => {
     app.ordering.refreshOffer = (productId) => read.then(() => refreshOffer(productId))
     app.move(HOUR)
     await app.order('1001', skus)
-    const [due] = await app.db.query(duePlacements(app.now(), 2))
+    const [due] = await app.db.query(duePlacements(app.now(), 0, 2))
     app.ordering.pace.checked.set(due?.supplierProductId ?? '', app.now())
     const placing = placeDue(app.ordering)
     while (app.sandbox.world.report().charges.length === 0) await new Promise(setImmediate)

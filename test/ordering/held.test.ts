@@ -1,96 +1,58 @@
-/** What a store learns of a line that waits. */
+/** A paid order that waits for too long: people are alerted once, and its shop says why. */
 import { describe, expect, test } from 'vitest'
-import { cancelOrder, releasePurchase } from '../../src/ordering/actions.ts'
-import { openTestApp, type TestApp } from '../support/test-app.ts'
+import { alertHeld } from '../../src/ordering/held.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
+import { wooCommerceThatChanges } from '../support/changing-shop.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** All callbacks that the store got, in order: the type, and the reason of a hold. */
-const heard = (app: TestApp) =>
-  app.shop.received().map(({ type, data }) => (type === 'line.held' ? `${type} ${data.reason}` : type))
+async function orderThatWaits() {
+  const shop = await wooCommerceThatChanges({ delayMinutes: 10 })
+  const reference = shop.buys(1)
+  await shop.pass(3 * MINUTE)
+  shop.paymentFails(reference)
+  await shop.pass(3 * MINUTE)
+  const look = async (): Promise<void> => {
+    await alertHeld(shop.ordering)
+    await shop.settle()
+  }
+  const alerts = async () =>
+    (await shop.db.query(listOutbox({ kind: 'alert', limit: 100 }))).filter(({ type }) => type === 'order_held')
+  /** What we wrote into the order. */
+  const ownNotes = () => shop.notesOf(reference).filter(({ note }) => note.startsWith('Quayside'))
+  return { ...shop, reference, look, alerts, ownNotes }
+}
 
-describe('a line that is held', () => {
-  test('for stock is reported to the store once, and once more when it goes on', async () => {
-    const app = await openTestApp()
-    const { sku, productId } = await app.offer()
-    await app.order('1001', [{ sku, quantity: 2 }])
-    app.sandbox.world.offers.change(productId, { stock: 0 })
-    await app.pass(3 * HOUR)
-    expect(heard(app)).toEqual(['line.held out_of_stock'])
-    expect(app.callbacks('line.held')[0]?.data).toMatchObject({
-      reference: '1001',
-      line: '1',
-      sku,
-      quantity: 2,
-      reason: 'out_of_stock',
-      message: 'the supplier has none left: it is bought once there is stock again',
-    })
-    app.sandbox.world.offers.change(productId, { stock: 5 })
-    await app.pass(10 * MINUTE)
-    expect(heard(app)).toEqual(['line.held out_of_stock', 'line.resumed', 'line.fulfilled', 'order.closed'])
-    expect(app.callbacks('line.resumed')[0]?.data).toMatchObject({ reference: '1001', line: '1', quantity: 2 })
+describe('an order whose payment failed', () => {
+  test('raises no alert and leaves no note in the shop on the first day', async () => {
+    const { pass, look, alerts, ownNotes } = await orderThatWaits()
+    await pass(23 * HOUR, HOUR)
+    await look()
+    expect(await alerts()).toEqual([])
+    expect(ownNotes()).toEqual([])
   })
 
-  test('after refusals of the supplier is reported once, however many purchases are tried', async () => {
-    const app = await openTestApp()
-    app.sandbox.faults.add({ fault: 'out-of-stock', times: 3 })
-    const orderId = await app.buy('1001')
-    await app.pass(3 * HOUR)
-    expect((await app.purchases(orderId)).map(({ state }) => state)).toEqual([
-      'rejected',
-      'rejected',
-      'rejected',
-      'fulfilled',
-    ])
-    expect(heard(app)).toEqual(['line.held out_of_stock', 'line.resumed', 'line.fulfilled', 'order.closed'])
+  test('alerts once after a day, names the order, and its note says what it waits for', async () => {
+    const { pass, look, alerts, ownNotes, reference } = await orderThatWaits()
+    await pass(25 * HOUR, HOUR)
+    await look()
+    await pass(HOUR)
+    await look()
+    expect(await alerts()).toMatchObject([{ payload: { reference, reason: 'unpaid' } }])
+    expect(ownNotes()).toMatchObject([{ note: expect.stringContaining('the order is not paid now') }])
   })
 
-  test('for another reason than before is reported with the new one', async () => {
-    const app = await openTestApp()
-    const { sku, productId, costMinor } = await app.offer()
-    const { orderId } = await app.order('1001', [{ sku }])
-    app.sandbox.world.offers.change(productId, { stock: 0 })
-    await app.pass(HOUR)
-    app.sandbox.world.offers.change(productId, { stock: 5, priceMinor: costMinor * 2 })
-    await app.pass(HOUR)
-    expect(heard(app)).toEqual(['line.held out_of_stock', 'line.held ceiling'])
-    const { id } = await app.purchase(orderId)
-    await releasePurchase(app.ordering, id, { ceilingMinor: costMinor * 2 }, 'ann')
-    await app.pass(10 * MINUTE)
-    expect(heard(app).slice(2)).toEqual(['line.resumed', 'line.fulfilled', 'order.closed'])
-  })
-
-  test('for a spend cap or a freeze, which is no matter of the store, is not reported', async () => {
-    const app = await openTestApp({ policy: { caps: { order: 1, hour: null, day: null } } })
-    const { sku } = await app.offer()
-    const { orderId } = await app.order('1001', [{ sku }])
-    await app.pass(HOUR)
-    expect(await app.purchase(orderId)).toMatchObject({ holdReason: 'spend_cap' })
-    expect(heard(app)).toEqual([])
-  })
-
-  test('and cancelled fails, and never resumes', async () => {
-    const app = await openTestApp()
-    const { sku, productId } = await app.offer()
-    const { orderId } = await app.order('1001', [{ sku }])
-    app.sandbox.world.offers.change(productId, { stock: 0 })
-    await app.pass(HOUR)
-    await cancelOrder(app.ordering, orderId, 'shop')
-    await app.pass(10 * MINUTE)
-    expect(heard(app)).toEqual(['line.held out_of_stock', 'line.failed', 'order.closed'])
-  })
-
-  test('and goes on before the store could hear of it is not reported late: the last word is the true one', async () => {
-    const app = await openTestApp()
-    const { sku, productId } = await app.offer()
-    app.shop.answerNext(503, 2)
-    const { orderId } = await app.order('1001', [{ sku }])
-    app.sandbox.world.offers.change(productId, { stock: 0 })
-    await app.pass(10_000)
-    expect(await app.purchase(orderId)).toMatchObject({ holdReason: 'out_of_stock', holdReported: 'out_of_stock' })
-    app.sandbox.world.offers.change(productId, { stock: 5 })
-    await app.pass(12 * HOUR)
-    expect(heard(app)).toEqual(['line.resumed', 'line.fulfilled', 'order.closed'])
+  test('alerts again after it was paid and its payment failed once more', async () => {
+    const { pass, look, alerts, paysAgain, paymentFails, stocks, reference } = await orderThatWaits()
+    await pass(25 * HOUR, HOUR)
+    await look()
+    stocks(0, 0)
+    paysAgain(reference)
+    await pass(3 * MINUTE)
+    paymentFails(reference)
+    await pass(25 * HOUR, HOUR)
+    await look()
+    expect(await alerts()).toHaveLength(2)
   })
 })

@@ -142,7 +142,7 @@ describe('an accepted order that goes wrong', () => {
     if (!refused || !next) throw new Error('two generations were expected')
     const late = { id: 'ord_late', status: 'open', agrees: true, ofAnotherLine: false, decided: false } as const
     await advance(app.ordering, refused.id, () => ({ type: 'found', orders: [late] }))
-    const gone = { type: 'read', status: 'failed', keys: 0, newKeys: 0, keysElsewhere: false } as const
+    const gone = { type: 'read', status: 'failed', keys: 0, newKeys: 0, keysElsewhere: false, areText: true } as const
     await advance(app.ordering, refused.id, () => gone)
     await expect(retryPurchase(app.ordering, next.id, 'test')).rejects.toThrow('generation 1 of it')
     await retryPurchase(app.ordering, refused.id, 'test')

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { formatDecimal } from '../../src/domain/money.ts'
 import { cancelOrder, releasePurchase } from '../../src/ordering/actions.ts'
 import { advance } from '../../src/ordering/advance.ts'
 import { placeDue } from '../../src/ordering/place.ts'
@@ -49,15 +50,17 @@ describe('what a purchase reserves', () => {
     }
   })
 
-  test('held the balance back at the ceiling until its order was read, though the answer states the amount', async () => {
+  test('is its ceiling until its order is completed, whatever an open order states', async () => {
     const { app, costMinor } = await openRoomy()
     const orderId = await app.buy('1001', { unitPriceMinor: 90_000 })
     await app.settle()
     expect(await app.purchase(orderId)).toMatchObject({
       state: 'accepted',
       amountMinor: costMinor,
-      reservedMinor: costMinor,
+      reservedMinor: 90_000,
     })
+    await app.pass(MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', reservedMinor: costMinor })
   })
 
   test('is nothing while it waits for another try', async () => {
@@ -81,11 +84,11 @@ describe('what a purchase reserves', () => {
   })
 
   test('stays once its order failed, because that alone does not say that the money came back', async () => {
-    const { app, costMinor } = await openRoomy()
+    const { app, ceiling } = await openRoomy()
     app.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await app.buy('1001')
     await app.pass(MINUTE)
-    expect(await app.purchase(orderId)).toMatchObject({ state: 'failed', reservedMinor: costMinor })
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'failed', reservedMinor: ceiling })
   })
 
   test('is nothing once the supplier says that it was refunded', async () => {
@@ -260,5 +263,72 @@ describe('a spend cap', () => {
     await app.pass(MINUTE)
     expect(await app.purchase(next)).toMatchObject({ holdReason: 'spend_cap' })
     expect(app.sent).toHaveLength(1)
+  })
+})
+
+describe('a spend cap where open orders do not state what they cost', () => {
+  test.each([
+    { states: '0.00', amount: '0.00' },
+    { states: 'no amount', amount: undefined },
+    { states: 'an amount of nothing', amount: null },
+    { states: 'a cent', amount: '0.01' },
+  ])('is not exceeded while the supplier states $states of each', async ({ amount }) => {
+    const { ceiling } = await prices()
+    const cap = ceiling * 2
+    const app = await openTestApp({
+      policy: { caps: { order: null, hour: null, day: cap } },
+      stated: (order) => {
+        if (order.status === 'completed') return
+        if (amount === undefined) delete order.amount
+        else order.amount = amount
+      },
+    })
+    app.sandbox.faults.add({ fault: 'hold-open', times: 20 })
+    for (let number = 0; number < 20; number += 1) {
+      await app.buy(String(1_001 + number))
+      await app.pass(MINUTE)
+    }
+    await app.pass(HOUR)
+    expect(app.sandbox.world.report().chargesMinor).toBeLessThanOrEqual(cap)
+    expect(app.sent).toHaveLength(2)
+  })
+
+  test('keeps what each may cost where the completed order states nothing either', async () => {
+    const { ceiling } = await prices()
+    const app = await openTestApp({
+      policy: { caps: { order: null, hour: null, day: ceiling * 2 } },
+      stated: (order) => {
+        order.amount = '0.00'
+      },
+    })
+    const orderIds: string[] = []
+    for (let number = 0; number < 5; number += 1) {
+      orderIds.push(await app.buy(String(1_001 + number)))
+      await app.pass(5 * MINUTE)
+    }
+    expect(app.sent).toHaveLength(2)
+    expect(await app.purchase(first(orderIds))).toMatchObject({ state: 'fulfilled', reservedMinor: ceiling })
+  })
+
+  test('counts the higher amount of an open order, and what it cost once that is completed', async () => {
+    const { costMinor, ceiling } = await prices()
+    const app = await openTestApp({
+      policy: { caps: { order: null, hour: null, day: costMinor * 10 } },
+      stated: (order) => {
+        if (order.status !== 'completed') order.amount = formatDecimal({ minor: costMinor * 10, currency: 'EUR' })
+      },
+    })
+    app.sandbox.faults.add({ fault: 'hold-open' })
+    const orderId = await app.buy('1001', { unitPriceMinor: ceiling })
+    await app.pass(MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted', reservedMinor: costMinor * 10 })
+    const other = first((await app.offers()).slice(1))
+    const { orderId: next } = await app.order('1002', [{ sku: other.sku }])
+    await app.pass(10 * MINUTE)
+    expect(await app.purchase(next)).toMatchObject({ holdReason: 'spend_cap' })
+    app.sandbox.world.orders.complete(first(known(app)))
+    await app.pass(20 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', reservedMinor: costMinor })
+    expect(await app.state(next)).toBe('fulfilled')
   })
 })

@@ -114,6 +114,23 @@ describe('accepted orders', () => {
     }
     expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
   })
+
+  test('that were looked at in pages for a while are read by their ids soon after they are not in a page any more', async () => {
+    const { app, orders } = await openAccepted(6)
+    const passes = async (seconds: number): Promise<void> => {
+      for (let second = 0; second < seconds; second += 1) {
+        app.move(SECOND)
+        await refreshDue(app.ordering)
+      }
+    }
+    await passes(15)
+    const { orders: list } = app.ordering.supplier
+    app.ordering.supplier.orders = async (query) => ({ ...(await list(query)), items: [] })
+    await passes(15)
+    app.sandbox.advance()
+    await passes(20)
+    expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
+  })
 })
 
 describe('a delivery that comes while its order is read', () => {

@@ -6,7 +6,7 @@ import { createIds } from '../../src/ids.ts'
 import { PROOF_SKEW_MS } from '../../src/ordering/scan.ts'
 import { recogniseServer } from '../../src/reconciliation/restore.ts'
 import { openPostgres } from '../../src/storage/postgres/open.ts'
-import { currentEpoch } from '../../src/storage/restores.ts'
+import { clearRestoreHold, currentEpoch, restoreHold } from '../../src/storage/restores.ts'
 import { hasPostgres, newPostgresUrl } from '../support/postgres.ts'
 import { run, withDatabase } from '../support/postgres-server.ts'
 
@@ -23,9 +23,11 @@ async function begin(url: string) {
   const newId = createIds(now, randomBytes)
   const wasPutBack = await recogniseServer({ db, lease, now, newId, log, stores: [] })
   const epoch = await currentEpoch(db)
+  const hold = await restoreHold(db)
+  await db.commit([clearRestoreHold()])
   await lease.release()
   await db.close()
-  return { wasPutBack, epoch }
+  return { wasPutBack, epoch, hold }
 }
 
 /** As after a restore from a dump, whose tables are others. */
@@ -43,6 +45,12 @@ describe.runIf(hasPostgres)('a worker', () => {
     await run(server, `alter database ${name}_before rename to ${name}`)
     expect(await begin(url)).toMatchObject({ wasPutBack: true, epoch: { epoch: 2 } })
     expect(await begin(url)).toMatchObject({ wasPutBack: false, epoch: { epoch: 2 } })
+  })
+
+  test('buys nothing after each taking of the lease until the newest orders of the supplier were compared', async () => {
+    const url = await newPostgresUrl()
+    await begin(url)
+    expect(await begin(url)).toMatchObject({ wasPutBack: false, hold: { actor: 'start' } })
   })
 
   test('takes no update for a restore, nor a worker of the version before that came in between', async () => {

@@ -20,11 +20,17 @@ export interface ShopifyFulfilmentOrder {
   id: string
   order: ShopifyOrder
   status: 'CANCELLED' | 'CLOSED' | 'IN_PROGRESS' | 'INCOMPLETE' | 'ON_HOLD' | 'OPEN' | 'SCHEDULED'
+  /** Why it is held; empty for one that is not. */
+  holds: { id: string; reason: HoldReason }[]
+  /** When a scheduled one is to be fulfilled. */
+  fulfillAt: number | null
   /** When the shop has made it: until then no answer has it. */
   visibleAt: number
   location: string
   lines: { id: string; line: ShopifyLine; total: number; remaining: number }[]
 }
+
+export type HoldReason = 'HIGH_RISK_OF_FRAUD' | 'ONLINE_STORE_POST_PURCHASE_CROSS_SELL' | 'OTHER'
 
 export interface ShopifyFulfilment {
   id: string
@@ -43,6 +49,9 @@ interface FulfilmentsOptions {
   location: () => string
   may: (scope: string) => boolean
   changed: (order: ShopifyOrder) => void
+  /** Units were fulfilled: the shop may capture their money now. */
+  fulfilled: (order: ShopifyOrder) => void
+  happened: (topic: string, contents: Fields) => void
   mail: (order: ShopifyOrder, kind: ShopifyMail['kind'], words: string[]) => void
   lineFields: (line: ShopifyLine, order: ShopifyOrder) => Fields
 }
@@ -50,22 +59,30 @@ interface FulfilmentsOptions {
 const managed = 'read_merchant_managed_fulfillment_orders'
 
 export function createFulfilments(options: FulfilmentsOptions) {
-  const { now, newId, delayMs, location, may, changed, mail, lineFields } = options
+  const { now, newId, delayMs, location, may, changed, fulfilled, happened, mail, lineFields } = options
   const fulfilmentOrders = new Map<string, ShopifyFulfilmentOrder>()
   const fulfilments = new Map<string, ShopifyFulfilment>()
 
-  const open = (order: ShopifyOrder, lines: { line: ShopifyLine; quantity: number }[], delay = delayMs()) => {
-    const made: ShopifyFulfilmentOrder = {
-      id: newId(),
-      order,
-      status: 'OPEN',
-      visibleAt: now() + delay,
-      location: location(),
-      lines: lines.map(({ line, quantity }) => ({ id: newId(), line, total: quantity, remaining: quantity })),
+  /** Makes one for each location that the units are taken from. */
+  const open = (
+    order: ShopifyOrder,
+    lines: { line: ShopifyLine; quantity: number; location?: string }[],
+    delay = delayMs(),
+  ): void => {
+    for (const [at, own] of Map.groupBy(lines, (one) => one.location ?? location())) {
+      const made: ShopifyFulfilmentOrder = {
+        id: newId(),
+        order,
+        status: 'OPEN',
+        holds: [],
+        fulfillAt: null,
+        visibleAt: now() + delay,
+        location: at,
+        lines: own.map(({ line, quantity }) => ({ id: newId(), line, total: quantity, remaining: quantity })),
+      }
+      fulfilmentOrders.set(made.id, made)
+      order.fulfilmentOrders.push(made)
     }
-    fulfilmentOrders.set(made.id, made)
-    order.fulfilmentOrders.push(made)
-    return made
   }
   const remainingOf = ({ lines }: ShopifyFulfilmentOrder) => lines.reduce((sum, { remaining }) => sum + remaining, 0)
   const settle = (one: ShopifyFulfilmentOrder): void => {
@@ -115,6 +132,7 @@ export function createFulfilments(options: FulfilmentsOptions) {
     order.fulfilments.push(made)
     if (isNotified) mail(order, 'shipping_confirmation', printed(made))
     changed(order)
+    fulfilled(order)
     return made
   }
   const printed = ({ lines }: ShopifyFulfilment): string[] =>
@@ -126,6 +144,16 @@ export function createFulfilments(options: FulfilmentsOptions) {
     status: one.status,
     requestStatus: 'UNSUBMITTED',
     orderId: gid('Order', one.order.id),
+    fulfillAt: one.fulfillAt === null ? null : dateTime(one.fulfillAt),
+    fulfillmentHolds: one.holds.map(({ id, reason }) => ({
+      __typename: 'FulfillmentHold',
+      id: gid('FulfillmentHold', id),
+      reason,
+    })),
+    assignedLocation: {
+      __typename: 'FulfillmentOrderAssignedLocation',
+      location: { __typename: 'Location', id: gid('Location', one.location) },
+    },
     lineItems: (given: Fields) =>
       connection(
         'FulfillmentOrderLineItem',
@@ -305,17 +333,35 @@ export function createFulfilments(options: FulfilmentsOptions) {
       open(found.order, found.lines, 0)
       changed(found.order)
     },
-    setStatus: (order: ShopifyOrder, status: ShopifyFulfilmentOrder['status']): void => {
-      for (const one of order.fulfilmentOrders) if (one.status !== 'CLOSED') one.status = status
-      changed(order)
+    /** Holds, schedules or releases what is to be fulfilled. No source says that the order gets another date by that. */
+    setStatus: (
+      order: ShopifyOrder,
+      status: ShopifyFulfilmentOrder['status'],
+      { reason = 'OTHER', fulfillAt = null }: { reason?: HoldReason; fulfillAt?: number | null } = {},
+    ): void => {
+      for (const one of order.fulfilmentOrders) {
+        if (one.status === 'CLOSED') continue
+        const before = { ...one }
+        one.status = status
+        one.holds = status === 'ON_HOLD' ? [{ id: newId(), reason }] : []
+        one.fulfillAt = status === 'SCHEDULED' ? fulfillAt : one.fulfillAt
+        const about = { fulfillment_order: { id: gid('FulfillmentOrder', one.id), status: status.toLowerCase() } }
+        if (status === 'ON_HOLD') happened('FULFILLMENT_ORDERS_PLACED_ON_HOLD', about)
+        if (status !== 'OPEN') continue
+        for (const { id } of before.holds) {
+          happened('FULFILLMENT_HOLDS_RELEASED', { ...about, fulfillment_hold: { id: gid('FulfillmentHold', id) } })
+        }
+        if (before.status === 'ON_HOLD') happened('FULFILLMENT_ORDERS_HOLD_RELEASED', about)
+        if (before.status === 'SCHEDULED') happened('FULFILLMENT_ORDERS_SCHEDULED_FULFILLMENT_ORDER_READY', about)
+      }
     },
     /** The merchant moves units of a line to a fulfilment order of their own. */
-    split: (order: ShopifyOrder, lineId: string, quantity: number): ShopifyFulfilmentOrder => {
+    split: (order: ShopifyOrder, lineId: string, quantity: number): void => {
       const each = order.fulfilmentOrders.flatMap(({ lines }) => lines).find(({ line }) => line.id === lineId)
       if (!each || each.remaining <= quantity) throw new Error('There are not so many units to split.')
       each.remaining -= quantity
       each.total -= quantity
-      return open(order, [{ line: each.line, quantity }], 0)
+      open(order, [{ line: each.line, quantity }], 0)
     },
   }
 }

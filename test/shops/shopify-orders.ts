@@ -72,8 +72,18 @@ export interface ShopifyOrder {
   transactions: ShopifyTransaction[]
   fulfilmentOrders: ShopifyFulfilmentOrder[]
   fulfilments: ShopifyFulfilment[]
-  /** Another status than follows from the transactions. */
-  statusOverride: string | null
+  /** What went back, or was taken out. `cost`: minor units, of the units of the line. */
+  refunds: { id: string; lines: { line: ShopifyLine; quantity: number; cost: number }[] }[]
+}
+
+/** How the shop is set up. */
+export interface ShopifyPolicy {
+  /** When it takes the money that a card has reserved. */
+  captures: 'at_checkout' | 'when_fulfilled'
+  /** Whether it fulfils what is paid by itself. */
+  fulfilsByItself: boolean
+  /** Whether it holds what is paid while its customer looks at an offer, until the customer takes it or leaves. */
+  offersAfterPurchase: boolean
 }
 
 /** A mail that the shop sent. Its text shows what the lines of our template in the documentation print. */
@@ -90,6 +100,8 @@ export interface ShopifyPurchase {
   lines: { variant: string; quantity?: number; discount?: string }[]
   /** `authorized`: reserved on a card and not yet captured; `pending`: by hand, such as a bank transfer. */
   payment?: 'authorized' | 'paid' | 'pending'
+  /** Only so much is paid now. */
+  deposit?: string
   /** Null: the customer gave a telephone number alone, and gets no mail. */
   email?: string | null
   test?: boolean
@@ -107,6 +119,7 @@ interface OrdersOptions {
   may: (scope: string) => boolean
   searchLagMs: () => number
   fulfilmentDelayMs: () => number
+  policy: () => ShopifyPolicy
   /** Something that webhooks report; `contents` is what a delivery would hold. */
   happened: (topic: string, contents: Fields) => void
   products: ReturnType<typeof createProducts>
@@ -116,7 +129,7 @@ interface OrdersOptions {
 const ORDERS_VISIBLE_MS = 60 * 86_400_000
 
 export function createOrders(options: OrdersOptions) {
-  const { now, currency, newId, appId, may, searchLagMs, fulfilmentDelayMs, happened, products } = options
+  const { now, currency, newId, appId, may, searchLagMs, fulfilmentDelayMs, policy, happened, products } = options
   const orders = new Map<string, ShopifyOrder>()
   const mails: ShopifyMail[] = []
   let lastNumber = 1000
@@ -132,7 +145,6 @@ export function createOrders(options: OrdersOptions) {
       .filter(({ kind, status }) => status === 'SUCCESS' && kinds.includes(kind))
       .reduce((sum, { amount }) => sum + amount, 0)
   const financialStatus = (order: ShopifyOrder): string => {
-    if (order.statusOverride) return order.statusOverride
     const [paid, refunded] = [moved(order, 'SALE', 'CAPTURE'), moved(order, 'REFUND')]
     if (refunded > 0) return refunded >= paid ? 'REFUNDED' : 'PARTIALLY_REFUNDED'
     if (order.transactions.some(({ kind }) => kind === 'VOID')) return 'VOIDED'
@@ -156,6 +168,7 @@ export function createOrders(options: OrdersOptions) {
     for (const topic of [...topics, 'ORDERS_UPDATED']) happened(topic, orderBody(order))
   }
 
+  /** @returns what is to be fulfilled of it, by the locations that have it */
   const addLine = (order: ShopifyOrder, { variant: id, quantity = 1, discount }: ShopifyPurchase['lines'][number]) => {
     const variant = products.variants.get(id)
     const title = variant?.product.title ?? 'Custom item'
@@ -173,22 +186,22 @@ export function createOrders(options: OrdersOptions) {
       discount: discount === undefined ? 0 : (minorIn(discount, order.currency) ?? 0),
     }
     order.lines.push(line)
-    stock(line, -quantity)
-    return line
+    return stock(line, -quantity)
   }
-  /** Sold units are committed, and no more available. */
-  const stock = ({ variant }: ShopifyLine, units: number): void => {
+  /** Sold units are committed, and no more available. @returns where they are */
+  const stock = (line: ShopifyLine, units: number): { line: ShopifyLine; quantity: number; location?: string }[] => {
+    const { variant } = line
     const item = variant === null ? undefined : products.variants.get(variant)?.item
-    const level = item?.tracked ? item.levels.values().next().value : undefined
-    if (!level) return
-    level.available += units
-    level.committed -= units
-    level.updatedAt = now()
+    if (item && units > 0) products.uncommit(item, units)
+    const taken = item && units < 0 ? products.commit(item, -units) : []
+    return taken.length > 0 ? taken.map((one) => ({ line, ...one })) : [{ line, quantity: Math.abs(units) }]
   }
 
   /** A customer buys at the checkout. */
   const buy = (purchase: ShopifyPurchase): ShopifyOrder => {
-    const { payment = 'paid', email = 'guest@buyer.test', test = false, note = null, tags = [] } = purchase
+    const { email = 'guest@buyer.test', test = false, note = null, tags = [], deposit } = purchase
+    const isLater = purchase.payment === undefined && policy().captures === 'when_fulfilled'
+    const payment = purchase.payment ?? (isLater ? 'authorized' : 'paid')
     lastNumber += 1
     const order: ShopifyOrder = {
       id: newId(),
@@ -212,24 +225,41 @@ export function createOrders(options: OrdersOptions) {
       transactions: [],
       fulfilmentOrders: [],
       fulfilments: [],
-      statusOverride: null,
+      refunds: [],
     }
     if (purchase.shipping !== undefined) order.shipping = minorIn(purchase.shipping, order.currency) ?? 0
-    for (const line of purchase.lines) addLine(order, line)
+    const units = purchase.lines.flatMap((line) => addLine(order, line))
     orders.set(order.id, order)
-    fulfilment.open(
-      order,
-      order.lines.map((line) => ({ line, quantity: line.quantity })),
-    )
-    if (payment === 'paid') transact(order, 'SALE', totalOf(order))
+    fulfilment.open(order, units)
+    const paid = deposit === undefined ? totalOf(order) : (minorIn(deposit, order.currency) ?? 0)
+    if (payment === 'paid') transact(order, 'SALE', paid)
     if (payment === 'authorized') transact(order, 'AUTHORIZATION', totalOf(order))
     mail(
       order,
       'confirmation',
       order.lines.map(({ name, quantity }) => `${name} × ${quantity}`),
     )
-    touch(order, 'ORDERS_CREATE', ...(payment === 'paid' ? ['ORDERS_PAID'] : []))
+    touch(order, 'ORDERS_CREATE', ...(isPaid(order) ? ['ORDERS_PAID'] : []))
+    if (isPaid(order) && policy().offersAfterPurchase) {
+      fulfilment.setStatus(order, 'ON_HOLD', { reason: 'ONLINE_STORE_POST_PURCHASE_CROSS_SELL' })
+    }
+    fulfilByShop(order)
     return order
+  }
+  const isPaid = (order: ShopifyOrder): boolean => moved(order, 'SALE', 'CAPTURE') >= currentTotalOf(order)
+  /** The shop fulfils what is paid and not held, where it is set up so. */
+  const fulfilByShop = (order: ShopifyOrder): void => {
+    const isOpen = order.fulfilmentOrders.some(({ status }) => status === 'OPEN' || status === 'IN_PROGRESS')
+    if (policy().fulfilsByItself && isPaid(order) && isOpen) fulfilment.fulfilByHand(order, undefined, true)
+  }
+  /** The customer takes the offer that is shown after the purchase, and pays for it. No lines: the customer leaves. */
+  const endOffer = (order: ShopifyOrder, lines: ShopifyPurchase['lines'] = []): void => {
+    if (lines.length > 0) {
+      edit(order, { add: lines })
+      pay(order)
+    }
+    fulfilment.setStatus(order, 'OPEN')
+    fulfilByShop(order)
   }
   const transact = (
     order: ShopifyOrder,
@@ -245,6 +275,7 @@ export function createOrders(options: OrdersOptions) {
     if (due <= 0) return
     transact(order, moved(order, 'AUTHORIZATION') > 0 ? 'CAPTURE' : 'SALE', due)
     touch(order, 'ORDERS_PAID')
+    fulfilByShop(order)
   }
   const remove = (order: ShopifyOrder, line: ShopifyLine, quantity: number): void => {
     const taken = Math.min(quantity, line.currentQuantity)
@@ -261,10 +292,12 @@ export function createOrders(options: OrdersOptions) {
     const units = (given.lines ?? []).map(({ id, quantity }) => ({ line: lineOf(order, id), quantity }))
     const cost = units.reduce((sum, { line, quantity }) => sum + unitPrice(line) * quantity, 0)
     const amount = given.amount === undefined ? cost : (minorIn(given.amount, order.currency) ?? 0)
+    const id = newId()
+    const lines = units.map((one) => ({ ...one, cost: unitPrice(one.line) * one.quantity }))
+    order.refunds.push({ id, lines })
     for (const { line, quantity } of units) remove(order, line, quantity)
     if (amount > 0) transact(order, 'REFUND', amount)
     mail(order, 'refund', [moneyText(amount, order.currency)])
-    const id = newId()
     happened('REFUNDS_CREATE', {
       id: bigNumber(id),
       admin_graphql_api_id: gid('Refund', id),
@@ -286,7 +319,15 @@ export function createOrders(options: OrdersOptions) {
   /** The merchant cancels. @param isRefunded default: the money goes back */
   const cancel = (order: ShopifyOrder, isRefunded = true): void => {
     const paid = moved(order, 'SALE', 'CAPTURE') - moved(order, 'REFUND')
-    if (paid > 0 && isRefunded) transact(order, 'REFUND', paid)
+    if (paid > 0 && isRefunded) {
+      transact(order, 'REFUND', paid)
+      const lines = order.lines.map((line) => ({
+        line,
+        quantity: line.currentQuantity,
+        cost: unitPrice(line) * line.currentQuantity,
+      }))
+      order.refunds.push({ id: newId(), lines })
+    }
     if (paid === 0 && moved(order, 'AUTHORIZATION') > 0) transact(order, 'VOID', 0)
     for (const line of order.lines) remove(order, line, line.currentQuantity)
     for (const one of order.fulfilmentOrders) if (one.status !== 'CLOSED') one.status = 'CANCELLED'
@@ -301,22 +342,20 @@ export function createOrders(options: OrdersOptions) {
     order: ShopifyOrder,
     given: { add?: ShopifyPurchase['lines']; set?: { id: string; quantity: number }[] },
   ): void => {
-    const additions = (given.add ?? []).map((one) => addLine(order, one))
-    if (additions.length > 0)
-      fulfilment.open(
-        order,
-        additions.map((line) => ({ line, quantity: line.quantity })),
-        0,
-      )
+    const additions = (given.add ?? []).flatMap((one) => addLine(order, one))
+    if (additions.length > 0) fulfilment.open(order, additions, 0)
     for (const { id, quantity } of given.set ?? []) {
       const line = lineOf(order, id)
       const more = quantity - line.currentQuantity
-      if (more < 0) remove(order, line, -more)
+      if (more < 0) {
+        // What is removed is written as a refund of its units, whose money follows by itself or never.
+        order.refunds.push({ id: newId(), lines: [{ line, quantity: -more, cost: unitPrice(line) * -more }] })
+        remove(order, line, -more)
+      }
       if (more <= 0) continue
       line.quantity += more
       line.currentQuantity += more
-      stock(line, -more)
-      fulfilment.open(order, [{ line, quantity: more }], 0)
+      fulfilment.open(order, stock(line, -more), 0)
     }
     happened('ORDERS_EDITED', {
       order_edit: {
@@ -330,7 +369,7 @@ export function createOrders(options: OrdersOptions) {
         user_id: null,
         committed_at: restTime(now()),
         line_items: {
-          additions: additions.map(({ id, quantity }) => ({ id: bigNumber(id), delta: quantity })),
+          additions: additions.map(({ line, quantity }) => ({ id: bigNumber(line.id), delta: quantity })),
           removals: [],
         },
       },
@@ -372,6 +411,27 @@ export function createOrders(options: OrdersOptions) {
     canNotifyCustomer: order.email !== null,
     currencyCode: order.currency,
     displayFinancialStatus: financialStatus(order),
+    fullyPaid: isPaid(order),
+    taxesIncluded: true,
+    totalRefundedSet: moneyBag(moved(order, 'REFUND'), order.currency),
+    refunds: ({ first }: Fields) =>
+      order.refunds.slice(0, typeof first === 'number' ? first : undefined).map(({ id, lines }) => ({
+        __typename: 'Refund',
+        id: gid('Refund', id),
+        refundLineItems: (given: Fields) =>
+          connection(
+            'RefundLineItem',
+            lines,
+            given,
+            ({ line }) => [line.id],
+            (one) => ({
+              __typename: 'RefundLineItem',
+              quantity: one.quantity,
+              subtotalSet: moneyBag(one.cost, order.currency),
+              totalTaxSet: moneyBag(0, order.currency),
+            }),
+          ),
+      })),
     totalPriceSet: moneyBag(totalOf(order), order.currency),
     currentTotalPriceSet: moneyBag(currentTotalOf(order), order.currency),
     risk: {
@@ -460,6 +520,7 @@ export function createOrders(options: OrdersOptions) {
       tag: ({ order }) => order.tags,
       test: ({ order }) => [String(order.test)],
       financial_status: ({ order }) => [financialStatus(order)],
+      status: ({ order }) => [order.cancelledAt !== null ? 'cancelled' : order.closedAt !== null ? 'closed' : 'open'],
       created_at: ({ order }) => second(order.createdAt),
       processed_at: ({ order }) => second(order.processedAt),
       updated_at: ({ changedAt }) => second(changedAt),
@@ -534,6 +595,10 @@ export function createOrders(options: OrdersOptions) {
     delayMs: fulfilmentDelayMs,
     location: () => products.firstLocation().id,
     changed: (order) => touch(order),
+    fulfilled: (order) => {
+      if (policy().captures === 'when_fulfilled' && moved(order, 'AUTHORIZATION') > 0) pay(order)
+    },
+    happened,
   })
 
   const nodeOf = (type: string, id: string): NodeFields | undefined => {
@@ -580,6 +645,7 @@ export function createOrders(options: OrdersOptions) {
     refund,
     cancel,
     edit,
+    endOffer,
     touch,
     transact,
     addTags,

@@ -222,6 +222,57 @@ export function createProducts({ now, currency, newId, searchLagMs, need, failIt
     variant.updatedAt = now()
     variant.product.updatedAt = now()
   }
+  const servesOnline = (id: string): boolean => {
+    const location = locations.get(id)
+    return location?.isActive === true && location.fulfillsOnlineOrders
+  }
+  /** Units that the online store sells, of all locations that serve it. */
+  const sellableOf = ({ levels }: ShopifyInventoryItem): number =>
+    levels.entries().reduce((sum, [id, { available }]) => (servesOnline(id) ? sum + available : sum), 0)
+
+  /**
+   * Takes sold units off what can be sold: at one location that has them all, else at several in the order in which the item is
+   * stocked there. What none of them has is short at the first one.
+   *
+   * @returns the locations, each with its units
+   */
+  const commit = (item: ShopifyInventoryItem, units: number): { location: string; quantity: number }[] => {
+    const online = [...item.levels].filter(([id]) => servesOnline(id))
+    const levels = online.length > 0 ? online : [...item.levels]
+    const whole = levels.find(([, { available }]) => available >= units)
+    let left = units
+    const taken = (whole ? [whole] : levels).map(([location, { available }]) => {
+      const quantity = Math.min(left, Math.max(0, available))
+      left -= quantity
+      return { location, quantity }
+    })
+    const [first] = taken
+    if (first) first.quantity += left
+    const some = taken.filter(({ quantity }) => quantity > 0)
+    for (const { location, quantity } of some) move(item, location, quantity)
+    return some
+  }
+  /** Puts units back that are not sold any more, where they were taken. */
+  const uncommit = (item: ShopifyInventoryItem, units: number): void => {
+    let left = units
+    for (const [location, { committed }] of item.levels) {
+      const quantity = Math.min(left, Math.max(0, committed))
+      if (quantity > 0) move(item, location, -quantity)
+      left -= quantity
+    }
+  }
+  const move = (item: ShopifyInventoryItem, location: string, quantity: number): void => {
+    const level = item.levels.get(location)
+    if (!item.tracked || !level) return
+    level.available -= quantity
+    level.committed += quantity
+    level.updatedAt = now()
+  }
+  /** The merchant counts units of a variant at a location, which stocks it from then on. */
+  const stockAt = (item: ShopifyInventoryItem, location: string, available: number): void => {
+    const level = item.levels.get(location) ?? { id: newId(), available: 0, committed: 0, updatedAt: now() }
+    item.levels.set(location, { ...level, available, updatedAt: now() })
+  }
 
   const hasOnlyDefault = ({ variants: all }: ShopifyProduct) => all.length === 1 && all[0]?.title === 'Default Title'
   const productFields = (product: ShopifyProduct): NodeFields => ({
@@ -255,6 +306,7 @@ export function createProducts({ now, currency, newId, searchLagMs, need, failIt
     compareAtPrice: variant.compareAtPrice === null ? null : moneyText(variant.compareAtPrice, currency()),
     inventoryPolicy: variant.inventoryPolicy,
     inventoryQuantity: availableOf(variant.item),
+    sellableOnlineQuantity: sellableOf(variant.item),
     createdAt: dateTime(variant.createdAt),
     updatedAt: dateTime(variant.updatedAt),
     product: () => productFields(variant.product),
@@ -267,6 +319,14 @@ export function createProducts({ now, currency, newId, searchLagMs, need, failIt
     sku: item.variant.sku,
     tracked: item.tracked,
     requiresShipping: item.requiresShipping,
+    locationsCount: count(item.levels.size),
+    inventoryLevels: (given: Fields) => {
+      need('read_inventory', 'inventoryLevels')
+      const key = ([, { id }]: [string, ShopifyLevel]) => [id]
+      return connection('InventoryLevel', [...item.levels], given, key, ([location, level]) =>
+        levelFields(item, location, level),
+      )
+    },
     inventoryLevel: ({ locationId }: Fields) => {
       need('read_inventory', 'inventoryLevel')
       const location = needNumber('Location', locationId)
@@ -597,6 +657,9 @@ export function createProducts({ now, currency, newId, searchLagMs, need, failIt
     create,
     remove,
     touch,
+    commit,
+    uncommit,
+    stockAt,
     addLocation,
     addPublication,
     firstLocation,

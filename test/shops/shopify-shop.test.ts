@@ -1,5 +1,5 @@
 import { request } from 'undici'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import * as documents from '../../src/stores/shopify/documents.ts'
 import { bodyOf, callerOf, codesOf, graphqlHeaders as headers, graphqlUrl as url } from '../support/shopify-caller.ts'
 import { faultsOfExchange, provenExchanges } from '../support/shopify-proof.ts'
@@ -96,7 +96,10 @@ test('an expired version is answered by the oldest that is served', () => {
 test('a missing scope is an error of the field, and leaves out what may be null', () => {
   const { ask } = opened({ app: { scopes: ['read_products'] } })
   const denied = [{ extensions: { code: 'ACCESS_DENIED' } }]
-  expect(ask(documents.order, { id: gid('Order', '1') })).toMatchObject({ data: { order: null }, errors: denied })
+  expect(ask(documents.order, { id: gid('Order', '1'), namespace: 'a' })).toMatchObject({
+    data: { order: null },
+    errors: denied,
+  })
   const changed = ask(documents.changedOrders, { query: "updated_at:>='2026-01-01T00:00:00Z'" })
   expect(changed).toMatchObject({ data: null, errors: denied })
   expect(ask(documents.variantPage)).toMatchObject({ data: { productVariants: { nodes: [] } } })
@@ -186,6 +189,29 @@ test('sets stock by comparison, once for each key', () => {
   expect(ask({ name: 'SetStock', text: withoutKey }, { input: set(9, 8) }).errors).toMatchObject([
     { message: 'The @idempotent directive is required for this mutation but was not provided.' },
   ])
+})
+
+test('sells what all locations have that serve online orders, of one of them where it has enough', () => {
+  const { shop, ask } = opened()
+  const { variant, location } = stocked(shop)
+  const second = shop.addLocation({ name: 'Second' }).id
+  const till = shop.addLocation({ name: 'Till', fulfillsOnlineOrders: false }).id
+  shop.stockAt(variant.id, second, 7)
+  shop.stockAt(variant.id, till, 90)
+  const there = () => [location, second, till].map((one) => shop.stockOf(variant.id, one))
+  const answered = () => {
+    const ids = [gid('ProductVariant', variant.id)]
+    return ask(documents.variantsById, { ids, location: gid('Location', location) }).data.nodes[0]
+  }
+  expect(answered()).toMatchObject({ sellableOnlineQuantity: 12, inventoryItem: { locationsCount: { count: 3 } } })
+  const buy = (quantity: number) => shop.buy({ lines: [{ variant: variant.id, quantity }] })
+  buy(6)
+  expect(there()).toEqual([5, 1, 90])
+  const { id } = buy(6)
+  expect(there()).toEqual([0, 0, 90])
+  expect(answered().sellableOnlineQuantity).toBe(0)
+  shop.cancel(id)
+  expect(there().reduce((sum = 0, one = 0) => sum + one)).toBe(96)
 })
 
 test('an item is stocked at a location first', () => {
@@ -284,10 +310,11 @@ test('an order shows what was paid for a unit, refunds, risk and a number beyond
   const { shop, ask, clock } = opened({ firstId: '9007199254740993000' })
   const { variant } = stocked(shop)
   const bought = shop.buy({ lines: [{ variant: variant.id, quantity: 3, discount: '1.50' }], payment: 'authorized' })
-  const read = () => ask(documents.order, { id: gid('Order', bought.id) }).data
+  const read = () => ask(documents.order, { id: gid('Order', bought.id), namespace: '$app:quayside' }).data
   expect(BigInt(bought.id)).toBeGreaterThan(BigInt(Number.MAX_SAFE_INTEGER))
   expect(read().order).toMatchObject({
     displayFinancialStatus: 'AUTHORIZED',
+    fullyPaid: false,
     risk: { recommendation: 'ACCEPT' },
     lineItems: {
       nodes: [
@@ -304,6 +331,7 @@ test('an order shows what was paid for a unit, refunds, risk and a number beyond
   shop.pay(bought.id)
   expect(read().order).toMatchObject({
     displayFinancialStatus: 'PAID',
+    fullyPaid: true,
     transactions: [
       { kind: 'AUTHORIZATION' },
       { kind: 'CAPTURE', status: 'SUCCESS', processedAt: '2026-11-01T10:01:00Z' },
@@ -312,12 +340,89 @@ test('an order shows what was paid for a unit, refunds, risk and a number beyond
   shop.refund(bought.id, { lines: [{ id: bought.lines[0]?.id ?? '', quantity: 1 }] })
   expect(read().order).toMatchObject({
     displayFinancialStatus: 'PARTIALLY_REFUNDED',
+    fullyPaid: true,
+    totalRefundedSet: { shopMoney: { amount: '8.5' } },
     lineItems: { nodes: [{ currentQuantity: 2 }] },
   })
   shop.cancel(bought.id)
   expect(read().order).toMatchObject({ displayFinancialStatus: 'REFUNDED', cancelledAt: '2026-11-01T10:01:00Z' })
   clock.now += 61 * 86_400_000
   expect(read().order).toBeNull()
+})
+
+test('refunds say for which units they are, or that they are for none', () => {
+  const { shop, ask } = opened()
+  const { variant } = stocked(shop)
+  const bought = shop.buy({ lines: [{ variant: variant.id, quantity: 3 }] })
+  const line = bought.lines[0]?.id ?? ''
+  shop.refund(bought.id, { lines: [{ id: line, quantity: 1 }] })
+  shop.refund(bought.id, { amount: '2.50' })
+  shop.edit(bought.id, { set: [{ id: line, quantity: 1 }] })
+  const { order } = ask(documents.orderRefunds, { id: gid('Order', bought.id) }).data
+  expect(order.refunds).toEqual(
+    ['9.0', null, '9.0'].map((amount) => ({
+      refundLineItems: {
+        nodes: amount === null ? [] : [{ subtotalSet: money(amount), totalTaxSet: money('0.0') }],
+      },
+    })),
+  )
+})
+
+const money = (amount: string) => ({ shopMoney: { amount, currencyCode: 'EUR' } })
+
+test('a deposit is no full payment, also once a part of it went back', () => {
+  const { shop } = opened()
+  const { variant } = stocked(shop)
+  const { id } = shop.buy({ lines: [{ variant: variant.id, quantity: 2 }], deposit: '1.00' })
+  expect(shop.financialStatus(id)).toBe('PARTIALLY_PAID')
+  shop.refund(id, { amount: '0.50' })
+  expect(shop.financialStatus(id)).toBe('PARTIALLY_REFUNDED')
+})
+
+describe('a shop that is set up so', () => {
+  test('captures the money once it is fulfilled', () => {
+    const { shop } = opened({ policy: { captures: 'when_fulfilled' } })
+    const { variant } = stocked(shop)
+    const { id } = shop.buy({ lines: [{ variant: variant.id }] })
+    expect(shop.financialStatus(id)).toBe('AUTHORIZED')
+    shop.fulfilByHand(id)
+    expect(shop.financialStatus(id)).toBe('PAID')
+  })
+
+  test('fulfils what is paid by itself, and tells the customer', () => {
+    const { shop } = opened({ policy: { fulfilsByItself: true } })
+    const { variant } = stocked(shop)
+    const later = shop.buy({ lines: [{ variant: variant.id }], payment: 'pending' })
+    expect(later.fulfilments).toEqual([])
+    shop.pay(later.id)
+    expect(later.fulfilments).toHaveLength(1)
+    expect(shop.mails().map(({ kind }) => kind)).toEqual(['confirmation', 'shipping_confirmation'])
+  })
+
+  test('holds what is paid while its customer looks at an offer, which is an edit that is paid for', () => {
+    const { shop } = opened({ policy: { offersAfterPurchase: true } })
+    const { variant } = stocked(shop)
+    const order = shop.buy({ lines: [{ variant: variant.id }] })
+    const holds = () => order.fulfilmentOrders.map(({ status, holds }) => [status, holds.map(({ reason }) => reason)])
+    expect(holds()).toEqual([['ON_HOLD', ['ONLINE_STORE_POST_PURCHASE_CROSS_SELL']]])
+    shop.endOffer(order.id, [{ variant: variant.id }])
+    expect(holds()).toEqual([
+      ['OPEN', []],
+      ['OPEN', []],
+    ])
+    expect(shop.financialStatus(order.id)).toBe('PAID')
+    expect(order.lines).toHaveLength(2)
+  })
+})
+
+test('a clock that is put right dates the next change earlier than the one before', () => {
+  const { shop, clock } = opened()
+  const { variant } = stocked(shop)
+  const order = shop.buy({ lines: [{ variant: variant.id }] })
+  clock.now += 1_000
+  shop.correctClock(-3_600_000)
+  shop.tag(order.id, 'a')
+  expect(order.updatedAt).toBe(order.createdAt + 1_000 - 3_600_000)
 })
 
 test('the search for changed orders lags: it sorts by what it knew, and shows what is true', () => {
@@ -549,10 +654,13 @@ const given: Record<string, Fields> = {
   HandOverOrder: { id: gid('Order', '1'), line: gid('LineItem', '1'), namespace: '$app:quayside' },
   Locations: {},
   NotifyAgain: { id: gid('Fulfillment', '1'), tracking: {} },
-  Order: { id: gid('Order', '1') },
+  Order: { id: gid('Order', '1'), namespace: '$app:quayside' },
   OrderFulfillments: { id: gid('Order', '1') },
   OrderLines: { id: gid('Order', '1'), after: 'WzFd' },
   OrderNote: { id: gid('Order', '1') },
+  OrderOfFulfillment: { id: gid('FulfillmentOrder', '1') },
+  OrderRefunds: { id: gid('Order', '1') },
+  OrdersNow: { ids: [gid('Order', '1')], namespace: '$app:quayside' },
   ProductByHandle: { handle: 'game-a' },
   Publications: {},
   PublishProduct: { product: gid('Product', '1'), publication: gid('Publication', '1') },
@@ -565,6 +673,7 @@ const given: Record<string, Fields> = {
   StageUpload: {
     input: [{ resource: 'BULK_MUTATION_VARIABLES', filename: 'a.jsonl', mimeType: 'text/jsonl', httpMethod: 'POST' }],
   },
+  StockElsewhere: { ids: [gid('InventoryItem', '1')] },
   UpdateProduct: { product: { id: gid('Product', '1') } },
   UpdateVariants: { product: gid('Product', '1'), variants: [] },
   UpdateWebhook: { id: gid('WebhookSubscription', '1'), webhook: {} },

@@ -19,7 +19,7 @@ import {
   variablesOf,
 } from './shopify-graphql.ts'
 import { createInventory } from './shopify-inventory.ts'
-import { createOrders, type ShopifyOrder, type ShopifyPurchase } from './shopify-orders.ts'
+import { createOrders, type ShopifyOrder, type ShopifyPolicy, type ShopifyPurchase } from './shopify-orders.ts'
 import { createProducts, type ProductDraft } from './shopify-products.ts'
 import { createWebhooks, type ShopifyDelivery } from './shopify-webhooks.ts'
 
@@ -44,6 +44,8 @@ export interface ShopifyShopOptions {
   fulfilmentDelayMs?: number
   /** Milliseconds that a bulk operation takes (default: 0). */
   bulkMs?: number
+  /** How it is set up (default: money at the checkout, fulfilment by hand, no offers). */
+  policy?: Partial<ShopifyPolicy>
   /** Ids begin above it (default: 6000000000000); beyond 2^53 a JavaScript number cannot hold them. */
   firstId?: string
   /** Called with each document that was answered with data, for a test that compares it with the schema. */
@@ -121,16 +123,25 @@ const COST_MAX = 1000
 export type ShopifyShop = ReturnType<typeof createShopifyShop>
 
 export function createShopifyShop(options: ShopifyShopOptions = {}) {
-  const { scheme = 'https', now = Date.now, pass, onExchange } = options
+  const { scheme = 'https', pass, onExchange } = options
   const { bucket = { maximum: 2000, restoreRate: 100 } } = options
   const { versions = ['2026-04', '2026-07', '2026-10'] } = options
   const { fulfilmentDelayMs = 0, searchLagMs = 0, bulkMs = 0 } = options
   let { home = `${scheme}://quayside-test.myshopify.com`, currency = 'EUR' } = options
   const app: ShopifyApp = { ...shopifyApp, ...options.app }
+  let policy: ShopifyPolicy = {
+    captures: 'at_checkout',
+    fulfilsByItself: false,
+    offersAfterPurchase: false,
+    ...options.policy,
+  }
+  let clockError = 0
+  const now = () => (options.now ?? Date.now)() + clockError
   let lags = { fulfilmentDelayMs, searchLagMs, bulkMs }
   let signingSecret = app.secret
   let lastId = BigInt(options.firstId ?? '6000000000000')
   let faults: (ShopifyFault & { left: number })[] = []
+  let allowlist: 'without us' | null = null
   let failing: Extract<ShopifyFault, { fault: 'items' }> | undefined
   let bulkFailures: Pick<ShopifyBulkOperation, 'errorCode' | 'status'>[] = []
   const requests: CountedRequest[] = []
@@ -157,6 +168,7 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     ...shared,
     appId: APP_ID,
     fulfilmentDelayMs: () => lags.fulfilmentDelayMs,
+    policy: () => policy,
     happened: webhooks.happened,
     products,
   })
@@ -279,6 +291,8 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
           errors: '[API] Invalid API key or access token (unrecognized login or wrong password)',
         })
       }
+      // It is asked for documents alone: tokens are given to any address.
+      if (allowlist !== null) return json(403, { errors: 'Forbidden' })
       return answered(asked, served(route.version), route.version)
     }
     return fault ? struck(fault, act, asked) : act()
@@ -409,6 +423,11 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
       if (!level) throw new Error(`Variant ${variant} is not stocked there.`)
       level.available = available
     },
+    /** The merchant counts units of a variant at a location, which stocks it from then on. */
+    stockAt: (variant: string, location: string, available: number) => {
+      const item = products.variants.get(variant)?.item
+      if (item) products.stockAt(item, location, available)
+    },
     /** A customer buys. */
     buy: (purchase: ShopifyPurchase) => orders.buy(purchase),
     /** The customer's money arrives, or is captured. */
@@ -416,6 +435,8 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     refund: (id: string, given: Parameters<typeof orders.refund>[1]) => orders.refund(orderOf(id), given),
     cancel: (id: string, isRefunded?: boolean) => orders.cancel(orderOf(id), isRefunded),
     edit: (id: string, given: Parameters<typeof orders.edit>[1]) => orders.edit(orderOf(id), given),
+    /** The customer takes what is offered after the purchase and pays for it, or leaves. */
+    endOffer: (id: string, lines?: ShopifyPurchase['lines']) => orders.endOffer(orderOf(id), lines),
     /** The merchant changes an order in a way that has no name here. */
     change: (id: string, change: (order: ShopifyOrder) => void) => {
       const order = orderOf(id)
@@ -445,8 +466,11 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
       orders.fulfilment.fulfilByHand(orderOf(id), only, isNotified),
     cancelFulfilment: orders.fulfilment.cancelFulfilment,
     /** The merchant holds, schedules or releases what is to be fulfilled of an order. */
-    setFulfilmentStatus: (id: string, status: Parameters<typeof orders.fulfilment.setStatus>[1]) =>
-      orders.fulfilment.setStatus(orderOf(id), status),
+    setFulfilmentStatus: (
+      id: string,
+      status: Parameters<typeof orders.fulfilment.setStatus>[1],
+      why?: Parameters<typeof orders.fulfilment.setStatus>[2],
+    ) => orders.fulfilment.setStatus(orderOf(id), status, why),
     /** The merchant moves units of a line to a fulfilment order of their own. */
     splitFulfilment: (id: string, line: string, quantity: number) =>
       orders.fulfilment.split(orderOf(id), line, quantity),
@@ -456,10 +480,12 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     failBulk: (status: ShopifyBulkOperation['status'], errorCode: ShopifyBulkOperation['errorCode'] = null) => {
       bulkFailures = [...bulkFailures, { status, errorCode }]
     },
-    /** Takes the deliveries that are due. None is ever due again: a test that wants Shopify's repeats sends it again. */
+    /** Takes the deliveries that are due; one that fails is due again later. */
     takeDeliveries: webhooks.take,
     /** Counts the answer to a delivery; null: there was none. */
     delivered: webhooks.delivered,
+    /** Something happens that webhooks report; `contents` is what a delivery holds where it includes every field. */
+    happened: webhooks.happened,
     /** A delivery of any body, signed as the shop signs. */
     signed: (topic: string, uri: string, body: string) =>
       webhooks.deliveryOf({ id: newId(), topic, uri }, body, newId()),
@@ -482,6 +508,13 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     setLags: (given: Partial<typeof lags>) => {
       lags = { ...lags, ...given }
     },
+    setPolicy: (given: Partial<ShopifyPolicy>) => {
+      policy = { ...policy, ...given }
+    },
+    /** The shop's clock is put right by so many milliseconds. */
+    correctClock: (ms: number) => {
+      clockError += ms
+    },
     setCurrency: (code: string) => {
       currency = code
     },
@@ -500,6 +533,10 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
     revokeTokens: access.revokeTokens,
     /** The app is uninstalled, or is of another organisation than the shop; null: it is as it should be. */
     withholdTokens: access.withholdTokens,
+    /** The app has an IP allowlist, which leaves our address out; null: it has none. */
+    setAllowlist: (list: typeof allowlist) => {
+      allowlist = list
+    },
     throttleStatus: () => {
       access.fits(0)
       return access.throttleStatus()

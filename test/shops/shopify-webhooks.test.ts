@@ -140,3 +140,37 @@ test('a subscription is one for each topic and address, can be changed, and goes
   shop.tag(order.id, 'a')
   expect(shop.takeDeliveries()).toEqual([])
 })
+
+test('a delivery that failed comes again with the same body and id, eight times within four hours, until it is taken', () => {
+  const clock = { now: AT }
+  const shop = createShopifyShop({ now: () => clock.now })
+  const ask = callerOf(shop)
+  for (const topic of ['ORDERS_PAID', 'ORDERS_UPDATED']) ask(documents.createWebhook, { topic, webhook: { uri: URI } })
+  shop.buy({ lines: [] })
+  const [taken, failed] = shop.takeDeliveries() as [ShopifyDelivery, ShopifyDelivery]
+  shop.delivered(taken, 200)
+  shop.delivered(failed, 503)
+  expect(shop.takeDeliveries()).toEqual([])
+  const repeats: number[] = []
+  for (; clock.now < AT + 5 * 3_600_000; clock.now += 60_000) {
+    for (const one of shop.takeDeliveries()) {
+      expect(one).toEqual(failed)
+      repeats.push(clock.now - AT)
+      // Others that arrive between them keep the subscription.
+      shop.delivered(one, null)
+      shop.delivered({ ...taken, webhook: failed.webhook }, 200)
+    }
+  }
+  expect(repeats).toHaveLength(8)
+  expect(repeats.at(-1)).toBeLessThanOrEqual(4 * 3_600_000)
+})
+
+test('a topic is written with one slash, after the name of what it is about', () => {
+  const shop = createShopifyShop({ now: () => AT })
+  const topicOf = (topic: string) => shop.signed(topic, URI, '{}').topic
+  expect(topicOf('ORDERS_PAID')).toBe('orders/paid')
+  expect(topicOf('FULFILLMENT_HOLDS_RELEASED')).toBe('fulfillment_holds/released')
+  expect(topicOf('FULFILLMENT_ORDERS_SCHEDULED_FULFILLMENT_ORDER_READY')).toBe(
+    'fulfillment_orders/scheduled_fulfillment_order_ready',
+  )
+})

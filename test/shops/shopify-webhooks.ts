@@ -1,4 +1,4 @@
-/** Webhooks of the Shopify shop: made when something happens, sent when a test asks for it, never repeated by themselves. */
+/** Webhooks of the Shopify shop: made when something happens, sent when a test asks for it, and again after they failed. */
 import { createHash, createHmac } from 'node:crypto'
 import {
   connection,
@@ -49,6 +49,9 @@ interface WebhooksOptions {
   may: (scope: string) => boolean
 }
 
+/** Minutes to each repeat of a delivery: eight within four hours. */
+const REPEATS = [1, 2, 4, 8, 15, 30, 60, 120]
+
 /** Attempts in a row that fail before a subscription is removed. */
 const FAILURES_MAX = 8
 
@@ -58,7 +61,9 @@ export const signShopifyWebhook = (secret: string, body: string | Buffer): strin
 
 export function createWebhooks({ now, newId, domain, secret, apiVersion, may }: WebhooksOptions) {
   const webhooks = new Map<string, ShopifyWebhook>()
-  let due: ShopifyDelivery[] = []
+  let due: { delivery: ShopifyDelivery; at: number }[] = []
+  /** Repeats of each delivery so far. */
+  const repeats = new WeakMap<ShopifyDelivery, number>()
   let events = 0
 
   const webhookFields = (one: ShopifyWebhook): NodeFields => ({
@@ -125,7 +130,9 @@ export function createWebhooks({ now, newId, domain, secret, apiVersion, may }: 
         isNullable: true,
         answer: ({ topic, webhookSubscription }) => {
           const name = String(topic)
-          const isAllowed = !/^(ORDERS|REFUNDS|FULFILLMENTS)_/.test(name) || may('read_orders')
+          const isAllowed = may(
+            /^FULFILLMENT_(HOLDS|ORDERS)_/.test(name) ? 'read_merchant_managed_fulfillment_orders' : 'read_orders',
+          )
           const message = 'You do not have permission to create or update webhooks with the provided topic.'
           const errors = isAllowed ? [] : [{ field: ['topic'], message }]
           return written('WebhookSubscriptionCreatePayload', name, undefined, webhookSubscription, errors)
@@ -160,7 +167,7 @@ export function createWebhooks({ now, newId, domain, secret, apiVersion, may }: 
     body: string,
     eventId: string,
   ): ShopifyDelivery => {
-    const topic = one.topic.toLowerCase().replace('_', '/')
+    const topic = one.topic.toLowerCase().replace(/^(fulfillment_holds|fulfillment_orders|[a-z]+)_/, '$1/')
     return {
       webhook: one.id,
       topic,
@@ -187,7 +194,7 @@ export function createWebhooks({ now, newId, domain, secret, apiVersion, may }: 
     for (const one of webhooks.values()) {
       if (one.topic !== topic) continue
       const body = one.includeFields.length > 0 ? included(contents, one.includeFields) : contents
-      due.push(deliveryOf(one, railsJson(body), eventId))
+      due.push({ delivery: deliveryOf(one, railsJson(body), eventId), at: now() })
     }
   }
 
@@ -200,19 +207,30 @@ export function createWebhooks({ now, newId, domain, secret, apiVersion, may }: 
       const found = type === 'WebhookSubscription' ? webhooks.get(id) : undefined
       return found && webhookFields(found)
     },
-    /** Takes what is due out of the queue. What failed is due again when a test sends it again. */
+    /** Takes what is due out of the queue. */
     take: (): ShopifyDelivery[] => {
-      const taken = due
-      due = []
-      return taken.filter(({ webhook }) => webhooks.has(webhook))
+      const taken = due.filter(({ at }) => at <= now())
+      due = due.filter((one) => !taken.includes(one))
+      return taken.map(({ delivery }) => delivery).filter(({ webhook }) => webhooks.has(webhook))
     },
-    /** Counts what became of an attempt; the eighth failure in a row removes the subscription. @param status null: no answer */
-    delivered: ({ webhook: id }: ShopifyDelivery, status: number | null): void => {
-      const webhook = webhooks.get(id)
+    /**
+     * Counts what became of an attempt. One that failed is due again; the eighth failure in a row removes the subscription.
+     *
+     * @param status null: no answer
+     */
+    delivered: (delivery: ShopifyDelivery, status: number | null): void => {
+      const webhook = webhooks.get(delivery.webhook)
       if (!webhook) return
-      if (status !== null && status >= 200 && status < 300) webhook.failures = 0
-      else webhook.failures += 1
-      if (webhook.failures >= FAILURES_MAX) webhooks.delete(id)
+      if (status !== null && status >= 200 && status < 300) {
+        webhook.failures = 0
+        return
+      }
+      webhook.failures += 1
+      if (webhook.failures >= FAILURES_MAX) webhooks.delete(webhook.id)
+      const wait = REPEATS[repeats.get(delivery) ?? 0]
+      if (wait === undefined) return
+      repeats.set(delivery, (repeats.get(delivery) ?? 0) + 1)
+      due.push({ delivery, at: now() + wait * 60_000 })
     },
   }
 }

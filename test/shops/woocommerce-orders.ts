@@ -114,7 +114,8 @@ interface OrdersOptions {
   hasEmailActions: boolean
 }
 
-const statusNames: Record<string, string> = {
+/** The statuses that WooCommerce has by itself. */
+const ownStatuses: Record<string, string> = {
   'auto-draft': 'Auto-draft',
   pending: 'Pending payment',
   processing: 'Processing',
@@ -125,6 +126,8 @@ const statusNames: Record<string, string> = {
   failed: 'Failed',
   'checkout-draft': 'Draft',
 }
+/** Where an order is before it goes to the trash. */
+const beforeTrash = '_wp_trash_meta_status'
 const mailNames: Record<WooMail['kind'], string> = {
   new_order: 'New order',
   on_hold: 'Order on-hold',
@@ -159,6 +162,8 @@ export function createOrders(options: OrdersOptions) {
   const { now, utcOffsetMinutes, home, currency, newPostId, changed, products, hasEmailActions } = options
   const orders = new Map<number, WooOrder>()
   const mails: WooMail[] = []
+  /** Those of the shop, with the ones that a plug-in has registered. */
+  const statusNames: Record<string, string> = { ...ownStatuses }
   let lastNoteId = 1
   let lastItemId = 0
   let lastMetaId = 0
@@ -231,6 +236,8 @@ export function createOrders(options: OrdersOptions) {
   const setStatus = (order: WooOrder, status: string, reason?: string): void => {
     const before = order.status
     if (before === status) return
+    // A plug-in registers its status before it sets one.
+    if (status !== 'trash') statusNames[status] ??= status
     order.status = status
     const isPaidBy = status === 'completed' || (status === 'processing' && order.method.id !== 'cod')
     if (isPaidBy) order.paidAt ??= now()
@@ -384,6 +391,27 @@ export function createOrders(options: OrdersOptions) {
     else mail(order, 'refunded')
     touch(order)
     return made
+  }
+
+  /** A deleted refund changes no date of its order. Only newer versions fire `order.updated` for it: this one does not. */
+  const deleteRefund = (order: WooOrder, id: number): void => {
+    order.refunds = order.refunds.filter((one) => one.id !== id)
+  }
+
+  /** Into the trash: the topic of it is `order.deleted`. */
+  const trash = (order: WooOrder): void => {
+    writeMeta(order.meta, [{ key: beforeTrash, value: `wc-${order.status}` }], newMetaId)
+    order.status = 'trash'
+    order.modifiedAt = now()
+    changed('order.deleted', order.id)
+  }
+  /** Out of the trash, as it was before. */
+  const untrash = (order: WooOrder): void => {
+    const before = order.meta.find(({ key }) => key === beforeTrash)?.value
+    writeMeta(order.meta, [{ key: beforeTrash, value: null }], newMetaId)
+    order.status = String(before ?? 'wc-pending').replace('wc-', '')
+    order.modifiedAt = now()
+    changed('order.restored', order.id)
   }
 
   const lineJson = (line: WooOrderLine, money: (minor: number) => string, decimals: number): Fields => ({
@@ -565,7 +593,8 @@ export function createOrders(options: OrdersOptions) {
     const include = [...query.getAll('include'), ...query.getAll('include[]')].flatMap((text) => text.split(','))
     const matching = [...orders.values()].filter(
       ({ id, status }) =>
-        (isAny ? status !== 'trash' : asked.includes(status)) && (include.length === 0 || include.includes(String(id))),
+        (isAny ? status in statusNames : asked.includes(status)) &&
+        (include.length === 0 || include.includes(String(id))),
     )
     const ordered = sorted(matching, query, {
       date: ({ createdAt }) => createdAt,
@@ -731,7 +760,7 @@ export function createOrders(options: OrdersOptions) {
     ]
   }
 
-  return { orders, mails, routes, buy, pay, setStatus, refund, touch, orderJson }
+  return { orders, mails, routes, buy, pay, setStatus, refund, deleteRefund, trash, untrash, touch, orderJson }
 }
 
 const purchaseLine = ({

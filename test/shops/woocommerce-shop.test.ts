@@ -94,6 +94,20 @@ test('an answer that is lost was acted upon, and the mail that completes an orde
   expect(order.lines[0]?.meta).toHaveLength(2)
 })
 
+test('the price of a product on sale is its sale price, which stays until a write leaves it not below the regular one', () => {
+  const shop = createWooCommerceShop()
+  const { id } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '500.00', sale_price: '55.00' })
+  const written = (fields: object) => {
+    const { body } = answered(shop, 'POST', '/products/batch', { update: [{ id, ...fields }] })
+    const { price, regular_price, sale_price } = JSON.parse(body).update[0]
+    return [price, regular_price, sale_price]
+  }
+  expect(written({ regular_price: '81.20' })).toEqual(['55.00', '81.20', '55.00'])
+  expect(written({ manage_stock: true, stock_quantity: 0 })).toEqual(['55.00', '81.20', '55.00'])
+  expect(written({ regular_price: '55.00' })).toEqual(['55.00', '55.00', ''])
+  expect(written({ regular_price: '84.00' })).toEqual(['84.00', '84.00', ''])
+})
+
 test('a refund names the line that its units come from', () => {
   const shop = createWooCommerceShop()
   const { id } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00' })
@@ -107,6 +121,55 @@ test('a refund names the line that its units come from', () => {
   expect(order.status).toBe('processing')
   shop.refund(order.id, { amount: '5.00' })
   expect(order.status).toBe('refunded')
+})
+
+test('an order in the trash is in no list, is read by its id, and comes back as it was; the topics are those of the trash', () => {
+  const shop = createWooCommerceShop()
+  const { id: product } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00' })
+  for (const topic of ['order.updated', 'order.deleted', 'order.restored'])
+    answered(shop, 'POST', '/webhooks', { topic, delivery_url: 'http://127.0.0.1:1/' })
+  const { id } = shop.buy({ lines: [{ product }] })
+  const listed = () => JSON.parse(answered(shop, 'GET', `/orders?include=${id}`).body)
+  shop.takeDeliveries()
+  shop.trash(id)
+  expect(listed()).toEqual([])
+  expect(JSON.parse(answered(shop, 'GET', `/orders/${id}`).body)).toMatchObject({ id, status: 'trash' })
+  expect(shop.takeDeliveries().map(({ topic }) => topic)).toEqual(['order.deleted'])
+  shop.untrash(id)
+  expect(listed()).toMatchObject([{ id, status: 'processing' }])
+  expect(shop.takeDeliveries().map(({ topic }) => topic)).toEqual(['order.restored'])
+})
+
+test("a merchant's own status is listed and may be asked for, and a corrected clock dates an order before its last change", () => {
+  let at = Date.parse('2026-11-20T12:00:00Z')
+  const shop = createWooCommerceShop({ now: () => at })
+  const { id: product } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00' })
+  shop.setClockError(3_600_000)
+  const { id } = shop.buy({ lines: [{ product }] })
+  shop.setStatus(id, 'fraud-check')
+  const [listed] = JSON.parse(answered(shop, 'GET', '/orders?status=fraud-check').body)
+  expect(listed).toMatchObject({ id, status: 'fraud-check', date_modified_gmt: '2026-11-20T13:00:00' })
+  shop.setClockError(0)
+  at += 1_500
+  shop.setStatus(id, 'processing')
+  const [now] = JSON.parse(answered(shop, 'GET', '/orders').body)
+  expect(now).toMatchObject({ status: 'processing', date_modified_gmt: '2026-11-20T12:00:01' })
+})
+
+test('a refund that is deleted returns its units, changes no date and fires nothing', () => {
+  let at = Date.parse('2026-11-20T12:00:00Z')
+  const shop = createWooCommerceShop({ now: () => at })
+  const { id: product } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00' })
+  answered(shop, 'POST', '/webhooks', { topic: 'order.updated', delivery_url: 'http://127.0.0.1:1/' })
+  const order = shop.buy({ lines: [{ product, quantity: 2 }] })
+  const lines = [{ id: order.lines[0]?.id ?? 0, quantity: 1, total: '5.00' }]
+  const refund = shop.refund(order.id, { amount: '5.00', lines })
+  shop.takeDeliveries()
+  at += 60_000
+  const before = order.modifiedAt
+  shop.deleteRefund(order.id, refund.id)
+  expect(JSON.parse(answered(shop, 'GET', `/orders/${order.id}`).body).refunds).toEqual([])
+  expect([order.modifiedAt, shop.takeDeliveries()]).toEqual([before, []])
 })
 
 test('items of a batch fail alone, and every fault passes', () => {

@@ -81,8 +81,10 @@ const api = `${root}/wc/v3`
 export type WooShop = ReturnType<typeof createWooCommerceShop>
 
 export function createWooCommerceShop(options: WooShopOptions = {}) {
-  const { keys = [wooKey], scheme = 'https', utcOffsetMinutes = 60, now = Date.now, pass } = options
+  const { keys = [wooKey], scheme = 'https', utcOffsetMinutes = 60, pass } = options
   let { home = `${scheme}://shop.test`, currency = 'EUR', hidesAuthorization = false } = options
+  let clockErrorMs = 0
+  const now = () => (options.now ?? Date.now)() + clockErrorMs
   let pageMax = Number.POSITIVE_INFINITY
   let lastPostId = 9
   let faults: (WooFault & { left: number })[] = []
@@ -248,6 +250,11 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     /** The merchant creates a product; fields as the API takes them. */
     addProduct: (fields: Fields) => products.create(fields),
     addVariation: (parent: number, fields: Fields) => products.create(fields, products.products.get(parent)),
+    /** The merchant changes a product; fields as the API takes them. */
+    editProduct: (id: number, fields: Fields) => {
+      const product = products.products.get(id)
+      if (product) products.update(product, fields)
+    },
     /** The merchant deletes a product for good. */
     removeProduct: (id: number) => {
       const product = products.products.get(id)
@@ -260,6 +267,9 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     /** The merchant, or a plugin, moves an order. */
     setStatus: (id: number, status: string) => orders.setStatus(orderOf(id), status),
     refund: (id: number, refund: Parameters<typeof orders.refund>[1]) => orders.refund(orderOf(id), refund),
+    deleteRefund: (id: number, refund: number) => orders.deleteRefund(orderOf(id), refund),
+    trash: (id: number) => orders.trash(orderOf(id)),
+    untrash: (id: number) => orders.untrash(orderOf(id)),
     /** The merchant changes an order in a way that has no name here. */
     edit: (id: number, change: (order: ReturnType<typeof orderOf>) => void) => {
       const order = orderOf(id)
@@ -290,6 +300,10 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
       const counts: Record<string, number> = {}
       for (const { kind } of requests) counts[kind] = (counts[kind] ?? 0) + 1
       return counts
+    },
+    /** The shop's clock is wrong by so much from now on, or right again. */
+    setClockError: (ms: number) => {
+      clockErrorMs = ms
     },
     setCurrency: (code: string) => {
       currency = code

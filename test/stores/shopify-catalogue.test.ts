@@ -5,6 +5,7 @@ import {
   quantityOf,
   type ShopVariant,
   skuQuery,
+  soldElsewhere,
   variantChange,
 } from '../../src/stores/shopify/catalogue.ts'
 import { missingScopes } from '../../src/stores/shopify/findings.ts'
@@ -29,8 +30,15 @@ const variant = (set: Partial<ShopVariant> = {}, tracked = true): ShopVariant =>
   price: '12.5',
   compareAtPrice: null,
   inventoryPolicy: 'DENY',
+  sellableOnlineQuantity: 0,
   product: { id: 'gid://shopify/Product/1', status: 'ACTIVE', variantsCount: { count: 1 } },
-  inventoryItem: { id: 'gid://shopify/InventoryItem/31', tracked, inventoryLevel: null },
+  inventoryItem: {
+    id: 'gid://shopify/InventoryItem/31',
+    tracked,
+    requiresShipping: false,
+    locationsCount: { count: 0 },
+    inventoryLevel: null,
+  },
   ...set,
 })
 
@@ -81,6 +89,23 @@ describe('what is written of a variant of Shopify', () => {
     [null, undefined],
   ])('fails at %j for the element %s', (field, index) => {
     expect(elementOf(field)).toBe(index)
+  })
+})
+
+describe('what other locations of Shopify sell', () => {
+  const stocked = (sellableOnlineQuantity: number, count: number, ours: number | null) => {
+    const { inventoryItem, ...rest } = variant({ sellableOnlineQuantity })
+    const inventoryLevel = ours === null ? null : { quantities: [{ name: 'available', quantity: ours }] }
+    return soldElsewhere({ ...rest, inventoryItem: { ...inventoryItem, locationsCount: { count }, inventoryLevel } })
+  }
+  test.each([
+    ['nothing, where no other location stocks it, whatever its count lags behind', 9, 1, 7, 0],
+    ['what the shop sells beside ours', 47, 2, 7, 40],
+    ['all of it, where ours does not stock it', 40, 1, null, 40],
+    ['no less, where ours is short', 40, 2, -3, 40],
+    ['nothing, where the others are short', 5, 2, 7, 0],
+  ])('is %s', (_what, sellable, count, ours, units) => {
+    expect(stocked(sellable, count, ours)).toBe(units)
   })
 })
 

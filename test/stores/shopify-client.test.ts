@@ -71,6 +71,11 @@ describe('an answer of Shopify', () => {
     [301, '', 'refused', undefined],
     [401, { errors: '[API] Invalid API key' }, 'refused', undefined],
     [402, '', 'unavailable', false],
+    [403, { errors: 'Forbidden' }, 'refused', undefined],
+    [409, { errors: 'Conflict' }, 'unavailable', false],
+    [420, '', 'unavailable', false],
+    [423, '', 'unavailable', false],
+    [430, '', 'unavailable', false],
     [404, { errors: 'Not Found' }, 'refused', undefined],
     [500, '', 'unavailable', true],
     [503, '<html>', 'unavailable', true],
@@ -78,11 +83,17 @@ describe('an answer of Shopify', () => {
     const seen = failure(status, body)
     expect(seen).toMatchObject({ outcome, ...(mayHaveLeft === undefined ? {} : { mayHaveLeft }) })
     expect(seen?.detail).toMatch(/^a\.myshopify\.com answered \d{3}: /)
-    expect(seen?.detail).not.toMatch(/mail@x|Invalid API|Not Found/)
+    expect(seen?.detail).not.toMatch(/mail@x|Invalid API|Not Found|Forbidden|Conflict/)
   })
 
   test('to a query never leaves it open whether the shop acted', () => {
     expect(failure(500, '', false)).toMatchObject({ mayHaveLeft: false })
+  })
+
+  test('of 403 names an allowlist before the access scopes, and never an installation', () => {
+    const { detail = '' } = failure(403, { errors: 'Forbidden' }) ?? {}
+    expect(detail).toMatch(/allowlist.*access scopes/)
+    for (const one of [detail, failure(200, coded('ACCESS_DENIED'))?.detail]) expect(one).not.toMatch(/install/i)
   })
 
   test('is throttled with 200 as with 429', () => {

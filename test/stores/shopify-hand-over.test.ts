@@ -48,22 +48,24 @@ describe('the units to fulfil', () => {
   const part = (id: string, status: string, ...items: [string, number][]): FulfillableOrder => ({
     id,
     status,
+    location: 'here',
+    because: `is ${status}`,
     items: items.map(([item, remaining]) => ({ id: item, remaining })),
   })
 
   test('are those that are missing, over as many parts as hold them', () => {
     const orders = [part('a', 'OPEN', ['1', 2]), part('b', 'IN_PROGRESS', ['2', 3]), part('c', 'OPEN', ['3', 1])]
-    expect(planFulfilment(orders, 4)).toEqual({
-      outcome: 'fulfil',
-      parts: [
-        { order: 'a', items: [{ id: '1', quantity: 2 }] },
-        { order: 'b', items: [{ id: '2', quantity: 2 }] },
-      ],
-    })
+    const [a, b] = [
+      { order: 'a', items: [{ id: '1', quantity: 2 }] },
+      { order: 'b', items: [{ id: '2', quantity: 2 }] },
+    ]
+    expect(planFulfilment(orders, 4)).toEqual({ outcome: 'fulfil', locations: [[a, b]] })
+    const apart = orders.map((one) => ({ ...one, location: `at ${one.id}` }))
+    expect(planFulfilment(apart, 4)).toEqual({ outcome: 'fulfil', locations: [[a], [b]] })
   })
 
   test.each([0, -1])('are none where %i are missing', (wanted) => {
-    expect(planFulfilment([part('a', 'OPEN', ['1', 2])], wanted)).toEqual({ outcome: 'fulfil', parts: [] })
+    expect(planFulfilment([part('a', 'OPEN', ['1', 2])], wanted)).toEqual({ outcome: 'fulfil', locations: [] })
   })
 
   test('are unknown before Shopify has made parts that hold them', () => {
@@ -72,14 +74,15 @@ describe('the units to fulfil', () => {
   })
 
   test.each(['ON_HOLD', 'SCHEDULED'])('are blocked in a part that is %s, unless others have enough', (status) => {
-    expect(planFulfilment([part('a', status, ['1', 2])], 1)).toEqual({ outcome: 'blocked' })
+    const blocked = { outcome: 'blocked', because: `is ${status}` }
+    expect(planFulfilment([part('a', status, ['1', 2])], 1)).toEqual(blocked)
     const orders = [part('a', status, ['1', 1]), part('b', 'OPEN', ['2', 1])]
-    expect(planFulfilment(orders, 2)).toEqual({ outcome: 'blocked' })
-    expect(planFulfilment(orders, 1)).toMatchObject({ parts: [{ order: 'b' }] })
+    expect(planFulfilment(orders, 2)).toEqual(blocked)
+    expect(planFulfilment(orders, 1)).toMatchObject({ locations: [[{ order: 'b' }]] })
   })
 
   test('are none of a part that is closed', () => {
-    expect(planFulfilment([part('a', 'CLOSED', ['1', 0])], 1)).toEqual({ outcome: 'fulfil', parts: [] })
+    expect(planFulfilment([part('a', 'CLOSED', ['1', 0])], 1)).toEqual({ outcome: 'fulfil', locations: [] })
   })
 })
 

@@ -15,7 +15,12 @@ import {
 } from '../../src/stores/shopify/orders.ts'
 import { validatedByShopify } from '../support/shopify-validator.ts'
 
-const settings: OrderSettings = { holdAtRisk: null, retryTag: 'quayside-retry', buyTestOrders: false }
+const settings: OrderSettings = {
+  holdAtRisk: null,
+  retryTag: 'quayside-retry',
+  buyTestOrders: false,
+  metafieldNamespace: null,
+}
 const line = (set: Partial<ShopLine> = {}): ShopLine => ({
   id: '11',
   sku: 'A',
@@ -28,9 +33,15 @@ const order = (set: Partial<ShopOrder> = {}): ShopOrder => ({
   id: '1',
   cancelledAt: null,
   displayFinancialStatus: 'PAID',
+  fullyPaid: true,
   displayFulfillmentStatus: 'UNFULFILLED',
+  createdAt: '2026-01-01T10:00:00Z',
   processedAt: '2026-01-01T10:00:00Z',
+  updatedAt: '2026-01-01T11:00:00Z',
   test: false,
+  taxesIncluded: true,
+  totalRefundedSet: { shopMoney: { amount: '0.0', currencyCode: 'EUR' } },
+  metafield: null,
   tags: [],
   transactions: [],
   risk: { recommendation: 'NONE' },
@@ -44,25 +55,54 @@ describe('an order of Shopify', () => {
   test('is read with what the customer paid for a unit that is still ordered', () => {
     expect(read()).toEqual({
       reference: '1',
-      state: 'paid',
+      standing: 'paid',
+      fullyPaid: true,
+      placedAt: Date.parse('2026-01-01T10:00:00Z'),
+      changedAt: Date.UTC(2026, 0, 1, 11),
       paidAt: Date.UTC(2026, 0, 1, 10),
       lines: [{ id: '11', variant: '21', sku: 'A', quantity: 2, unitPrice: '9.00', currency: 'EUR' }],
     })
   })
 
   test.each([
-    ['PAID', null, 'paid'],
-    ['PARTIALLY_REFUNDED', null, 'paid'],
-    ['PARTIALLY_PAID', null, 'waiting'],
-    ['PENDING', null, 'waiting'],
-    ['AUTHORIZED', null, 'waiting'],
-    ['EXPIRED', null, 'waiting'],
-    [null, null, 'waiting'],
-    ['REFUNDED', null, 'cancelled'],
-    ['VOIDED', null, 'cancelled'],
-    ['PAID', '2026-01-02T00:00:00Z', 'cancelled'],
-  ])('that is %s, cancelled at %s, is %s', (displayFinancialStatus, cancelledAt, state) => {
-    expect(read({ displayFinancialStatus, cancelledAt }).state).toBe(state)
+    ['PAID', true, null, 'paid'],
+    ['PARTIALLY_REFUNDED', true, null, 'paid'],
+    ['PENDING', true, null, 'paid'],
+    ['PARTIALLY_REFUNDED', false, null, 'paid'],
+    ['PARTIALLY_PAID', false, null, 'paid'],
+    ['PENDING', false, null, 'unpaid'],
+    ['AUTHORIZED', false, null, 'unpaid'],
+    ['EXPIRED', false, null, 'unpaid'],
+    [null, false, null, 'unpaid'],
+    ['REFUNDED', true, null, 'cancelled'],
+    ['VOIDED', false, null, 'cancelled'],
+    ['PAID', true, '2026-01-02T00:00:00Z', 'cancelled'],
+  ])('that is %s, fully paid: %s, cancelled at %s, is %s', (displayFinancialStatus, fullyPaid, cancelledAt, state) => {
+    expect(read({ displayFinancialStatus, fullyPaid, cancelledAt })).toMatchObject({ standing: state, fullyPaid })
+  })
+
+  test.each([
+    ['AUTHORIZED', '"capture when fulfilled"'],
+    ['PARTIALLY_PAID', 'only in part'],
+    ['PARTIALLY_REFUNDED', 'only in part'],
+  ])('that is %s says what its merchant can do', (displayFinancialStatus, words) => {
+    const order = read({ displayFinancialStatus, fullyPaid: false })
+    expect(order).toMatchObject({ because: expect.stringContaining(words), isForMerchant: true })
+    expect(read({ displayFinancialStatus: 'PENDING', fullyPaid: false })).not.toHaveProperty('isForMerchant')
+  })
+
+  test('was placed when its customer checked out, also where it was imported later', () => {
+    const createdAt = '2026-02-01T10:00:00Z'
+    expect(read({ createdAt }).placedAt).toBe(Date.UTC(2026, 0, 1, 10))
+    expect(read({ createdAt: '2025-12-31T10:00:00Z' }).placedAt).toBe(Date.UTC(2025, 11, 31, 10))
+  })
+
+  test('says what was refunded without units, and whether a hand-over of ours has left its mark', () => {
+    expect(storeOrderOf(order({ metafield: {} }), [line()], settings, 250)).toMatchObject({
+      refundedAmount: '2.50',
+      hasOurKeys: true,
+    })
+    expect(Object.keys(read())).not.toContain('refundedAmount')
   })
 
   test('is paid when its last payment succeeded, not when it was placed', () => {
@@ -88,8 +128,8 @@ describe('an order of Shopify', () => {
     'with holdAtRisk %s and the recommendation %s, tagged %j, is held: %s',
     (holdAtRisk, recommendation, tags, held) => {
       expect(isHeld({ risk: { recommendation }, tags: [...tags] }, { holdAtRisk })).toBe(held)
-      expect(read({ risk: { recommendation }, tags: [...tags] }, [line()], { holdAtRisk }).state).toBe(
-        held ? 'waiting' : 'paid',
+      expect(read({ risk: { recommendation }, tags: [...tags] }, [line()], { holdAtRisk }).standing).toBe(
+        held ? 'held' : 'paid',
       )
     },
   )
@@ -145,6 +185,13 @@ describe('a delivery of Shopify', () => {
       reference: huge,
     })
     expect(named(`{"order_edit":{"id":1,"order_id":${huge}}}`)).toEqual({ outcome: 'named', reference: huge })
+  })
+
+  test('about a hold that was released names a part of its order', () => {
+    const fulfillment_order = { id: 'gid://shopify/FulfillmentOrder/12' }
+    const fulfillment_hold = { id: 'gid://shopify/FulfillmentHold/3' }
+    expect(named({ fulfillment_order, fulfillment_hold })).toEqual({ outcome: 'part_named', part: '12' })
+    expect(named({ fulfillment_order: { id: 'gid://shopify/Order/12' } })).toMatchObject({ outcome: 'ignored' })
   })
 
   test.each([

@@ -1,12 +1,14 @@
 /** A shop of Shopify connected to Quayside: what its customers get, and what its merchant asks for. */
 import { describe, expect, test } from 'vitest'
+import { testStore } from '../../src/http/api/store-test.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { first } from '../../src/storage/database.ts'
-import { listOutbox } from '../../src/storage/outbox.ts'
+import { listingsOfVariants } from '../../src/storage/listings.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { openShopifyApp, SHOP } from '../support/shopify-app.ts'
 
 const MINUTE = 60_000
+const HOUR = 60 * MINUTE
 type App = Awaited<ReturnType<typeof openShopifyApp>>
 
 test('a customer of Shopify gets the keys in one mail, bought once, and the order is fulfilled', async () => {
@@ -89,8 +91,8 @@ describe('a merchant of Shopify', () => {
     expect(app.shop.metafieldsOf(id)).toEqual([])
   })
 
-  test('puts units back that were removed, and the alert names the tag by which they are bought', async () => {
-    const app = await openShopifyApp({ delayMinutes: 10, settings: { retryTag: 'again' } })
+  test('puts units back that were removed, and they are bought once', async () => {
+    const app = await openShopifyApp({ delayMinutes: 10 })
     const variant = await app.sell()
     const { id, lines } = app.shop.buy({ lines: [{ variant }] })
     const put = (units: number) =>
@@ -101,14 +103,10 @@ describe('a merchant of Shopify', () => {
     put(0)
     await app.pass(2 * MINUTE)
     put(1)
-    await app.pass(2 * MINUTE)
-    const alerts = await app.db.query(listOutbox({ kind: 'alert', limit: 100 }))
-    const notes = alerts.map(({ payload }) => JSON.stringify(payload)).join()
-    expect(notes).toContain('to buy them, give the order the tag again in the shop')
-    expect(notes).not.toContain('On hold')
-    app.shop.tag(id, 'again')
     await app.pass(12 * MINUTE)
     expect(app.keysOf(id)).toHaveLength(1)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    expect(await app.alertsAbout(id)).toEqual([])
   })
 })
 
@@ -125,8 +123,67 @@ test('a line that is refunded while its keys are bought waits for a person, and 
   const states = (await app.purchases(orderId)).map(({ state, note }) => [state, note])
   expect(states.toSorted()).toEqual([
     ['fulfilled', null],
-    ['review', 'cancelled before the keys were handed over'],
+    ['review', 'the shop took it back before the keys were delivered'],
   ])
+})
+
+describe('stock that other locations of Shopify have', () => {
+  async function stockedTwice(settings: NonNullable<Parameters<typeof openShopifyApp>[0]>['settings'] = {}) {
+    const app = await openShopifyApp({ settings })
+    const [offer] = await app.offers()
+    const product = { title: offer?.name ?? '', sku: offer?.sku ?? '', price: '99.00', stock: 50 }
+    const variant = app.shop.addProduct(product).variants[0]?.id ?? ''
+    await app.settle()
+    const second = app.shop.addLocation({ name: 'Second' }).id
+    const sellOut = async () => {
+      app.sandbox.world.offers.change(offer?.productId ?? '', { stock: 0 })
+      await app.ordering.refreshOffer(offer?.productId ?? '')
+      await app.pass(2 * MINUTE)
+    }
+    const listed = async () => (await app.db.query(listingsOfVariants(SHOP, [variant])))[0]
+    const named = async () => {
+      const { store } = app
+      const findings = await testStore(app.db, SHOP, { ...store, test: async () => [] }, null)
+      return findings.filter(({ check, state }) => check === 'listings' && state === 'doubtful')
+    }
+    return { app, variant, second, sellOut, listed, named }
+  }
+
+  test('is named, where the supplier is sold out and the shop sells on, until the merchant has taken it out', async () => {
+    const { app, variant, second, sellOut, listed, named } = await stockedTwice()
+    app.shop.stockAt(variant, second, 40)
+    await sellOut()
+    expect([app.shop.stockOf(variant), app.shop.stockOf(variant, second)]).toEqual([0, 40])
+    expect(await listed()).toMatchObject({ state: 'synced', reason: 'stock_elsewhere', knownStock: 0, attempts: 0 })
+    expect(await named()).toEqual([expect.objectContaining({ detail: expect.stringContaining('sells 40 more') })])
+    const logged = app.lines.filter((line) => line.includes('listings.noticed'))
+    expect(logged).toHaveLength(1)
+    await app.pass(7 * HOUR, 20 * MINUTE)
+    expect(await listed()).toMatchObject({ reason: 'stock_elsewhere' })
+    app.shop.stockAt(variant, second, 0)
+    await app.pass(7 * HOUR, 20 * MINUTE)
+    expect(await listed()).toMatchObject({ state: 'synced', reason: null, detail: null })
+    expect(await named()).toEqual([])
+  })
+
+  test('is named within six hours where it comes while nothing else changes', async () => {
+    const { app, variant, second, listed } = await stockedTwice()
+    expect(await listed()).toMatchObject({ state: 'synced', reason: null })
+    app.shop.stockAt(variant, second, 40)
+    await app.pass(7 * HOUR, 20 * MINUTE)
+    expect(await listed()).toMatchObject({ state: 'synced', reason: 'stock_elsewhere' })
+  })
+
+  test('is set to 0 where Quayside owns it, when the supplier is sold out and when it comes later', async () => {
+    const { app, variant, second, sellOut, listed } = await stockedTwice({ otherLocations: 'own' })
+    app.shop.stockAt(variant, second, 40)
+    await sellOut()
+    expect([app.shop.stockOf(variant), app.shop.stockOf(variant, second)]).toEqual([0, 0])
+    expect(await listed()).toMatchObject({ state: 'synced', reason: null })
+    app.shop.stockAt(variant, second, 40)
+    await app.pass(7 * HOUR, 20 * MINUTE)
+    expect(app.shop.stockOf(variant, second)).toBe(0)
+  })
 })
 
 describe('orders of Shopify that are polled', () => {
@@ -190,7 +247,7 @@ describe('orders of Shopify that are polled', () => {
     const sound = app.shop.buy({ lines: [{ variant }] }).id
     await app.pass(10 * MINUTE)
     expect(app.keysOf(sound)).toHaveLength(1)
-    expect(await app.alerts()).toContain('order_unread')
+    expect(await app.alertsAbout(tagged)).toEqual([expect.stringContaining('keeps its tag')])
     app.shop.clearFaults()
     await app.pass(20 * MINUTE)
     expect(app.shop.orders.get(tagged)?.tags).toEqual([])
@@ -226,11 +283,13 @@ describe('orders of Shopify that are polled', () => {
     })
     await app.pass(5 * MINUTE)
     expect(await app.alerts()).toContain('order_before_connection')
-    await takeByHand(app.ordering, SHOP, id, 'ann')
+    await takeByHand(app.ordering, SHOP, id, { take: 'all' }, 'ann')
     await app.pass(5 * MINUTE)
     expect(app.keysOf(id)).toHaveLength(1)
     for (const reference of ['4711', '1:2']) {
-      await expect(takeByHand(app.ordering, SHOP, reference, 'ann')).rejects.toMatchObject({ code: 'not_found' })
+      await expect(takeByHand(app.ordering, SHOP, reference, { take: 'all' }, 'ann')).rejects.toMatchObject({
+        code: 'not_found',
+      })
     }
   })
 

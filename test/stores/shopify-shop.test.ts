@@ -38,6 +38,12 @@ function ordered(world: ShopifyWorld, quantity = 2) {
   return { reference, line, fulfil, order, mails, units, keys }
 }
 
+/** What was paid turns out not to have been. */
+const failPayment = (shop: ShopifyWorld['shop'], reference: string): void =>
+  shop.change(reference, ({ transactions }) => {
+    for (const one of transactions) one.status = 'FAILURE'
+  })
+
 describe('a customer of Shopify', () => {
   test('gets one mail, which has the keys, and the order is fulfilled', async () => {
     const world = await shopifyWorld()
@@ -68,7 +74,7 @@ describe('a customer of Shopify', () => {
     await fulfil('u1')
     expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
     expect(units()).toBe(2)
-    expect(await fulfil('u2', ['EEEE-FFFF'])).toEqual({ outcome: 'confirmed' })
+    expect(await fulfil('u2', ['EEEE-FFFF'])).toMatchObject({ outcome: 'confirmed' })
     expect(units()).toBe(3)
   })
 
@@ -121,7 +127,7 @@ describe('a customer of Shopify', () => {
     const { fulfil, units } = ordered(world, 5)
     world.shop.strike({ kind: 'CreateFulfillment', fault: 'lost_before' })
     await fulfil('u1')
-    expect(await fulfil('u2', ['EEEE-FFFF'])).toEqual({ outcome: 'confirmed' })
+    expect(await fulfil('u2', ['EEEE-FFFF'])).toMatchObject({ outcome: 'confirmed' })
     expect(units()).toBe(1)
     expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
     expect(units()).toBe(3)
@@ -129,12 +135,13 @@ describe('a customer of Shopify', () => {
 
   test('has keys on the order where it is fulfilled by hand at that instant, and the merchant reads so', async () => {
     const world = await shopifyWorld()
-    const { fulfil, reference, units, keys, order } = ordered(world)
+    const { fulfil, reference, units, keys, order, mails } = ordered(world)
     const act = () => void world.shop.fulfilByHand(reference)
     world.shop.strike({ kind: 'CreateFulfillment', fault: 'meanwhile', act })
-    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed', wasFulfilled: true })
     expect([units(), keys().length]).toEqual([2, 1])
-    expect(order().note).toMatch(/^Quayside: the shop had nothing left to fulfil/)
+    expect(order().note).toMatch(/^Quayside: the order was fulfilled in the shop before/)
+    expect(mails().at(-1)).toMatchObject({ kind: 'shipping_update', text: expect.stringContaining(KEYS[0] ?? '') })
   })
 
   test('gets no keys on an order that has no metafield to spare', async () => {
@@ -155,24 +162,60 @@ describe('a customer of Shopify', () => {
     expect(mails().at(-1)?.text).toContain('K-3')
   })
 
-  test('has keys on the order although it was fulfilled by hand before, and the merchant reads so once', async () => {
+  test('gets the keys by another mail where the order was fulfilled before they came, and the merchant reads so once', async () => {
     const world = await shopifyWorld()
-    const { fulfil, reference, order, units, keys } = ordered(world)
-    world.shop.fulfilByHand(reference)
-    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
-    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    const { fulfil, reference, order, units, keys, mails } = ordered(world)
+    world.shop.fulfilByHand(reference, undefined, true)
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed', wasFulfilled: true })
     expect([units(), keys().length]).toEqual([2, 1])
+    expect(mails().map(({ kind, text }) => [kind, text.includes(KEYS.join('\n'))])).toEqual([
+      ['shipping_confirmation', false],
+      ['shipping_update', true],
+    ])
+    await fulfil('u1')
     expect(order().note?.match(/Quayside: /g)).toHaveLength(1)
   })
 
-  test.each(['ON_HOLD', 'SCHEDULED'] as const)('gets no keys while the order is %s', async (status) => {
+  test.each(['PutKeys', 'FulfillmentTracking', 'NotifyAgain'])(
+    'gets that mail, too, where the request %s was lost on its way',
+    async (kind) => {
+      const world = await shopifyWorld()
+      const { fulfil, reference, keys, mails } = ordered(world)
+      world.shop.fulfilByHand(reference)
+      world.shop.strike({ kind, fault: 'lost_before' })
+      expect(await fulfil('u1')).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
+      expect(await fulfil('u1')).toEqual({ outcome: 'confirmed', wasFulfilled: true })
+      expect(keys()).toHaveLength(1)
+      expect(mails().map(({ text }) => text.includes(KEYS[1] ?? ''))).toEqual([true])
+    },
+  )
+
+  const holds = [
+    { status: 'ON_HOLD', words: 'is on hold (online store post purchase cross sell): release it in the shop' },
+    { status: 'SCHEDULED', words: `is scheduled for ${new Date(TEST_NOW).toISOString()}` },
+  ] as const
+  test.each(holds)('gets no keys while the order is $status, which is no failed attempt', async ({ status, words }) => {
     const world = await shopifyWorld()
     const { fulfil, reference, keys } = ordered(world)
-    world.shop.setFulfilmentStatus(reference, status)
-    expect(await fulfil('u1')).toMatchObject({ outcome: 'refused', status: 409 })
+    const why = { reason: 'ONLINE_STORE_POST_PURCHASE_CROSS_SELL', fulfillAt: TEST_NOW } as const
+    world.shop.setFulfilmentStatus(reference, status, why)
+    const detail = `the fulfilment of the order ${reference} ${words}`
+    expect(await fulfil('u1')).toEqual({ outcome: 'not_entitled', standing: 'held', units: 2, detail })
     expect(keys()).toEqual([])
     world.shop.setFulfilmentStatus(reference, 'OPEN')
     expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+  })
+
+  test('gets the mail once a hold ends that came between the keys and their fulfilment', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, mails } = ordered(world)
+    const act = () => world.shop.setFulfilmentStatus(reference, 'ON_HOLD')
+    world.shop.strike({ kind: 'CreateFulfillment', fault: 'meanwhile', act })
+    expect(await fulfil('u1')).toMatchObject({ outcome: 'refused', detail: expect.stringContaining('is on hold') })
+    expect(await fulfil('u1')).toMatchObject({ outcome: 'refused', detail: expect.stringContaining('is on hold') })
+    world.shop.setFulfilmentStatus(reference, 'OPEN')
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    expect(mails()).toHaveLength(1)
   })
 
   test('gets keys once Shopify has prepared the fulfilment', async () => {
@@ -184,12 +227,48 @@ describe('a customer of Shopify', () => {
     expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
   })
 
-  test('gets no keys of an order that was cancelled', async () => {
-    const world = await shopifyWorld()
+  const standings: { how: string; deed: (shop: ShopifyWorld['shop'], id: string) => unknown; said: object }[] = [
+    { how: 'cancelled', deed: (shop, id) => shop.cancel(id), said: { standing: 'cancelled', units: 0 } },
+    { how: 'refunded', deed: (shop, id) => shop.refund(id, { amount: '18.00' }), said: { standing: 'cancelled' } },
+    { how: 'not paid any more', deed: failPayment, said: { standing: 'unpaid', units: 2 } },
+    {
+      how: 'held for fraud',
+      deed: (shop, id) =>
+        shop.change(id, (order) => {
+          order.recommendation = 'CANCEL'
+        }),
+      said: { standing: 'held', units: 2, detail: expect.stringContaining('risk of fraud') },
+    },
+    {
+      how: 'left with fewer units than keys',
+      deed: (shop, id) => shop.edit(id, { set: [{ id: shop.orders.get(id)?.lines[0]?.id ?? '', quantity: 1 }] }),
+      said: { standing: 'paid', units: 1 },
+    },
+  ]
+  test.each(standings)('gets no keys of an order that is $how', async ({ deed, said }) => {
+    const world = await shopifyWorld({ settings: { holdAtRisk: 'cancel' } })
     const { fulfil, reference, keys } = ordered(world)
-    world.shop.cancel(reference)
-    expect(await fulfil('u1')).toMatchObject({ outcome: 'refused', status: 409 })
+    deed(world.shop, reference)
+    expect(await fulfil('u1')).toMatchObject({ outcome: 'not_entitled', ...said })
     expect(keys()).toEqual([])
+  })
+
+  test('gets keys that a person has bought again beside those that only a lost database knew', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, keys } = ordered(world)
+    await fulfil('u1')
+    expect(await fulfil('u2', ['EEEE-FFFF'])).toMatchObject({ outcome: 'confirmed' })
+    expect(keys()).toHaveLength(2)
+  })
+
+  test('gets the mail of keys that are on the order already, although it is not paid any more', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, keys, units, mails } = ordered(world)
+    world.shop.strike({ kind: 'CreateFulfillment', fault: 'lost_before' })
+    await fulfil('u1')
+    failPayment(world.shop, reference)
+    expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+    expect([keys().length, units(), mails().length]).toEqual([1, 2, 1])
   })
 
   test('gets no keys of a line that was refunded or removed, which is said, and those that are there stay', async () => {
@@ -205,16 +284,16 @@ describe('a customer of Shopify', () => {
     const keys = () => world.shop.metafieldsOf(reference).filter(({ key }) => key.startsWith('keys_'))
     world.shop.refund(reference, { lines: [{ id: line.id, quantity: 2 }] })
     expect(await fulfil('u1', KEYS)).toEqual({
-      outcome: 'refused',
-      status: 409,
-      detail: `the line ${line.id} of the order ${reference} was refunded or removed in the shop: its keys stay here`,
-      isCancelled: 'line',
+      outcome: 'not_entitled',
+      standing: 'paid',
+      units: 0,
+      detail: `the line ${line.id} of the order ${reference} was refunded or removed in the shop`,
     })
     expect(keys()).toEqual([])
     expect(world.shop.orders.get(reference)?.note ?? '').toBe('')
     world.shop.putMetafield(reference, '$app:quayside', 'keys_1', `Game A (A)\n${KEYS[0]}`)
     expect(await fulfil('u2', KEYS.slice(0, 1))).toEqual({ outcome: 'confirmed' })
-    expect(await fulfil('u1', KEYS)).not.toHaveProperty('isCancelled')
+    expect(keys()).toHaveLength(1)
   })
 
   test('gets no keys while the line is in no fulfilment order, and it is not said that there is none', async () => {
@@ -305,7 +384,7 @@ describe('a customer of Shopify whose keys the merchant deleted', () => {
       expect(mails().at(-1)?.text).toContain(KEYS.join('\n'))
       world.shop.strike({ kind: 'CreateFulfillment', fault: 'lost_after' })
       await fulfil('u2', ['EEEE-FFFF'])
-      expect(await fulfil('u2', ['EEEE-FFFF'])).toEqual({ outcome: 'confirmed' })
+      expect(await fulfil('u2', ['EEEE-FFFF'])).toMatchObject({ outcome: 'confirmed' })
       expect(units()).toBe(3)
     },
   )
@@ -372,6 +451,88 @@ describe('the catalogue of Shopify', () => {
     expect(await publish(world, [listing(id)])).toMatchObject({ answers: [{ ok: true, stock: 7 }] })
     expect(world.shop.stockOf(id)).toBe(7)
     expect(world.shop.variants.get(id)?.item.tracked).toBe(true)
+  })
+
+  describe('of which the supplier is sold out while a second location has 40', () => {
+    async function stockedTwice(otherLocations: 'warn' | 'own') {
+      const world = await shopifyWorld({ settings: { otherLocations } })
+      const id = world.sell('A')
+      const [first = ''] = world.shop.locations.keys()
+      const second = world.shop.addLocation({ name: 'Second' }).id
+      const till = world.shop.addLocation({ name: 'Till', fulfillsOnlineOrders: false }).id
+      world.shop.stockAt(id, second, 40)
+      world.shop.stockAt(id, till, 3)
+      const there = () => [first, second, till].map((one) => world.shop.stockOf(id, one))
+      const sellOut = () => publish(world, [listing(id, { stock: 0, available: false })])
+      return { world, id, first, second, there, sellOut }
+    }
+
+    test('is named with what the shop goes on selling, and nothing is changed there', async () => {
+      const { world, id, first, second, there, sellOut } = await stockedTwice('warn')
+      const notice = { reason: 'stock_elsewhere', detail: expect.stringMatching(/sells 40 more .*`otherLocations`/) }
+      expect(await sellOut()).toMatchObject({ answers: [{ id, ok: true, stock: 0, notice }] })
+      expect(there()).toEqual([0, 40, 3])
+      world.shop.setStock(id, 0, second)
+      const result = await sellOut()
+      expect(result).toMatchObject({ answers: [{ ok: true }] })
+      expect(JSON.stringify(result)).not.toContain('notice')
+      world.shop.stockAt(id, second, 40)
+      world.shop.variants.get(id)?.item.levels.delete(first)
+      expect(await sellOut()).toMatchObject({ answers: [{ ok: true, stock: 0, notice }] })
+    })
+
+    test('is not sold where Quayside owns the other locations, but for a till', async () => {
+      const { world, there, sellOut } = await stockedTwice('own')
+      const result = await sellOut()
+      expect(result).toMatchObject({ answers: [{ ok: true, stock: 0 }] })
+      expect(JSON.stringify(result)).not.toContain('notice')
+      expect(there()).toEqual([0, 0, 3])
+      const before = world.shop.counts().StockElsewhere
+      await sellOut()
+      expect(world.shop.counts().StockElsewhere).toBe(before)
+    })
+
+    test('is not sold although a customer bought there meanwhile, or an answer was lost', async () => {
+      const { world, id, second, there, sellOut } = await stockedTwice('own')
+      const ofSecond = ({ variables }: { variables: Record<string, unknown> }) =>
+        JSON.stringify(variables).includes(`Location/${second}`)
+      const act = () => void world.buy([{ id, quantity: 2 }])
+      world.shop.strike({ kind: 'SetStock', fault: 'meanwhile', act, matches: ofSecond })
+      expect(await sellOut()).toMatchObject({ answers: [{ ok: true }] })
+      expect(there()).toEqual([0, 0, 3])
+      world.shop.stockAt(id, second, 40)
+      world.shop.strike({ kind: 'SetStock', fault: 'lost_after', matches: ofSecond })
+      expect(await sellOut()).toMatchObject({ outcome: 'unavailable' })
+      expect(await sellOut()).toMatchObject({ answers: [{ ok: true }] })
+      expect(there()).toEqual([0, 0, 3])
+    })
+
+    test('is named where more locations have it than are read at once', async () => {
+      const { world, id, sellOut } = await stockedTwice('own')
+      for (let more = 0; more < 60; more += 1) {
+        world.shop.stockAt(id, world.shop.addLocation({ name: `Location ${more}` }).id, 1)
+      }
+      expect(await sellOut()).toMatchObject({ answers: [{ ok: true, notice: { reason: 'stock_elsewhere' } }] })
+    })
+
+    test('is named where the shop does not let the stock of the other location be changed', async () => {
+      const { world, second, there, sellOut } = await stockedTwice('own')
+      const fails = (one: Record<string, unknown>) => one.locationId === `gid://shopify/Location/${second}`
+      world.shop.strike({ kind: 'SetStock', fault: 'items', fails, code: 'NON_MUTABLE_INVENTORY_ITEM', times: 9 })
+      const detail = expect.stringContaining('NON_MUTABLE_INVENTORY_ITEM')
+      expect(await sellOut()).toMatchObject({
+        answers: [{ ok: true, stock: 0, notice: { reason: 'stock_elsewhere', detail } }],
+      })
+      expect(there()).toEqual([0, 40, 3])
+    })
+  })
+
+  test('is named where it has to be shipped', async () => {
+    const world = await shopifyWorld()
+    const shipped = world.shop.addProduct({ sku: 'A', price: '9.00', stock: 5, requiresShipping: true })
+    expect(await publish(world, [listing(shipped.variants[0]?.id ?? '')])).toMatchObject({
+      answers: [{ ok: true, notice: { reason: 'requires_shipping' } }],
+    })
   })
 
   test('sells out a product whose price Shopify refuses', async () => {
@@ -444,9 +605,9 @@ describe('the catalogue of Shopify', () => {
     expect(await world.store.variants?.(null)).toEqual({
       outcome: 'read',
       items: [
-        { id: simple, sku: 'A', name: 'Game A' },
-        { id: suite.variants[0]?.id, sku: 'H', name: 'Suite - Home' },
-        { id: suite.variants[1]?.id, sku: null, name: 'Suite - Pro' },
+        { id: simple, sku: 'A', name: 'Game A', sellable: 5 },
+        { id: suite.variants[0]?.id, sku: 'H', name: 'Suite - Home', sellable: 0 },
+        { id: suite.variants[1]?.id, sku: null, name: 'Suite - Pro', sellable: 0 },
       ],
       next: null,
     })
@@ -486,7 +647,7 @@ describe('the orders of Shopify', () => {
     const items = Array.from({ length: 60 }, (_, index) => ({ id: world.sell(`S${index}`), quantity: 1 }))
     const { reference, lines } = world.buy(items)
     const order = await read(world, { ...named(reference), total_price: '0.01' })
-    expect(order).toMatchObject({ reference, state: 'paid' })
+    expect(order).toMatchObject({ reference, standing: 'paid' })
     expect(order?.lines.map(({ id }) => id)).toEqual(lines)
     expect(order?.lines[0]).toMatchObject({
       variant: items[0]?.id,
@@ -505,16 +666,84 @@ describe('the orders of Shopify', () => {
     })
   })
 
+  test('that are known are read fifty at a time as one by one, at most 20 points each', async () => {
+    const costs: number[] = []
+    const world = await shopifyWorld({ shop: { onExchange: () => {} } })
+    const a = world.sell('A')
+    const bought = Array.from({ length: 50 }, () => world.shop.buy({ lines: [{ variant: a, quantity: 2 }] }).id)
+    world.shop.tag(bought[1] ?? '', 'quayside-retry')
+    failPayment(world.shop, bought[2] ?? '')
+    world.shop.cancel(bought[3] ?? '', false)
+    world.shop.fulfilByHand(bought[4] ?? '')
+    world.shop.putMetafield(bought[5] ?? '', '$app:quayside', 'units', '{}')
+    world.shop.strike({
+      kind: 'OrdersNow',
+      fault: 'echo',
+      change: (json) => {
+        costs.push((json.extensions as { cost: { requestedQueryCost: number } }).cost.requestedQueryCost)
+        return json
+      },
+    })
+    expect(world.store.ordersNowSize).toBe(50)
+    const now = await world.store.ordersNow?.(bought)
+    expect(costs).toEqual([expect.any(Number)])
+    expect(costs[0]).toBeLessThanOrEqual(50 * 20)
+    const single = await Promise.all(bought.map((id) => read(world, named(id))))
+    expect(now).toEqual({ outcome: 'read', orders: single })
+  })
+
+  test('that cannot be read together are left out: gone, with more lines, or with money that went back', async () => {
+    const world = await shopifyWorld()
+    const [a, b, c, d] = ['A', 'B', 'C', 'D'].map((sku) => ({ variant: world.sell(sku) }))
+    const buy = (...lines: ({ variant: string } | undefined)[]) =>
+      world.shop.buy({ lines: lines.flatMap((one) => one ?? []) }).id
+    const [gone, long, refunded, left] = [buy(a), buy(a, b, c, d), buy(a, b), buy(a, b, c)]
+    world.shop.removeOrder(gone)
+    world.shop.refund(refunded, { amount: '1.00' })
+    const now = await world.store.ordersNow?.([gone, long, refunded, left])
+    expect(now).toMatchObject({ outcome: 'read', orders: [{ reference: left }] })
+    world.shop.strike({ kind: 'OrdersNow', fault: 'maintenance' })
+    expect(await world.store.ordersNow?.([left])).toMatchObject({ outcome: 'unavailable' })
+  })
+
+  test('say how much money went back that no unit explains', async () => {
+    const world = await shopifyWorld()
+    const { id, lines } = world.shop.buy({ lines: [{ variant: world.sell('A'), quantity: 3 }] })
+    const line = lines[0]?.id ?? ''
+    const order = async () => {
+      const found = await read(world, named(id))
+      return [found?.lines[0]?.quantity, found?.refundedAmount]
+    }
+    world.shop.refund(id, { lines: [{ id: line, quantity: 1 }] })
+    expect(await order()).toEqual([2, undefined])
+    world.shop.refund(id, { amount: '1.50' })
+    expect(await order()).toEqual([2, '1.50'])
+    // Units are taken out of the order first, and their money follows.
+    world.shop.edit(id, { set: [{ id: line, quantity: 1 }] })
+    world.shop.refund(id, { amount: '9.00' })
+    expect(await order()).toEqual([1, '1.50'])
+  })
+
+  test('whose fulfilment is released are read by the delivery that names a part of them', async () => {
+    const world = await shopifyWorld()
+    const { id, fulfilmentOrders } = world.shop.buy({ lines: [{ variant: world.sell('A') }] })
+    const part = (of: string) => ({ fulfillment_order: { id: `gid://shopify/FulfillmentOrder/${of}` } })
+    expect(await read(world, part(fulfilmentOrders[0]?.id ?? ''))).toMatchObject({ reference: id, standing: 'paid' })
+    expect(await world.store.readOrder?.(Buffer.from(JSON.stringify(part('4711'))))).toMatchObject({
+      outcome: 'ignored',
+    })
+  })
+
   test('held at risk wait until the merchant sets the tag, which is taken off', async () => {
     const world = await shopifyWorld({ settings: { holdAtRisk: 'cancel' } })
     const { id } = world.shop.buy({ lines: [{ variant: world.sell('A') }], recommendation: 'CANCEL' })
-    expect(await read(world, named(id))).toMatchObject({ state: 'waiting' })
+    expect(await read(world, named(id))).toMatchObject({ standing: 'held' })
     world.shop.tag(id, 'quayside-retry')
-    expect(await read(world, named(id))).toMatchObject({ state: 'waiting', retry: true })
+    expect(await read(world, named(id))).toMatchObject({ standing: 'held', retry: true })
     expect(await world.store.retryTaken?.(id)).toEqual({ outcome: 'confirmed' })
     expect(await world.store.retryTaken?.(id)).toEqual({ outcome: 'confirmed' })
     const order = await read(world, named(id))
-    expect(order).toMatchObject({ state: 'paid' })
+    expect(order).toMatchObject({ standing: 'paid' })
     expect(order?.retry).toBeUndefined()
   })
 
@@ -585,7 +814,7 @@ describe('the orders of Shopify', () => {
     expect(came.toSorted()).toEqual(placed.toSorted())
   })
 
-  test('are sent to one address by five webhooks, which are made again where they are gone or changed', async () => {
+  test('are sent to one address by eight webhooks, which are made again where they are gone or changed', async () => {
     const world = await shopifyWorld()
     const { provision } = world.store
     await provision?.('https://another.test/webhooks')
@@ -594,25 +823,75 @@ describe('the orders of Shopify', () => {
     })
     expect(await provision?.(ADDRESS)).toEqual({ outcome: 'confirmed', detail: null })
     const ours = () => [...world.shop.webhooks.values()].filter(({ uri }) => uri === ADDRESS)
-    expect(ours()).toHaveLength(5)
+    expect(ours()).toHaveLength(8)
     const [gone, changed] = ours()
     world.shop.webhooks.delete(gone?.id ?? '')
     if (changed) changed.includeFields = []
-    expect(await provision?.(ADDRESS)).toMatchObject({ detail: expect.stringContaining('gone or changed') })
-    expect(ours()).toHaveLength(5)
+    expect(await provision?.(ADDRESS)).toMatchObject({ detail: expect.stringContaining('missing or changed') })
+    expect(ours()).toHaveLength(8)
     expect(changed?.id && world.shop.webhooks.get(changed.id)?.includeFields).toHaveLength(3)
-    expect(world.shop.webhooks.size).toBe(10)
+    expect(world.shop.webhooks.size).toBe(16)
+  })
+
+  test.each([
+    'FULFILLMENT_ORDERS_HOLD_RELEASED',
+    'FULFILLMENT_HOLDS_RELEASED',
+    'FULFILLMENT_ORDERS_SCHEDULED_FULFILLMENT_ORDER_READY',
+  ])('that were held or scheduled are announced by %s, which is made again where it is gone', async (topic) => {
+    const world = await shopifyWorld()
+    const ours = () => [...world.shop.webhooks.values()].filter((one) => one.topic === topic && one.uri === ADDRESS)
+    await world.store.provision?.(ADDRESS)
+    const [made] = ours()
+    expect(made?.includeFields).toContain('fulfillment_order.id')
+    world.shop.webhooks.delete(made?.id ?? '')
+    await world.store.provision?.(ADDRESS)
+    expect(ours()).toHaveLength(1)
+  })
+
+  test('of which one hold after the other is released are announced each time by another body', async () => {
+    const world = await shopifyWorld()
+    await world.store.provision?.(ADDRESS)
+    const { reference } = ordered(world)
+    const bodies = [1, 2].flatMap(() => {
+      world.shop.setFulfilmentStatus(reference, 'ON_HOLD')
+      world.shop.setFulfilmentStatus(reference, 'OPEN')
+      return world.shop.takeDeliveries().filter(({ topic }) => topic === 'fulfillment_holds/released')
+    })
+    expect(new Set(bodies.map(({ body }) => body)).size).toBe(2)
+  })
+
+  test('are announced by a hold without what a person wrote of it', async () => {
+    const world = await shopifyWorld()
+    await world.store.provision?.(ADDRESS)
+    const fulfillment_order = { id: 'gid://shopify/FulfillmentOrder/1' }
+    const fulfillment_hold = { id: 'gid://shopify/FulfillmentHold/1', reason_notes: 'Ann is asked' }
+    world.shop.happened('FULFILLMENT_HOLDS_RELEASED', { fulfillment_order, fulfillment_hold })
+    const [delivery] = world.shop.takeDeliveries()
+    expect(delivery?.body).not.toContain('Ann')
   })
 
   test('are sent without anything of the customer, and each delivery names its order', async () => {
     const world = await shopifyWorld()
     await world.store.provision?.(ADDRESS)
     const { reference, line } = ordered(world)
+    for (const status of ['ON_HOLD', 'OPEN', 'SCHEDULED', 'OPEN'] as const) {
+      world.shop.setFulfilmentStatus(reference, status)
+    }
     world.shop.refund(reference, { lines: [{ id: line.id, quantity: 1 }] })
+    world.shop.edit(reference, { set: [{ id: line.id, quantity: 2 }] })
     world.shop.cancel(reference)
     const deliveries = world.shop.takeDeliveries()
     expect(new Set(deliveries.map(({ topic }) => topic))).toEqual(
-      new Set(['orders/paid', 'orders/updated', 'orders/cancelled', 'refunds/create']),
+      new Set([
+        'orders/paid',
+        'orders/updated',
+        'orders/cancelled',
+        'orders/edited',
+        'refunds/create',
+        'fulfillment_orders/hold_released',
+        'fulfillment_holds/released',
+        'fulfillment_orders/scheduled_fulfillment_order_ready',
+      ]),
     )
     for (const { body, headers } of deliveries) {
       const request = {
@@ -665,9 +944,76 @@ describe('the connection to Shopify', () => {
     return findings.filter(({ state }) => state !== 'ok').map(({ detail, fix }) => `${detail} ${fix}`)
   }
 
+  test('that an IP allowlist refuses is named so by a test, and works as soon as the list has this machine', async () => {
+    const world = await shopifyWorld()
+    world.shop.setAllowlist('without us')
+    const [finding, ...others] = await world.store.test()
+    expect(finding).toMatchObject({
+      check: 'connection',
+      state: 'failed',
+      detail: expect.stringContaining('allowlist'),
+    })
+    expect(finding?.fix).toContain('IP allowlist')
+    expect(JSON.stringify([finding, others])).not.toMatch(/install/i)
+    expect(await world.store.variants?.(null)).toMatchObject({ outcome: 'refused', status: 403 })
+    world.shop.setAllowlist(null)
+    expect(await world.store.variants?.(null)).toMatchObject({ outcome: 'read' })
+  })
+
+  test.each([409, 420, 430])(
+    'that Shopify refuses for the moment, with %i, is no refusal of the keys',
+    async (status) => {
+      const world = await shopifyWorld()
+      const { fulfil, keys, units } = ordered(world)
+      world.shop.strike({ kind: 'PutKeys', fault: 'refused', status })
+      expect(await fulfil('u1')).toMatchObject({ outcome: 'unavailable', mayHaveLeft: false })
+      expect(await fulfil('u1')).toEqual({ outcome: 'confirmed' })
+      expect([keys().length, units()]).toEqual([1, 2])
+    },
+  )
+
   test('is tried, and nothing is found', async () => {
     expect(await failed({})).toEqual([])
     expect(await failed({ credentials: { key: shopifyApp.staticToken ?? '' } })).toEqual([])
+  })
+
+  test('is tried, and orders that wait for a capture or for the rest of a deposit are named, with the setting to look at', async () => {
+    const world = await shopifyWorld()
+    const payments = async () => (await world.store.test()).filter(({ check }) => check === 'payments')
+    const variant = world.sell('A')
+    const [fine, ...none] = await payments()
+    expect(fine).toMatchObject({ state: 'ok', detail: expect.stringContaining('cannot be read'), fix: null })
+    expect(none).toEqual([])
+    const waiting = world.shop.buy({ lines: [{ variant }], payment: 'authorized' }).id
+    const cancelled = world.shop.buy({ lines: [{ variant }], payment: 'authorized' }).id
+    world.shop.cancel(cancelled)
+    const deposit = world.shop.buy({ lines: [{ variant }], payment: 'pending' }).id
+    world.shop.change(deposit, ({ transactions }) => {
+      transactions.push({ id: '1', kind: 'SALE', status: 'SUCCESS', amount: 100, processedAt: world.clock.now })
+    })
+    const [captures, deposits, ...others] = await payments()
+    expect(captures).toMatchObject({
+      state: 'doubtful',
+      detail: expect.stringContaining(`not captured: 1, such as ${waiting};`),
+    })
+    expect(captures?.fix).toContain('Settings, Payments')
+    expect(deposits).toMatchObject({
+      state: 'doubtful',
+      detail: expect.stringContaining(`deposit: 1, such as ${deposit};`),
+    })
+    expect(others).toEqual([])
+    world.shop.pay(waiting)
+    world.shop.pay(deposit)
+    expect(await payments()).toEqual([fine])
+  })
+
+  test('is tried, and other locations are named whose stock the shop sells', async () => {
+    const world = await shopifyWorld()
+    world.shop.addLocation({ name: 'Till', fulfillsOnlineOrders: false })
+    const located = async () => (await world.store.test()).find(({ check }) => check === 'location')?.detail
+    expect(await located()).not.toContain('other')
+    world.shop.addLocation({ name: 'Second' })
+    expect(await located()).toContain('the shop sells what 1 other location has, too')
   })
 
   test.each([

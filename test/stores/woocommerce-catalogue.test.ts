@@ -25,7 +25,7 @@ function captured(name: string, id: number): unknown {
 }
 
 describe('a listing of WooCommerce', () => {
-  test('is sent with its price and its stock, and leaves a sale price of the merchant alone', () => {
+  test('is sent with its price and its stock, or its stock alone, and leaves a sale price of the merchant alone', () => {
     const item = { id: 10, regular_price: '10.00', manage_stock: true, stock_quantity: 7 }
     expect(itemOf(listing({ compareAt: '12.00' }), simple, false)).toEqual(item)
     expect(itemOf(listing({ compareAt: '12.00' }), simple, true)).toEqual({
@@ -40,6 +40,9 @@ describe('a listing of WooCommerce', () => {
       manage_stock: false,
       stock_status: 'instock',
     })
+    const withdrawn = listing({ stock: 0, available: false, stockAlone: true })
+    for (const ownsSalePrice of [false, true])
+      expect(itemOf(withdrawn, simple, ownsSalePrice)).toEqual({ id: 10, manage_stock: true, stock_quantity: 0 })
     expect(itemOf(listing({ isGone: true }), { parent: '13', id: '14' }, false)).toMatchObject({ status: 'private' })
   })
 
@@ -48,7 +51,7 @@ describe('a listing of WooCommerce', () => {
       'a lower sale price',
       '19-batch-sale-price',
       11,
-      { ok: true, price: '8.00', reason: expect.stringContaining('sale') },
+      { ok: true, price: '8.00', notice: { reason: 'sale_price', detail: expect.stringContaining('8.00 EUR') } },
     ],
     ['no such product', '16-batch-partial-failure', 999999, { ok: false, reason: 'the shop has no product 999999' }],
     ['no price', '16-batch-partial-failure', 11, { ok: false, reason: 'the shop kept no price for it' }],

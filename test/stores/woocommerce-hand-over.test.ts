@@ -143,7 +143,7 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A')
     world.shop.setStatus(order.id, 'refunded')
-    expect(await order.fulfil('AAAA-1')).toMatchObject({ outcome: 'refused', status: 409, isCancelled: 'order' })
+    expect(await order.fulfil('AAAA-1')).toMatchObject({ outcome: 'not_entitled', standing: 'cancelled' })
     expect(order.mailed('AAAA-1')).toBe(0)
   })
 

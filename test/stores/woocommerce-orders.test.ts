@@ -4,7 +4,7 @@ import {
   nextOrders,
   orderNamedBy,
   ordersQuery,
-  refundedUnits,
+  refundedBy,
   type ShopOrder,
   shopOrder,
   storeOrderOf,
@@ -28,7 +28,10 @@ describe('an order of WooCommerce', () => {
   test('is read as it was captured', () => {
     expect(read()).toEqual({
       reference: '16',
-      state: 'paid',
+      standing: 'paid',
+      fullyPaid: true,
+      placedAt: Date.parse('2026-11-20T21:22:58Z'),
+      changedAt: expect.any(Number),
       paidAt: Date.parse('2026-11-20T21:22:58Z'),
       lines: [
         { id: '1', variant: '10', sku: 'KEY-A', quantity: 2, unitPrice: '21.00', currency: 'EUR' },
@@ -38,15 +41,19 @@ describe('an order of WooCommerce', () => {
   })
 
   test.each([
-    ['processing', null, 'waiting'],
-    ['on-hold', '2026-11-20T21:22:58', 'waiting'],
+    ['processing', null, 'unpaid'],
+    ['on-hold', '2026-11-20T21:22:58', 'held'],
+    ['on-hold', null, 'unpaid'],
+    ['wc-checked', '2026-11-20T21:22:58', 'held'],
+    ['checkout-draft', null, 'unpaid'],
+    ['trash', '2026-11-20T21:22:58', 'cancelled'],
     ['completed', '2026-11-20T21:22:58', 'paid'],
-    ['failed', null, 'waiting'],
+    ['failed', null, 'unpaid'],
     ['cancelled', '2026-11-20T21:22:58', 'cancelled'],
     ['refunded', '2026-11-20T21:22:58', 'cancelled'],
     ['trash', '2026-11-20T21:22:58', 'cancelled'],
   ] as const)('that is %s and was paid at %s is %s', (status, date_paid_gmt, state) => {
-    expect(read((order) => Object.assign(order, { status, date_paid_gmt })).state).toBe(state)
+    expect(read((order) => Object.assign(order, { status, date_paid_gmt })).standing).toBe(state)
   })
 
   test('has the price of a unit rounded down, so that a discount is never lost', () => {
@@ -59,10 +66,17 @@ describe('an order of WooCommerce', () => {
   })
 
   test('has the units that were not refunded', () => {
+    const none = { shipping_lines: [], fee_lines: [] }
     const refund = (id: string, quantity: number) => ({
-      line_items: [{ quantity, meta_data: [{ key: '_refunded_item_id', value: id }] }],
+      ...none,
+      amount: '21.00',
+      line_items: [
+        { quantity, total: '-21.00', total_tax: '0.00', meta_data: [{ key: '_refunded_item_id', value: id }] },
+      ],
     })
-    const { lines } = read(() => {}, refundedUnits([refund('1', -1), refund('2', -1), { line_items: [] }]))
+    const ofMoney = { ...none, amount: '0.50', line_items: [] }
+    const { lines, refundedAmount } = read(() => {}, refundedBy([refund('1', -1), refund('2', -1), ofMoney]))
+    expect(refundedAmount).toBe('0.50')
     expect(lines.map(({ quantity, unitPrice }) => [quantity, unitPrice])).toEqual([
       [1, '21.00'],
       [0, '33.00'],

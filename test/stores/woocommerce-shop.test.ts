@@ -1,11 +1,21 @@
 /** A WooCommerce shop connected to Quayside: what its customers and its merchant get, whatever the shop does meanwhile. */
+
+import { eq } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
+import { priceOf as offerPrice } from '../../src/domain/pricing.ts'
+import { retryPurchase } from '../../src/ordering/actions.ts'
 import { resendKeys } from '../../src/ordering/resend.ts'
-import { takeFromShop } from '../../src/ordering/shop-orders.ts'
+import { beforeAsking, takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { listingsOfVariants } from '../../src/storage/listings.ts'
+import type { Offer } from '../../src/storage/offers.ts'
+import { enqueuePublications } from '../../src/storage/publications.ts'
+import { offers } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
 import { putStoreReading } from '../../src/storage/store-readings.ts'
-import type { StoreOrderRead } from '../../src/stores/store.ts'
+import { TEST_NOW } from '../support/database.ts'
+import { orderRead } from '../support/order-read.ts'
+import { sellingPolicy } from '../support/selling.ts'
 import { openShopApp, SHOP } from '../support/shop-app.ts'
 import { first } from '../support/test-app.ts'
 
@@ -64,6 +74,95 @@ describe('a customer of a WooCommerce shop', () => {
     expect(app.statusOf(reference), 'the shirt is not sent yet').toBe('processing')
   })
 
+  /** An order of two lines: the supplier has a key for the first one, and none for the second one yet. */
+  async function halfReady(fault: 'out-of-stock' | 'hold-open' = 'out-of-stock') {
+    const app = await openShopApp()
+    const [ready, waiting] = await app.sell(2)
+    await app.settle()
+    const offer = (await app.offers()).find(({ sku }) => sku === waiting?.sku)
+    const match = { productId: offer?.productId ?? '' }
+    const { id } = app.sandbox.faults.add({ fault, times: fault === 'hold-open' ? 1 : 1_000, match })
+    await app.pass(50_000)
+    const reference = app.customerBuys({
+      lines: [{ product: ready?.product ?? 0 }, { product: waiting?.product ?? 0 }],
+      email: 'guest@shop.test',
+    })
+    const issued = () => Object.values(app.sandbox.world.report().keysIssued).flat()
+    const mailed = () => issued().map((key) => app.shop.mailsWith(key).map(({ kind }) => kind))
+    const customerNotes = () => app.notesOf(reference).filter(({ isForCustomer }) => isForCustomer)
+    const comes = () => {
+      app.sandbox.faults.remove(id)
+      const { orders } = app.sandbox.world
+      for (const order of orders.known(10).filter(({ status }) => status === 'open')) orders.complete(order)
+    }
+    return { app, reference, issued, mailed, customerNotes, comes }
+  }
+
+  test('of two products gets the key that is ready within two minutes, and the other one when it comes, each by one mail', async () => {
+    const { app, reference, issued, mailed, customerNotes, comes } = await halfReady()
+    await app.pass(MINUTE, 5_000)
+    expect(issued()).toHaveLength(1)
+    await app.pass(2 * MINUTE, 5_000)
+    expect(mailed()).toEqual([['customer_note']])
+    await app.pass(HOUR)
+    expect(mailed(), 'no second time').toEqual([['customer_note']])
+    expect(app.statusOf(reference)).toBe('processing')
+    comes()
+    await app.pass(2 * HOUR)
+    expect(app.statusOf(reference)).toBe('completed')
+    expect(mailed()).toEqual([['customer_note'], ['completed']])
+    expect(customerNotes()).toHaveLength(1)
+  })
+
+  test('of two products that are ready within the same minute gets one mail with both keys, and no note', async () => {
+    const { app, reference, issued, mailed, customerNotes, comes } = await halfReady('hold-open')
+    while (issued().length === 0) await app.pass(1_000)
+    comes()
+    await app.pass(MINUTE, 5_000)
+    expect(app.statusOf(reference)).toBe('completed')
+    await app.pass(HOUR)
+    expect(app.statusOf(reference)).toBe('completed')
+    expect(mailed()).toEqual([['completed'], ['completed']])
+    expect(customerNotes()).toEqual([])
+  })
+
+  test('gets no second mail of a key that was ready early, although the shop did not answer when it was mailed', async () => {
+    for (const kind of ['notes.create', 'orders.update']) {
+      const { app, reference, mailed, comes } = await halfReady()
+      await app.pass(MINUTE, 5_000)
+      app.shop.strike({ fault: kind === 'notes.create' ? 'lost_after' : 'lost_before', kind, times: 3 })
+      await app.pass(MINUTE, 5_000)
+      comes()
+      await app.pass(2 * HOUR)
+      expect(app.statusOf(reference)).toBe('completed')
+      expect(mailed(), kind).toEqual([['customer_note'], ['completed']])
+    }
+  })
+
+  test('whose money for a line went back before its key was mailed gets no note with that key', async () => {
+    const { app, reference, mailed } = await halfReady()
+    while (app.keysOf(reference).length === 0) await app.pass(1_000)
+    const line = first(app.shop.orders.get(Number(reference))?.lines ?? [])
+    app.shop.refund(Number(reference), { amount: '1.00', lines: [{ id: line.id, quantity: 1, total: '1.00' }] })
+    await app.pass(10 * MINUTE)
+    expect(mailed().flat()).not.toContain('customer_note')
+  })
+
+  test('of an order that is put on hold gets a key that is ready only once it is paid again, and none of a cancelled one', async () => {
+    const held = await halfReady()
+    const cancelled = await halfReady()
+    for (const { app } of [held, cancelled]) await app.pass(MINUTE, 5_000)
+    held.app.shop.setStatus(Number(held.reference), 'on-hold')
+    cancelled.app.shop.setStatus(Number(cancelled.reference), 'cancelled')
+    for (const { app, mailed } of [held, cancelled]) {
+      await app.pass(10 * MINUTE)
+      expect(mailed().flat()).not.toContain('customer_note')
+    }
+    held.app.shop.setStatus(Number(held.reference), 'processing')
+    await held.app.pass(3 * MINUTE)
+    expect(held.mailed().flat()).toContain('customer_note')
+  })
+
   test('who paid before the shop was down for an hour gets the keys within minutes of its return, and not hours', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()
@@ -110,17 +209,18 @@ test('an order that changes while a delivery and the poll take it is taken once,
   const [one] = await app.sell()
   await app.settle()
   const line = { id: '1', variant: String(one?.product), sku: one?.sku ?? '', unitPrice: '99.00', currency: 'EUR' }
-  const read = (quantity: number): StoreOrderRead => ({
-    reference: '77',
-    state: 'paid',
-    paidAt: app.now(),
-    lines: [{ ...line, quantity }],
-  })
-  const shop = { id: SHOP, connectedAt: 0, delayMs: 600_000 }
+  const read = (quantity: number) => orderRead({ reference: '77', paidAt: app.now(), lines: [{ ...line, quantity }] })
   const { ordering } = app.runtime
-  const both = await Promise.all([takeFromShop(ordering, shop, read(2)), takeFromShop(ordering, shop, read(1))])
+  const store = { order: async () => ({ outcome: 'order' as const, order: read(1) }) }
+  const shop = { id: SHOP, connectedAt: 0, delayMs: 600_000, store }
+  const asked = await beforeAsking(ordering, SHOP)
+  const both = await Promise.all([
+    takeFromShop(ordering, shop, read(2), asked),
+    takeFromShop(ordering, shop, read(1), asked),
+  ])
   expect(both).toEqual([{ outcome: 'taken' }, { outcome: 'taken' }])
-  expect(await app.alerts()).toEqual(['order_changed'])
+  const { id = '' } = (await app.orderOf('77')) ?? {}
+  expect(await app.purchases(id)).toMatchObject([{ state: 'planned', quantity: 1 }])
 })
 
 test('orders of a shop that two processes on one database read and work on are bought once, and their keys mailed once', async () => {
@@ -182,11 +282,12 @@ describe('a merchant', () => {
     const [one] = await app.sell()
     const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
     await app.pass(5 * MINUTE)
-    expect(await app.orderOf(reference)).toMatchObject({ shopState: 'paid' })
+    const bought = async () => app.purchases((await app.orderOf(reference))?.id ?? '')
+    expect(await bought()).toMatchObject([{ state: 'planned' }])
     app.shop.setStatus(Number(reference), 'cancelled')
     await app.pass(10 * MINUTE)
     expect(app.sandbox.world.report().charges).toEqual([])
-    expect(await app.orderOf(reference)).toMatchObject({ shopState: 'cancelled' })
+    expect(await bought()).toMatchObject([{ state: 'cancelled' }])
   })
 
   test('whose fraud check speaks within the delay has nothing bought until the order is paid again', async () => {
@@ -202,7 +303,7 @@ describe('a merchant', () => {
     expect(app.keysOf(reference)).toHaveLength(1)
   })
 
-  test('sets a failed order on hold and back, and what failed is bought again', async () => {
+  test('sets a failed order on hold and back, and learns that a person buys it again: its money may not have come back', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()
     app.sandbox.faults.add({ fault: 'failed-order' })
@@ -216,6 +317,13 @@ describe('a merchant', () => {
     app.shop.setStatus(Number(reference), 'on-hold')
     await app.pass(3 * MINUTE)
     app.shop.setStatus(Number(reference), 'processing')
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(reference)).toEqual([])
+    const [failed] = await app.purchases((await app.orderOf(reference))?.id ?? '')
+    expect(await app.alertsAbout(reference)).toContainEqual(
+      expect.stringContaining(`quayside purchases retry ${failed?.id}`),
+    )
+    await retryPurchase(app.ordering, failed?.id ?? '', 'ann')
     await app.pass(5 * MINUTE)
     expect(app.keysOf(reference)).toHaveLength(1)
     expect(app.statusOf(reference)).toBe('completed')
@@ -279,6 +387,76 @@ describe('the products of a WooCommerce shop', () => {
     const [listing] = await app.db.query(listingsOfVariants(SHOP, [String(one?.product)]))
     expect(listing).toMatchObject({ state: 'synced', sku: one?.sku })
     expect(await app.db.query(listingsOfVariants(SHOP, [String(other.id)]))).toEqual([])
+  })
+
+  /** The merchant has a product on sale, which the supplier offers too. */
+  async function onSale(sale: (ours: number) => number) {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const product = first([...app.shop.products.values()].filter(({ id }) => id === one?.product))
+    const ours = priceOf(await app.offer())
+    app.shop.editProduct(product.id, { regular_price: '5000.00', sale_price: sale(ours).toFixed(2) })
+    const listing = async () => first(await app.db.query(listingsOfVariants(SHOP, [String(product.id)])))
+    const shown = () => ({ price: product.regularPrice, sale: product.salePrice, stock: product.stockQuantity })
+    return { app, product, listing, shown, ours }
+  }
+  const priceOf = (offer: Offer): number => {
+    const priced = offerPrice(offer, sellingPolicy().pricing, TEST_NOW)
+    if (priced.outcome === 'held') throw new Error(priced.detail)
+    return priced.priceMinor / 100
+  }
+
+  test('keep a sale price of the merchant that is below cost and margin, have no stock, and the listing says so', async () => {
+    const { app, product, listing, shown, ours } = await onSale((price) => price / 2)
+    const sale = (ours / 2).toFixed(2)
+    const kept = { price: ours.toFixed(2), sale, stock: 0 }
+    for (let minute = 0; minute < 60; minute += 1) {
+      await app.pass(MINUTE)
+      expect(shown()).toEqual(kept)
+    }
+    expect(await listing()).toMatchObject({
+      state: 'failed',
+      reason: 'sale_price',
+      detail: expect.stringContaining(`a sale price of ${sale} EUR`),
+    })
+    expect(await app.alerts()).toContain('listing_failed')
+    app.shop.editProduct(product.id, { sale_price: '' })
+    await app.pass(3 * HOUR)
+    expect(await listing()).toMatchObject({ state: 'synced', reason: null, attempts: 0 })
+    expect(shown()).toMatchObject({ price: ours.toFixed(2), sale: '' })
+    expect(product.stockQuantity).toBeGreaterThan(0)
+  })
+
+  test('keep a lower sale price of the merchant that covers cost and margin, are on sale, and the listing says so', async () => {
+    const { app, product, listing, shown, ours } = await onSale((price) => price - 0.01)
+    await app.pass(HOUR)
+    expect(shown()).toMatchObject({ price: ours.toFixed(2), sale: (ours - 0.01).toFixed(2) })
+    expect(product.stockQuantity).toBeGreaterThan(0)
+    expect(await listing()).toMatchObject({
+      state: 'synced',
+      reason: 'sale_price',
+      detail: expect.stringContaining(`a sale price of ${(ours - 0.01).toFixed(2)} EUR`),
+    })
+    expect(await app.alerts()).toEqual([])
+    const writes = () => app.shop.counts()['products.batch']
+    const before = writes()
+    await app.pass(7 * HOUR, 30 * MINUTE)
+    expect(writes(), 'what the shop has is pushed no more').toBe(before)
+  })
+
+  test('keep the prices of the merchant when their offer is gone: their stock alone is taken out', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const product = first([...app.shop.products.values()].filter(({ id }) => id === one?.product))
+    app.shop.editProduct(product.id, { regular_price: '123.00', sale_price: '120.00' })
+    const { productId } = await app.offer()
+    await app.db.commit([
+      { statement: build.update(offers).set({ goneAt: app.now() }).where(eq(offers.productId, productId)), rows: 1 },
+      ...enqueuePublications([{ id: SHOP }], [productId], { newId: () => 'p1', now: app.now(), cause: 'test' }),
+    ])
+    await app.settle()
+    expect(product).toMatchObject({ regularPrice: '123.00', salePrice: '120.00', stockQuantity: 0 })
   })
 
   test('that were read before the catalogue of the supplier were linked six hours later', async () => {

@@ -1,6 +1,6 @@
 /** The API for tests: the real server, router and flows over a app, with a token for every role. */
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -25,9 +25,10 @@ import { webhookActions } from '../../src/inbox/webhooks.ts'
 import { createTail } from '../../src/observe/tail.ts'
 import { Secret } from '../../src/secret.ts'
 import { insertSyncRun, syncRunById } from '../../src/storage/runs.ts'
+import { openDatabase } from '../../src/storage/sqlite/open.ts'
 import { openKeys } from '../../src/vault/keys.ts'
 import { hold } from './contract.ts'
-import { databaseFile, fileDatabase } from './database.ts'
+import { databaseFile, TEST_NOW } from './database.ts'
 import { KEY_ENCRYPTION_KEY, openTestApp, STORE, type TestAppOptions } from './test-app.ts'
 
 export const OTHER_STORE = 'other-ef56gh78'
@@ -68,6 +69,26 @@ export interface ApiOptions extends TestAppOptions {
   alertAddresses?: Record<string, string>
 }
 
+const documents = new Map<string, object>()
+
+/** Made once for operations with the same names: it takes longer than most tests. */
+function documentOf(operations: ReturnType<typeof apiOperations>): object {
+  const names = operations.map(({ method, path }) => `${method} ${path}`).join()
+  const document = documents.get(names) ?? openApiDocument(operations)
+  documents.set(names, document)
+  return document
+}
+
+let empty: Uint8Array | undefined
+
+/** The bytes of a database with all tables and no row. */
+async function emptyFile(): Promise<Uint8Array> {
+  const file = databaseFile()
+  if (empty === undefined) await openDatabase({ file, now: () => TEST_NOW }).close()
+  empty ??= readFileSync(file)
+  return empty
+}
+
 export async function openApi(given: ApiOptions = {}) {
   const { isDemo = true, storeNames = {}, alerts = {}, alertAddresses = {}, workerAbsentSince, ...options } = given
   const app = await openTestApp(options)
@@ -92,7 +113,7 @@ export async function openApi(given: ApiOptions = {}) {
   const { keys } = await openKeys({ config: ownKeys, db, now, newId, log })
   // The database of the app is in memory; what is backed up is another one, in a file.
   const file = databaseFile()
-  fileDatabase(file)
+  writeFileSync(file, await emptyFile())
   const backups = createBackups({ ...ordering, config: { ...config, dataDir: dirname(file) }, file, keys })
   /** What the disk of the data folder has left, in megabytes. */
   const disk = { freeMb: 10_000 }
@@ -158,7 +179,7 @@ export async function openApi(given: ApiOptions = {}) {
   })
   const { port } = await server.listen('127.0.0.1', 0)
   const operations = apiOperations(api)
-  const held = hold(port, '/api/v1', openApiDocument(operations), ['/docs'])
+  const held = hold(port, '/api/v1', documentOf(operations), ['/docs'])
   onTestFinished(async () => {
     await api.keptDryRun.stop()
     await alerting.close()

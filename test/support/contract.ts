@@ -93,12 +93,16 @@ function onBody(response: ServerResponse, done: (body: string) => void): void {
 }
 
 const contracts = new Map<string, Contract>()
+const ofDocuments = new WeakMap<object, Contract>()
 
 /** Documents that are equal share one contract: compiling the schemas takes longer than most tests. */
 export function contractOf(document: object): Contract {
+  const known = ofDocuments.get(document)
+  if (known) return known
   const text = JSON.stringify(document)
   const contract = contracts.get(text) ?? read(JSON.parse(text) as Json)
   contracts.set(text, contract)
+  ofDocuments.set(document, contract)
   return contract
 }
 

@@ -8,7 +8,7 @@ import type { Database } from '../../src/storage/database.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { readMigrations } from '../../src/storage/migration-files.ts'
 import { countOffers } from '../../src/storage/offers.ts'
-import { currentEpoch, setStoresMade } from '../../src/storage/restores.ts'
+import { clearRestoreHold, currentEpoch, restoreHold, START_ACTOR, setStoresMade } from '../../src/storage/restores.ts'
 import { dataKeys } from '../../src/storage/schema.ts'
 import { migrate } from '../../src/storage/sqlite/migrate.ts'
 import { sqliteDatabase } from '../../src/storage/sqlite/sqlite.ts'
@@ -67,6 +67,13 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
     if (offers?.total === 0) await app.offers()
     return recognised
   }
+  /** Puts a backup back together with the marker of its time, as the snapshot of a machine does. */
+  const copyBackWithMarker = async (bytes: Buffer): Promise<void> => {
+    swap(bytes)
+    const epoch = await currentEpoch(db)
+    await marker.begin({ epoch: epoch?.epoch ?? 1, attempt: null })
+    await start()
+  }
   /** Everything that is due, reattaching included. A list that cannot be read now is read at the next round. */
   const work = async (): Promise<void> => {
     await app.runtime.reattachOrders().catch((error: unknown) => {
@@ -109,12 +116,11 @@ export async function openRestoreWorld(options: TestAppOptions = {}) {
       swap(bytes)
       return start()
     },
+    copyBackWithMarker,
     /** Puts a backup back as if nothing knew of restores: the seeded mistake. */
     copyBackUnnoticed: async (bytes: Buffer): Promise<void> => {
-      swap(bytes)
-      const epoch = await currentEpoch(db)
-      await marker.begin({ epoch: epoch?.epoch ?? 1, attempt: null })
-      await start()
+      await copyBackWithMarker(bytes)
+      if ((await restoreHold(db))?.actor === START_ACTOR) await db.commit([clearRestoreHold()])
     },
     /**
      * Loses the database and its marker with their disk, and starts on a new one.

@@ -9,6 +9,7 @@ import { PAID_STATUSES } from '../../src/stores/woocommerce/orders.ts'
 import { type WooCommerceOptions, wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
 import type { Purchase } from '../shops/woocommerce-orders.ts'
 import { startWooCommerceShop, wooKey } from '../shops/woocommerce-shop.ts'
+import { alertsAbout } from './alerts-about.ts'
 import { TEST_NOW } from './database.ts'
 import { sellingPolicy } from './selling.ts'
 import { openTestApp, type TestAppOptions } from './test-app.ts'
@@ -112,6 +113,19 @@ export async function openShopApp({ database, marker, ...options }: ShopAppOptio
     settle,
     pass,
     sell,
+    /** From now on the shop sends its changed orders. @returns what has Quayside act on those that are due, without a poll */
+    connectWebhook: async () => {
+      const path = `/webhooks/stores/${SHOP}`
+      await app.ordering.storeOf(SHOP)?.provision?.(`https://quayside.test${path}`)
+      return async (): Promise<void> => {
+        for (const { headers, body } of shop.takeDeliveries()) {
+          const distinct = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
+          await app.runtime.inbox.receive({ path, headers: distinct, body: Buffer.from(body) })
+        }
+        await app.runtime.work.inbox()
+        await app.settle()
+      }
+    },
     /** A customer buys; the reference of the order. */
     customerBuys: (purchase: Purchase): string => String(shop.buy(purchase).id),
     orderOf: (reference: string) => firstRow(app.db, storeOrderByReference(SHOP, reference)),
@@ -122,5 +136,6 @@ export async function openShopApp({ database, marker, ...options }: ShopAppOptio
       ),
     statusOf: (reference: string) => shop.orders.get(Number(reference))?.status,
     notesOf: (reference: string) => shop.orders.get(Number(reference))?.notes ?? [],
+    alertsAbout: (reference: string) => alertsAbout(app.db, SHOP, reference),
   }
 }

@@ -256,6 +256,7 @@ export async function shopifyWorld(
         ownsSalePrice: false,
         location: null,
         metafieldNamespace: null,
+        otherLocations: 'warn',
         holdAtRisk: null,
         retryTag: 'quayside-retry',
         buyTestOrders: false,

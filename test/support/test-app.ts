@@ -23,6 +23,7 @@ import { openCallbackSecrets, secretText } from '../../src/stores/backend/signat
 import type { Store } from '../../src/stores/store.ts'
 import { createSupplier, type OrderRequest } from '../../src/supplier/client.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { changedAnswers, type StatedOrder } from './changed-answers.ts'
 import { startCheckedSandbox } from './checked-sandbox.ts'
 import { memoryDatabase, TEST_NOW } from './database.ts'
 import { freePort } from './free-port.ts'
@@ -57,6 +58,8 @@ export interface TestAppOptions {
     store: RuntimeParts['stores'][number]
     adapter: Store
   }
+  /** Changes what the orders of the supplier state, in place. */
+  stated?: (order: StatedOrder) => void
   /** File of the sandbox, so that `supplierDown` and `supplierUp` find the same world. */
   sandboxFile?: string
 }
@@ -98,7 +101,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const keyEncryptionKey = KEY_ENCRYPTION_KEY
   const vault = await openVault({ database: db, keyEncryptionKey, now })
   const supplier = createSupplier({
-    baseUrl: sandbox.baseUrl,
+    baseUrl: options.stated ? await changedAnswers(sandbox.baseUrl, options.stated) : sandbox.baseUrl,
     dialect,
     apiKey: new Secret(apiKey),
     now,

@@ -32,6 +32,7 @@ export async function startProcess({ db, supplier, storeOf, onSend, policy, ...p
     policy: {
       inFlight: 4,
       offerFreshnessMs: 1_800_000,
+      entitlementMs: 60_000,
       deadlineMs: 72 * 3_600_000,
       ceilingPercent: '10',
       minMarginPercent: '0',
@@ -51,7 +52,8 @@ export async function startProcess({ db, supplier, storeOf, onSend, policy, ...p
   })
   const { ordering, work } = runtime
   /** Does everything that is due once. Never comes back when the process dies of it: `died` does. */
-  const round = async (): Promise<number> => (await work.place()) + (await work.refresh()) + (await work.outbox())
+  const round = async (): Promise<number> =>
+    (await work.read()) + (await work.place()) + (await work.refresh()) + (await work.outbox())
   return { runtime, ordering, crash, died, round }
 }
 

@@ -4,20 +4,21 @@ import { readChannels } from '../../alerts/channel.ts'
 import { type StandingAlert, standingOf } from '../../alerts/standing.ts'
 import type { StoredKind } from '../../domain/alert-kinds.ts'
 import { severities } from '../../domain/alert-notice.ts'
+import { alertWords } from '../../domain/labels.ts'
 import { Failure } from '../../errors.ts'
 import { alertById, allAlertChannels, listAlerts } from '../../storage/alerts.ts'
 import { need } from '../../storage/database.ts'
 import { alertBody, alertStates, alertTestBody, choice, muteBody, paging } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
+import { at, byId, count, maybeAt, meaningsText, page, pageOf, view, words } from './views.ts'
+
+const NAMES = `Name of the alert; another version may have others\n\n${meaningsText(alertWords)}`
 
 export const Alert = view(
   z
     .object({
       id: z.string(),
-      type: z
-        .custom<StoredKind>()
-        .meta({ description: 'Name of the alert', examples: ['freeze'], override: { type: 'string' } }),
+      type: z.custom<StoredKind>().meta({ description: NAMES, examples: ['freeze'], override: { type: 'string' } }),
       severity: z.enum(severities).meta({ description: '`critical`: money or keys are at stake, or nothing is sold' }),
       subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
       note: words,

@@ -1,18 +1,20 @@
 import { z } from 'zod'
-import { runStates } from '../../domain/labels.ts'
-import { listingStates } from '../../domain/listing.ts'
+import { listingLabels } from '../../domain/labels.ts'
 import { need } from '../../storage/database.ts'
 import { changesOfRun } from '../../storage/offers.ts'
 import { listSyncRuns, type SyncRun as SyncRunRow, syncRunById } from '../../storage/runs.ts'
 import { after, changedField, most, paging, queryFlag } from '../input.ts'
 import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
+import { RunState } from './reconcile.ts'
+import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
+
+export const ListingState = enumeration('ListingState', listingLabels)
 
 const syncRun = z
   .object({
     id: z.string(),
     cause: z.string(),
-    state: z.enum(runStates),
+    state: RunState,
     startedAt: at,
     finishedAt: maybeAt,
     pages: count,
@@ -81,7 +83,7 @@ const Listing = z.object({
   sku: z.string(),
   productId: words,
   pushed: z.boolean().meta({ description: 'Whether the store would get it' }),
-  state: z.enum(listingStates),
+  state: ListingState,
   changes: z.array(z.object({ field: z.string(), before: words, after: words, reason: z.string() })),
 })
 const End = z

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/tokens.ts'
-import { deliveryLabels, deliveryStates, meansOf } from '../../domain/labels.ts'
+import { deliveryLabels, deliveryStates } from '../../domain/labels.ts'
 import { idBound } from '../../ids.ts'
 import { bodyDeleted, replay, reveal as revealBody } from '../../inbox/process.ts'
 import type { Traffic } from '../../inbox/receive.ts'
@@ -13,7 +13,7 @@ import { choice, eventName, paging, queryFlag, queryInstant, replayBody, webhook
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
 import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
 
-const State = enumeration('DeliveryState', deliveryStates, meansOf(deliveryLabels))
+const State = enumeration('DeliveryState', deliveryLabels)
 
 export const Delivery = z
   .object({

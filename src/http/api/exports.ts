@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../../domain/data-export.ts'
+import { holdReasons } from '../../domain/hold.ts'
 import { deliveryStates } from '../../domain/labels.ts'
-import { holdReasons } from '../../domain/purchase.ts'
 import { lineStates, orderStates } from '../../domain/store-order.ts'
 import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.ts'
 import { csvText, FILE_START } from '../../listings/links-file.ts'

@@ -28,6 +28,7 @@ import {
 } from '../../storage/listings.ts'
 import { after, approvalBody, choice, linkBody, listingSearch, paging, queryFlag, reasonBody } from '../input.ts'
 import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
+import { ListingState } from './catalogue.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
 import { amount, amountOf, at, count, currency, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
@@ -63,7 +64,7 @@ const storeListing = z
     variation: words,
     productId: words,
     linkedBy: z.enum(linkers),
-    state: z.enum(listingStates),
+    state: ListingState,
     reason: words.meta({ description: 'Why it is held or failed, or why it has no stock', examples: ['price_jump'] }),
     detail: words,
     attempts: count,

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Caller } from '../../access/tokens.ts'
-import { lineLabels, meansOf, orderLabels } from '../../domain/labels.ts'
-import { holdReasons } from '../../domain/purchase.ts'
-import { lineStates, type OrderState as OrderStateName, orderStates } from '../../domain/store-order.ts'
+import { holdReasons } from '../../domain/hold.ts'
+import { lineLabels, orderLabels } from '../../domain/labels.ts'
+import { type OrderState as OrderStateName, orderStates } from '../../domain/store-order.ts'
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
 import { takeOrder } from '../../ordering/intake.ts'
@@ -31,6 +31,7 @@ import {
   orderBody,
   orderDigest,
   orderInput,
+  orderLine,
   paging,
   revealBody,
   search,
@@ -54,8 +55,8 @@ import {
   words,
 } from './views.ts'
 
-const OrderState = enumeration('OrderState', orderStates, meansOf(orderLabels))
-const LineState = enumeration('LineState', lineStates, meansOf(lineLabels))
+const OrderState = enumeration('OrderState', orderLabels)
+const LineState = enumeration('LineState', lineLabels)
 
 const head = {
   store: z.string().meta({ description: 'Id of the store' }),
@@ -212,6 +213,13 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
   const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') })
   const storeQuery = { store: inStore }
   const unknown = 'no order has this reference'
+  const shopOf = (named: string | undefined): string => {
+    const shops = context.stores.filter(({ id }) => ordering.storeOf(id)?.order)
+    const store = named ?? (shops.length === 1 ? shops[0]?.id : undefined)
+    if (store !== undefined) return store
+    const ids = shops.map(({ id }) => id).join(', ')
+    throw new Failure('conflict', `name the shop with ?store=: ${ids}`, { reason: 'no_shop' })
+  }
   const ambiguous = 'several stores have an order under this reference: `ambiguous_reference`'
 
   return [
@@ -331,8 +339,9 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       path: '/orders/:reference/take',
       needsWorker: true,
       allowed: { people: 'operator' },
-      summary: 'Take a paid order of a shop, also one that was paid before the shop was connected.',
-      query: storeQuery,
+      summary:
+        'Take a paid order of a shop, also one that was placed before the shop was connected or fulfilled elsewhere; or the units of a line that came later.',
+      query: { ...storeQuery, line: orderLine },
       answer: Order,
       success: { 200: 'Taken now or before; buying continues from here' },
       failures: {
@@ -340,15 +349,34 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         409: '`no_shop`: no shop is named, or this store hands its orders in itself; `not_taken`: it is not bought, with the reason',
         503: 'the shop could not be read',
       },
-      async handle({ caller, path, query }) {
-        const shops = context.stores.filter(({ id }) => ordering.storeOf(id)?.order)
-        const store = query.store ?? (shops.length === 1 ? shops[0]?.id : undefined)
-        if (store === undefined) {
-          const ids = shops.map(({ id }) => id).join(', ')
-          throw new Failure('conflict', `name the shop with ?store=: ${ids}`, { reason: 'no_shop' })
-        }
-        const reference = path.reference ?? ''
-        return ok(await view(await takeByHand(ordering, store, reference, caller.actor), caller))
+      async handle({ caller, path, query: { store, line } }) {
+        const take = line === undefined ? 'all' : { line }
+        return ok(
+          await view(await takeByHand(ordering, shopOf(store), path.reference ?? '', { take }, caller.actor), caller),
+        )
+      },
+    }),
+
+    operation({
+      name: 'releaseShopOrder',
+      method: 'post',
+      path: '/orders/:reference/release',
+      needsWorker: true,
+      allowed: { people: 'operator' },
+      summary:
+        'Let an order of a shop go on that waits for a person: after money was refunded without naming units, or less of it is paid than before.',
+      query: storeQuery,
+      answer: Order,
+      success: { 200: 'Read again and followed: what waited for a person goes on' },
+      failures: {
+        404: 'the shop has no such order',
+        409: '`no_shop`: no shop is named, or this store hands its orders in itself; `not_taken`: it was never taken',
+        503: 'the shop could not be read',
+      },
+      async handle({ caller, path, query: { store } }) {
+        return ok(
+          await view(await takeByHand(ordering, shopOf(store), path.reference ?? '', 'release', caller.actor), caller),
+        )
       },
     }),
 

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { effectStates } from '../../domain/labels.ts'
+import { effectLabels, effectStates } from '../../domain/labels.ts'
 import { redeliver } from '../../ordering/fulfil.ts'
 import { need } from '../../storage/database.ts'
 import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
 import { referencesOfOrders } from '../../storage/store-orders.ts'
 import { choice, paging } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, count, maybeAt, page, pageOf, view, words } from './views.ts'
+import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
 
 const shape = z
   .object({
@@ -15,7 +15,7 @@ const shape = z
     type: z.string(),
     store: words,
     orderId: words,
-    state: z.enum(effectStates),
+    state: enumeration('EffectState', effectLabels),
     attempts: count,
     notBefore: at,
     lastError: words,

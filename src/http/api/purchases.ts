@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { assertAllowed } from '../../access/tokens.ts'
+import { holdReasons } from '../../domain/hold.ts'
 import { holdLabels, meansOf, purchaseLabels } from '../../domain/labels.ts'
 import { parseDecimal } from '../../domain/money.ts'
-import { holdReasons, purchaseStates } from '../../domain/purchase.ts'
+import { purchaseStates } from '../../domain/purchase.ts'
 import { orderStatuses } from '../../domain/supplier.ts'
 import { Failure } from '../../errors.ts'
 import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
@@ -39,7 +40,7 @@ import {
   words,
 } from './views.ts'
 
-const State = enumeration('PurchaseState', purchaseStates, meansOf(purchaseLabels))
+const State = enumeration('PurchaseState', purchaseLabels)
 /** Without a name: generators for OpenAPI 3.0 know no reference that may be null. */
 const Hold = z
   .enum(holdReasons)

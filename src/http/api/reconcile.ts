@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { expectedMinor } from '../../domain/balance.ts'
-import { discrepancyKinds, runStates } from '../../domain/labels.ts'
+import { discrepancyLabels, runLabels } from '../../domain/labels.ts'
 import {
   allBalanceAccounts,
   type BalanceAccount,
@@ -14,8 +14,9 @@ import { listDiscrepancies } from '../../storage/discrepancies.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { paging } from '../input.ts'
 import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { amountOf, at, byId, count, currency, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
+import { amountOf, at, byId, count, currency, enumeration, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
 
+export const RunState = enumeration('RunState', runLabels)
 const amount = z.string().meta({ description: 'Decimal text in the currency of the account', examples: ['19.99'] })
 const counted = (description: string) => count.meta({ description })
 
@@ -24,7 +25,7 @@ const Sweep = view(
     .object({
       id: z.string(),
       cause: z.string(),
-      state: z.enum(runStates),
+      state: RunState,
       from: maybeAt.meta({ description: 'The oldest order that it compares; null for all' }),
       startedAt: at,
       finishedAt: maybeAt,
@@ -49,7 +50,7 @@ export type SweepView = z.output<typeof Sweep>
 export const Discrepancy = z
   .object({
     id: z.string(),
-    kind: z.enum(discrepancyKinds),
+    kind: enumeration('DiscrepancyKind', discrepancyLabels),
     subject: z.string(),
     supplierOrderId: z.string(),
     detail: z.string(),

@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { reasonText } from '../../domain/labels.ts'
+import { listingNotices, reasonText } from '../../domain/labels.ts'
 import type { ListingState } from '../../domain/listing.ts'
 import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
 import { first } from '../../storage/database.ts'
@@ -89,15 +89,28 @@ async function listingFindings(db: Db, store: string, readsVariants: boolean): P
   const counts = totals.map(({ state, total }) => `${total} ${state}`).join(', ')
   const none = 'none: no product of the store has the SKU of an offer'
   const all: StoreFinding = { check, state: 'ok', detail: counts === '' ? none : counts, fix: null }
-  return [all, ...(await reasonsOf(db, store, 'failed')), ...(await reasonsOf(db, store, 'held'))]
+  const shown = [
+    await reasonsOf(db, store, 'failed'),
+    await reasonsOf(db, store, 'held'),
+    await reasonsOf(db, store, 'synced', listingNotices),
+  ]
+  return [all, ...shown.flat()]
 }
 
-async function reasonsOf(db: Db, store: string, state: ListingState): Promise<StoreFinding[]> {
-  const rows = await db.query(pageOfListings({ store, state, limit: REASONS_SHOWN }))
+async function reasonsOf(
+  db: Db,
+  store: string,
+  state: ListingState,
+  reasons?: readonly string[],
+): Promise<StoreFinding[]> {
+  const rows = await db.query(pageOfListings({ store, state, reasons, limit: REASONS_SHOWN }))
   return rows.map(({ variant, sku, reason, detail }) => ({
     check: 'listings',
     state: 'doubtful',
     detail: `${sku} (${variant}) is ${state}: ${detail ?? (reason ? reasonText(reason) : 'no reason is known')}`,
-    fix: `See quayside listings list --state ${state} --store ${store}.`,
+    fix:
+      state === 'synced'
+        ? `Change it in the shop, then: quayside listings retry ${variant} --store ${store}.`
+        : `See quayside listings list --state ${state} --store ${store}.`,
   }))
 }

@@ -1,5 +1,6 @@
 /** What the views of the API are made of. A view takes what storage and the flows return, and its output is the answer. */
 import { z } from 'zod'
+import { type Label, meansOf } from '../../domain/labels.ts'
 import { formatDecimal } from '../../domain/money.ts'
 
 /** Epoch milliseconds, shown as ISO 8601 text. */
@@ -21,11 +22,8 @@ export const meaningsText = (means: Record<string, string>): string =>
     .join('\n')
 
 /** Words of the document under a name of their own, with what each means. */
-export const enumeration = <const T extends readonly string[]>(
-  id: string,
-  values: T,
-  means: Record<T[number], string>,
-) => z.enum(values).meta({ id, description: meaningsText(means) })
+export const enumeration = <T extends string>(id: string, labels: Record<T, Pick<Label, 'means'>>) =>
+  z.enum(Object.keys(labels) as T[]).meta({ id, description: meaningsText(meansOf(labels)) })
 
 /** Text of a column that holds one of these words. */
 export const oneOf = <const T extends readonly string[]>(values: T) => z.string().pipe(z.enum(values))

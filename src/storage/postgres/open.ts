@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { is } from 'drizzle-orm'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import pg from 'pg'
+import { duration } from '../../domain/figures.ts'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { readMigrations } from '../migration-files.ts'
@@ -364,7 +365,7 @@ async function hasWorker(client: pg.Client): Promise<boolean> {
 async function assertClock(client: pg.Client, now: () => number, apartMs: number): Promise<void> {
   const { apart } = await readServer(async (text) => (await client.query(text)).rows, now)
   if (apart <= apartMs) return
-  const message = `the clocks of this machine and the database server are ${Math.round(apart / 1000)} seconds apart`
+  const message = `the clocks of this machine and the database server are ${duration(apart)} apart`
   throw new Failure('unavailable', `${message}: let both follow NTP`)
 }
 

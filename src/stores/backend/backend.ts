@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
 import type { LineRef, OrderRef, StoreUpdate } from '../../domain/store-update.ts'
 import { beforeWrite, causeOfNoAnswer, deadlineSignal } from '../connection.ts'
-import type { NotConfirmed, PublishResult, PushResult, Store } from '../store.ts'
+import type { NotConfirmed, PublishResult, PushResult, Store, StoreListing } from '../store.ts'
 import { signatureHeaders } from './signature.ts'
 
 export interface BackendOptions {
@@ -85,9 +85,12 @@ export function backendStore(options: BackendOptions): Store {
   return {
     batchSize: BATCH_SIZE,
     publish: ({ id, at, listings }) =>
-      post({ id, type: 'listings.changed', at, data: { listings } }, async (body): Promise<PublishResult> => {
-        return { outcome: 'answered', answers: await readListingAnswer(body) }
-      }),
+      post(
+        { id, type: 'listings.changed', at, data: { listings: listings.map(whole) } },
+        async (body): Promise<PublishResult> => {
+          return { outcome: 'answered', answers: await readListingAnswer(body) }
+        },
+      ),
     fulfil: ({ id, at, keys, ...update }) => push({ id, at, type: update.type, data: dataOf(update, keys) }),
     reportFailure: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
     reportHeld: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
@@ -106,6 +109,9 @@ export function backendStore(options: BackendOptions): Store {
     close: () => agent.destroy(),
   }
 }
+
+/** A backend gets the price with each push. */
+const whole = ({ stockAlone: _, ...listing }: StoreListing): StoreListing => listing
 
 /** What `data` of a callback says; the order of its fields is part of the body, which repeats must have alike. */
 function dataOf(update: StoreUpdate, keys: string[] = []): object {

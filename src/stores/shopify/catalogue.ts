@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { ItemAnswer } from '../../domain/acknowledgement.ts'
+import type { ItemAnswer, Notice } from '../../domain/acknowledgement.ts'
 import { parseDecimal } from '../../domain/money.ts'
 import type {
   CreatedVariant,
@@ -22,8 +22,10 @@ import {
   productByHandle,
   publications,
   publishProduct,
+  STOCK_ELSEWHERE_MAX,
   setStock,
   shop,
+  stockElsewhere,
   updateProduct,
   updateVariants,
   VARIANTS_MAX,
@@ -34,7 +36,7 @@ import {
 import { gidOf, numberOf } from './orders.ts'
 
 /**
- * Most listings of a push, as many as one bulk operation writes in a few minutes. To read one costs 6 points of the 100 that the
+ * Most listings of a push, as many as one bulk operation writes in a few minutes. To read one costs 7 points of the 100 that the
  * smallest plan gives back in a second.
  */
 export const BATCH_MAX = 1_000
@@ -59,29 +61,42 @@ export interface CatalogueOptions {
   ownsSalePrice: boolean
   /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
   location: string | null
+  /** What becomes of the stock that other locations for online orders have: it is named, or set to 0. */
+  otherLocations: 'warn' | 'own'
 }
 
 const CAN_WAIT: CallOptions = { canWait: true }
 
+const quantities = z.array(z.object({ name: z.string(), quantity: z.number().int() }))
 const shopVariant = z.object({
   id: z.string(),
   price: z.string(),
   compareAtPrice: z.string().nullable(),
   inventoryPolicy: z.string(),
+  sellableOnlineQuantity: z.number().int(),
   product: z.object({ id: z.string(), status: z.string(), variantsCount: z.object({ count: z.number() }).nullable() }),
   inventoryItem: z.object({
     id: z.string(),
     tracked: z.boolean(),
-    inventoryLevel: z
-      .object({ quantities: z.array(z.object({ name: z.string(), quantity: z.number().int() })) })
-      .nullable(),
+    requiresShipping: z.boolean(),
+    locationsCount: z.object({ count: z.number() }).nullable(),
+    inventoryLevel: z.object({ quantities }).nullable(),
   }),
 })
 export type ShopVariant = z.infer<typeof shopVariant>
 
+const availableIn = (level: { quantities: z.infer<typeof quantities> } | null): number | null =>
+  level?.quantities.find(({ name }) => name === 'available')?.quantity ?? null
+
 /** What can be bought of a variant at the location; null: it is not stocked there. */
-export const availableOf = ({ inventoryItem }: ShopVariant): number | null =>
-  inventoryItem.inventoryLevel?.quantities.find(({ name }) => name === 'available')?.quantity ?? null
+export const availableOf = ({ inventoryItem }: ShopVariant): number | null => availableIn(inventoryItem.inventoryLevel)
+
+/** Units that the shop sells of a variant beside those of the location: other locations for online orders have them. */
+export function soldElsewhere(variant: ShopVariant): number {
+  const ours = availableOf(variant)
+  const isElsewhere = (variant.inventoryItem.locationsCount?.count ?? 0) > (ours === null ? 0 : 1)
+  return isElsewhere ? Math.max(0, variant.sellableOnlineQuantity - Math.max(0, ours ?? 0)) : 0
+}
 
 /** The stock that a listing is to have; null: it is not counted. */
 export const quantityOf = ({ stock, available }: StoreListing): number | null => {
@@ -128,6 +143,19 @@ interface Pushing {
   /** The price that the shop has now. */
   price: string
   refusal: string | undefined
+  notice: Notice | undefined
+}
+
+/** What a person should know of a listing, by what the shop had before anything was written. */
+function noticeOf(listing: StoreListing, variant: ShopVariant): Notice | undefined {
+  const units = quantityOf(listing) === null ? 0 : soldElsewhere(variant)
+  if (units > 0) {
+    const detail = `the shop sells ${units} more of it, which other locations have: set it to 0 there, or configure \`otherLocations\` as "own"`
+    return { reason: 'stock_elsewhere', detail }
+  }
+  if (!variant.inventoryItem.requiresShipping) return undefined
+  const detail = 'it requires shipping in the shop: customers are asked where to send it, and may pay for that'
+  return { reason: 'requires_shipping', detail }
 }
 
 /** A call that writes prices of variants of one product. */
@@ -161,7 +189,7 @@ export type Catalogue = ReturnType<typeof shopCatalogue>
 
 /** What a shop sells: read, created, and kept at our prices and stock. */
 export function shopCatalogue(options: CatalogueOptions) {
-  const { client, now, sleep, create: status, ownsSalePrice } = options
+  const { client, now, sleep, create: status, ownsSalePrice, otherLocations } = options
   const bulk = shopBulk({ client, sleep })
   let settings: { currency: string; location: string; readAt: number } | undefined
   let publication: string | null | undefined
@@ -172,9 +200,9 @@ export function shopCatalogue(options: CatalogueOptions) {
     const schema = z.object({ shop: z.object({ currencyCode: z.string() }) })
     const read = await client.ask(shop, {}, schema, CAN_WAIT)
     if (read.outcome !== 'read') return read
-    const location = await findLocation(client, options.location)
-    if (location.outcome !== 'read') return location
-    const id = location.value?.id
+    const all = await readLocations(client)
+    if (all.outcome !== 'read') return all
+    const id = locationIn(all.value, options.location)?.id
     if (id === undefined) return NO_LOCATION
     settings = { currency: read.value.shop.currencyCode, location: id, readAt: now() }
     return { outcome: 'read', value: settings }
@@ -255,15 +283,7 @@ export function shopCatalogue(options: CatalogueOptions) {
         quantity,
         changeFromQuantity: before ?? 0,
       }))
-      const input = {
-        name: 'available',
-        reason: 'correction',
-        referenceDocumentUri: `gid://quayside/Publish/${push}`,
-        quantities,
-      }
-      const schema = z.object({ inventorySetQuantities: z.object({ userErrors: errors }) })
-      const key = keyOf(push, tries, quantities)
-      const read = await client.ask(setStock, { input, key }, schema, CAN_WAIT)
+      const read = await setQuantities(push, tries, quantities)
       if (read.outcome !== 'read') return read
       const { userErrors } = read.value.inventorySetQuantities
       if (userErrors.length === 0) return undefined
@@ -294,6 +314,50 @@ export function shopCatalogue(options: CatalogueOptions) {
       if (again.outcome !== 'read') return again
       for (const one of pushing) one.variant = again.value.get(one.variant.id) ?? one.variant
     }
+  }
+
+  function setQuantities(push: string, tries: number, quantities: object[]) {
+    const referenceDocumentUri = `gid://quayside/Publish/${push}`
+    const input = { name: 'available', reason: 'correction', referenceDocumentUri, quantities }
+    const schema = z.object({ inventorySetQuantities: z.object({ userErrors: errors }) })
+    return client.ask(setStock, { input, key: keyOf(push, tries, quantities) }, schema, CAN_WAIT)
+  }
+
+  /** Sets the stock of these, at most five, to 0 at the other locations for online orders. What stays there is noted on each. */
+  async function emptyOthers(push: string, all: Pushing[], location: string): Promise<NotConfirmed | undefined> {
+    let left = all
+    let stale = 0
+    for (let tries = 1; left.length > 0; tries += 1) {
+      const ids = left.map(({ variant }) => variant.inventoryItem.id)
+      const read = await client.ask(stockElsewhere, { ids }, itemLevels, CAN_WAIT)
+      if (read.outcome !== 'read') return read
+      const quantities = read.value.nodes.flatMap((item) =>
+        (item?.inventoryLevels.nodes ?? []).flatMap((level) => {
+          const changeFromQuantity = availableIn(level) ?? 0
+          const isOther = level.location.id !== location && level.location.fulfillsOnlineOrders
+          const at = { inventoryItemId: item?.id, locationId: level.location.id }
+          return isOther && changeFromQuantity > 0 ? [{ ...at, quantity: 0, changeFromQuantity }] : []
+        }),
+      )
+      const written = quantities.length === 0 ? undefined : await setQuantities(push, tries, quantities)
+      if (written && written.outcome !== 'read') return written
+      const userErrors = written?.value.inventorySetQuantities.userErrors ?? []
+      if (userErrors.length === 0) {
+        const unread = read.value.nodes.flatMap((item) => (item?.inventoryLevels.pageInfo.hasNextPage ? [item.id] : []))
+        for (const one of left) if (!unread.includes(one.variant.inventoryItem.id)) one.notice = undefined
+        return undefined
+      }
+      stale += 1
+      for (const { code, field } of userErrors) {
+        if (code !== null && PASSING.includes(code) && stale < STOCK_TRIES_MAX) continue
+        const item = quantities[elementOf(field) ?? -1]?.inventoryItemId
+        const stays = (one: Pushing) => item === undefined || one.variant.inventoryItem.id === item
+        const detail = `the shop does not let its other locations be set to 0${named(code)}`
+        for (const one of left.filter(stays)) one.notice = { reason: 'stock_elsewhere', detail }
+        left = left.filter((one) => !stays(one))
+      }
+    }
+    return undefined
   }
 
   /** Stocks an item at the location, with none of it. */
@@ -343,15 +407,17 @@ export function shopCatalogue(options: CatalogueOptions) {
     const pushing: Pushing[] = []
     for (const listing of sound) {
       const variant = there.value.get(gidOf('ProductVariant', listing.id))
-      if (variant) pushing.push({ listing, variant, price: variant.price, refusal: undefined })
+      const notice = variant && noticeOf(listing, variant)
+      if (variant) pushing.push({ listing, variant, price: variant.price, refusal: undefined, notice })
       else answers.push({ id: listing.id, ok: false, reason: `the shop has no variant ${listing.id}` })
     }
     const failure = await write(push.id, pushing, location)
     // What was written before shows in the next push as equal.
     if (failure) return answers.length === 0 ? failure : { outcome: 'answered', answers, failure }
-    for (const { listing, price, refusal } of pushing) {
+    for (const { listing, price, refusal, notice } of pushing) {
+      const stock = listing.stock === null ? null : quantityOf(listing)
       if (refusal !== undefined) answers.push({ id: listing.id, ok: false, reason: refusal })
-      else answers.push({ id: listing.id, ok: true, price, stock: listing.stock === null ? null : quantityOf(listing) })
+      else answers.push({ id: listing.id, ok: true, price, stock, ...(notice && { notice }) })
     }
     return { outcome: 'answered', answers }
   }
@@ -361,6 +427,11 @@ export function shopCatalogue(options: CatalogueOptions) {
     if (failure) return failure
     for (let at = 0; at < pushing.length; at += ITEMS_MAX) {
       const failure = await writeStock(push, pushing.slice(at, at + ITEMS_MAX), location)
+      if (failure) return failure
+    }
+    const elsewhere = pushing.filter(({ notice }) => otherLocations === 'own' && notice?.reason === 'stock_elsewhere')
+    for (let at = 0; at < elsewhere.length; at += STOCK_ELSEWHERE_MAX) {
+      const failure = await emptyOthers(push, elsewhere.slice(at, at + STOCK_ELSEWHERE_MAX), location)
       if (failure) return failure
     }
     for (const one of pushing.filter(({ listing }) => listing.isGone)) {
@@ -511,10 +582,10 @@ export function shopCatalogue(options: CatalogueOptions) {
     if (read.outcome === 'refused' && cursor !== null) return variants(null)
     if (read.outcome !== 'read') return read
     const { nodes, pageInfo: page } = read.value.productVariants
-    const items = nodes.flatMap(({ id: gid, sku, title, product }) => {
+    const items = nodes.flatMap(({ id: gid, sku, title, sellableOnlineQuantity: sellable, product }) => {
       const id = numberOf('ProductVariant', gid)
       const name = product.hasOnlyDefaultVariant ? product.title : `${product.title} - ${title}`
-      return id === undefined ? [] : [{ id, sku: sku || null, name }]
+      return id === undefined ? [] : [{ id, sku: sku || null, name, sellable }]
     })
     return { outcome: 'read', items, next: page.hasNextPage ? page.endCursor : null }
   }
@@ -542,11 +613,28 @@ const PASSING = [
   'IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED',
 ]
 
+const itemLevels = z.object({
+  nodes: z.array(
+    z
+      .object({
+        id: z.string(),
+        inventoryLevels: z.object({
+          nodes: z.array(
+            z.object({ location: z.object({ id: z.string(), fulfillsOnlineOrders: z.boolean() }), quantities }),
+          ),
+          pageInfo: z.object({ hasNextPage: z.boolean() }),
+        }),
+      })
+      .nullable(),
+  ),
+})
+
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
 const listedVariant = z.object({
   id: z.string(),
   sku: z.string().nullable(),
   title: z.string(),
+  sellableOnlineQuantity: z.number().int(),
   product: z.object({ title: z.string(), hasOnlyDefaultVariant: z.boolean() }),
 })
 
@@ -624,20 +712,27 @@ type LocationPage = z.infer<typeof locationPage>
 /** Pages of fifty: a shop has at most a thousand locations. */
 const LOCATION_PAGES_MAX = 20
 
-/** The configured location, or the oldest one that serves online orders; undefined where there is none. */
-export async function findLocation(client: ShopClient, number: string | null): Promise<Read<ShopLocation | undefined>> {
+/** All locations of the shop, oldest first. */
+export async function readLocations(client: ShopClient): Promise<Read<ShopLocation[]>> {
+  const found: ShopLocation[] = []
   let after: string | null = null
   for (let pages = 0; pages < LOCATION_PAGES_MAX; pages += 1) {
     const read: Read<LocationPage> = await client.ask(locations, { after }, locationPage, CAN_WAIT)
     if (read.outcome !== 'read') return read
     const { nodes, pageInfo: page }: LocationPage['locations'] = read.value.locations
-    const location = nodes.find((one) =>
-      number === null
-        ? one.isActive && one.fulfillsOnlineOrders && !one.isFulfillmentService
-        : numberOf('Location', one.id) === number,
-    )
-    if (location || !page.hasNextPage) return { outcome: 'read', value: location }
+    found.push(...nodes)
+    if (!page.hasNextPage) break
     after = page.endCursor
   }
-  return { outcome: 'read', value: undefined }
+  return { outcome: 'read', value: found }
 }
+
+/** Whether the online store sells what the location has. */
+export const servesOnline = ({ isActive, fulfillsOnlineOrders }: ShopLocation): boolean =>
+  isActive && fulfillsOnlineOrders
+
+/** The configured location, or the oldest one that serves online orders; undefined where there is none. */
+export const locationIn = (all: readonly ShopLocation[], number: string | null): ShopLocation | undefined =>
+  all.find((one) =>
+    number === null ? servesOnline(one) && !one.isFulfillmentService : numberOf('Location', one.id) === number,
+  )

@@ -283,6 +283,8 @@ const COST_UNKNOWN = 50
 
 const NO_ANSWER_FIX = 'Compare the address of the shop, and see that this machine reaches it.'
 const TOO_MANY = 'it wants fewer requests'
+const SCOPES_FIX =
+  'Where `stores test` names missing access scopes, release a version of the app with them, and accept it in the shop.'
 
 interface RawAnswer {
   status: number
@@ -395,7 +397,7 @@ function meaningOfCodes(codes: string[]): Meaning {
   if (codes.includes('ACCESS_DENIED')) {
     return {
       cause: 'the app may not do this',
-      fix: 'Give it the access scopes that `stores test` names, and install it again.',
+      fix: SCOPES_FIX,
       isTaken: 'no',
       status: 403,
     }
@@ -432,11 +434,16 @@ function meaningOfStatus(status: number, isPage: boolean): Meaning {
       isTaken: 'no',
     }
   }
-  if (status === 402 || status === 423) {
+  // Shops that are locked were once answered with 420.
+  if (status === 402 || status === 420 || status === 423) {
     return { cause: 'the shop is frozen or locked', fix: 'Look into the plan of the shop.', isTaken: 'later' }
   }
   if (status === 403) {
-    return { cause: 'the app may not do this', fix: 'Install the app in the shop again.', isTaken: 'no' }
+    return {
+      cause: 'an IP allowlist of the app leaves this machine out, or the app may not do this',
+      fix: `In the Dev Dashboard, Settings of the app, see whether its IP allowlist has the address of this machine. ${SCOPES_FIX}`,
+      isTaken: 'no',
+    }
   }
   if (status === 404) {
     return {
@@ -446,6 +453,8 @@ function meaningOfStatus(status: number, isPage: boolean): Meaning {
     }
   }
   if (status === 429) return { cause: TOO_MANY, fix: null, isTaken: 'later' }
+  if (status === 430) return { cause: 'it takes the request for an attack', fix: null, isTaken: 'later' }
+  if (status === 409) return { cause: 'something else is changing the same', fix: null, isTaken: 'later' }
   if (status === 503) return { cause: 'it is under maintenance or overloaded', fix: null, isTaken: 'unknown' }
   if (status >= 500 || status === 408 || status === 425) return { cause: 'it failed', fix: null, isTaken: 'unknown' }
   if (isPage) {
@@ -485,8 +494,9 @@ const refusalCode = (text: string): string | undefined => Object.keys(tokenRefus
 /** Why no access token came. Without one nothing was asked of the shop. */
 function tokenFailure({ status, headers, text }: RawAnswer, host: string): ShopFailure {
   const isPage = jsonIn(text) === undefined && /^\s*</.test(text)
-  const isWrong = status === 400 || status === 401 || status === 403
-  const refusal = tokenRefusals[refusalCode(text) ?? ''] ?? {
+  const code = refusalCode(text)
+  const isWrong = status === 400 || status === 401 || (status === 403 && code !== undefined)
+  const refusal = tokenRefusals[code ?? ''] ?? {
     cause: 'it gives no access token for the client id and its secret',
     fix: 'Compare both, and see that the app is installed in the shop and belongs to the same organisation.',
   }

@@ -1,12 +1,12 @@
 import { z } from 'zod'
+import { counted, countText } from '../../domain/figures.ts'
 import { plain } from '../../domain/text-layout.ts'
 import { clockFinding } from '../clock.ts'
 import type { StoreFinding } from '../store.ts'
-import { findLocation } from './catalogue.ts'
+import { type CatalogueOptions, locationIn, readLocations, servesOnline } from './catalogue.ts'
 import type { ShopClient } from './client.ts'
 import { changedOrders, shop } from './documents.ts'
-import { APP_NAMESPACE } from './hand-over.ts'
-import { numberOf } from './orders.ts'
+import { APP_NAMESPACE, listedOrders, numberOf } from './orders.ts'
 
 export interface FindingsOptions {
   client: ShopClient
@@ -16,6 +16,7 @@ export interface FindingsOptions {
   apiVersion: string
   /** Number of the configured location; null: the oldest one that serves online orders. */
   location: string | null
+  otherLocations: CatalogueOptions['otherLocations']
   create: null | 'draft' | 'publish'
   /** Where the keys of an order stand on it; null: in the namespace of the app. */
   metafieldNamespace: string | null
@@ -60,7 +61,7 @@ export const missingScopes = (granted: readonly string[], create: FindingsOption
 
 /** Tries what the adapter needs of a shop. It only reads. */
 export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]> {
-  const { client, now, currency, apiVersion, location, create, metafieldNamespace } = options
+  const { client, now, currency, apiVersion, create, metafieldNamespace } = options
   const answer = await client.call(shop)
   const clock = answer.answeredAt === null ? [] : [clockFinding(now() - answer.answeredAt)]
   if (!answer.ok) return [{ check: 'connection', state: 'failed', detail: answer.cause, fix: answer.fix }, ...clock]
@@ -76,9 +77,9 @@ export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]>
     ...clock,
     versionFinding(answer.version, apiVersion),
     scopesFinding(missing, create),
-    ...(missing.includes(ORDERS_SCOPE) ? [] : [await ordersFinding(client, now)]),
+    ...(missing.includes(ORDERS_SCOPE) ? [] : await ordersFindings(client, now)),
     // No location can be read without the scope, which is named already.
-    ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(client, location)]),
+    ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(options)]),
     keysFinding(facts.app, metafieldNamespace),
   ]
 }
@@ -124,36 +125,79 @@ function scopesFinding(missing: string[], create: FindingsOptions['create']): St
 }
 
 /** Besides the scope, Shopify wants an app to say why it reads orders: they are data of customers. */
-async function ordersFinding(client: ShopClient, now: () => number): Promise<StoreFinding> {
+async function ordersFindings(client: ShopClient, now: () => number): Promise<StoreFinding[]> {
   const check = 'permissions'
   const query = `updated_at:>='${new Date(now()).toISOString()}'`
   const answer = await client.call(changedOrders, { query, after: null })
-  if (answer.ok) return { check, state: 'ok', detail: 'the app may read orders', fix: null }
+  if (answer.ok) {
+    return [{ check, state: 'ok', detail: 'the app may read orders', fix: null }, ...(await paymentFindings(client))]
+  }
   if (answer.failure.outcome === 'refused' && answer.failure.status === 403) {
     const detail = 'the app may read no orders, although it has the access scope'
     const fix = 'Ask for protected customer data of level 1 in the settings of the app: none of the optional fields.'
-    return { check, state: 'failed', detail, fix }
+    return [{ check, state: 'failed', detail, fix }]
   }
-  return { check, state: 'failed', detail: answer.cause, fix: answer.fix }
+  return [{ check, state: 'failed', detail: answer.cause, fix: answer.fix }]
 }
 
-async function locationFinding(client: ShopClient, number: string | null): Promise<StoreFinding> {
+/** What Quayside waits for, by the financial status of an order. No setting behind it can be read, only the orders that wait. */
+const AWAITED = {
+  authorized: {
+    are: 'authorised and not captured',
+    next: 'each is bought once it is captured',
+    fix: 'In the shop, see Settings, Payments: where payments are captured when an order is fulfilled, Shopify and Quayside wait for each other. Let them be captured at checkout, or capture them.',
+  },
+  partially_paid: {
+    are: 'paid in part, as by a deposit',
+    next: 'each waits for the rest',
+    fix: 'Collect the rest in the shop, where it does not come by itself.',
+  },
+}
+
+async function paymentFindings(client: ShopClient): Promise<StoreFinding[]> {
+  const check = 'payments'
+  const found: StoreFinding[] = []
+  for (const [status, { are, next, fix }] of Object.entries(AWAITED)) {
+    const query = `status:open financial_status:${status}`
+    const read = await client.ask(changedOrders, { query, after: null }, listedOrders)
+    if (read.outcome !== 'read') return [{ check, state: 'failed', detail: read.detail, fix: null }]
+    const { nodes, pageInfo } = read.value.orders
+    const [one] = nodes
+    if (!one) continue
+    const count = countText(nodes.length, pageInfo.hasNextPage ? nodes.length : undefined)
+    const detail = `open orders that are ${are}: ${count}, such as ${one.id}; ${next}`
+    found.push({ check, state: 'doubtful', detail, fix })
+  }
+  if (found.length > 0) return found
+  const detail =
+    'no open order waits for a capture or for the rest of its money; whether the shop captures payments only when it fulfils cannot be read: see Settings, Payments'
+  return [{ check, state: 'ok', detail, fix: null }]
+}
+
+async function locationFinding({ client, location: number, otherLocations }: FindingsOptions): Promise<StoreFinding> {
   const fix =
     number === null
       ? 'In the shop, let a location fulfil online orders: Settings, Locations. Or configure another by its number, as `location`.'
       : 'Compare the number that is configured as `location` with that in the address of its page in the shop.'
-  const read = await findLocation(client, number)
+  const read = await readLocations(client)
   if (read.outcome !== 'read') return { check: 'location', state: 'failed', detail: read.detail, fix }
-  const location = read.value
+  const location = locationIn(read.value, number)
   if (!location) {
     const detail = number === null ? 'it has no location for online orders' : `it has no location ${number}`
     return { check: 'location', state: 'failed', detail, fix }
   }
-  if (!location.isActive || !location.fulfillsOnlineOrders || location.isFulfillmentService) {
+  if (!servesOnline(location) || location.isFulfillmentService) {
     return { check: 'location', state: 'doubtful', detail: `the location ${number} serves no online orders`, fix }
   }
   const name = `${plain(location.name)} (${numberOf('Location', location.id)})`
-  return { check: 'location', state: 'ok', detail: `stock is written at the location ${name}`, fix: null }
+  const others = read.value.filter((one) => one.id !== location.id && servesOnline(one)).length
+  const count = counted(others, 'other location')
+  const rest = {
+    warn: `; the shop sells what ${count} ${others === 1 ? 'has' : 'have'}, too`,
+    own: `; at ${count} for online orders it is set to 0`,
+  }
+  const detail = `stock is written at the location ${name}${others === 0 ? '' : rest[otherLocations]}`
+  return { check: 'location', state: 'ok', detail, fix: null }
 }
 
 /** Where a template finds the keys of an order. @param app number of the app */

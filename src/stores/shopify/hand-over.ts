@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { plainName } from '../../domain/labels.ts'
 import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
 import { closingRemarks, failureRemark, holdRemark, refusalRemark, remarkMark, resumptionRemark } from '../remarks.ts'
-import type { Pushed, PushResult, ResentOrder, Store } from '../store.ts'
+import type { FulfilResult, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
 import type { Read, ShopClient } from './client.ts'
 import {
   createFulfillment,
@@ -18,18 +19,15 @@ import {
   putKeys,
   putNote,
 } from './documents.ts'
-import { gidOf, isCancelled } from './orders.ts'
+import { gidOf, namespaceOf, type OrderSettings, orderState, standingOf } from './orders.ts'
 
 export interface HandOverOptions {
   client: ShopClient
-  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
-  metafieldNamespace: string | null
+  settings: Pick<OrderSettings, 'holdAtRisk' | 'metafieldNamespace'>
   /** Definitions of metafields that the shop has, as far as this process knows: it adds what it makes. */
   defined: Set<string>
 }
 
-/** Of the app itself. */
-export const APP_NAMESPACE = '$app:quayside'
 /** `keys_1`, `keys_2` and so on, one for each hand-over: keys in plain, as the customer reads them. Each is written once. */
 const KEYS = /^keys_([1-9]\d{0,2})$/
 const keysName = (index: number): string => `keys_${index}`
@@ -111,14 +109,22 @@ const KEYS_TYPE = 'multi_line_text_field'
 export interface FulfillableOrder {
   id: string
   status: string
+  /** One fulfilment is of one location. */
+  location: string
+  /** Where it waits: for what, as the end of a sentence that begins with "the fulfilment". */
+  because: string
   /** Items of the line, each with the units that are not fulfilled. */
   items: { id: string; remaining: number }[]
 }
 
-/** `blocked`: units of the line are held back by the merchant. `unknown`: no part has the line, as before Shopify has made them. */
+/**
+ * `blocked`: the shop holds units of the line back, or has them planned for later. `unknown`: no part has the line, as before
+ * Shopify has made them. `locations`: the parts of each, which are
+ * fulfilled together.
+ */
 export type FulfilmentPlan =
-  | { outcome: 'fulfil'; parts: { order: string; items: { id: string; quantity: number }[] }[] }
-  | { outcome: 'blocked' }
+  | { outcome: 'fulfil'; locations: { order: string; items: { id: string; quantity: number }[] }[][] }
+  | { outcome: 'blocked'; because: string }
   | { outcome: 'unknown' }
 
 const OPEN = ['OPEN', 'IN_PROGRESS']
@@ -126,17 +132,16 @@ const BLOCKED = ['ON_HOLD', 'SCHEDULED']
 
 /** Which units of a line to fulfil. @param wanted how many of them */
 export function planFulfilment(orders: FulfillableOrder[], wanted: number): FulfilmentPlan {
-  const remaining = (statuses: string[]) =>
-    orders
-      .filter(({ status }) => statuses.includes(status))
-      .flatMap(({ items }) => items.map((item) => item.remaining))
-      .reduce((sum, units) => sum + units, 0)
+  const remaining = (some: FulfillableOrder[]) =>
+    some.flatMap(({ items }) => items).reduce((sum, item) => sum + item.remaining, 0)
+  const open = orders.filter(({ status }) => OPEN.includes(status))
+  const blocked = orders.filter((one) => BLOCKED.includes(one.status) && remaining([one]) > 0)
   if (wanted > 0 && !orders.some(({ items }) => items.length > 0)) return { outcome: 'unknown' }
-  if (wanted > remaining(OPEN) && remaining(BLOCKED) > 0) return { outcome: 'blocked' }
+  if (wanted > remaining(open) && blocked[0]) return { outcome: 'blocked', because: blocked[0].because }
   let left = Math.max(0, wanted)
-  const parts = orders
-    .filter(({ status }) => OPEN.includes(status))
-    .map(({ id, items }) => ({
+  const parts = open
+    .map(({ id, location, items }) => ({
+      location,
       order: id,
       items: items.flatMap((item) => {
         const quantity = Math.min(left, item.remaining)
@@ -145,7 +150,8 @@ export function planFulfilment(orders: FulfillableOrder[], wanted: number): Fulf
       }),
     }))
     .filter(({ items }) => items.length > 0)
-  return { outcome: 'fulfil', parts }
+  const locations = [...Map.groupBy(parts, ({ location }) => location).values()]
+  return { outcome: 'fulfil', locations: locations.map((own) => own.map(({ order, items }) => ({ order, items }))) }
 }
 
 const remarked = (note: string, id: string): boolean => note.includes(remarkMark(id))
@@ -171,15 +177,13 @@ const codes = z.array(z.object({ code: z.string().nullable() }))
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
 const lineRef = z.object({ id: z.string() })
 
-const orderState = z.object({
+const handOverOrderState = orderState.extend({
   id: z.string(),
-  cancelledAt: z.string().nullable(),
-  displayFinancialStatus: z.string().nullable(),
   note: z.string().nullable(),
   metafields: z.object({ nodes: z.array(metafield) }),
 })
 const orderAndLine = z.object({
-  order: orderState.nullable(),
+  order: handOverOrderState.nullable(),
   /** `currentQuantity`: units that are neither refunded nor removed. */
   node: z
     .object({
@@ -191,14 +195,30 @@ const orderAndLine = z.object({
     .nullable(),
 })
 
+const part = z.object({
+  id: z.string(),
+  status: z.string(),
+  fulfillAt: z.string().nullable(),
+  fulfillmentHolds: z.array(z.object({ reason: z.string() })),
+  assignedLocation: z.object({ location: z.object({ id: z.string() }).nullable() }),
+})
 const listOfFulfilments = z.object({
   order: z
     .object({
       fulfillments: z.array(z.object({ id: z.string(), status: z.string() })),
-      fulfillmentOrders: z.object({ nodes: z.array(z.object({ id: z.string(), status: z.string() })), pageInfo }),
+      fulfillmentOrders: z.object({ nodes: z.array(part), pageInfo }),
     })
     .nullable(),
 })
+
+/** What a part waits for, by words of Shopify's own and nothing that people wrote. */
+function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part>): string {
+  const at = Date.parse(fulfillAt ?? '')
+  if (status === 'SCHEDULED') return `is scheduled${Number.isNaN(at) ? '' : ` for ${new Date(at).toISOString()}`}`
+  const reasons = fulfillmentHolds.filter(({ reason }) => /^[A-Z_]{1,60}$/.test(reason))
+  const words = reasons.map(({ reason }) => plainName(reason.toLowerCase())).join(', ')
+  return `is on hold${words === '' ? '' : ` (${words})`}: release it in the shop`
+}
 
 /** Pages that a list has at most. */
 const PAGES_MAX = 20
@@ -209,8 +229,8 @@ const COUNTED_MAX = 100
  * What orders of a shop learn. Keys go onto the order first, so that they stand there when the mail about the fulfilment
  * leaves. Each step reads what is there before it writes: a repeat finds what an attempt without an answer left.
  */
-export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOptions) {
-  const namespace = metafieldNamespace ?? APP_NAMESPACE
+export function shopHandOver({ client, settings, defined }: HandOverOptions) {
+  const namespace = namespaceOf(settings)
 
   async function readOrder(reference: string, line: string): Promise<Read<z.infer<typeof orderAndLine>>> {
     if (!isNumber(reference)) return refused(404, 'this is no order of the shop')
@@ -222,7 +242,7 @@ export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOp
   /** The parts of an order with what is left of a line, and how many units of it are fulfilled. */
   async function readFulfilments(reference: string, line: string) {
     const id = gidOf('Order', reference)
-    const found: { id: string; status: string }[] = []
+    const found: z.infer<typeof part>[] = []
     let fulfilled: { id: string; status: string }[] = []
     let after: string | null = null
     for (let pages = 0; pages < PAGES_MAX; pages += 1) {
@@ -250,7 +270,10 @@ export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOp
     if (lines.outcome !== 'read') return lines
     const orders = found.map(
       (one): FulfillableOrder => ({
-        ...one,
+        id: one.id,
+        status: one.status,
+        location: one.assignedLocation.location?.id ?? one.id,
+        because: whyBlocked(one),
         items: (lines.value.get(one.id) ?? [])
           .filter(({ lineItem }) => lineItem.id === gidOf('LineItem', line))
           .map((item) => ({ id: item.id, remaining: Math.max(0, item.remainingQuantity) })),
@@ -320,7 +343,7 @@ export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOp
         pin,
         access: {
           // A namespace of the merchant has the access that the merchant gives it.
-          ...(metafieldNamespace === null ? { admin: 'MERCHANT_READ' } : {}),
+          ...(settings.metafieldNamespace === null ? { admin: 'MERCHANT_READ' } : {}),
           customerAccount: 'READ',
         },
       }
@@ -381,8 +404,8 @@ export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOp
     return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the metafields of the order keep changing' }
   }
 
-  async function fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<PushResult> {
-    const { id, order: ref, line: asked, keys } = update
+  async function fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<FulfilResult> {
+    const { id, order: ref, line: asked, keys, delivered } = update
     if (keys.length === 0) return CONFIRMED
     const { reference } = ref
     const read = await readOrder(reference, asked.id)
@@ -392,19 +415,32 @@ export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOp
     if (line === null) return refused(404, `the order ${reference} of the shop has no line ${asked.id}`)
     const on = keysOnOrder(order.metafields.nodes)
     const fresh = missingKeys(on, keys)
-    const cancelled = isCancelled(order) ? 'order' : line.currentQuantity === 0 ? 'line' : undefined
-    if (cancelled) {
-      if (fresh.length === 0) return CONFIRMED
-      const what =
-        cancelled === 'order'
-          ? `the order ${reference} is cancelled or refunded`
-          : `the line ${asked.id} of the order ${reference} was refunded or removed`
-      const refusal = refused(409, `${what} in the shop: its keys stay here`)
-      return { ...refusal, ...(fresh.length === keys.length && { isCancelled: cancelled }) }
+    const total = (on.units[asked.id] ?? 0) + fresh.length
+    const { currentQuantity: units } = line
+    const { standing, because = 'is not paid' } = standingOf(order, settings)
+    // Where some of its keys are on the order, the hand-over goes on to its end.
+    const isNew = fresh.length === keys.length
+    const notEntitled = (detail: string, held = standing): FulfilResult => ({
+      outcome: 'not_entitled',
+      standing: held,
+      units: held === 'cancelled' ? 0 : units,
+      detail,
+    })
+    if (isNew && standing === 'cancelled') {
+      return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
+    }
+    if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
+    // Of keys on the order that a lost database put there nothing is known: whether they count was a person's word.
+    if (isNew && units < delivered) {
+      return notEntitled(`the line ${asked.id} of the order ${reference} was refunded or removed in the shop`)
+    }
+    const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
+    if (standing === 'cancelled' || units === 0) {
+      const kept = await keep(reference, { id: asked.id, heading }, keys, on)
+      return kept.outcome === 'read' ? CONFIRMED : kept
     }
     const before = await readFulfilments(reference, asked.id)
     if (before.outcome !== 'read') return before
-    const total = (on.units[asked.id] ?? 0) + fresh.length
     // Never more than its own: other keys of the line may be on their way by another hand-over.
     const wanted = Math.min(keys.length, total - before.value.units)
     const plan = planFulfilment(before.value.orders, wanted)
@@ -416,37 +452,51 @@ export function shopHandOver({ client, metafieldNamespace, defined }: HandOverOp
       return { outcome: 'unavailable', mayHaveLeft: false, detail }
     }
     if (plan.outcome === 'blocked') {
-      return refused(409, `the fulfilment of the order ${reference} is on hold or scheduled: release it in the shop`)
+      const detail = `the fulfilment of the order ${reference} ${plan.because}`
+      return isNew ? notEntitled(detail, 'held') : refused(409, detail)
     }
-    // Fulfilled by hand, as a rule: the mail of that left before these keys were there.
-    const isLate = fresh.length > 0 && plan.parts.length === 0
+    // Fulfilled by hand, or by the shop itself: the mail of that left before these keys were there.
+    const isLate = plan.locations.length === 0 && (fresh.length > 0 || remarked(order.note ?? '', id))
     if (isLate) {
-      const noted = await remark(reference, id, lateRemark(fresh.length, asked.sku))
+      const noted = await remark(reference, id, lateRemark(keys.length, asked.sku))
       if (noted.outcome !== 'confirmed') return noted
     }
-    const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
     const kept = await keep(reference, { id: asked.id, heading }, keys, on)
     if (kept.outcome !== 'read') return isLate ? afterKeys(kept) : kept
-    if (plan.parts.length === 0) return CONFIRMED
-    const fulfillment = {
-      notifyCustomer: true,
-      lineItemsByFulfillmentOrder: plan.parts.map(({ order: part, items }) => ({
-        fulfillmentOrderId: part,
-        fulfillmentOrderLineItems: items,
-      })),
+    if (isLate) return writeLate(before.value.fulfilments)
+    for (const parts of plan.locations) {
+      const fulfillment = {
+        notifyCustomer: true,
+        lineItemsByFulfillmentOrder: parts.map(({ order: one, items }) => ({
+          fulfillmentOrderId: one,
+          fulfillmentOrderLineItems: items,
+        })),
+      }
+      const schema = z.object({ fulfillmentCreate: z.object({ userErrors: noErrors }) })
+      const made = await client.ask(createFulfillment, { fulfillment }, schema)
+      if (made.outcome !== 'read') return afterKeys(made)
+      if (made.value.fulfillmentCreate.userErrors.length === 0) continue
+      const now = await readFulfilments(reference, asked.id)
+      if (now.outcome !== 'read') return afterKeys(now)
+      if (now.value.units < total) {
+        const left = planFulfilment(now.value.orders, total - now.value.units)
+        if (left.outcome === 'blocked') return refused(409, `the fulfilment of the order ${reference} ${left.because}`)
+        const where = 'see which location it is assigned to'
+        return refused(422, `the shop does not let the app fulfil the order ${reference}: ${where}`)
+      }
+      // By hand meanwhile, as a rule, and maybe without a mail.
+      const noted = await remark(reference, id, lateRemark(keys.length, asked.sku))
+      return noted.outcome === 'confirmed' ? writeLate(now.value.fulfilments) : afterKeys(noted)
     }
-    const schema = z.object({ fulfillmentCreate: z.object({ userErrors: noErrors }) })
-    const made = await client.ask(createFulfillment, { fulfillment }, schema)
-    if (made.outcome !== 'read') return afterKeys(made)
-    if (made.value.fulfillmentCreate.userErrors.length === 0) return CONFIRMED
-    const now = await readFulfilments(reference, asked.id)
-    if (now.outcome !== 'read') return afterKeys(now)
-    // By hand meanwhile, as a rule, and maybe without a mail.
-    if (now.value.units >= total) return afterKeys(await remark(reference, id, lateRemark(keys.length, asked.sku)))
-    return refused(
-      422,
-      `the shop does not let the app fulfil the order ${reference}: see which location it is assigned to`,
-    )
+    return CONFIRMED
+  }
+
+  /** Has the shop write to a customer whose units were fulfilled before their keys came. @param fulfilments of the line */
+  async function writeLate(fulfilments: string[]): Promise<FulfilResult> {
+    const last = fulfilments.at(-1)
+    const sent = last === undefined ? CONFIRMED : await writeAgain(last)
+    // The merchant reads on the order what to do where the shop does not write.
+    return sent.outcome === 'unavailable' ? afterKeys(sent) : { outcome: 'confirmed', wasFulfilled: true }
   }
 
   async function readNote(reference: string): Promise<Read<string>> {
@@ -549,4 +599,4 @@ const UNDONE = ['CANCELLED', 'ERROR', 'FAILURE']
 const STALE = ['STALE_OBJECT', 'INVALID_COMPARE_DIGEST', 'TAKEN']
 
 const lateRemark = (units: number, sku: string): string =>
-  `Quayside: the shop had nothing left to fulfil when ${units} licence keys of ${sku} came. They are on the order now: send the customer its mail again.`
+  `Quayside: the order was fulfilled in the shop before ${units} licence keys of ${sku} came. They are on the order now, and the shop is asked to write to the customer again. Should no mail leave, send it from the order.`

@@ -18,6 +18,8 @@ const settings = z.strictObject({
     .regex(/^[1-9]\d{0,19}$/, 'the number of a location as text, such as "65432109876"')
     .nullable()
     .default(null),
+  /** What other locations for online orders have of a product, which the shop sells as well: it is named, or set to 0. */
+  otherLocations: z.enum(['warn', 'own']).default('warn'),
   /** Keeps a paid order back that Shopify's fraud analysis recommends to cancel, or also to investigate; null: none. */
   holdAtRisk: z.enum(['cancel', 'investigate']).nullable().default(null),
   /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */

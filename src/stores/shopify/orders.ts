@@ -5,6 +5,7 @@ import type {
   ChangedOrders,
   NotConfirmed,
   OrderReadResult,
+  OrdersNow,
   PushResult,
   StoreOrderRead,
   StoreRequest,
@@ -12,7 +13,16 @@ import type {
   UnreadOrder,
 } from '../store.ts'
 import type { Read, ShopClient } from './client.ts'
-import { addTags, changedOrders, order as orderDocument, orderLines, removeTags } from './documents.ts'
+import {
+  addTags,
+  changedOrders,
+  order as orderDocument,
+  orderLines,
+  orderOfFulfillment,
+  orderRefunds,
+  ordersNow as ordersNowDocument,
+  removeTags,
+} from './documents.ts'
 
 export interface OrderSettings {
   /** Which recommendation of Shopify's fraud analysis keeps an order back; `investigate` means both. Null: none. */
@@ -21,7 +31,14 @@ export interface OrderSettings {
   retryTag: string
   /** Whether orders of the shop's test payments are bought. */
   buyTestOrders: boolean
+  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
+  metafieldNamespace: string | null
 }
+
+/** Of the app itself. */
+export const APP_NAMESPACE = '$app:quayside'
+export const namespaceOf = ({ metafieldNamespace }: Pick<OrderSettings, 'metafieldNamespace'>): string =>
+  metafieldNamespace ?? APP_NAMESPACE
 
 /** On an order that a merchant lets pass although it is held at risk. */
 const RELEASED_TAG = 'quayside-released'
@@ -42,13 +59,14 @@ function noSuchId(context: z.core.$RefinementCtx): never {
   return z.NEVER
 }
 
+const money = z.object({ shopMoney: z.object({ amount: z.string(), currencyCode: z.string() }) })
+type Money = z.infer<typeof money>['shopMoney']
+
 const shopLine = z.object({
   id: gid('LineItem'),
   sku: z.string().nullable().catch(null),
   currentQuantity: z.number().int().nonnegative(),
-  discountedUnitPriceAfterAllDiscountsSet: z
-    .object({ shopMoney: z.object({ amount: z.string(), currencyCode: z.string() }) })
-    .catch({ shopMoney: { amount: '', currencyCode: '' } }),
+  discountedUnitPriceAfterAllDiscountsSet: money.catch({ shopMoney: { amount: '', currencyCode: '' } }),
   variant: z
     .object({ id: gid('ProductVariant') })
     .nullable()
@@ -59,35 +77,89 @@ export type ShopLine = z.infer<typeof shopLine>
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
 const linePage = z.object({ nodes: z.array(shopLine), pageInfo })
 
-/** What is used of an order. What says whether it is paid and how many units it has must be readable; the rest makes it unsound. */
-export const shopOrder = z.object({
-  id: gid('Order'),
+/** What says how an order stands. */
+export const orderState = z.object({
   cancelledAt: z.string().nullable(),
   displayFinancialStatus: z.string().nullable(),
-  displayFulfillmentStatus: z.string().catch(''),
-  processedAt: z.string(),
-  test: z.boolean(),
+  fullyPaid: z.boolean(),
   tags: z.array(z.string()),
-  transactions: z.array(z.object({ kind: z.string(), status: z.string(), processedAt: z.string().nullable() })),
   risk: z.object({ recommendation: z.string() }).catch({ recommendation: 'NONE' }),
+})
+export type OrderState = z.infer<typeof orderState>
+
+/** What is used of an order. What says whether it is paid and how many units it has must be readable; the rest makes it unsound. */
+export const shopOrder = orderState.extend({
+  id: gid('Order'),
+  displayFulfillmentStatus: z.string().catch(''),
+  createdAt: z.string(),
+  processedAt: z.string(),
+  updatedAt: z.string(),
+  test: z.boolean(),
+  taxesIncluded: z.boolean(),
+  totalRefundedSet: money,
+  /** What a hand-over of ours has left. */
+  metafield: z.object({}).nullable(),
+  transactions: z
+    .array(z.object({ kind: z.string(), status: z.string(), processedAt: z.string().nullable() }))
+    .default([]),
   lineItems: linePage,
 })
 export type ShopOrder = z.infer<typeof shopOrder>
 
-/** Whether an order is over without a sale. */
-export const isCancelled = (one: Pick<ShopOrder, 'cancelledAt' | 'displayFinancialStatus'>): boolean =>
-  one.cancelledAt !== null || one.displayFinancialStatus === 'REFUNDED' || one.displayFinancialStatus === 'VOIDED'
+/**
+ * How an order stands, by Shopify's fields; the first row that fits counts. Shopify writes the status for people to read, so it
+ * says less than `fullyPaid`: a deposit of which a part went back is PARTIALLY_REFUNDED.
+ */
+const STANDINGS: [fits: (order: OrderState, settings: Pick<OrderSettings, 'holdAtRisk'>) => boolean, OrderStanding][] =
+  [
+    [({ cancelledAt }) => cancelledAt !== null, { standing: 'cancelled' }],
+    [(order) => hasStatus(order, 'REFUNDED', 'VOIDED'), { standing: 'cancelled' }],
+    [isHeld, { standing: 'held', because: 'is held in the shop for its risk of fraud' }],
+    [({ fullyPaid }) => fullyPaid, { standing: 'paid' }],
+    [
+      (order) => hasStatus(order, 'PAID', 'PARTIALLY_REFUNDED', 'PARTIALLY_PAID'),
+      { standing: 'paid', because: 'is paid only in part', isForMerchant: true },
+    ],
+    [
+      (order) => hasStatus(order, 'AUTHORIZED'),
+      {
+        standing: 'unpaid',
+        because:
+          'is authorised, and its money is not captured: capture it, or change "capture when fulfilled" in the payment settings of the shop',
+        isForMerchant: true,
+      },
+    ],
+  ]
 
-const PAID = ['PAID', 'PARTIALLY_REFUNDED']
+/** `because`, `isForMerchant`: as in `StoreOrderRead`. */
+type OrderStanding = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant'>
 
-/** Reads an order of Shopify with all of its lines. */
-export function storeOrderOf(shopOrder: ShopOrder, lines: ShopLine[], settings: OrderSettings): StoreOrderRead {
+const hasStatus = ({ displayFinancialStatus }: OrderState, ...statuses: string[]): boolean =>
+  statuses.includes(displayFinancialStatus ?? '')
+
+/** How an order stands, and why it is not paid. */
+export const standingOf = (order: OrderState, settings: Pick<OrderSettings, 'holdAtRisk'>): OrderStanding =>
+  STANDINGS.find(([fits]) => fits(order, settings))?.[1] ?? { standing: 'unpaid' }
+
+/** Reads an order of Shopify with all of its lines. @param refunded money that went back without naming units, in minor units */
+export function storeOrderOf(
+  shopOrder: ShopOrder,
+  lines: ShopLine[],
+  settings: OrderSettings,
+  refunded = 0,
+): StoreOrderRead {
   const fault = faultOf(shopOrder, lines, settings)
-  const isPaid = PAID.includes(shopOrder.displayFinancialStatus ?? '') && !isHeld(shopOrder, settings)
+  const found = standingOf(shopOrder, settings)
+  const { currencyCode: currency } = shopOrder.totalRefundedSet.shopMoney
+  const [createdAt, processedAt] = [instantOf(shopOrder.createdAt), instantOf(shopOrder.processedAt)]
   return {
     reference: shopOrder.id,
-    state: isCancelled(shopOrder) ? 'cancelled' : isPaid ? 'paid' : 'waiting',
-    paidAt: PAID.includes(shopOrder.displayFinancialStatus ?? '') ? paidAt(shopOrder) : null,
+    ...found,
+    fullyPaid: shopOrder.fullyPaid,
+    // An order that was imported was placed earlier.
+    placedAt: createdAt === null || processedAt === null ? createdAt : Math.min(createdAt, processedAt),
+    changedAt: instantOf(shopOrder.updatedAt),
+    paidAt: found.standing === 'paid' ? paidAt(shopOrder) : null,
     lines: lines.map(({ id, sku, currentQuantity, variant, discountedUnitPriceAfterAllDiscountsSet: price }) => ({
       id,
       variant: variant?.id ?? null,
@@ -96,19 +168,21 @@ export function storeOrderOf(shopOrder: ShopOrder, lines: ShopLine[], settings: 
       unitPrice: unitPrice(price.shopMoney) ?? '0',
       currency: price.shopMoney.currencyCode,
     })),
+    ...(refunded > 0 ? { refundedAmount: formatDecimal({ minor: refunded, currency }) } : {}),
     ...(shopOrder.displayFulfillmentStatus === 'FULFILLED' ? { isDone: true } : {}),
+    ...(shopOrder.metafield === null ? {} : { hasOurKeys: true }),
     ...(hasTag(shopOrder, settings.retryTag) ? { retry: true } : {}),
     ...(fault === undefined ? {} : { fault }),
   }
 }
 
 /** Tags are the same in any case. */
-const hasTag = ({ tags }: Pick<ShopOrder, 'tags'>, tag: string): boolean =>
+const hasTag = ({ tags }: Pick<OrderState, 'tags'>, tag: string): boolean =>
   tags.some((one) => one.toLowerCase() === tag.toLowerCase())
 
 /** Whether the fraud analysis keeps an order back. */
 export function isHeld(
-  { risk, tags }: Pick<ShopOrder, 'risk' | 'tags'>,
+  { risk, tags }: Pick<OrderState, 'risk' | 'tags'>,
   { holdAtRisk }: Pick<OrderSettings, 'holdAtRisk'>,
 ): boolean {
   if (holdAtRisk === null || hasTag({ tags }, RELEASED_TAG)) return false
@@ -128,21 +202,31 @@ function instantOf(text: string | null): number | null {
   return Number.isNaN(at) ? null : at
 }
 
-/** An amount of the shop in its currency, rounded down; undefined where it is none. */
-export function unitPrice({ amount, currencyCode }: { amount: string; currencyCode: string }): string | undefined {
+/** An amount of the shop in minor units of its currency, rounded down; undefined where it is none. */
+function minorOf({ amount, currencyCode }: Money): number | undefined {
   const [, whole, fraction = ''] = /^(\d{1,15})(?:\.(\d{1,12}))?$/.exec(amount) ?? []
   if (whole === undefined || !/^[A-Z]{3}$/.test(currencyCode)) return undefined
   const decimals = decimalsOf(currencyCode)
-  const minor = parseDecimal(`${whole}.${fraction.slice(0, decimals).padEnd(Math.max(1, decimals), '0')}`, currencyCode)
-  return minor === undefined ? undefined : formatDecimal({ minor, currency: currencyCode })
+  return parseDecimal(`${whole}.${fraction.slice(0, decimals).padEnd(Math.max(1, decimals), '0')}`, currencyCode)
+}
+
+/** An amount of the shop in its currency, rounded down; undefined where it is none. */
+export function unitPrice(money: Money): string | undefined {
+  const minor = minorOf(money)
+  return minor === undefined ? undefined : formatDecimal({ minor, currency: money.currencyCode })
 }
 
 /** Why an order must not be bought as it is. */
-function faultOf({ test }: ShopOrder, lines: ShopLine[], { buyTestOrders }: OrderSettings): string | undefined {
+function faultOf(
+  { test, totalRefundedSet: refunded }: ShopOrder,
+  lines: ShopLine[],
+  { buyTestOrders }: OrderSettings,
+): string | undefined {
   if (test && !buyTestOrders) return 'it is a test order of the shop: `buyTestOrders` would have it bought'
   if (lines.length === 0) return 'the order has no lines'
   const prices = lines.map(({ discountedUnitPriceAfterAllDiscountsSet: price }) => price.shopMoney)
-  if (prices.some((price) => unitPrice(price) === undefined)) return 'an amount of the order cannot be read'
+  if ([...prices, refunded.shopMoney].some((price) => minorOf(price) === undefined))
+    return 'an amount of the order cannot be read'
   if (prices.some(({ currencyCode }) => currencyCode !== prices[0]?.currencyCode)) {
     return 'the lines of the order are in several currencies'
   }
@@ -159,7 +243,7 @@ export async function readOrderOf(
   reference: string,
 ): Promise<Read<StoreOrderRead | null>> {
   const id = gidOf('Order', reference)
-  const answer = await client.call(orderDocument, { id })
+  const answer = await client.call(orderDocument, { id, namespace: namespaceOf(settings) })
   if (!answer.ok) return answer.failure
   const read = z.object({ order: shopOrder.nullable() }).safeParse(answer.data)
   if (!read.success) return UNREADABLE
@@ -174,7 +258,56 @@ export async function readOrderOf(
     lines.push(...more.value.order.lineItems.nodes)
     page = more.value.order.lineItems.pageInfo
   }
-  return { outcome: 'read', value: storeOrderOf(order, lines, settings) }
+  const refunded = await readRefunded(client, order)
+  if (refunded.outcome !== 'read') return refunded
+  return { outcome: 'read', value: storeOrderOf(order, lines, settings, refunded.value) }
+}
+
+const refundList = z.object({
+  order: z.object({
+    refunds: z.array(
+      z.object({
+        refundLineItems: z.object({ nodes: z.array(z.object({ subtotalSet: money, totalTaxSet: money })) }),
+      }),
+    ),
+  }),
+})
+
+/** Money that went back without naming units: what was refunded, less what the units of all refunds cost. In minor units. */
+async function readRefunded(
+  client: ShopClient,
+  { id, taxesIncluded, totalRefundedSet }: ShopOrder,
+): Promise<Read<number>> {
+  const total = minorOf(totalRefundedSet.shopMoney) ?? 0
+  if (total === 0) return { outcome: 'read', value: 0 }
+  const read = await client.ask(orderRefunds, { id: gidOf('Order', id) }, refundList)
+  if (read.outcome !== 'read') return read
+  const named = read.value.order.refunds
+    .flatMap(({ refundLineItems }) => refundLineItems.nodes)
+    .flatMap(({ subtotalSet, totalTaxSet }) => (taxesIncluded ? [subtotalSet] : [subtotalSet, totalTaxSet]))
+    .reduce((sum, { shopMoney }) => sum + (minorOf(shopMoney) ?? 0), 0)
+  return { outcome: 'read', value: Math.max(0, total - named) }
+}
+
+/**
+ * Reads orders that are known already by one document. One that has more lines than the document asks for, money that went
+ * back, or anything that cannot be read is left out.
+ */
+export async function readOrdersNow(
+  client: ShopClient,
+  settings: OrderSettings,
+  references: readonly string[],
+): Promise<OrdersNow> {
+  const ids = references.map((reference) => gidOf('Order', reference))
+  const variables = { ids, namespace: namespaceOf(settings) }
+  const read = await client.ask(ordersNowDocument, variables, z.object({ nodes: z.array(z.unknown()) }))
+  if (read.outcome !== 'read') return read
+  const orders = read.value.nodes.flatMap((node) => {
+    const { data: order } = shopOrder.safeParse(node)
+    const isWhole = order && !order.lineItems.pageInfo.hasNextPage && minorOf(order.totalRefundedSet.shopMoney) === 0
+    return isWhole ? [storeOrderOf(order, order.lineItems.nodes, settings)] : []
+  })
+  return { outcome: 'read', orders }
 }
 
 const UNREADABLE: NotConfirmed = {
@@ -183,8 +316,11 @@ const UNREADABLE: NotConfirmed = {
   detail: 'the shop answered with something that is no order of Shopify',
 }
 
-/** The order that a delivery names. */
-export type NamedOrder = { outcome: 'named'; reference: string } | { outcome: 'ignored' | 'unreadable'; detail: string }
+/** The order that a delivery names, or a part of it that the shop fulfils by itself. */
+export type NamedOrder =
+  | { outcome: 'named'; reference: string }
+  | { outcome: 'part_named'; part: string }
+  | { outcome: 'ignored' | 'unreadable'; detail: string }
 
 /** Reads which order a delivery is about. Nothing else of it is believed. */
 export function orderNamedBy(body: Buffer): NamedOrder {
@@ -205,6 +341,9 @@ export function orderNamedBy(body: Buffer): NamedOrder {
   if (edit.success) return { outcome: 'named', reference: edit.data.order_edit.order_id }
   const refund = z.object({ order_id: number }).safeParse(value)
   if (refund.success) return { outcome: 'named', reference: refund.data.order_id }
+  const fulfilled = z.object({ fulfillment_order: z.object({ id: z.string() }) }).safeParse(value)
+  const part = fulfilled.success ? numberOf('FulfillmentOrder', fulfilled.data.fulfillment_order.id) : undefined
+  if (part !== undefined) return { outcome: 'part_named', part }
   return { outcome: 'ignored', detail: 'the body is about no order' }
 }
 
@@ -215,7 +354,13 @@ export async function readStoreOrder(
   body: Buffer,
 ): Promise<OrderReadResult> {
   const name = orderNamedBy(body)
-  return name.outcome === 'named' ? readOrderByReference(client, settings, name.reference) : name
+  if (name.outcome === 'named') return readOrderByReference(client, settings, name.reference)
+  if (name.outcome !== 'part_named') return name
+  const schema = z.object({ node: z.object({ orderId: gid('Order') }).nullable() })
+  const read = await client.ask(orderOfFulfillment, { id: gidOf('FulfillmentOrder', name.part) }, schema)
+  if (read.outcome !== 'read') return read
+  if (read.value.node) return readOrderByReference(client, settings, read.value.node.orderId)
+  return { outcome: 'ignored', detail: `the shop has no fulfilment order ${name.part}` }
 }
 
 /** Reads an order by its number. */
@@ -259,7 +404,7 @@ const cursorText = z.object({
   after: z.string().nullable(),
   done: z.array(z.string()).optional(),
 })
-const listedOrders = z.object({
+export const listedOrders = z.object({
   orders: z.object({ nodes: z.array(z.object({ id: gid('Order'), updatedAt: z.string() })), pageInfo }),
 })
 
@@ -334,7 +479,8 @@ export async function takeRetryTag(
   reference: string,
 ): Promise<PushResult> {
   const id = gidOf('Order', reference)
-  const read = await client.ask(orderDocument, { id }, z.object({ order: shopOrder.nullable() }))
+  const variables = { id, namespace: namespaceOf(settings) }
+  const read = await client.ask(orderDocument, variables, z.object({ order: shopOrder.nullable() }))
   if (read.outcome !== 'read') return read
   const { order } = read.value
   if (order === null || !hasTag(order, settings.retryTag)) return { outcome: 'confirmed' }

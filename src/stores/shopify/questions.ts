@@ -18,7 +18,7 @@ export const questions: ShopQuestions = {
   readCredentials,
   askCredentials,
   correctionOf: ({ check, detail }) => {
-    if (check !== 'connection' || /installed/.test(detail)) return 'again'
+    if (check !== 'connection' || /installed|allowlist/.test(detail)) return 'again'
     return /client|token|organisation/.test(detail) ? 'key' : 'address'
   },
   look,
@@ -32,12 +32,13 @@ const PAGES_MAX = 20
 function look({ url, credentials, settings }: ShopAnswers, now: () => number): NewShop {
   const { location = null } = settings
   const client = shopClient({ url, credentials, apiVersion: API_VERSION, now })
-  const catalogue = shopCatalogue({ client, now, sleep: wait, create: null, ownsSalePrice: false, location })
+  const writesNothing = { create: null, ownsSalePrice: false, otherLocations: 'warn' } as const
+  const catalogue = shopCatalogue({ client, now, sleep: wait, location, ...writesNothing })
   return {
     test: async () => {
       const facts = shopFacts.safeParse(await client.call(shop).then((answer) => (answer.ok ? answer.data : null))).data
-      const unknown = { currency: null, create: null, metafieldNamespace: null }
-      const findings = await tryShop({ client, now, apiVersion: API_VERSION, location, ...unknown })
+      const unknown = { currency: null, metafieldNamespace: null }
+      const findings = await tryShop({ client, now, apiVersion: API_VERSION, location, ...writesNothing, ...unknown })
       const missing = facts ? missingScopes(facts.scopes, 'publish') : []
       return {
         findings,

@@ -3,12 +3,14 @@ import { madeForEachCall } from '../connection.ts'
 import type { Store } from '../store.ts'
 import { BATCH_MAX, type CatalogueOptions, CREATED_MAX, shopCatalogue } from './catalogue.ts'
 import { type ShopClientOptions, shopClient, wait } from './client.ts'
+import { ORDERS_MAX } from './documents.ts'
 import { tryShop } from './findings.ts'
-import { type HandOverOptions, shopHandOver } from './hand-over.ts'
+import { shopHandOver } from './hand-over.ts'
 import {
   type OrderSettings,
   readChangedOrders,
   readOrderByReference,
+  readOrdersNow,
   readStoreOrder,
   takeRetryTag,
   verifyDelivery,
@@ -20,8 +22,7 @@ export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
     /** The secret before a rotation, which Shopify may sign with for an hour more. */
     previousSecret?: Secret | undefined
   }
-  settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice' | 'location'> &
-    Pick<HandOverOptions, 'metafieldNamespace'> &
+  settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice' | 'location' | 'otherLocations'> &
     OrderSettings & {
       /** ISO 4217. */
       currency: string
@@ -39,9 +40,9 @@ const ROTATION_MS = 3_600_000
 /** A shop of Shopify, by its Admin API. */
 export function shopifyStore(options: ShopifyOptions): Store {
   const { settings, credentials, apiVersion, now, sleep = wait, settleMs = SETTLE_MS } = options
-  const { create, ownsSalePrice, location, metafieldNamespace, currency } = settings
+  const { create } = settings
   const client = shopClient(options)
-  const catalogue = shopCatalogue({ client, now, sleep, create, ownsSalePrice, location })
+  const catalogue = shopCatalogue({ ...settings, client, now, sleep })
   const defined = new Set<string>()
   const startedAt = now()
   const secrets = () => {
@@ -58,17 +59,17 @@ export function shopifyStore(options: ShopifyOptions): Store {
     variants: catalogue.variants,
     ...(create === null ? {} : { create: catalogue.create }),
     publish: catalogue.publish,
-    ...madeForEachCall(() =>
-      shopHandOver({ client: client.writingUntil(now() + PUSH_MS), metafieldNamespace, defined }),
-    ),
+    ...madeForEachCall(() => shopHandOver({ client: client.writingUntil(now() + PUSH_MS), settings, defined })),
     verify: (request) => verifyDelivery(request, secrets()),
     readOrder: (body) => readStoreOrder(client, settings, body),
     order: (reference) => readOrderByReference(client, settings, reference),
+    ordersNow: (references) => readOrdersNow(client, settings, references),
+    ordersNowSize: ORDERS_MAX,
     ordersSince: (cursor) => readChangedOrders(client, settings, cursor),
     retryAdvice: `give the order the tag ${settings.retryTag} in the shop`,
     retryTaken: (reference) => takeRetryTag(client, settings, reference),
     provision: (url) => provisionWebhooks(client, url),
-    test: () => tryShop({ client, now, currency, apiVersion, location, create, metafieldNamespace }),
+    test: () => tryShop({ ...settings, client, now, apiVersion }),
     close: client.close,
   }
 }

@@ -12,6 +12,10 @@ const TOPICS: Record<string, string[]> = {
   ORDERS_CANCELLED: ORDER_FIELDS,
   ORDERS_EDITED: ['order_edit'],
   REFUNDS_CREATE: ['id', 'admin_graphql_api_id', 'order_id', 'created_at'],
+  FULFILLMENT_ORDERS_HOLD_RELEASED: ['fulfillment_order.id'],
+  // Each hold has an id of its own. Without it a second release has the body of the first, and would be taken for its repeat.
+  FULFILLMENT_HOLDS_RELEASED: ['fulfillment_order.id', 'fulfillment_hold.id'],
+  FULFILLMENT_ORDERS_SCHEDULED_FULFILLMENT_ORDER_READY: ['fulfillment_order.id'],
 }
 /** More are none of ours. */
 const PAGES_MAX = 10
@@ -76,7 +80,7 @@ export async function provisionWebhooks(client: ShopClient, url: string): Return
     outcome: 'confirmed',
     detail: isFirst
       ? 'they were missing, and are made: the shop sends its orders from now on'
-      : 'webhooks of the shop were gone or changed: they are as they were again',
+      : 'webhooks of the shop were missing or changed: they are as they must be',
   }
 }
 

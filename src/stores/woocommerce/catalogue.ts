@@ -51,13 +51,16 @@ export function shopVariant(text: string): ShopVariant | undefined {
   return match ? { parent: match[1] ?? null, id: match[2] as string } : undefined
 }
 
-/** What is written of a listing: its price and stock, and its status where it must disappear. */
+/** What is written of a listing: its price and stock, or its stock alone, and its status where it must disappear. */
 export function itemOf(listing: StoreListing, { parent, id }: ShopVariant, ownsSalePrice: boolean) {
-  const { price, compareAt, stock, available, isGone } = listing
+  const { price, compareAt, stock, available, isGone, stockAlone } = listing
+  const prices = ownsSalePrice
+    ? { regular_price: compareAt ?? price, sale_price: compareAt === null ? '' : price }
+    : { regular_price: price }
   return {
     id: Number(id),
-    regular_price: ownsSalePrice ? (compareAt ?? price) : price,
-    ...(ownsSalePrice ? { sale_price: compareAt === null ? '' : price } : {}),
+    // WooCommerce drops a sale price of the merchant that is not below the regular price of a write.
+    ...(stockAlone ? {} : prices),
     ...(stock === null
       ? { manage_stock: false, stock_status: available ? 'instock' : 'outofstock' }
       : { manage_stock: true, stock_quantity: available ? stock : 0 }),
@@ -81,29 +84,31 @@ const failedItem = z.object({ error: z.object({ code: z.string(), data: z.unknow
 
 /** What became of a listing, by the shop's answer about its item; undefined where the answer cannot be read. */
 export function answerOf(listing: StoreListing, item: unknown, ownsSalePrice: boolean): ItemAnswer | undefined {
-  const { id } = listing
+  const { id, currency, stockAlone } = listing
   const refused = (reason: string): ItemAnswer => ({ id, ok: false, reason })
   const failure = failedItem.safeParse(item)
   if (failure.success) return refused(refusalOf(id, failure.data.error.code))
   const read = batchItem.safeParse(item)
   if (!read.success) return undefined
-  const { type, price, sale_price: sale, manage_stock: isCounted, stock_quantity: quantity } = read.data
+  const { type, sale_price: sale, manage_stock: isCounted, stock_quantity: quantity } = read.data
   if (type === 'variable') return refused(`product ${id} has variations: link those, each for itself`)
+  const price = stockAlone ? listing.price : read.data.price
   if (!price) return refused('the shop kept no price for it')
-  if (!isAmount(price, listing.currency)) return refused('the price that the shop has for it cannot be read')
+  if (!isAmount(price, currency)) return refused('the price that the shop has for it cannot be read')
   const isOut = listing.stock === 0 || !listing.available
   if (isOut && read.data.backorders_allowed) {
     return refused('it can be bought while it is out of stock: switch its backorders off')
   }
   if (isOut && read.data.stock_status === 'instock') return refused('the shop keeps it in stock')
   const stock = isCounted === true ? (quantity ?? null) : null
-  const hasSale = !ownsSalePrice && Boolean(sale) && price === sale
+  const hasSale = !ownsSalePrice && !stockAlone && Boolean(sale) && price === sale
+  const detail = `it has a sale price of ${price} ${currency} in the shop, which is below the price that was sent`
   return {
     id,
     ok: true,
     price,
     stock: !listing.available && stock === 0 ? listing.stock : stock,
-    ...(hasSale ? { reason: 'it has a sale price in the shop, which is below the price that was sent' } : {}),
+    ...(hasSale ? { notice: { reason: 'sale_price', detail } } : {}),
   }
 }
 

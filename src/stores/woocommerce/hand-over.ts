@@ -1,18 +1,22 @@
 import { z } from 'zod'
 import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
 import { closingRemarks, failureRemark, holdRemark, refusalRemark, remarkMark, resumptionRemark } from '../remarks.ts'
-import type { NotConfirmed, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
+import type { FulfilResult, NotConfirmed, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
 import { escaped, plainText } from './catalogue.ts'
-import type { ShopCall, ShopClient } from './client.ts'
+import type { ShopCall } from './client.ts'
 import {
+  hasKnownRefunds,
   isCancelled,
+  KEYS_META,
   NO_SUCH_ORDER,
   notAnOrder,
-  type RefundedUnits,
+  type OrderReading,
+  type Refunded,
   readRefunds,
   type ShopLine,
   type ShopOrder,
   shopOrder,
+  storeOrderOf,
 } from './orders.ts'
 
 /** How customers get their keys. */
@@ -24,9 +28,6 @@ export interface HandOverSettings {
   /** The name that customers see before their keys. */
   label: string
 }
-
-/** Keys of a line, which neither customers nor the screens of WooCommerce see: JSON of a list. */
-const KEYS_META = '_quayside_keys'
 
 /** On an order that Quayside has completed: how many keys its mail carries, which are all. */
 const COMPLETED_META = '_quayside_completed'
@@ -75,7 +76,7 @@ export function wayOf(
 }
 
 /** Whether every unit of an order that is not refunded was handed over, so that nothing else keeps it from its completion. */
-export const isHandedOver = (order: ShopOrder, refunded: RefundedUnits, label: string): boolean =>
+export const isHandedOver = (order: ShopOrder, refunded: Refunded, label: string): boolean =>
   order.line_items.every(
     (line) => lineKeys(line, label).all.length >= line.quantity - (refunded.ofLine.get(String(line.id)) ?? 0),
   )
@@ -95,12 +96,17 @@ const shopNotes = z.array(z.object({ note: z.string(), customer_note: z.boolean(
 type ShopNote = z.infer<typeof shopNotes>[number]
 
 export interface HandOverOptions {
-  client: ShopClient
+  reading: OrderReading
   handOver: HandOverSettings
 }
 
 interface KeysOfLine {
   line: ShopLine
+  keys: string[]
+}
+/** Keys of a line that may be taken out of the order by now. */
+interface NotedKeys {
+  line: ShopLine | undefined
   keys: string[]
 }
 
@@ -122,7 +128,8 @@ const refused = (status: number, detail: string): PushResult => ({ outcome: 'ref
  * What orders of a shop learn. Each step reads what is there before it writes: a repeat finds what an attempt without an answer
  * left, and writes nothing twice.
  */
-export function shopHandOver({ client, handOver }: HandOverOptions) {
+export function shopHandOver({ reading, handOver }: HandOverOptions) {
+  const { client, statuses, known } = reading
   const { label } = handOver
 
   async function readOrder(reference: string): Promise<Read<ShopOrder>> {
@@ -161,7 +168,7 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
   }
 
   /** Sends the customer these keys in one note, but those that a note has. */
-  async function noteKeys(order: ShopOrder, ...lines: KeysOfLine[]): Promise<PushResult> {
+  async function noteKeys(order: ShopOrder, ...lines: NotedKeys[]): Promise<PushResult> {
     const missing = await unnoted(
       order,
       lines.flatMap(({ keys }) => keys),
@@ -195,14 +202,38 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     const kept = await putLines(
       order,
       [...lines].map((line) => {
-        const { all, shown } = lineKeys(line, label)
         const sent = waiting.find((one) => one.line === line)?.keys
         const more = fresh.filter((one) => one.line === line).flatMap(({ keys }) => keys)
-        const rest = shown?.split('\n').filter((key) => !sent?.includes(key))
-        return { line, all: [...all, ...more], ...(sent ? { shown: rest?.join('\n') || null } : {}) }
+        return { line, ...(sent && without(line, sent)), all: [...lineKeys(line, label).all, ...more] }
       }),
     )
     return kept.ok ? CONFIRMED : afterKeys(kept.failure)
+  }
+
+  /** A line that no longer shows these keys. */
+  function without(line: ShopLine, gone: readonly string[]): StoredLine {
+    const { all, shown } = lineKeys(line, label)
+    const rest = shown?.split('\n').filter((key) => !gone.includes(key))
+    return { line, all, shown: rest?.join('\n') || null }
+  }
+
+  /** Keys that a note has brought leave the lines, so that the mail of the completed order does not bring them again. */
+  async function clearNoted(order: ShopOrder): Promise<PushResult> {
+    const waiting = waitingKeys(order)
+    // A single key has waited for no other one.
+    if (waiting.length === 0 || (order.line_items.length === 1 && keysOf(order).length === 1)) return CONFIRMED
+    const missing = await unnoted(
+      order,
+      waiting.flatMap(({ keys }) => keys),
+    )
+    if (missing.outcome !== 'read') return missing
+    const noted = waiting.flatMap(({ line, keys }) => {
+      const gone = keys.filter((key) => !missing.value.includes(key))
+      return gone.length === 0 ? [] : [without(line, gone)]
+    })
+    if (noted.length === 0) return CONFIRMED
+    const put = await putLines(order, noted)
+    return put.ok ? CONFIRMED : put.failure
   }
 
   /** Stores what was handed over of lines. */
@@ -226,28 +257,47 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
   const putKeys = (order: ShopOrder, line: ShopLine, all: string[], shown?: string | null) =>
     putLines(order, [{ line, all, shown }])
 
-  /** Nothing is handed over of an order that is cancelled; what a note has is with the customer all the same. */
-  async function refuseCancelled(order: ShopOrder, line: ShopLine, keys: string[]): Promise<PushResult> {
-    const { all } = lineKeys(line, label)
-    const fresh = keys.filter((key) => !all.includes(key))
-    const missing = await unnoted(order, fresh)
+  /**
+   * Whether the order entitles its customer to these keys, none of which stands in its line. What a note has is with the customer all
+   * the same: then the hand-over is finished. An amount that was refunded since the order was read may be for these units.
+   *
+   * @returns undefined where nothing keeps them here
+   */
+  async function keptHere(order: ShopOrder, id: string, keys: string[]): Promise<FulfilResult | undefined> {
+    const isAsRead = hasKnownRefunds(known, order)
+    const refunded = await readRefunds(client, known, order)
+    if ('outcome' in refunded) return refunded
+    const { standing, because, fault, lines } = storeOrderOf(order, { refunded, statuses })
+    const line = order.line_items.find((one) => String(one.id) === id)
+    const units = lines.find((one) => one.id === id)?.quantity ?? 0
+    const hold = fault ?? (refunded.unnamed > 0n && !isAsRead ? 'money was refunded since it was read' : undefined)
+    const stands = standing === 'paid' && hold !== undefined ? 'held' : standing
+    const had = line ? lineKeys(line, label).all.length : 0
+    if (stands === 'paid' && had + keys.length <= units) return undefined
+    const missing = await unnoted(order, keys)
     if (missing.outcome !== 'read') return missing
-    if (missing.value.length === 0) {
-      const kept = await putKeys(order, line, [...all, ...fresh])
-      return kept.ok ? CONFIRMED : afterKeys(kept.failure)
+    if (missing.value.length < keys.length)
+      return line ? sendByNote(order, [{ line, keys }]) : noteKeys(order, { line, keys })
+    const why =
+      stands === 'paid'
+        ? `has ${units} of line ${id} now`
+        : (because ?? (hold === undefined ? `is ${order.status} in the shop` : `waits: ${hold}`))
+    return {
+      outcome: 'not_entitled',
+      standing: stands,
+      units,
+      detail: `the order ${order.id} ${why}: its keys stay here`,
     }
-    const detail = `the order ${order.id} is cancelled or refunded in the shop: its keys stay here`
-    const hasNone = missing.value.length === keys.length
-    return { outcome: 'refused', status: 409, detail, ...(hasNone && { isCancelled: 'order' }) }
   }
 
-  async function fulfil({ order: ref, line: asked, keys }: Pushed<LineFulfilled> & { keys: string[] }) {
+  async function fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<FulfilResult> {
+    const { order: ref, line: asked, keys } = update
     if (keys.length === 0) return CONFIRMED
     const read = await readOrder(ref.reference)
     if (read.outcome !== 'read') return read
     const order = read.value
     const line = order.line_items.find(({ id }) => String(id) === asked.id)
-    if (!line) return refused(404, `the order ${order.id} of the shop has no line ${asked.id}`)
+    if (!line) return (await keptHere(order, asked.id, keys)) ?? refused(404, `the order has no line ${asked.id}`)
     const { all, shown } = lineKeys(line, label)
     const fresh = keys.filter((key) => !all.includes(key))
     if (fresh.length === 0) {
@@ -256,17 +306,18 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
       const unseen = order.status === 'completed' && !isOurs ? keys : keys.filter((key) => !hasKey(shown, key))
       return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, { line, keys: unseen }))
     }
-    if (isCancelled(order.status)) return refuseCancelled(order, line, keys)
+    const kept = fresh.length === keys.length ? await keptHere(order, asked.id, keys) : undefined
+    if (kept) return kept
     if (wayOf(order, fresh, handOver) === 'note') return sendByNote(order, [{ line, keys: fresh }])
     const unseen = fresh.filter((key) => !hasKey(shown, key))
-    const kept = await putKeys(
+    const put = await putKeys(
       order,
       line,
       [...all, ...fresh],
       [...(shown === null ? [] : [shown]), ...unseen].join('\n'),
     )
-    if (!kept.ok) return kept.failure
-    const after = shopOrder.safeParse(kept.body)
+    if (!put.ok) return put.failure
+    const after = shopOrder.safeParse(put.body)
     if (!after.success) return notAnOrder(true)
     const stored = after.data.line_items.find(({ id }) => id === line.id)
     const has = stored ? lineKeys(stored, label) : { all: [], shown: null }
@@ -292,24 +343,50 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
     return postNote(read.value.id, `${escaped(words)} ${mark}`, false)
   }
 
-  async function closeOrder({ id, order: ref, state }: Pushed<OrderClosed>): Promise<PushResult> {
+  const keysOf = (order: ShopOrder): string[] => order.line_items.flatMap((line) => lineKeys(line, label).all)
+
+  /** The mail of the completed order has left with all keys that it has. */
+  const isMailed = (order: ShopOrder): boolean =>
+    order.meta_data.some(({ key, value }) => key === COMPLETED_META && value === String(keysOf(order).length))
+
+  const notPaid = ({ id, status }: ShopOrder, what: string): FulfilResult => ({
+    outcome: 'not_entitled',
+    standing: 'held',
+    units: 0,
+    detail: `the order ${id} is ${status} in the shop now: ${what} once it is paid`,
+  })
+
+  /** Sends by note what waits in the lines for the mail of the completed order. */
+  async function sendWaiting(reference: string): Promise<FulfilResult> {
+    const read = await readOrder(reference)
+    if (read.outcome === 'refused' && read.status === 404) return CONFIRMED
+    if (read.outcome !== 'read') return read
+    const order = read.value
+    if (isCancelled(order.status) || isMailed(order)) return CONFIRMED
+    if (UNPAID.includes(order.status)) return notPaid(order, 'its keys are mailed')
+    // What this reads is not what is known of the order: only a reading that is followed says that.
+    const refunded = await readRefunds(client, new Map(), order)
+    if ('outcome' in refunded) return refunded
+    const line_items = order.line_items.filter(({ id }) => !refunded.ofLine.has(String(id)))
+    return sendByNote({ ...order, line_items }, [])
+  }
+
+  async function closeOrder({ id, order: ref, state }: Pushed<OrderClosed>): Promise<FulfilResult> {
     const read = await readOrder(ref.reference)
     if (read.outcome !== 'read') return read
     const order = read.value
-    const refunded = await readRefunds(client, order)
+    const refunded = await readRefunds(client, known, order)
     if ('outcome' in refunded) return refunded
     const mayComplete = state === 'fulfilled' && handOver.complete && !isCancelled(order.status)
     if (mayComplete && order.status === 'completed') return CONFIRMED
-    const keys = order.line_items.reduce((sum, line) => sum + lineKeys(line, label).all.length, 0)
     // The merchant has moved it since: completed again, its mail would carry the same keys.
-    if (mayComplete && order.meta_data.some((meta) => meta.key === COMPLETED_META && meta.value === String(keys))) {
-      return CONFIRMED
-    }
+    if (mayComplete && isMailed(order)) return CONFIRMED
     // Completed, it would count as paid.
-    if (mayComplete && UNPAID.includes(order.status)) {
-      return refused(409, `the order ${order.id} is not paid in the shop now: it is completed once it is`)
-    }
+    if (mayComplete && UNPAID.includes(order.status)) return notPaid(order, 'it is completed')
     if (mayComplete && isHandedOver(order, refunded, label)) {
+      const cleared = await clearNoted(order)
+      if (cleared.outcome !== 'confirmed') return cleared
+      const keys = keysOf(order).length
       return write({
         method: 'PUT',
         path: `/orders/${order.id}`,
@@ -327,6 +404,7 @@ export function shopHandOver({ client, handOver }: HandOverOptions) {
   return {
     fulfil,
     closeOrder,
+    ...(handOver.by === 'completed_mail' && handOver.complete ? { sendWaiting } : {}),
     reportFailure: (update: Pushed<LineFailed>) => remark(update.order.reference, update.id, failureRemark(update)),
     reportHeld: (update: Pushed<LineHeld>) => remark(update.order.reference, update.id, holdRemark(update)),
     reportResumed: (update: Pushed<LineResumed>) => remark(update.order.reference, update.id, resumptionRemark(update)),

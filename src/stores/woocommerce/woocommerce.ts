@@ -4,7 +4,15 @@ import { type CatalogueOptions, ITEMS_MAX, shopCatalogue } from './catalogue.ts'
 import { type ShopClientOptions, shopClient } from './client.ts'
 import { tryShop } from './findings.ts'
 import { type HandOverSettings, shopHandOver } from './hand-over.ts'
-import { PAID_STATUSES, readChangedOrders, readStoreOrder, verifyDelivery } from './orders.ts'
+import {
+  type OrderReading,
+  PAGE_SIZE,
+  PAID_STATUSES,
+  readChangedOrders,
+  readOrdersNow,
+  readStoreOrder,
+  verifyDelivery,
+} from './orders.ts'
 import { provisionWebhook } from './webhooks.ts'
 
 export interface WooCommerceOptions extends ShopClientOptions {
@@ -31,6 +39,7 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
   const { webhookSecret, settings, now, settleMs = SETTLE_MS } = options
   const { create, ownsSalePrice, statuses = PAID_STATUSES, handOver, currency } = settings
   const client = shopClient(options)
+  const reading: OrderReading = { client, statuses, known: new Map() }
   const catalogue = shopCatalogue({ client, now, create, ownsSalePrice })
   return {
     batchSize: ITEMS_MAX,
@@ -39,11 +48,15 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
     variants: catalogue.variants,
     ...(create === null ? {} : { create: catalogue.create }),
     publish: catalogue.publish,
-    ...madeForEachCall(() => shopHandOver({ client: client.writingUntil(now() + PUSH_MS), handOver })),
+    ...madeForEachCall(() =>
+      shopHandOver({ reading: { ...reading, client: client.writingUntil(now() + PUSH_MS) }, handOver }),
+    ),
     verify: (request) => verifyDelivery(request, webhookSecret),
-    readOrder: (body) => readStoreOrder(client, statuses, body),
-    order: (reference) => readStoreOrder(client, statuses, reference),
-    ordersSince: (cursor) => readChangedOrders(client, statuses, cursor),
+    readOrder: (body) => readStoreOrder(reading, body),
+    order: (reference) => readStoreOrder(reading, reference),
+    ordersNow: (references) => readOrdersNow(reading, references),
+    ordersNowSize: PAGE_SIZE,
+    ordersSince: (cursor) => readChangedOrders(reading, cursor),
     retryAdvice: 'set the order to On hold in the shop, then to Processing',
     provision: (url) => provisionWebhook(client, webhookSecret, url),
     test: () => tryShop({ client, now, currency }),

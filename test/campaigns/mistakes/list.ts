@@ -20,6 +20,10 @@ export interface Mistake {
   store?: 'backend' | 'woocommerce' | 'shopify'
   /** The test file that finds it. Default: the simulation does. */
   foundBy?: string
+  /** The figure of the simulation that shows it. Default: any. */
+  figure?: 'beyondEntitlement' | 'stuck'
+  /** Where the simulation begins: few seeds further on it is found. Default: at the first one. */
+  seed?: number
   /** What that test needs. Default: nothing. */
   needs?: 'postgres'
   edits: Edit[]
@@ -40,6 +44,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'server-error-is-failure',
     does: 'takes a 5xx for a proof that nothing was charged',
+    seed: 70,
     edits: [
       {
         file: 'supplier/classify.ts',
@@ -54,6 +59,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'trusted-rejection',
     does: 'takes the refusal of a repeat for a proof that the first attempt was not charged',
+    seed: 33,
     edits: [
       {
         file: 'domain/purchase-table.ts',
@@ -66,6 +72,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'no-settle',
     does: 'believes that an order is absent while its request may still be on the way',
+    seed: 38,
     edits: [
       {
         file: 'domain/not-found-proof.ts',
@@ -80,16 +87,17 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/advance.ts',
-        find: 'await ordering.db.commit(changes)',
-        replace: `const stored = ordering.db.commit(changes)
-      if (decision.next === 'sending') stored.catch(() => {})
-      else await stored`,
+        find: 'await ordering.db.commit(move.changes)',
+        replace: `const stored = ordering.db.commit(move.changes)
+    if (move.decision?.next === 'sending') stored.catch(() => {})
+    else await stored`,
       },
     ],
   },
   {
     name: 'single-look-up',
     does: 'believes a single look-up that an order is absent, however early it was made',
+    seed: 27,
     edits: [
       {
         file: 'ordering/refresh.ts',
@@ -117,6 +125,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'key-reused-after-rejection',
     does: 'sends a key again that was answered with a rejection, and gets the same answer each time',
+    seed: 13,
     edits: [
       {
         file: 'domain/purchase-table.ts',
@@ -132,14 +141,20 @@ export const mistakes: readonly Mistake[] = [
       {
         file: 'domain/purchase-table.ts',
         find: `if (facts.cancelRequestedAt === null) return undefined
-    return { next: 'cancelled', effects: ['notify_failed'] }`,
+    return { next: 'cancelled', effects: failureNotice(facts) }`,
         replace: 'return undefined',
+      },
+      {
+        file: 'ordering/send.ts',
+        find: "...assertEntitled(loaded.purchase, loaded.purchase.state === 'unknown' ? 0 : readSince(ordering)),",
+        replace: '',
       },
     ],
   },
   {
     name: 'cancelled-keys-handed-over',
     does: 'hands keys over although the store has cancelled',
+    seed: 15,
     edits: [
       {
         file: 'domain/purchase-table.ts',
@@ -151,11 +166,17 @@ export const mistakes: readonly Mistake[] = [
         find: 'or(isNull(purchases.cancelRequestedAt), sql`',
         replace: 'or(sql`1 = 1`, sql`',
       },
+      {
+        file: 'ordering/fulfil.ts',
+        find: "...(row.sentUpdate ? [] : [assertMayLeave(row.orderId ?? '', handsOver)]),",
+        replace: '',
+      },
     ],
   },
   {
     name: 'refused-hand-over-has-begun',
     does: 'takes keys for begun when the store refused the connection, so that a cancellation comes too late',
+    seed: 139,
     edits: [
       {
         file: 'ordering/fulfil.ts',
@@ -178,6 +199,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'restored-without-cancellation',
     does: 'puts a purchase back after a restore without the cancellation of its order',
+    // What the order entitles to ends it as well, but for what an operator bought in spite of that.
+    foundBy: 'test/backup/restore-cases.test.ts',
     edits: [
       {
         file: 'ordering/reattach.ts',
@@ -252,6 +275,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'second-order-ignored',
     does: 'overlooks a second order for a part that has one',
+    seed: 25,
     edits: [
       {
         file: 'domain/purchase-table.ts',
@@ -266,8 +290,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/effects.ts',
-        find: 'const quantity = purchase.quantity - unitsLeft(loaded)',
-        replace: 'const { quantity } = purchase',
+        find: 'const open = purchase.quantity - unitsLeft(loaded)',
+        replace: 'const open = purchase.quantity',
       },
     ],
   },
@@ -306,18 +330,130 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/woocommerce/orders.ts',
-        find: "isPaid ? 'paid' : 'waiting'",
-        replace: "'paid'",
+        find: "'checkout-draft'].includes(status))\n    return { standing: 'unpaid'",
+        replace: "'checkout-draft'].includes(status))\n    return { standing: 'paid'",
+      },
+      {
+        file: 'stores/woocommerce/orders.ts',
+        find: 'fullyPaid: order.date_paid_gmt !== null',
+        replace: 'fullyPaid: true',
       },
       {
         file: 'ordering/shop-orders.ts',
-        find: "if (read.state !== 'paid' || read.paidAt === null)",
-        replace: "if (read.state !== 'paid')",
+        find: "if (read.standing !== 'paid' || paidAt === null)",
+        replace: "if (read.standing !== 'paid')",
       },
       {
         file: 'ordering/shop-orders.ts',
-        find: 'read.paidAt < shop',
-        replace: '(read.paidAt ?? ordering.now()) < shop',
+        find: 'Math.min(placedAt ?? paidAt, paidAt) <',
+        replace: '(placedAt ?? paidAt ?? ordering.now()) <',
+      },
+    ],
+  },
+  {
+    name: 'refunded-units-bought',
+    does: 'buys as many units as were planned, also those that the shop has refunded since',
+    store: 'woocommerce',
+    figure: 'beyondEntitlement',
+    edits: [
+      {
+        file: 'domain/entitlement.ts',
+        find: 'if (planned > wanted) lessen(line, own, planned - wanted)',
+        replace: 'if (planned > wanted) void lessen',
+      },
+      {
+        file: 'storage/entitlements.ts',
+        find: 'const fitsUnits = sql`purchases.quantity + ',
+        replace: 'const fitsUnits = sql`-1000 + ',
+      },
+    ],
+  },
+  {
+    name: 'held-order-bought',
+    does: 'buys for an order that the shop holds, or whose payment failed, after it was taken',
+    store: 'woocommerce',
+    figure: 'beyondEntitlement',
+    edits: [
+      {
+        file: 'domain/entitlement.ts',
+        find: 'if (!isReview && !isLeaving && part.holdReason !== reason)',
+        replace: 'if (!isReview && !isLeaving && part.quantity === 0)',
+      },
+      {
+        file: 'ordering/guards.ts',
+        find: "if (order.standing === 'paid' && order.isSettled && order.isWithin) return undefined",
+        replace: 'if (order.isSettled && order.isWithin) return undefined',
+      },
+      {
+        file: 'storage/entitlements.ts',
+        find: " = 'paid'\n          or ",
+        replace: " <> ''\n          or ",
+      },
+    ],
+  },
+  {
+    name: 'keys-leave-unread',
+    does: 'gives keys to the customer of a shop without a look at how the order stands when they leave',
+    store: 'woocommerce',
+    figure: 'beyondEntitlement',
+    seed: 33,
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: "if (stands === 'paid' && had + keys.length <= units) return undefined",
+        replace: 'if (had + keys.length + units > 0) return undefined',
+      },
+    ],
+  },
+  {
+    name: 'keys-put-on-unread',
+    does: 'puts keys on a Shopify order without a look at how it stands when they leave',
+    store: 'shopify',
+    figure: 'beyondEntitlement',
+    seed: 40,
+    edits: [
+      {
+        file: 'stores/shopify/hand-over.ts',
+        find: 'const isNew = fresh.length === keys.length',
+        replace: 'const isNew = fresh.length > keys.length',
+      },
+    ],
+  },
+  {
+    name: 'growth-not-planned',
+    does: 'plans nothing for units that a line gained and that are paid',
+    store: 'shopify',
+    figure: 'stuck',
+    edits: [
+      {
+        file: 'domain/entitlement.ts',
+        find: "settled.steps.push({ step: 'grow', line, units: open - kept })",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'hold-not-released',
+    does: 'leaves a purchase held whose order is paid again',
+    store: 'woocommerce',
+    figure: 'stuck',
+    edits: [
+      {
+        file: 'domain/entitlement.ts',
+        find: 'isStandingHold(part.holdReason)',
+        replace: 'isStandingHold(null)',
+      },
+    ],
+  },
+  {
+    name: 'wish-followed-again',
+    does: 'plans a part once more for the same wish whenever it has ended',
+    store: 'shopify',
+    edits: [
+      {
+        file: 'domain/entitlement.ts',
+        find: 'part.plannedRevision >= wishRevision)',
+        replace: 'wishRevision === 0)',
       },
     ],
   },
@@ -385,6 +521,18 @@ export const mistakes: readonly Mistake[] = [
         file: 'storage/postgres/lease.ts',
         find: '      endsAt = at + LEASE_MS - MARGIN_MS',
         replace: '      endsAt = at + LEASE_MS + MARGIN_MS',
+      },
+    ],
+  },
+  {
+    name: 'start-not-compared',
+    does: "buys after a start before the supplier's newest orders were compared with the database",
+    foundBy: 'test/backup/restore-cases.test.ts',
+    edits: [
+      {
+        file: 'reconciliation/restore.ts',
+        find: '  await db.commit(await heldFromStart(parts))\n',
+        replace: '',
       },
     ],
   },

@@ -73,12 +73,12 @@ export function explore({ rules, bounds, worlds, watched, stops = false, progres
     note(step.broken, step)
     if (number < known) return
     enter(next, here)
-    note(brokenIn(next), step)
+    note(brokenIn(next, bounds), step)
   }
   const model: Model = { rules, bounds, emit: take, decisions: [], reached: new Set() }
   const stateAt = (number: number): State => decode(seen.numbers, number * WIDTH)
   for (const world of worlds) {
-    const start = startOf(world)
+    const start = startOf(world, bounds.quantity)
     encode(start, row)
     seen.add(row)
     enter(start, -1)

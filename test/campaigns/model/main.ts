@@ -32,10 +32,12 @@ function createProgress() {
 const broken = (fault: Fault): string[] => [...wrapped(`  BROKEN: ${fault.promise}`, 4), ...traceLines(fault.trace)]
 
 function explorePart({ name, worlds, bounds, durations, tick }: Part): Explored & { broken: Fault[] } {
-  const { sends, generations, oddities } = bounds
+  const { sends, generations, oddities, quantity, changes, cancels } = bounds
   say(name)
   for (const world of worlds) say(...wrapped(`  a supplier that ${worldWords[world]}`, 4))
-  say(`  ${sends} sends, ${generations} generations, ${WORKERS} workers; crashes and cancellations at any instant`)
+  const instants = cancels ? 'crashes and cancellations at any instant' : 'crashes at any instant'
+  say(`  ${count(sends, 'send')}, ${count(generations, 'generation')}, ${WORKERS} workers; ${instants}`)
+  if (changes > 0) say(`  ${count(quantity, 'unit')}; the shop changes the order ${changes === 1 ? 'once' : 'twice'}`)
   say(`  a tick is ${tick} of settle`)
   if (oddities > 0) say(`  ${count(oddities, 'odd thing')} that a supplier does, or an error that comes back`)
   const progress = createProgress()

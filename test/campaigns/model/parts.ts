@@ -13,7 +13,19 @@ export interface Part {
   tick: string
 }
 
-const all: Omit<Bounds, 'sends' | 'oddities'> = { generations: 2, crashes: true, cancels: true }
+const one = { quantity: 1, changes: 0, lateReadings: false } as const
+const all: Omit<Bounds, 'sends' | 'oddities'> = { generations: 2, crashes: true, cancels: true, ...one }
+
+const changing: Bounds = {
+  sends: 1,
+  generations: 1,
+  crashes: true,
+  cancels: false,
+  oddities: 0,
+  quantity: 2,
+  changes: 1,
+  lateReadings: false,
+}
 
 export const parts: readonly Part[] = [
   {
@@ -37,6 +49,16 @@ export const parts: readonly Part[] = [
     durations: coarse,
     tick: 'half',
   },
+  ...[
+    { name: 'an order that its shop changes twice', ...changing, changes: 2 },
+    {
+      name: 'an order that its shop changes, a repeat, and readings that come late',
+      ...changing,
+      sends: 2,
+      lateReadings: true,
+    },
+    { name: 'an order that its shop changes, with a second generation', ...changing, generations: 2 as const },
+  ].map(({ name, ...bounds }): Part => ({ name, worlds: ['remembers'], bounds, durations: coarse, tick: 'half' })),
 ]
 
 export const worldWords: Record<World, string> = {

@@ -24,6 +24,7 @@ export function people(model: Model, state: State): void {
     const purchase = state.purchases[generation]
     if (!purchase || purchase.lease > 0) continue
     endings(model, state, generation)
+    release(model, state, generation, purchase)
     decisions(model, state, generation, purchase)
   }
 }
@@ -59,6 +60,15 @@ function endings(model: Model, state: State, generation: Generation): void {
   }
 }
 
+function release(model: Model, state: State, generation: Generation, { hold }: Purchase): void {
+  if (model.bounds.changes === 0 || hold === null) return
+  const moved = advance(model, state, generation, { type: 'released', by: 'operator' })
+  if (moved) {
+    const says = () => `a person releases purchase ${generation + 1}`
+    model.emit({ next: moved.state, says, broken: moved.broken, byPerson: true })
+  }
+}
+
 function decisions(model: Model, state: State, generation: Generation, purchase: Purchase): void {
   const decide = (input: PurchaseInput, words: string) => {
     const moved = advance(model, state, generation, input)
@@ -69,7 +79,7 @@ function decisions(model: Model, state: State, generation: Generation, purchase:
   const proven = model.rules.mayBuy(othersOf(state, generation))
   if (proven) decide({ type: 'retry' }, 'retries')
   if (purchase.state !== 'review' && purchase.state !== 'accepted') return
-  const left = purchase.handOvers > 0 && purchase.handOverBegun
+  const left = purchase.left > 0
   if (purchase.keysStored !== 0) decide({ type: 'hand_over' }, 'hands over what came of')
   if (!left) decide({ type: 'close' }, 'closes')
   if (!left && proven) decide({ type: 'buy_again' }, 'writes off and buys again')

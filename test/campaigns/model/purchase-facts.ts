@@ -15,9 +15,6 @@ import type { Model } from './step.ts'
 
 const NOW = 1_000_000_000_000
 const DAY = 24 * 3_600_000
-/** One licence key is bought: every row of the table can happen with one. */
-export const QUANTITY = 1
-
 /**
  * What is over that only counts, where an input asks for it: the promise to remember a key, the repeats, the deadline of a
  * purchase, the day without a valid scan, the hour without keys and the day without an end.
@@ -69,7 +66,7 @@ function textOf(input: PurchaseInput): string {
     case 'adopt':
       return `adopt${textOfOrder(input.order)}`
     case 'read':
-      return `read ${input.status} ${input.keys} ${input.newKeys} ${input.keysElsewhere}`
+      return `read ${input.status} ${input.keys} ${input.newKeys} ${input.keysElsewhere} ${input.areText}`
     case 'clock':
     case 'missing':
     case 'confirmed':
@@ -109,15 +106,18 @@ function factsOf(purchase: Purchase, over: Over): Omit<PurchaseFacts, 'newest' |
     namedOrderId: purchase.named < 0 ? null : nameOf(purchase.named),
     deadlineAt: over === 'deadline' ? NOW : NOW + 1,
     supplierOrderId: purchase.order < 0 ? null : nameOf(purchase.order),
-    quantity: QUANTITY,
-    keysStored: bitsOf(purchase.keysStored).length,
-    keysWaiting: purchase.handOver === 'queued' && !purchase.handOverBegun ? QUANTITY : 0,
-    keysLeft: purchase.handOvers > 0 && purchase.handOverBegun ? QUANTITY : 0,
+    quantity: purchase.quantity,
+    surplus: purchase.surplus,
+    takenBackBy: purchase.takenBackBy,
+    heldAt: null,
+    keysStored: countKeys(purchase),
+    keysWaiting: purchase.handOvers - purchase.left,
+    keysLeft: purchase.left,
     keysShortSince: at(purchase.keysShort, over === 'keys' ? NOW - DAY : NOW),
     unknownAt: at(purchase.state === 'unknown', over === 'scan' ? NOW - DAY : NOW),
     scannedAt: null,
     acceptedAt: at(purchase.order >= 0, over === 'keys' ? NOW - DAY : NOW),
-    handOverBegunAt: at(purchase.handOverBegun),
+    handOverBegunAt: at(purchase.left > 0),
     handOverHeldAt: at(purchase.handOverHeld),
     failureNotifiedAt: at(purchase.failureNotified),
     refundedAt: at(purchase.refunded),
@@ -125,12 +125,15 @@ function factsOf(purchase: Purchase, over: Over): Omit<PurchaseFacts, 'newest' |
   }
 }
 
+export const countKeys = ({ keysStored }: Pick<Purchase, 'keysStored'>): number =>
+  keysStored.toString(2).replaceAll('0', '').length
+
 /** Name of an order, given its number from 0; and back. */
 export const nameOf = (order: number): string => `order ${order + 1}`
 export const numberOf = (name: string): number => Number(name.slice('order '.length)) - 1
 
 /** Columns that the model does without. Repeats are bounded by the sends; that they are used up is tried at any time. */
-const UNCOUNTED = ['note', 'ceilingMinor', 'repeats']
+const UNCOUNTED = ['note', 'ceilingMinor', 'repeats', 'deadlineAt']
 
 /** Columns of the model that a patch sets; every column that a transition can set stands here, or this throws. */
 function columnsOf(patch: Patch): Partial<Purchase> {
@@ -144,6 +147,8 @@ function columnsOf(patch: Patch): Partial<Purchase> {
     else if (column === 'lastClass') set.lastClass = value as Purchase['lastClass']
     else if (column === 'supplierOrderId') set.order = numberOf(String(value))
     else if (column === 'namedOrderId') set.named = is ? numberOf(String(value)) : -1
+    else if (column === 'surplus') set.surplus = Number(value)
+    else if (column === 'takenBackBy') set.takenBackBy = value as Purchase['takenBackBy']
     else if (column === 'keysShortSince') set.keysShort = is
     else if (column === 'handOverHeldAt') set.handOverHeld = is
     else if (column === 'refundedAt') set.refunded = is

@@ -1,7 +1,9 @@
 /** Reads of an order, and the hand-over of what came: mirrors ordering/read-order.ts, fulfil.ts and hand-over.ts. */
 import type { PurchaseInput } from '../../../src/domain/purchase.ts'
 import { advance } from './advance.ts'
-import { foundOrders, nameOf, statusOf } from './purchase-facts.ts'
+import { notEntitled } from './order.ts'
+import { leavesBeyond } from './promises.ts'
+import { countKeys, foundOrders, nameOf, statusOf } from './purchase-facts.ts'
 import {
   bit,
   type Generation,
@@ -18,8 +20,18 @@ import {
 import type { Model } from './step.ts'
 import { muchLater } from './time.ts'
 
-/** What an order may show at a later read: it completes with its key, or fails and is refunded. */
-const next: Record<View, readonly View[]> = {
+/** What an order may show at a later read: it completes with its keys, or fails and is refunded. */
+const next = (view: View, quantity: number): readonly View[] => (quantity === 1 ? nextOfOne : nextOfTwo)[view]
+const nextOfTwo: Record<View, readonly View[]> = {
+  open: ['open+1', 'completed+2', 'failed', 'refunded'],
+  'open+1': ['completed+2'],
+  completed: ['completed+1'],
+  'completed+1': ['completed+2'],
+  'completed+2': ['refunded'],
+  failed: ['refunded'],
+  refunded: [],
+}
+const nextOfOne: Record<View, readonly View[]> = {
   open: ['completed+1', 'failed', 'refunded'],
   'open+1': ['completed+1', 'completed+2'],
   completed: ['completed+1', 'completed+2'],
@@ -76,21 +88,23 @@ function readsNamed(model: Model, state: State, generation: Generation): void {
 }
 
 function readsOf(model: Model, state: State, generation: Generation, number: number, order: Order): void {
-  const shows = (from: State, change: Partial<Order>, elsewhere = false) => {
+  const shows = (from: State, change: Partial<Order>, oddKeys: OddKeys = 'none') => {
     const now = { ...order, ...change }
-    applied(model, withOrder(from, number, now), { generation, number, view: now.view, elsewhere })
+    applied(model, withOrder(from, number, now), { generation, number, view: now.view, oddKeys })
   }
   shows(state, {})
   // The supplier may answer a read with what was long ago.
-  if (order.view !== 'open') applied(model, state, { generation, number, view: 'open', elsewhere: false })
+  if (order.view !== 'open') applied(model, state, { generation, number, view: 'open', oddKeys: 'none' })
   // What becomes of an order that no request waits for changes nothing here.
   if (isOver(purchaseOf(state, generation))) return
-  for (const view of next[order.view]) shows(state, { view })
+  for (const view of next(order.view, purchaseOf(state, generation).quantity)) shows(state, { view })
   if (state.place.oddities === model.bounds.oddities) return
   const strange = withOddity(state)
   for (const view of odd[order.view]) shows(strange, { view })
   if (!order.odd) shows(strange, { odd: true })
-  if (keysIn[order.view] > 0) shows(strange, {}, true)
+  if (keysIn[order.view] === 0) return
+  shows(strange, {}, 'elsewhere')
+  shows(strange, {}, 'no text')
 }
 
 const isOver = ({ state }: Purchase): boolean => ['rejected', 'failed', 'cancelled'].includes(state)
@@ -111,9 +125,11 @@ interface Reading {
   /** Of the order. */
   number: number
   view: View
-  /** One of its keys came with another purchase before. */
-  elsewhere: boolean
+  oddKeys: OddKeys
 }
+
+/** One of its keys came with another purchase before, or is a picture. */
+type OddKeys = 'none' | 'elsewhere' | 'no text'
 
 function applied(model: Model, state: State, reading: Reading): void {
   const { generation, number, view } = reading
@@ -132,7 +148,7 @@ function applied(model: Model, state: State, reading: Reading): void {
 }
 
 /** One that cannot be read into the purchase is an order that was found, as anywhere else. */
-function inputOf(state: State, { generation, number, view, elsewhere }: Reading, keys: number): PurchaseInput {
+function inputOf(state: State, { generation, number, view, oddKeys }: Reading, keys: number): PurchaseInput {
   const purchase = purchaseOf(state, generation)
   const seen = purchase.ordersSeen
   const agrees = !state.orders[number]?.odd || (seen & bit(number)) !== 0
@@ -142,7 +158,8 @@ function inputOf(state: State, { generation, number, view, elsewhere }: Reading,
     status: statusOf(view),
     keys: count(keys),
     newKeys: count(keys & ~purchase.keysStored),
-    keysElsewhere: elsewhere,
+    keysElsewhere: oddKeys === 'elsewhere',
+    areText: oddKeys !== 'no text',
   }
 }
 
@@ -152,25 +169,46 @@ const count = (set: number): number => set.toString(2).replaceAll('0', '').lengt
 export function handOvers(model: Model, state: State): void {
   for (const generation of generations) {
     const purchase = state.purchases[generation]
-    if (!purchase || purchase.handOver === 'none') continue
+    if (!purchase) continue
     const name = `purchase ${generation + 1}`
-    if (purchase.handOver === 'queued') {
-      const may = !purchase.handOverHeld && (!purchase.cancelAsked || purchase.handOverBegun)
-      if (may && !purchase.handOverBegun) {
-        const next = withColumns(state, generation, { handOverBegun: true })
-        model.emit({ next, says: () => `the keys of ${name} are about to leave` })
-      }
-      // From here on nothing stops them: a hand-over that began is on its way.
-      if (purchase.handOverBegun) {
-        const next = withColumns(state, generation, { handOver: 'delivered' })
-        model.emit({ next, says: () => `the store has the keys of ${name}` })
-      }
-    }
-    const confirmed = purchase.handOver === 'delivered' && model.rules.confirms(count(purchase.keysStored))
-    if (confirmed && purchase.state === 'completed' && purchase.lease === 0) {
+    if (purchase.handOvers > purchase.left) begin(model, state, generation)
+    // From here on nothing stops them but the order as the store reads it: a hand-over that began is on its way.
+    if (purchase.left > purchase.delivered) deliver(model, state, generation)
+    const { delivered, left, quantity, surplus } = purchase
+    const keys = countKeys(purchase)
+    const isWhole = delivered > 0 && delivered === left && delivered >= Math.min(keys, quantity - surplus)
+    if (isWhole && model.rules.confirms(keys) && purchase.state === 'completed' && purchase.lease === 0) {
       const moved = advance(model, state, generation, { type: 'confirmed' })
       if (moved)
         model.emit({ next: moved.state, says: () => `${name} is ${moved.decision.next}`, broken: moved.broken })
     }
   }
+}
+
+function begin(model: Model, state: State, generation: Generation): void {
+  const { handOverHeld, cancelAsked, decided, handOvers } = purchaseOf(state, generation)
+  const { standing, units } = state.place
+  if (handOverHeld || cancelAsked || !model.rules.mayLeave(state.place, decided)) return
+  const next = withColumns(state, generation, { left: handOvers })
+  model.emit({
+    next,
+    says: () => `the keys of purchase ${generation + 1} are about to leave`,
+    broken: leavesBeyond(next, generation, standing, units),
+  })
+}
+
+/** The order is read before the first key is written into it: the keys are written only if they are entitled. */
+function deliver(model: Model, state: State, generation: Generation): void {
+  const { left, decided } = purchaseOf(state, generation)
+  const { shopStanding, shopUnits } = state.place
+  const beyond = leavesBeyond(state, generation, shopStanding, shopUnits)
+  if (beyond && model.rules.readsBeforeHandOver && !decided) {
+    notEntitled(model, state, generation)
+    return
+  }
+  model.emit({
+    next: withColumns(state, generation, { delivered: left }),
+    says: () => `the store has the keys of purchase ${generation + 1}`,
+    broken: beyond,
+  })
 }

@@ -1,6 +1,7 @@
 /**
  * What a wrong variant may change: the project's own decisions, and the few rules of its flows around them.
  */
+import { settle } from '../../../src/domain/entitlement.ts'
 import {
   type Answer,
   mayBuy,
@@ -8,7 +9,8 @@ import {
   type PurchaseInput,
   transition,
 } from '../../../src/domain/purchase.ts'
-import type { AnswerKind, Purchase } from './state.ts'
+import { isPersons } from './promises.ts'
+import type { AnswerKind, Place, Purchase } from './state.ts'
 
 /** Durations in ticks. Only which sums of them are longer than which others matters. */
 export interface Durations {
@@ -63,6 +65,19 @@ export interface Rules {
   handsOverOnce: boolean
   /** A next generation has a key of its own. */
   nextKey: (key: number) => number
+  settle: typeof settle
+  /** Whether the intent of a purchase is stored, by its order as it is stored and by the units of others that are bought. */
+  entitled: (purchase: Purchase, place: Place, others: number) => boolean
+  /** Whether a hand-over begins, by the order as it is stored. */
+  mayLeave: (place: Place, decided: boolean) => boolean
+  /** Keys of a purchase that its customer is to have. */
+  due: (purchase: Purchase) => number
+  /** The order is read before the first key is written into it. */
+  readsBeforeHandOver: boolean
+  /** Inputs that count as a decision against how the order stands. */
+  decides: (type: PurchaseInput['type']) => boolean
+  /** A reading that another one has overtaken counts no more than that. */
+  dropsOvertaken: boolean
 }
 
 export const rules: Rules = {
@@ -86,6 +101,14 @@ export const rules: Rules = {
   confirms: (keysStored) => keysStored > 0,
   handsOverOnce: true,
   nextKey: (key) => key + 1,
+  settle,
+  entitled: ({ decided, quantity }, { standing, settled, units }, others) =>
+    settled !== 'no' && (decided || (standing === 'paid' && quantity + others <= units)),
+  mayLeave: ({ standing, settled }, decided) => settled !== 'no' && (decided || standing === 'paid'),
+  due: ({ quantity, surplus }) => quantity - surplus,
+  readsBeforeHandOver: true,
+  decides: isPersons,
+  dropsOvertaken: true,
 }
 
 /** What the end of a request means for money, as supplier/classify.ts says it. */

@@ -1,6 +1,8 @@
 /** The way of a send: mirrors ordering/place.ts, lease.ts and send.ts, a step for each commit, write and answer. */
 import type { PurchaseInput } from '../../../src/domain/purchase.ts'
+import { isOver } from '../../../src/domain/purchase.ts'
 import { advance } from './advance.ts'
+import { boughtBeyond } from './promises.ts'
 import { nameOf, type Over } from './purchase-facts.ts'
 import {
   type AnswerKind,
@@ -97,11 +99,12 @@ function intendBy(model: Model, state: State, place: number, worker: Worker, inp
   }
   const frozen = rules.freezeStops && state.place.frozen
   const mayBuy = rules.mayBuy(othersOf(state, generation))
-  if (!moved || frozen || !mayBuy || state.place.sends >= bounds.sends) {
+  const purchase = purchaseOf(state, generation)
+  const isEntitled = rules.entitled(purchase, state.place, boughtOfOthers(state, generation))
+  if (!moved || frozen || !mayBuy || !isEntitled || state.place.sends >= bounds.sends) {
     release(model, state, place, worker)
     return
   }
-  const purchase = purchaseOf(state, generation)
   const counts = rules.repeatsCount || !purchase.firstSent
   const stored = withColumns(moved.state, generation, { firstSent: true, ...(counts ? { sinceSent: 0 } : {}) })
   const sent = withWorkers(stored, (other) =>
@@ -111,9 +114,16 @@ function intendBy(model: Model, state: State, place: number, worker: Worker, inp
   emit({
     next: withWorker(sent, place, does),
     says: () => `${name}: ${moved.decision.row}, the intent is stored`,
-    broken: brokenByIntent(state, purchase) ?? moved.broken,
+    broken: brokenByIntent(state, purchase) ?? boughtBeyond(state, generation) ?? moved.broken,
   })
 }
+
+/** Units of the line that are bought or under way besides: `fitsUnits` in storage/entitlements.ts. */
+const boughtOfOthers = (state: State, generation: Generation): number =>
+  state.purchases.reduce((sum, other, place) => {
+    if (!other || place === generation || other.state === 'planned') return sum
+    return sum + (isOver(other.state) ? other.left : other.quantity)
+  }, state.place.elsewhere)
 
 function release({ emit }: Model, state: State, place: number, { purchase, fenced }: Worker): void {
   const free = withWorker(state, place, {})

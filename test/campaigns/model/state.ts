@@ -1,11 +1,13 @@
 /**
- * A state of the model: one part of one store line, from its first purchase to its keys.
+ * A state of the model: one part of one store line, from its first purchase to its keys, and its order in the shop.
  *
  * Left out is what only delays (budgets, the breaker, pauses, schedules: whatever may happen may happen at once, or
  * never) and what is another question: amounts, other lines, a clock that jumps, a database that is restored. Instants
  * are counts of ticks that stop where nothing depends on them any more.
  */
-import type { AnswerClass, HoldReason, PurchaseState } from '../../../src/domain/purchase.ts'
+import type { HoldReason, TakenBackBy } from '../../../src/domain/hold.ts'
+import type { AnswerClass, PurchaseState } from '../../../src/domain/purchase.ts'
+import type { Standing } from '../../../src/domain/store-order.ts'
 import { createPool, type Kept } from './pool.ts'
 
 export type { Kept }
@@ -28,11 +30,45 @@ export interface Place {
   sends: number
   oddities: number
   frozen: boolean
+  /** How the shop has the order now, the units of its line, and whether it carries a wish to try again. */
+  shopStanding: Standing
+  shopUnits: number
+  shopTagged: boolean
+  /** How often the shop has changed it. */
+  changes: number
+  /** The same as it is stored here, by the newest reading. */
+  standing: Standing
+  units: number
+  tagged: boolean
+  /** It has stood so for as long as nothing waits for it any more. */
+  expired: boolean
+  /** Whether its purchases were compared with it. `due`: something changed here since. `no`: a newer reading came since. */
+  settled: 'yes' | 'due' | 'no'
+  /** Units of the line that it gained later: other parts have them, which are delivered at once. */
+  elsewhere: number
+  /** A reading that was asked for and is not stored yet; empty without one. */
+  readStanding: Standing | ''
+  readUnits: number
+  readTagged: boolean
+  /** Another reading was stored since it was asked for. */
+  overtaken: boolean
 }
 
 /** A row of `purchases`, with its licence keys and its hand-over. Sets are bits: of orders, and of two keys for each. */
 export interface Purchase {
   state: PurchaseState
+  quantity: number
+  /** Units whose keys stay here. */
+  surplus: number
+  takenBackBy: TakenBackBy | null
+  /** What a person decided stands against how its order is. */
+  decided: boolean
+  /** The same as the promises see it: the machine is not asked. */
+  excepted: boolean
+  /** A person has given it up. */
+  closed: boolean
+  /** It was planned since the last wish. */
+  sinceWish: boolean
   hold: HoldReason | null
   delayed: boolean
   cancelAsked: boolean
@@ -49,8 +85,9 @@ export interface Purchase {
   keysStored: number
   /** How often a key was given to a hand-over. */
   handOvers: number
-  handOver: 'none' | 'queued' | 'delivered'
-  handOverBegun: boolean
+  /** Of these, those that left or may have left, and those that the store has confirmed. */
+  left: number
+  delivered: number
   handOverHeld: boolean
   keysShort: boolean
   failureNotified: boolean
@@ -199,6 +236,13 @@ export const idle = workers.keep(blank)
 
 const planned: Purchase = {
   state: 'planned',
+  quantity: 1,
+  surplus: 0,
+  takenBackBy: null,
+  decided: false,
+  excepted: false,
+  closed: false,
+  sinceWish: true,
   hold: null,
   delayed: false,
   cancelAsked: false,
@@ -211,8 +255,8 @@ const planned: Purchase = {
   ordersSeen: 0,
   keysStored: 0,
   handOvers: 0,
-  handOver: 'none',
-  handOverBegun: false,
+  left: 0,
+  delivered: 0,
   handOverHeld: false,
   keysShort: false,
   failureNotified: false,
@@ -225,9 +269,29 @@ const planned: Purchase = {
 }
 export const plannedPurchase = (set: Partial<Purchase>): Kept<Purchase> => purchases.keep({ ...planned, ...set })
 
-export const startOf = (world: World): State => ({
-  place: places.keep({ world, sends: 0, oddities: 0, frozen: false }),
-  purchases: [plannedPurchase({}), undefined],
+/** @param units of the line, as they were ordered first */
+export const startOf = (world: World, units: number): State => ({
+  place: places.keep({
+    world,
+    sends: 0,
+    oddities: 0,
+    frozen: false,
+    shopStanding: 'paid',
+    shopUnits: units,
+    shopTagged: false,
+    changes: 0,
+    standing: 'paid',
+    units,
+    tagged: false,
+    expired: false,
+    settled: 'yes',
+    elsewhere: 0,
+    readStanding: '',
+    readUnits: 0,
+    readTagged: false,
+    overtaken: false,
+  }),
+  purchases: [plannedPurchase({ quantity: units }), undefined],
   workers: Array.from({ length: WORKERS }, () => idle),
   requests: Array.from({ length: SENDS_MAX }, () => undefined),
   orders: [],

@@ -17,6 +17,10 @@ export const promises = [
   'a second order freezes buying',
   'what a person decided stays decided',
   'only its own order is read into a purchase',
+  'nothing is bought beyond what the order entitles to',
+  'no key leaves that the order does not entitle to',
+  'one wish has a part bought again once',
+  'an older reading gives nothing back',
 ] as const
 export type Promised = (typeof promises)[number]
 
@@ -43,6 +47,12 @@ export interface Bounds {
    * many, early or used keys, fails an order whose keys came; or an internal error comes eight times in a row.
    */
   oddities: number
+  /** Units of the line, which are bought at once. */
+  quantity: 1 | 2
+  /** How often the shop changes the order: how it stands, its units, or a wish to try again. */
+  changes: number
+  /** A reading may be stored after a later one. */
+  lateReadings: boolean
 }
 
 /** What the parts of the model work with. */

@@ -1,5 +1,6 @@
 /** Everything that may happen next in a state. */
 import { lookUps, notFound } from './look-up.ts'
+import { orders } from './order.ts'
 import { people } from './people.ts'
 import { handOvers, reads } from './read.ts'
 import { placements, sending } from './send.ts'
@@ -18,6 +19,7 @@ export function steps(model: Model, state: State): void {
   }
   supply(model, state)
   handOvers(model, state)
+  orders(model, state)
   people(model, state)
   crash(model, state)
   pass(model, state)

@@ -1,6 +1,8 @@
 /**
  * Wrong variants of the system: each is one small mistake, and each has to be caught by the promise that it breaks.
  */
+
+import { isStandingHold } from '../../../src/domain/hold.ts'
 import type { PurchaseFacts, PurchaseInput, Transition } from '../../../src/domain/purchase.ts'
 import { explore, type Fault } from './explore.ts'
 import { coarse, type Rules, rules } from './rules.ts'
@@ -20,7 +22,19 @@ export interface Variant {
 }
 
 /** Enough for nearly all of them: the first send, its repeat, and a generation after that. */
-export const variantBounds: Bounds = { sends: 2, generations: 2, crashes: true, cancels: false, oddities: 0 }
+export const variantBounds: Bounds = {
+  sends: 2,
+  generations: 2,
+  crashes: true,
+  cancels: false,
+  oddities: 0,
+  quantity: 1,
+  changes: 0,
+  lateReadings: false,
+}
+
+/** The first send of an order that its shop changes once. */
+const changing = { sends: 1, generations: 1, quantity: 2, changes: 1 } as const
 
 /** @returns the shortest way to what the variant breaks; undefined when it is not caught */
 export function faultOf({ breaks, world, change, bounds }: Variant): Fault | undefined {
@@ -269,6 +283,78 @@ export const variants: readonly Variant[] = [
     world: 'remembers',
     change: { handsOverOnce: false },
     bounds: { oddities: 1, generations: 1 },
+  },
+  {
+    name: 'intent-unguarded',
+    does: 'the intent of a purchase is stored without a look at its order, which a reading has changed since its turn came',
+    breaks: 'nothing is bought beyond what the order entitles to',
+    world: 'remembers',
+    change: { entitled: () => true },
+    bounds: { ...changing, quantity: 1 },
+  },
+  {
+    name: 'larger-repeat',
+    does: 'a request is repeated as it was, although fewer units are ordered by now',
+    breaks: 'nothing is bought beyond what the order entitles to',
+    world: 'remembers',
+    change: {
+      facts: given('absent', () => ({ surplus: 0 })),
+      entitled: (purchase, place, others) =>
+        rules.entitled(purchase.state === 'unknown' ? { ...purchase, quantity: 0 } : purchase, place, others),
+    },
+    bounds: { ...changing, sends: 2 },
+  },
+  {
+    name: 'hold-released-by-hand',
+    does: 'a person who releases a purchase releases it from what its order is waiting for, too',
+    breaks: 'nothing is bought beyond what the order entitles to',
+    world: 'remembers',
+    change: {
+      decides: (type) => type === 'released' || rules.decides(type),
+      facts: given('released', ({ holdReason }) => ({
+        holdReason: isStandingHold(holdReason) ? 'ceiling' : holdReason,
+      })),
+    },
+    bounds: { ...changing, quantity: 1 },
+  },
+  {
+    name: 'surplus-delivered',
+    does: 'all keys that came are delivered, also those of units that are not ordered any more',
+    breaks: 'no key leaves that the order does not entitle to',
+    world: 'remembers',
+    change: { due: ({ quantity }) => quantity },
+    bounds: changing,
+  },
+  {
+    name: 'order-unread',
+    does: 'keys are written into an order that was not read before',
+    breaks: 'no key leaves that the order does not entitle to',
+    world: 'remembers',
+    change: { readsBeforeHandOver: false },
+    bounds: { ...changing, quantity: 1 },
+  },
+  {
+    name: 'wish-repeated',
+    does: 'a next generation does not know since which wish it is there',
+    breaks: 'one wish has a part bought again once',
+    world: 'remembers',
+    change: {
+      settle: (parts, entitlement, options) =>
+        rules.settle(
+          parts.map((part) => ({ ...part, plannedRevision: 0 })),
+          entitlement,
+          options,
+        ),
+    },
+    bounds: { ...changing, quantity: 1, sends: 2, generations: 2, crashes: false },
+  },
+  {
+    name: 'old-reading-believed',
+    does: 'a reading counts in full although a later one was stored since it was asked for',
+    breaks: 'an older reading gives nothing back',
+    world: 'remembers',
+    change: { dropsOvertaken: false },
+    bounds: { ...changing, quantity: 1, lateReadings: true },
   },
   {
     name: 'hand-over-unconfirmed',

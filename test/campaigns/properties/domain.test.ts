@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { holdReasons, isStandingHold } from '../../../src/domain/hold.ts'
 import {
   type Effect,
   type FoundOrder,
   finalStates,
-  holdReasons,
   type PurchaseFacts,
   type PurchaseInput,
   purchaseStates,
@@ -32,6 +32,9 @@ const anyFacts: fc.Arbitrary<PurchaseFacts> = fc.record({
   deadlineAt: instant,
   supplierOrderId: fc.option(orderId, { nil: null }),
   quantity: fc.integer({ min: 1, max: 3 }),
+  surplus: fc.integer({ min: 0, max: 1 }),
+  takenBackBy: fc.constantFrom('standing', 'units', null),
+  heldAt: sometimes,
   keysStored: count,
   keysWaiting: count,
   keysLeft: count,
@@ -100,6 +103,7 @@ const anyEvent: fc.Arbitrary<PurchaseInput> = fc.oneof(
       status: fc.constantFrom('open', 'completed', 'failed', 'refunded'),
       keys: count,
       keysElsewhere: fc.boolean(),
+      areText: fc.boolean(),
     })
     .chain((read) =>
       fc
@@ -107,6 +111,16 @@ const anyEvent: fc.Arbitrary<PurchaseInput> = fc.oneof(
         .map((more) => ({ ...read, ...more })),
     ),
   fc.record({ ...just('poison'), error: fc.constant('no such column') }),
+)
+
+const anyWordOfShop: fc.Arbitrary<PurchaseInput> = fc.oneof(
+  fc.record({ type: fc.constantFrom('shop_pays', 'shop_resizes') }),
+  fc.record({ ...just('shop_holds'), reason: fc.constantFrom('unpaid', 'held_by_store') }),
+  fc.record({ ...just('shop_blocks'), reason: fc.constantFrom('unpaid', 'held_by_store', 'not_entitled') }),
+  fc.record({ ...just('shop_cancels'), by: fc.constantFrom('standing', 'units') }),
+  fc.record({ ...just('shop_ends'), by: fc.constantFrom('standing', 'units'), rest: fc.integer({ min: 0, max: 2 }) }),
+  fc.record({ ...just('shop_limits'), surplus: fc.integer({ min: 0, max: 2 }) }),
+  fc.record({ ...just('again'), quantity: fc.integer({ min: 1, max: 2 }) }),
 )
 
 const anyInput = fc.oneof({ weight: 4, arbitrary: anyEvent }, { weight: 1, arbitrary: anyDecision })
@@ -242,6 +256,56 @@ describe('whatever happens to whatever purchase', () => {
         expect({ facts, input }).toEqual(before)
       }),
     )
+  })
+})
+
+describe('whatever its shop says of its order, to whatever purchase', () => {
+  const byShop = (claim: Parameters<typeof always>[0]) => always(claim, anyWordOfShop)
+
+  test('a request leaves at no word of the shop', () => {
+    byShop(({ next }, { state }) => next !== 'sending' || state === 'sending')
+  })
+
+  test('keys that wait for a person wait on, and so does a review for another reason', () => {
+    byShop(({ next, set, effects }, { state, handOverHeldAt, takenBackBy }) => {
+      const hasKeys = state === 'accepted' || state === 'completed'
+      const isPersons = takenBackBy === null && (state === 'review' || (hasKeys && handOverHeldAt !== null))
+      if (!isPersons) return true
+      const isKept = set.handOverHeldAt !== null && !effects.includes('hand_over') && (set.takenBackBy ?? null) === null
+      return isKept && (state !== 'review' || next === 'review')
+    })
+  })
+
+  test('no key is delivered while the order is held', () => {
+    byShop(({ set, effects }, facts) => {
+      // What is fulfilled is not held.
+      const { holdReason, state } = { ...facts, ...set }
+      return state === 'fulfilled' || !effects.includes('hand_over') || !isStandingHold(holdReason)
+    })
+  })
+
+  test('what it withdraws are deliveries that wait, and it withdraws them before it holds or cancels the purchase', () => {
+    byShop(({ effects, row }, { keysWaiting }) => {
+      const isTaken = ['shop_held', 'taken_back_before_hand_over'].includes(row)
+      return (
+        (!effects.includes('withdraw') || keysWaiting > 0) &&
+        (!isTaken || keysWaiting === 0 || effects.includes('withdraw'))
+      )
+    })
+  })
+
+  test('nothing that may be charged ends, and nothing of it is planned again but by the ends of others', () => {
+    byShop(({ next, effects }, { state, maybeChargedAt }, { type }) => {
+      if (next === 'cancelled' && state !== 'cancelled') return maybeChargedAt === null && type === 'shop_ends'
+      return !plans(effects) || type === 'again'
+    })
+  })
+
+  test('the time in which it held a purchase is added to its deadline', () => {
+    byShop(({ set, row }, { holdReason, heldAt, deadlineAt }) => {
+      if (!isStandingHold(holdReason) || !['shop_held', 'shop_paid'].includes(row)) return true
+      return set.deadlineAt === deadlineAt + Math.max(0, NOW - (heldAt ?? NOW))
+    })
   })
 })
 

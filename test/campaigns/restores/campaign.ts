@@ -97,30 +97,30 @@ export async function restoreCampaign(options: CampaignOptions): Promise<Figures
 }
 
 /** Every second supplier has no filter by reference: there the whole list is all that can be asked. */
-function dialectOf(seed: number) {
+export function dialectOf(seed: number) {
   const dialect = defaultDialect()
   return seed % 2 === 0 ? dialect : { ...dialect, orders: { ...dialect.orders, externalOrderId: null } }
 }
 
 /** Every third supplier forgets its idempotency keys within a minute: then only the look-ups stand against buying twice. */
-function supplierOf(seed: number) {
+export function supplierOf(seed: number) {
   const dialect = dialectOf(seed)
   return seed % 3 === 0 ? { ...dialect, idempotencyMemorySeconds: MINUTE / SECOND } : dialect
 }
 
 /** Every fourth supplier gives pages of three rows, whatever was asked for; another fourth counts no more than five. */
-function cutLists({ app }: RestoreWorld, seed: number): void {
+export function cutLists({ app }: Pick<RestoreWorld, 'app'>, seed: number): void {
   const ofLists = { times: 1_000_000, match: { path: '/orders', method: 'GET' } }
   if (seed % 4 === 1) app.sandbox.faults.add({ fault: 'short-pages', most: 3, ...ofLists })
   if (seed % 4 === 3) app.sandbox.faults.add({ fault: 'capped-total', most: 5, ...ofLists })
 }
 
-function createChance(seed: number) {
+export function createChance(seed: number) {
   const next = seeded(seed)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T
   return { next, pick, whole: (from: number, to: number) => from + Math.floor(next() * (to - from + 1)) }
 }
-type Chance = ReturnType<typeof createChance>
+export type Chance = ReturnType<typeof createChance>
 
 /** Four products that never run out, and money enough: what runs out here does so by a fault. */
 async function stockUp({ app }: RestoreWorld): Promise<string[]> {

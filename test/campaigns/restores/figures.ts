@@ -12,6 +12,8 @@ export interface Figures {
   doubleCharges: number
   /** Orders that the store handed in again and that the backup did not hold. */
   handedInAgain: number
+  /** Units that a shop added or took away after its order was taken. */
+  changed: number
   /** What a person had to do: lift a freeze or the hold of a restore, decide a review. */
   lifted: number
   decided: number
@@ -26,6 +28,7 @@ export const noFigures = (): Figures => ({
   charges: 0,
   doubleCharges: 0,
   handedInAgain: 0,
+  changed: 0,
   lifted: 0,
   decided: 0,
 })

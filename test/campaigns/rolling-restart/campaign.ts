@@ -27,7 +27,7 @@ import { openBalancer } from './balancer.ts'
 import { type Sent, startSending } from './sender.ts'
 
 export interface RollingOptions {
-  /** How long deliveries come. */
+  /** How long deliveries come; longer where a process was not restarted by then. */
   seconds: number
   /** A process is ended so often. */
   everySeconds: number
@@ -121,7 +121,7 @@ export async function rollingRestart(options: RollingOptions): Promise<RollingOu
     const sending = startSending({ ...options, url: balancer.url, token, skus })
     const startedAt = performance.now()
     const elapsed = () => (performance.now() - startedAt) / 1_000
-    for (let turn = 0; elapsed() < seconds; turn += 1) {
+    for (let turn = 0; elapsed() < seconds || turn < processes.length; turn += 1) {
       const next = Math.min(seconds, (turn + 1) * everySeconds)
       while (elapsed() < next) {
         await sleep(250)
@@ -129,7 +129,7 @@ export async function rollingRestart(options: RollingOptions): Promise<RollingOu
         for (const one of processes) if (one.hasDied()) throw new Error(`${one.name} ended by itself`)
       }
       const one = processes[turn % processes.length]
-      if (!one || next >= seconds) continue
+      if (!one || (next >= seconds && turn >= processes.length)) continue
       await stop(one)
       await one.start()
       restarts[one.role] += 1

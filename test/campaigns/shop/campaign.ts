@@ -51,6 +51,8 @@ export interface Outcome {
   faults: string[]
   paid: number
   charges: number
+  /** Orders that their merchant changed. */
+  changed: number
   /** When the service was killed, in words. */
   kills: string[]
   struck: Weather['faults']
@@ -104,6 +106,7 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
   const posting = setInterval(() => {
     weather.deliverDue()
     shop.merchantLooks?.()
+    shop.entitled.look(shop.ordersNow())
     const placed = shop.orders()
     noteCatchingUp(scene, outage, placed)
     const completed = placed.filter(({ isDone }) => isDone).length
@@ -145,7 +148,8 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
     })
     service.signal('SIGTERM')
     const { code } = await service.ended()
-    const faults = shop.faultsIn(books())
+    shop.entitled.look(shop.ordersNow())
+    const faults = [...shop.faultsIn(books()), ...shop.entitled.faultsIn(sandbox.world.orders.known(100_000))]
     if (!isAtRest(folder)) faults.push('the service did not come to rest')
     if (outage.caughtUpAt === null) faults.push('what was paid before the shop was reached again was never completed')
     if (code !== 0) faults.push(`the service ended with ${code}: ${service.lastLines().at(-1)}`)
@@ -154,6 +158,7 @@ export async function runShopCampaign(options: CampaignOptions): Promise<Outcome
       faults,
       paid: paid.length,
       charges: sandbox.world.report().charges.length,
+      changed: shop.entitled.changed.size,
       kills,
       struck: weather.faults,
       deliveries: weather.deliveries,
@@ -309,16 +314,28 @@ async function killAndStart({ service, shop, weather, kills }: Scene, chance: Ch
   weather.resume()
 }
 
-/** Nothing is being bought, and nothing waits to be sent to the shop: no message, no product, no price. */
+/**
+ * Nothing is being bought, and nothing waits to be sent to the shop: no message, no product, no price. Where the keys of a
+ * purchase in review are held for a person, their message waits too.
+ */
 const isAtRest = (folder: string): boolean =>
   !isBuying(folder) &&
-  !has(folder, "outbox where kind = 'callback' and state <> 'done'") &&
+  !has(
+    folder,
+    `outbox where kind = 'callback' and state <> 'done' and not (type = 'line.fulfilled' and state = 'due' and exists (
+      select 1 from purchases where id = json_extract(payload, '$.purchaseId') and purchases.state = 'review'
+        and hand_over_held_at is not null))`,
+  ) &&
   !has(folder, 'publications') &&
   !has(folder, 'listings where next_try_at is not null')
 
-/** Something is under way at the supplier, or about to be. */
+/** Something is under way at the supplier, or about to be; what waits for its order in the shop, or for a person, is not. */
 const isBuying = (folder: string): boolean =>
-  has(folder, "purchases where state not in ('completed', 'fulfilled', 'cancelled')")
+  has(
+    folder,
+    `purchases where state not in ('completed', 'fulfilled', 'cancelled', 'review')
+      and coalesce(hold_reason, '') not in ('unpaid', 'held_by_store')`,
+  )
 
 function has(folder: string, rows: string): boolean {
   const db = new Connection(path.join(folder, 'quayside.db'), { readonly: true })

@@ -1,6 +1,7 @@
 /** What the campaign asks of a shop, whatever its kind. */
 import type { LedgerReport } from '../../../src/sandbox/ledger.ts'
 import type { Chance } from '../torture/chance.ts'
+import type { createEntitled, OrderNow } from './entitled.ts'
 
 /** No licence key: the merchant sends it. */
 export const SHIRT = 'SHIRT'
@@ -10,6 +11,10 @@ export const OLD_PRICE = '99.00'
 export const OWN = 'Own '
 /** Longest wait for money, and for a merchant who deals with an order. */
 export const LATER_MAX_MS = 4_000
+/** Of the paid orders so many are changed by their merchant, once or twice. */
+export const CHANGED = 1 / 3
+/** Longest wait before a change, and before it is taken back. */
+export const CHANGE_MAX_MS = 8_000
 
 /** What the supplier knows, beside which a shop is judged. */
 export interface SupplierBooks {
@@ -30,7 +35,7 @@ export interface ShopOpening {
 
 export interface PlayedShop extends Exposed {
   /** What the configuration says of it. */
-  settings: { kind: string; url: string; create: 'draft' | 'publish' }
+  settings: { kind: string; url: string; create: 'draft' | 'publish'; growth?: 'buy' }
   /** Its two credentials, joined by a colon. */
   credentials: string
   /** SKUs that have a price of the service, and are shown to customers. */
@@ -40,6 +45,10 @@ export interface PlayedShop extends Exposed {
   /** A customer buys, pays at once, later or never; with some orders the merchant deals by hand. */
   buy: (lines: { sku: string; quantity: number }[], chance: Chance) => Promise<void>
   orders: () => PlacedOrder[]
+  /** What the orders entitle their customers to, over time. */
+  entitled: ReturnType<typeof createEntitled>
+  /** How the orders are now. */
+  ordersNow: () => OrderNow[]
   /** Products that the service made. */
   created: () => number
   /** @returns one sentence for each thing that is wrong; none where all is right */

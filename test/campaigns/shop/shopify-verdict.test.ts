@@ -46,6 +46,8 @@ function booksOfOneOrder() {
     skus: ['GAME'],
     others: ['SHIRT'],
     quantityMax: 2,
+    changed: new Set<string>(),
+    fulfilledByHand: new Set<string>(),
     byHand: new Set<string>(),
     crossed: new Set<string>(),
     oldStock: 1_000,

@@ -2,7 +2,7 @@
 import type { ShopifyMail, ShopifyOrder } from '../../shops/shopify-orders.ts'
 import type { ShopifyShop } from '../../shops/shopify-shop.ts'
 import type { SupplierBooks } from './played-shop.ts'
-import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
+import { keysOfLines, moneyFaults, productFaults, unboughtOf } from './verdict.ts'
 
 export interface ShopifyBooks extends SupplierBooks {
   shop: Pick<ShopifyShop, 'orders' | 'variants' | 'stockOf' | 'metafieldsOf' | 'mails'>
@@ -10,6 +10,10 @@ export interface ShopifyBooks extends SupplierBooks {
   byHand: ReadonlySet<string>
   /** Orders that the merchant fulfilled between two requests of a hand-over, of which another one may have failed. */
   crossed: ReadonlySet<string>
+  /** Orders that the merchant changed after they were placed. */
+  changed: ReadonlySet<string>
+  /** Orders that the merchant fulfilled whole. One that was fulfilled when it was read first is left to a person, who buys nothing here. */
+  fulfilledByHand: ReadonlySet<string>
   /** Units of each product before the service came: more than the supplier ever has. */
   oldStock: number
 }
@@ -25,13 +29,20 @@ export function faultsIn(books: ShopifyBooks): string[] {
   const lineOfKey = new Map([...issued].flatMap(([line, keys]) => keys.map((key) => [key, line] as const)))
   const orders = [...books.shop.orders.values()]
   const mails = Map.groupBy(books.shop.mails(), ({ order }) => order)
-  const sold = orders.map((order) => ({ ...order, isPaid: paidAt(order) !== null }))
+  const leftAlone = unboughtOf(books, books.fulfilledByHand)
+  const sold = orders.map((order) => ({
+    ...order,
+    isPaid: paidAt(order) !== null && !leftAlone.has(order.id),
+    isChanged: books.changed.has(order.id),
+  }))
   const products = [...books.shop.variants.values()].map(({ sku, price }) => ({ sku, hasPrice: price > 0 }))
   return [
     ...moneyFaults(books, sold),
     ...orders.flatMap((order) => [
-      ...keyFaults(books, order, issued, lineOfKey),
-      ...mailFaults(books, order, issued, mails.get(order.id) ?? []),
+      ...foreignKeys(books, order, lineOfKey),
+      ...(books.changed.has(order.id) || leftAlone.has(order.id)
+        ? []
+        : [...keyFaults(books, order, issued), ...mailFaults(books, order, issued, mails.get(order.id) ?? [])]),
       ...merchantFaults(order),
     ]),
     ...strayFaults(books, lineOfKey),
@@ -55,27 +66,28 @@ export const fulfilledOf = ({ fulfilments }: Pick<ShopifyOrder, 'fulfilments'>, 
     .flatMap(({ lines }) => lines)
     .reduce((sum, one) => (one.line.id === line ? sum + one.quantity : sum), 0)
 
+/** The keys that an order shows its customer. */
+const keysShown = (metafields: readonly { key: string; value: string }[]): string[] =>
+  metafields.filter(({ key }) => /^keys_\d+$/.test(key)).flatMap(({ value }) => value.split('\n'))
+
+/** An order shows no key of another one. */
+const foreignKeys = ({ shop }: ShopifyBooks, { id }: ShopifyOrder, lineOfKey: Map<string, string>): string[] =>
+  keysShown(shop.metafieldsOf(id)).flatMap((key) => {
+    const line = lineOfKey.get(key)
+    return line === undefined || line.startsWith(`${id}/`) ? [] : [`order ${id} has a key of line ${line}`]
+  })
+
 /** Each key of a paid line stands on its order once, in a metafield of keys, and so many units are fulfilled. */
-function keyFaults(
-  { shop, others }: ShopifyBooks,
-  order: ShopifyOrder,
-  issued: Map<string, string[]>,
-  lineOfKey: Map<string, string>,
-): string[] {
+function keyFaults({ shop, others }: ShopifyBooks, order: ShopifyOrder, issued: Map<string, string[]>): string[] {
   const metafields = shop.metafieldsOf(order.id)
-  const shown = metafields.filter(({ key }) => /^keys_\d+$/.test(key)).flatMap(({ value }) => value.split('\n'))
+  const shown = keysShown(metafields)
   const hidden = JSON.stringify([
     order.note,
     order.tags,
     order.fulfilments.map(({ tracking }) => tracking),
     metafields.filter(({ key }) => !/^keys_\d+$/.test(key)),
   ])
-  const foreign = shown.flatMap((key) => {
-    const line = lineOfKey.get(key)
-    return line === undefined || line.startsWith(`${order.id}/`) ? [] : [line]
-  })
   return [
-    ...foreign.map((line) => `order ${order.id} has a key of line ${line}`),
     ...order.lines.flatMap(({ id, sku, quantity }) => {
       const name = `${order.id}/${id}`
       const isOther = others.includes(sku ?? '')

@@ -1,8 +1,20 @@
 /** A shop of Shopify as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ShopifyOrder } from '../../shops/shopify-orders.ts'
+import type { ShopifyVariant } from '../../shops/shopify-products.ts'
 import { type CountedRequest, type ShopifyFault, shopifyApp, startShopifyShop } from '../../shops/shopify-shop.ts'
-import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
+import type { Chance } from '../torture/chance.ts'
+import { createEntitled, type OrderNow } from './entitled.ts'
+import {
+  CHANGE_MAX_MS,
+  CHANGED,
+  LATER_MAX_MS,
+  OLD_PRICE,
+  OWN,
+  type PlayedShop,
+  SHIRT,
+  type ShopOpening,
+} from './played-shop.ts'
 import { faultsIn, fulfilledOf, paidAt, RETRY_TAG } from './shopify-verdict.ts'
 
 const OLD_PRICE_MINOR = Number(OLD_PRICE) * 100
@@ -46,6 +58,41 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
   const shirt = shop.addProduct({ title: 'Shirt', sku: SHIRT, price: OLD_PRICE, stock: 1_000_000 }).variants[0]
   /** Fulfilments that the merchant made. */
   const byHand = new Set<string>()
+  const fulfilledByHand = new Set<string>()
+  const entitled = createEntitled(now)
+  const orderNow = (order: ShopifyOrder): OrderNow => {
+    const isPaid = order.cancelledAt === null && ['PAID', 'PARTIALLY_REFUNDED'].includes(shop.financialStatus(order.id))
+    const units = shop.metafieldsOf(order.id).find(({ key }) => key === 'units')
+    const kept: Record<string, number> = units ? JSON.parse(units.value) : {}
+    const lines = order.lines.flatMap(({ id, sku, currentQuantity }) => {
+      const paid = isPaid ? currentQuantity : 0
+      return sku === SHIRT ? [] : [{ id, units: { paid, deliverable: paid }, keys: kept[id] ?? 0 }]
+    })
+    return { id: order.id, lines }
+  }
+  const ordersNow = (orders: Iterable<ShopifyOrder> = shop.orders.values()) => [...orders].map(orderNow)
+  const isOnSale = ({ id, sku, price, product }: ShopifyVariant): boolean => {
+    const isShown = product.status === 'ACTIVE' && price !== 0 && price !== OLD_PRICE_MINOR
+    return isShown && sku !== null && sku !== SHIRT && (shop.stockOf(id) ?? 0) > 0
+  }
+  /** The merchant changes an order in one of the ways of Shopify's pages; a customer accepts an offer after the payment. */
+  const change = async (id: string, chance: Chance): Promise<void> => {
+    await sleep(chance.between(0, CHANGE_MAX_MS))
+    const order = shop.orders.get(id)
+    const line = chance.shuffled(order?.lines.filter(({ sku }) => sku !== SHIRT) ?? [])[0]
+    if (!order || !line || order.cancelledAt !== null) return
+    const how = chance.weighted({ units: 30, amount: 10, cancelled: 15, upsell: 25, more: 20 })
+    const other = chance.pick([...shop.variants.values()].filter(isOnSale))
+    entitled.change(id)
+    entitled.look(ordersNow([order]))
+    if (how === 'units' && line.currentQuantity > 0) shop.refund(id, { lines: [{ id: line.id, quantity: 1 }] })
+    if (how === 'amount') shop.refund(id, { amount: '0.05' })
+    if (how === 'cancelled') shop.cancel(id, true)
+    if (how === 'upsell') shop.edit(id, { add: [{ variant: other.id, quantity: 1 }] })
+    if (how === 'more') shop.edit(id, { set: [{ id: line.id, quantity: line.currentQuantity + 1 }] })
+    if (how === 'upsell' || how === 'more') shop.pay(id)
+    entitled.look(ordersNow([order]))
+  }
   /** Orders of which a hand-over has read what is fulfilled, and those of them that the merchant fulfilled since. */
   const planned = new Set<string>()
   const crossed = new Set<string>()
@@ -76,17 +123,14 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
       .reduce((sum, { remaining }) => sum + remaining, 0)
     if (left === 0) return
     if (planned.has(id)) crossed.add(id)
+    if (line === undefined) fulfilledByHand.add(id)
     byHand.add(shop.fulfilByHand(id, line === undefined ? undefined : { line, quantity: left }, true).id)
   }
 
   return {
     settings: { kind: 'shopify', url: running.url, create: 'publish' },
     credentials: `${shopifyApp.clientId}:${shopifyApp.secret}`,
-    onSale: () =>
-      [...shop.variants.values()].flatMap(({ id, sku, price, product }) => {
-        const isShown = product.status === 'ACTIVE' && price !== 0 && price !== OLD_PRICE_MINOR
-        return isShown && sku !== null && (shop.stockOf(id) ?? 0) > 0 ? [sku] : []
-      }),
+    onSale: () => [...shop.variants.values()].filter(isOnSale).flatMap(({ sku }) => sku ?? []),
     // Some orders the merchant fulfils or has tried again, before their keys are there or after.
     buy: async (bought, chance) => {
       const lines = bought.flatMap(({ sku, quantity }) => {
@@ -103,15 +147,28 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
       if (how === 'byHand') fulfilByHand(id)
       if (how === 'mixed') fulfilByHand(id, placed.at(-1)?.id)
       if (how === 'tagged') shop.tag(id, RETRY_TAG)
+      if (['paid', 'later', 'tagged'].includes(how) && chance.happens(CHANGED)) {
+        await change(id, chance)
+        if (chance.happens(0.3)) await change(id, chance)
+      }
     },
     orders: () =>
       [...shop.orders.values()].map((order) => {
         const lines = order.lines.filter(({ sku }) => sku !== SHIRT)
         const units = shop.metafieldsOf(order.id).find(({ key }) => key === 'units')
         const kept: Record<string, number> = units ? JSON.parse(units.value) : {}
-        const isDone = lines.every(({ id, quantity }) => kept[id] === quantity && fulfilledOf(order, id) === quantity)
+        const hasAll = orderNow(order).lines.every(({ units, keys }) => keys >= units.deliverable)
+        const isDone = entitled.changed.has(order.id)
+          ? hasAll
+          : lines.every(({ id, quantity }) => {
+              // Fulfilled by hand before it was read, it is left to a person.
+              const isKept = kept[id] === quantity || (kept[id] === undefined && fulfilledByHand.has(order.id))
+              return isKept && fulfilledOf(order, id) === quantity
+            })
         return { paidAt: paidAt(order), isDone }
       }),
+    entitled,
+    ordersNow,
     created: () =>
       [...shop.products.values()].filter(({ title, variants }) => !title.startsWith(OWN) && variants[0]?.sku !== SHIRT)
         .length,
@@ -120,6 +177,8 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         ...books,
         shop,
         byHand,
+        fulfilledByHand,
+        changed: entitled.changed,
         crossed: new Set([...crossed].filter((order) => unanswered.has(order))),
         oldStock: OLD_STOCK,
       }),

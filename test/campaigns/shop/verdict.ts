@@ -1,18 +1,21 @@
 /** The part of the verdict that is the same for every kind of shop: the supplier's books against what was sold. */
-import { isOurs, lineOf, partOf } from '../../support/references.ts'
+import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
 import type { SupplierBooks } from './played-shop.ts'
 
 export interface SoldOrder {
   id: string
   isPaid: boolean
+  /** The merchant changed it after it was placed: it is judged by what it entitled its customer to, at each instant. */
+  isChanged: boolean
   lines: { id: string; sku: string | null; quantity: number }[]
 }
 
-/** Every part of a paid line is charged once, and nothing else is. */
+/** Every part of a paid line is charged once, and nothing else is; orders that were changed aside. */
 export function moneyFaults({ ledger, others, quantityMax }: SupplierBooks, orders: SoldOrder[]): string[] {
+  const changed = new Set(orders.flatMap(({ id, isChanged }) => (isChanged ? [id] : [])))
   const wanted = new Set(
     orders
-      .filter(({ isPaid }) => isPaid)
+      .filter(({ isPaid, isChanged }) => isPaid && !isChanged)
       .flatMap((order) =>
         order.lines
           .filter(({ sku }) => !others.includes(sku ?? ''))
@@ -21,9 +24,10 @@ export function moneyFaults({ ledger, others, quantityMax }: SupplierBooks, orde
           ),
       ),
   )
-  const charged = ledger.charges.map(({ externalOrderId }) =>
-    isOurs(externalOrderId) ? partOf(externalOrderId) : `unknown ${externalOrderId}`,
-  )
+  const charged = ledger.charges.flatMap(({ externalOrderId }) => {
+    if (!isOurs(externalOrderId)) return [`unknown ${externalOrderId}`]
+    return changed.has(orderOf(externalOrderId)) ? [] : [partOf(externalOrderId)]
+  })
   const times = Map.groupBy(charged, (part) => part)
   return [
     ...[...wanted].filter((part) => !times.has(part)).map((part) => `${part} was paid and never bought`),
@@ -52,6 +56,12 @@ export function productFaults(
       .filter((sku) => ![...skus, ...others].includes(sku))
       .map((sku) => `${sku} is a product of no offer`),
   ]
+}
+
+/** Orders of which nothing was bought at all. */
+export function unboughtOf({ ledger }: SupplierBooks, orders: Iterable<string>): Set<string> {
+  const bought = new Set(ledger.charges.flatMap(({ externalOrderId: one }) => (isOurs(one) ? [orderOf(one)] : [])))
+  return new Set([...orders].filter((order) => !bought.has(order)))
 }
 
 /** Keys by `order/line`. */

@@ -35,6 +35,8 @@ function booksOfOneOrder() {
     skus: ['GAME'],
     others: ['SHIRT'],
     quantityMax: 2,
+    changed: new Set<string>(),
+    completedByHand: new Set<string>(),
     doubtful: new Set<number>(),
   }
   return {

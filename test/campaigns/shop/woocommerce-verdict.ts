@@ -2,12 +2,16 @@
 import type { WooMail, WooOrder } from '../../shops/woocommerce-orders.ts'
 import type { WooShop } from '../../shops/woocommerce-shop.ts'
 import type { SupplierBooks } from './played-shop.ts'
-import { keysOfLines, moneyFaults, productFaults } from './verdict.ts'
+import { keysOfLines, moneyFaults, productFaults, unboughtOf } from './verdict.ts'
 
 export interface WooBooks extends SupplierBooks {
   shop: Pick<WooShop, 'orders' | 'products' | 'mails'>
   /** Orders of which a write of keys failed or was not answered, or that the merchant completed while a hand-over was under way. */
   doubtful: ReadonlySet<number>
+  /** Orders that the merchant changed after they were placed. */
+  changed: ReadonlySet<string>
+  /** Orders that the merchant completed. One that was completed when it was read first is left to a person, who buys nothing here. */
+  completedByHand: ReadonlySet<string>
 }
 
 /** @returns one sentence for each thing that is wrong; none where all is right */
@@ -16,15 +20,21 @@ export function faultsIn(books: WooBooks): string[] {
   const issued = keysOfLines(ledger)
   const mails = mailsByKey(shop.mails(), new Set([...issued.values()].flat()))
   const orders = [...shop.orders.values()]
-  const sold = orders.map(({ id, paidAt, lines }) => ({
-    id: String(id),
-    isPaid: paidAt !== null,
-    lines: lines.map((line) => ({ ...line, id: String(line.id) })),
+  const leftAlone = unboughtOf(books, books.completedByHand)
+  const sold = orders.map((order) => ({
+    id: String(order.id),
+    isPaid: order.paidAt !== null && !leftAlone.has(String(order.id)),
+    isChanged: books.changed.has(String(order.id)),
+    lines: order.lines.map((line) => ({ ...line, id: String(line.id) })),
   }))
   const products = [...shop.products.values()].map(({ sku, regularPrice }) => ({ sku, hasPrice: regularPrice !== '' }))
   return [
     ...moneyFaults(books, sold),
-    ...orders.flatMap((order) => [...orderFaults(books, order, issued), ...mailFaults(books, order, issued, mails)]),
+    ...orders.flatMap((order) =>
+      books.changed.has(String(order.id)) || leftAlone.has(String(order.id))
+        ? strayFaults(order, issued, mails)
+        : [...orderFaults(books, order, issued), ...mailFaults(books, order, issued, mails)],
+    ),
     ...productFaults(books, products),
   ]
 }
@@ -61,11 +71,10 @@ function mailFaults(
   issued: Map<string, string[]>,
   mails: Map<string, WooMail[]>,
 ): string[] {
-  const customer = String(order.billing.email)
   const isByMerchant = order.status === 'completed' && !order.meta.some(({ key }) => key === '_quayside_completed')
   const notesWith = (key: string) =>
     order.notes.filter(({ note, isForCustomer }) => isForCustomer && note.includes(key))
-  return order.lines.flatMap(({ id }) =>
+  const given = order.lines.flatMap(({ id }) =>
     (issued.get(`${order.id}/${id}`) ?? []).flatMap((key) => {
       const sent = mails.get(key) ?? []
       const notes = notesWith(key)
@@ -84,9 +93,22 @@ function mailFaults(
         ...(before.length === 0 || (isInDoubt && before.every(isPrinted))
           ? []
           : [`${name} came by another mail before the one that gives it`]),
-        ...(sent.some(({ to }) => to !== customer) ? [`${name} went to another customer`] : []),
       ]
     }),
+  )
+  return [...given, ...strayFaults(order, issued, mails)]
+}
+
+/**
+ * No key goes to another customer than the one who paid for it. The mail about a new order goes to the merchant: WooCommerce sends it
+ * again when a failed payment comes after all, and prints the lines.
+ */
+function strayFaults(order: WooOrder, issued: Map<string, string[]>, mails: Map<string, WooMail[]>): string[] {
+  const isOfAnother = ({ kind, to }: WooMail) => kind !== 'new_order' && to !== String(order.billing.email)
+  return order.lines.flatMap(({ id }) =>
+    (issued.get(`${order.id}/${id}`) ?? []).flatMap((key) =>
+      mails.get(key)?.some(isOfAnother) ? [`a key of line ${order.id}/${id} went to another customer`] : [],
+    ),
   )
 }
 

@@ -1,9 +1,21 @@
 /** A WooCommerce shop as the campaign plays it: what its customers and its merchant do, and what can befall its requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { WooOrder, WooOrderLine } from '../../shops/woocommerce-orders.ts'
 import type { CountedRequest, WooFault } from '../../shops/woocommerce-shop.ts'
 import { startWooCommerceShop, wooKey } from '../../shops/woocommerce-shop.ts'
+import type { Chance } from '../torture/chance.ts'
 import { createDoubts } from './doubts.ts'
-import { LATER_MAX_MS, OLD_PRICE, OWN, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
+import { createEntitled, type OrderNow } from './entitled.ts'
+import {
+  CHANGE_MAX_MS,
+  CHANGED,
+  LATER_MAX_MS,
+  OLD_PRICE,
+  OWN,
+  type PlayedShop,
+  SHIRT,
+  type ShopOpening,
+} from './played-shop.ts'
 import { faultsIn } from './woocommerce-verdict.ts'
 
 const FAULTS = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'login_page', 'truncated', 'items'] as const
@@ -19,10 +31,54 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
   }
   const shirt = shop.addProduct({ name: 'Shirt', sku: SHIRT, regular_price: OLD_PRICE })
   const doubts = createDoubts(() => performance.now())
+  const entitled = createEntitled(now)
+  const completedByHand = new Set<string>()
+  const ordersNow = (ids: Iterable<number> = shop.orders.keys()) =>
+    [...ids].flatMap((id) => {
+      const order = shop.orders.get(id)
+      return order ? [orderNow(order)] : []
+    })
+  /** The merchant changes an order in one of the ways of WooCommerce's pages. */
+  const change = async (id: number, chance: Chance): Promise<void> => {
+    const how = chance.weighted({ units: 25, amount: 10, hold: 15, failed: 10, cancelled: 15, back: 10, more: 15 })
+    const deed = (act: () => void): void => {
+      entitled.look(ordersNow([id]))
+      act()
+      entitled.look(ordersNow([id]))
+    }
+    const statusFor = async (status: string): Promise<void> => {
+      deed(() => shop.setStatus(id, status))
+      await sleep(chance.between(0, CHANGE_MAX_MS))
+      if (shop.orders.get(id)?.status === status) deed(() => shop.setStatus(id, 'processing'))
+    }
+    await sleep(chance.between(0, CHANGE_MAX_MS))
+    entitled.change(String(id))
+    const order = shop.orders.get(id)
+    const line = chance.shuffled(order?.lines.filter(({ sku }) => sku !== SHIRT) ?? [])[0]
+    if (!order || !line) return
+    const price = (line.total / line.quantity / 100).toFixed(2)
+    if (how === 'units' && leftOf(order, line) > 0)
+      deed(() => shop.refund(id, { amount: price, lines: [{ id: line.id, quantity: 1, total: price }] }))
+    if (how === 'amount') deed(() => shop.refund(id, { amount: '0.05' }))
+    if (how === 'hold') await statusFor('on-hold')
+    if (how === 'failed') await statusFor('failed')
+    if (how === 'cancelled') deed(() => shop.setStatus(id, 'cancelled'))
+    if (how === 'back') await statusFor('cancelled')
+    if (how === 'more') {
+      // To the service it looks like a refund that was taken back, which a person is asked about.
+      if (leftOf(order, line) < line.quantity) entitled.asks(`${id}/${line.id}`)
+      deed(() =>
+        shop.edit(id, () => {
+          line.total += line.total / line.quantity
+          line.quantity += 1
+        }),
+      )
+    }
+  }
   const productOf = (sku: string) => [...shop.products.values()].find((product) => product.sku === sku)
 
   return {
-    settings: { kind: 'woocommerce', url: running.url, create: 'draft' },
+    settings: { kind: 'woocommerce', url: running.url, create: 'draft', growth: 'buy' },
     credentials: `${wooKey.key}:${wooKey.secret}`,
     onSale: () =>
       [...shop.products.values()]
@@ -52,12 +108,27 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
       if (how === 'later') shop.pay(id)
       if (how === 'completed' || how === 'mixed') {
         shop.setStatus(id, 'completed')
+        completedByHand.add(String(id))
         doubts.completedByMerchant(id)
       }
+      if (['paid', 'later'].includes(how) && chance.happens(CHANGED)) {
+        await change(id, chance)
+        if (chance.happens(0.3)) await change(id, chance)
+      }
     },
-    orders: () => [...shop.orders.values()].map(({ paidAt, status }) => ({ paidAt, isDone: status === 'completed' })),
+    orders: () =>
+      [...shop.orders.values()].map((order) => {
+        const hasAll = orderNow(order).lines.every(
+          ({ id, units, keys }) => keys >= units.deliverable - entitled.askedFor(`${order.id}/${id}`),
+        )
+        const isDone = entitled.changed.has(String(order.id)) ? hasAll : order.status === 'completed'
+        return { paidAt: order.paidAt, isDone }
+      }),
+    entitled,
+    ordersNow,
     created: () => [...shop.products.values()].filter(({ name, sku }) => !name.startsWith(OWN) && sku !== SHIRT).length,
-    faultsIn: (books) => faultsIn({ ...books, shop, doubtful: doubts.orders }),
+    faultsIn: (books) =>
+      faultsIn({ ...books, shop, doubtful: doubts.orders, changed: entitled.changed, completedByHand }),
     expose: (draw, chance) => {
       let drawn: string | undefined
       const decide = (request: CountedRequest): void => {
@@ -90,4 +161,23 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
     start: running.start,
     close: running.close,
   }
+}
+
+/** Units of a line that are not refunded. */
+const leftOf = ({ refunds }: WooOrder, { id, quantity }: WooOrderLine): number =>
+  refunds
+    .flatMap(({ lines }) => lines)
+    .reduce((left, refunded) => (refunded.line.id === id ? left - refunded.quantity : left), quantity)
+
+/** What a shop says on its own page of the order: a paid one is in processing or completed. */
+function orderNow(order: WooOrder): OrderNow {
+  const isPaid = order.paidAt !== null && ['processing', 'completed'].includes(order.status)
+  const lines = order.lines.flatMap((line) => {
+    if (line.sku === SHIRT) return []
+    const units = isPaid ? leftOf(order, line) : 0
+    const kept = line.meta.find(({ key }) => key === '_quayside_keys')
+    const keys = kept ? (JSON.parse(String(kept.value)) as string[]).length : 0
+    return [{ id: String(line.id), units: { paid: units, deliverable: units }, keys }]
+  })
+  return { id: String(order.id), lines }
 }

@@ -1,7 +1,12 @@
 /** What a store makes of its callbacks that keeps the first body of each id and drops repeats, as the documentation asks. */
+import type { Heard } from './store.ts'
 import type { Witnesses } from './verdict.ts'
 
-export function brokenCallbacks({ world, customers }: Pick<Witnesses, 'world' | 'customers'>): string[] {
+/** @param givenUp keys of purchases that the operator wrote off or claimed the money of */
+export function brokenCallbacks(
+  { world, customers }: Pick<Witnesses, 'world' | 'customers'>,
+  givenUp: ReadonlySet<string>,
+): string[] {
   const { store, restoredAt } = world
   // A copy of the database does not know what was said after it was made.
   const changed = store.changed.filter(({ firstAt }) => restoredAt === undefined || firstAt > restoredAt)
@@ -21,7 +26,9 @@ export function brokenCallbacks({ world, customers }: Pick<Witnesses, 'world' | 
           at > restoredAt,
       )
       if (isGivenUp) continue
-      const keys = new Set(own.flatMap(({ data }) => data.keys as string[]))
+      // A copy of the database knows no key of a purchase that was made after it, and that people gave up.
+      const known = ({ at }: Heard, key: string) => restoredAt === undefined || at > restoredAt || !givenUp.has(key)
+      const keys = new Set(own.flatMap((heard) => (heard.data.keys as string[]).filter((key) => known(heard, key))))
       const isComplete = own.some(({ data }) => data.complete === true)
       if (keys.size === quantity && !isComplete) broken.push(`${reference}/${id}: the store never saw complete`)
     }

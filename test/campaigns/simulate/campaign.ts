@@ -14,6 +14,7 @@ export interface Figures {
   orphanCharges: number
   lostDeliveries: number
   duplicateFulfilments: number
+  beyondEntitlement: number
   stuck: number
   cellsReached: number
   cells: number
@@ -99,6 +100,7 @@ function createTally() {
     orphanCharges: 0,
     lostDeliveries: 0,
     duplicateFulfilments: 0,
+    beyondEntitlement: 0,
     stuck: 0,
   }
   const outside = { outside: 0, outsideDetected: 0 }

@@ -2,6 +2,7 @@
 import { cancelOrder } from '../../../src/ordering/actions.ts'
 import { type OrderInput, takeOrder } from '../../../src/ordering/intake.ts'
 import type { Cancellation } from '../../support/cancelled-keys.ts'
+import type { Operator } from './operator.ts'
 import { STORE } from './store.ts'
 import type { World } from './world.ts'
 
@@ -31,7 +32,7 @@ export interface Customers {
   /** Cancellations that were acknowledged and that the database knows. */
   cancellations: () => readonly Cancellation[]
   /** Orders whose end their store does not know. */
-  unheard: () => Placed[]
+  unheard: (operator: Pick<Operator, 'left'>) => Placed[]
   /** After a restore the store hands in what it had acknowledged, and asks for its cancellations again. */
   handInAgain: () => void
 }

@@ -15,12 +15,16 @@ const POLL_WAIT_MAX_MS = 5 * 60_000
  */
 export function dueReader(connection: Connection.Database): (now: number) => Due {
   const lease = 'coalesce(lease_until, 0)'
+  const isHeldByOrder = "coalesce(hold_reason, '') in ('unpaid', 'held_by_store')"
   const statement = connection.prepare<[], Record<string, number | null>>(`
     select
       (select min(max(coalesce(not_before, 0), ${lease})) from purchases
-        where state in ('planned', 'waiting') and (not_before is not null or hold_reason is null)) as placed,
+        where state in ('planned', 'waiting') and (not_before is not null or hold_reason is null)
+          and not ${isHeldByOrder}) as placed,
       (select min(max(case when cancel_requested_at is null then deadline_at else 0 end, ${lease})) from purchases
-        where state in ('planned', 'waiting')) as ended,
+        where state in ('planned', 'waiting') and (cancel_requested_at is not null or not ${isHeldByOrder})) as ended,
+      (select min(settle_at) from entitlements) as settled,
+      (select min(untag_at) from entitlements) as untagged,
       (select 0 from store_orders where closed_at is null and not exists (
         select 1 from purchases where order_id = store_orders.id
           and state not in ('fulfilled', 'rejected', 'failed', 'cancelled')) limit 1) as closed,
@@ -46,7 +50,8 @@ export function dueReader(connection: Connection.Database): (now: number) => Due
     const set = (pump: WorkerName, at: number | undefined) => {
       if (at !== undefined) due[pump] = at
     }
-    set('place', earliest(row.placed, row.ended, row.closed))
+    set('place', earliest(row.placed, row.ended, row.closed, row.settled))
+    set('read', earliest(row.placed, row.untagged))
     set('refresh', earliest(row.refreshed, row.lost))
     set('outbox', earliest(row.callbacks))
     set('inbox', earliest(row.taken))

@@ -84,9 +84,12 @@ export async function openHost({ timeline, chance, log, dialect, policy, road, e
     apiKey: API_KEY,
   }
   const deaths = new Set<() => void>()
+  /** Called right before another database takes the place of the one before. */
+  const loading = new Set<() => void>()
   const marker = createMarker()
 
   function load(bytes: Buffer): void {
+    if (connection) for (const tell of loading) tell()
     connection?.close()
     connection = new Connection(bytes)
     connection.pragma('foreign_keys = ON')
@@ -185,6 +188,7 @@ export async function openHost({ timeline, chance, log, dialect, policy, road, e
   return {
     faults,
     deaths,
+    loading,
     marker,
     alive,
     awake,

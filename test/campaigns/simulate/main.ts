@@ -1,10 +1,12 @@
 /**
  * `npm run simulate -- --seeds 1000`: plays a thousand seeds. `--seed 7` begins at that one, and plays it alone
- * without `--seeds`. `--outside` plays only the campaign outside the promises. `--mistake NAME` makes a mistake in the
- * program and plays until it is found. `--log FILE` writes what happened in a single seed, line by line.
+ * without `--seeds`; `--fresh` begins at one that is drawn, and says which. `--outside` plays only the campaign outside
+ * the promises. `--mistake NAME` makes a mistake in the program and plays until it is found. `--log FILE` writes what
+ * happened in a single seed, line by line.
  *
  * The last line is one JSON object; the exit code is 1 unless it says `passed`.
  */
+import { randomInt } from 'node:crypto'
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { mistakeNamed } from '../mistakes/list.ts'
@@ -20,14 +22,24 @@ const MISTAKE_SEEDS = 500
 const ALL_FROM = 3_000
 /** One seed in so many is played outside the promises as well. */
 const OUTSIDE_EVERY = 10
+/** A seed that is drawn lies far above those of campaigns that begin at 1. */
+const FRESH = { from: 1_000_000, below: 1_000_000_000 }
 const RED_SHOWN = 3
 const TAIL_SHOWN = 20
-const counted = ['doubleCharges', 'orphanCharges', 'lostDeliveries', 'duplicateFulfilments', 'stuck']
+const counted = [
+  'doubleCharges',
+  'orphanCharges',
+  'lostDeliveries',
+  'duplicateFulfilments',
+  'beyondEntitlement',
+  'stuck',
+]
 
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string' },
     seed: { type: 'string' },
+    fresh: { type: 'boolean', default: false },
     mistake: { type: 'string' },
     outside: { type: 'boolean', default: false },
     store: { type: 'string' },
@@ -39,6 +51,7 @@ const HELP = `npm run simulate -- [options]
 
   --seeds N       how many seeds; default: 100
   --seed S        the first one; alone unless --seeds is given
+  --fresh         draw the first one, so that others are played than before
   --mistake NAME  make a mistake in the program, play until it is found
   --outside       only seeds outside the promises, where double charges happen
                   and must be noticed
@@ -54,7 +67,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`)
 
 /** Where no line can be drawn again, as often as this. */
 const LOGGED_EVERY = 250
-const from = whole('seed', values.seed, 1)
+const from = whole('seed', values.seed, values.fresh ? randomInt(FRESH.from, FRESH.below) : 1)
 const mistake = values.mistake === undefined ? undefined : mistakeNamed(values.mistake).name
 const store = storeKind(values.store)
 const usual = mistake ? MISTAKE_SEEDS : values.seed === undefined ? SEEDS : 1
@@ -64,6 +77,7 @@ if (values.help) {
   say(HELP)
   process.exit(0)
 }
+if (values.fresh) say(`the first seed is ${from}`)
 process.exitCode = values.log === undefined ? await campaign() : await single(values.log)
 
 async function campaign(): Promise<number> {

@@ -3,12 +3,13 @@
  * console and the command line do. The script knows nothing that is not shown to a person in that place.
  */
 import { inArray } from 'drizzle-orm'
-import { messageOf } from '../../../src/errors.ts'
+import { Failure, messageOf } from '../../../src/errors.ts'
 import { releasePurchase, retryPurchase, unfreeze } from '../../../src/ordering/actions.ts'
 import { type Loaded, load } from '../../../src/ordering/advance.ts'
 import { refusalOf } from '../../../src/ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../../src/ordering/decide.ts'
 import { ordersOf, unitsLeft } from '../../../src/ordering/effects.ts'
+import { takeByHand } from '../../../src/ordering/shop-orders.ts'
 import { listDiscrepancies } from '../../../src/storage/discrepancies.ts'
 import { attemptsOf } from '../../../src/storage/evidence.ts'
 import { currentFreeze } from '../../../src/storage/freezes.ts'
@@ -19,6 +20,7 @@ import { build } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { orderOf, partOf } from '../../support/references.ts'
 import type { SimProcess } from './process.ts'
+import { STORE } from './store.ts'
 import { HOUR, MINUTE, type World } from './world.ts'
 
 /** What was decided, in the operator's own book. */
@@ -106,6 +108,22 @@ export function createOperator(world: World, temper: Temper) {
   const groundless = new Set<string>()
   /** How often each question was answered before: what was refused once is answered otherwise the next time. */
   const answered = new Map<string, number>()
+  /** Orders that wait for a word of a person, who leaves them as they are. */
+  const left = new Set<string>()
+  /** Orders that went on by a word of a person. */
+  const said: { reference: string; at: number }[] = []
+  /** Commands that alerts have named: an order that waits, or a line of it that grew. */
+  const asked = new Set<string>()
+  /** Orders of which units were bought that are not ordered any more. */
+  const surplus = new Set<string>()
+  log.listeners.add((what, { detail }) => {
+    const order = what === 'alert' ? SURPLUS.exec(String(detail))?.[1] : undefined
+    if (order) surplus.add(order)
+    const command = what === 'alert' ? /quayside orders (?:take|release) .*/.exec(String(detail))?.[0] : undefined
+    const held = what === 'alert' ? FOR_PERSON.exec(String(detail))?.[1] : undefined
+    if (command) asked.add(command)
+    if (held) asked.add(`quayside orders release ${held}`)
+  })
   const times = (question: string): number => {
     const before = answered.get(question) ?? 0
     answered.set(question, before + 1)
@@ -130,6 +148,7 @@ export function createOperator(world: World, temper: Temper) {
       if (purchase.holdReason === 'spend_cap' && isLongHeld(purchase)) await override(process, purchase)
       if (isOver(purchase) && isNewest(purchase, all)) await retry(process, purchase)
     }
+    for (const command of asked) await say(process, command)
     const freeze = await currentFreeze(ordering.db)
     if (freeze) {
       const inDoubt = host.connection().prepare<[], { total: number }>(REVIEWS_IN_DOUBT).get()?.total ?? 0
@@ -214,7 +233,7 @@ export function createOperator(world: World, temper: Temper) {
     if (purchase.note?.includes('on another line')) return refusalOf(loaded, 'close') ? [handOver] : both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
     // Nothing is handed over in a shop that has the order as cancelled.
-    if (world.shop?.isCancelled(orderOf(purchase.externalOrderId)))
+    if (world.shop?.facts.now(orderOf(purchase.externalOrderId))?.standing === 'cancelled')
       return [refusalOf(loaded, 'close') ? handOver : close]
     // The customer has some of the keys: the operator buys the others again, or settles for what came.
     const left = unitsLeft(loaded)
@@ -241,6 +260,25 @@ export function createOperator(world: World, temper: Temper) {
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
   }
 
+  /** Has an order go on that waits for a person, or takes the units that a line of it has gained; leaves some as they are. */
+  async function say(process: SimProcess, command: string): Promise<void> {
+    const [, verb = '', reference = '', line] =
+      /orders (take|release) (\S+?)(?: --line (\S+))?(?:[ ;]|$)/.exec(command) ?? []
+    if (times(command) === 0 && chance.odds(0.3)) left.add(reference)
+    if (left.has(reference)) return void asked.delete(command)
+    const word = verb === 'release' ? 'release' : { take: line === undefined ? ('all' as const) : { line } }
+    try {
+      await takeByHand(process.ordering, STORE, reference, word, 'operator')
+      said.push({ reference, at: timeline.now() })
+      log.add('operator', 'said', { command })
+    } catch (error) {
+      log.add('operator', 'refused', { command, error: messageOf(error) })
+      // The shop is away for the moment.
+      if (error instanceof Failure && error.code === 'unavailable') return
+    }
+    asked.delete(command)
+  }
+
   async function override(process: SimProcess, purchase: Purchase): Promise<void> {
     const entry = { part: partOf(purchase.externalOrderId), at: timeline.now() }
     log.add('operator', 'overrides the spend caps', { part: entry.part })
@@ -255,7 +293,9 @@ export function createOperator(world: World, temper: Temper) {
   }
 
   async function retry(process: SimProcess, purchase: Purchase): Promise<void> {
-    if (purchase.cancelRequestedAt !== null || purchase.generation > temper.retries || !chance.odds(0.5)) return
+    // What the store has cancelled, or the shop took back, is wanted no more.
+    if (purchase.cancelRequestedAt !== null || purchase.takenBackBy !== null) return
+    if (purchase.generation > temper.retries || !chance.odds(0.5)) return
     if (timeline.now() > retriesUntil || times(`retry ${purchase.id}`) > 0) return
     const reference = purchase.externalOrderId
     // That one was rejected says that nothing was charged for it: no second payment is meant then.
@@ -297,6 +337,9 @@ export function createOperator(world: World, temper: Temper) {
     claimed,
     overrides,
     groundless,
+    left,
+    said,
+    surplus,
     counts,
     /** A retry that comes later would not be over when the seed is. */
     endRetries: (at: number): void => {
@@ -312,6 +355,12 @@ const isNewest = (purchase: Purchase, all: Purchase[]): boolean =>
     (other) =>
       other.lineId !== purchase.lineId || other.part !== purchase.part || other.generation <= purchase.generation,
   )
+
+/** What is said of an order that waits for a word of a person. */
+const FOR_PERSON =
+  /\border (\d+) of .* waits since .*(?:was fulfilled in the shop before|had money refunded without|is paid less than before)/
+
+const SURPLUS = /\border (\d+) of .* bought already and not ordered any more/
 
 /** As the timeline of a purchase names them. */
 const REVIEWS_IN_DOUBT = `select count(distinct purchase_id) as total from transitions

@@ -7,6 +7,7 @@ import { provisionShops } from '../../../src/inbox/shop-webhooks.ts'
 import type { Log } from '../../../src/log.ts'
 import type { CrashPoint, OrderingPolicy, WorkerName } from '../../../src/ordering/context.ts'
 import type { Fulfilment } from '../../../src/ordering/fulfil.ts'
+import { alertHeld } from '../../../src/ordering/held.ts'
 import { recogniseRestore } from '../../../src/reconciliation/restore.ts'
 import type { SweepRunner } from '../../../src/reconciliation/sweep.ts'
 import { startRuntime } from '../../../src/runtime.ts'
@@ -26,6 +27,8 @@ import type { Timeline } from './timeline.ts'
 const HOUR = 3_600_000
 /** The program looks after the webhooks of its shops as often. */
 const QUARTER_MS = HOUR / 4
+/** The program looks every minute at what waits for long; the shortest wait that it tells people of takes ten. */
+const HELD_MS = HOUR / 6
 /** The program looks every 5 s; a restore is over some minutes later either way. */
 const REATTACH_MS = 20_000
 
@@ -154,6 +157,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
   repeat(every.balanceMs, 'balance.unread', ordering.checkBalance)
   repeat(every.sweepMs, 'sweep.failed', () => sweeps.recent('schedule'))
   repeat(24 * HOUR, 'sweep.failed', () => sweeps.start('nightly'))
+  repeat(HELD_MS, 'holds.unsaid', () => alertHeld(ordering))
   repeat(every.syncMs, 'sync.failed', () => syncs.finish('schedule'))
   const { publicUrl } = store
   if (publicUrl !== null) {

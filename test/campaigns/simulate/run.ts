@@ -1,9 +1,10 @@
 /** One seed, from an empty database to the verdict. */
 import { type Customers, createCustomers } from './customers.ts'
+import { watchEntitled } from './entitled.ts'
 import type { Fault, Scene } from './fault.ts'
 import { faults } from './faults.ts'
 import { openMarket, orderOneMore, PURCHASES_MIN } from './market.ts'
-import { createOperator } from './operator.ts'
+import { createOperator, type Operator } from './operator.ts'
 import { type Detection, detectionOf, outsidePlanOf } from './outside.ts'
 import { type Plan, planOf } from './plan.ts'
 import { startShopSender } from './shop-sender.ts'
@@ -64,6 +65,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   })
   const supervisor = createSupervisor(world)
   const watch = createWatch(world)
+  const entitled = watchEntitled(world, watch)
   await settleIn(world)
   const { shop } = world
   const customers = shop ? createShoppers(world, shop, timeline.now() + plan.spanMs + WHIMS_MS) : createCustomers(world)
@@ -113,8 +115,8 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   settleMarket()
   log.add('plan', 'calm')
   operator.endRetries(timeline.now() + RETRIES_MS)
-  await calm(world, customers)
-  const verdict = verdictOf({ world, customers, operator, watch })
+  await calm(world, customers, operator)
+  const verdict = verdictOf({ world, customers, operator, watch, entitled })
   const detection = isOutside ? detectionOf(world, operator) : { outside: 0, outsideDetected: 0 }
   const result: Played = {
     seed,
@@ -124,7 +126,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
     tail: log.tail(),
     store: plan.settings.store,
     // A shop's order that a restore took out, and that is cancelled by then, is not taken again.
-    purchases: Math.max(purchasesIn(world), shop?.shown.size ?? 0),
+    purchases: Math.max(purchasesIn(world), shop?.facts.everPaid() ?? 0),
     decisions: operator.counts.decisions,
     freezes: operator.counts.unfreezes,
     fired: [...fired],
@@ -151,13 +153,13 @@ function begin({ timeline, log }: World, fault: Fault, scene: Scene): void {
 }
 
 /** Lets everything come to its end. */
-async function calm(world: World, customers: Customers): Promise<void> {
+async function calm(world: World, customers: Customers, operator: Operator): Promise<void> {
   const { timeline, seed } = world
   const until = timeline.now() + CALM_MS
   let overSince = Number.POSITIVE_INFINITY
   while (timeline.now() < until && timeline.now() - overSince < AFTERWARDS_MS) {
     await timeline.runUntil(Math.min(until, timeline.now() + LOOK_MS))
-    const { open, silent } = unfinished(world, customers)
+    const { open, silent } = unfinished(world, customers, operator)
     const isOver = open.length + silent.length === 0 && seed % WATCHED_EVERY !== 0
     overSince = isOver ? Math.min(overSince, timeline.now()) : Number.POSITIVE_INFINITY
   }

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { Chance } from './chance.ts'
 import type { Journey, StoreAnswer } from './connections.ts'
 import type { Life } from './life.ts'
+import type { Departing } from './shop.ts'
 import { type CallbackTransit, type SimStore, transitOf } from './store.ts'
 
 const SECOND = 1_000
@@ -60,20 +61,39 @@ export interface ShopRoad {
   trouble: ShopTrouble
   kill: (life: Life) => void
   isWrite: (options: Dispatcher.DispatchOptions) => boolean
+  now: () => number
+  departing: Departing
+  /** By the life of a process and the order: when its chain of requests began, and when its last one is over. */
+  chains: WeakMap<Life, Map<string, { from: number; until: number }>>
   /** The shop answers. */
   run: (options: Dispatcher.DispatchOptions) => StoreAnswer
   /** What something in front of the shop answers. */
   refusal: (status: number) => StoreAnswer
 }
 
+/** Longest pause between two requests of one chain, and longest that an answer is waited for. */
+const GAP_MS = 10 * SECOND
+const PATIENCE_MS = 60 * SECOND
+
+/** @returns when the chain began that a request goes on with */
+function chainOf({ now, chains }: ShopRoad, life: Life, text: string, transit: CallbackTransit): number {
+  const order = /\/orders\/(\d+)|Order\\?\/(\d+)/.exec(text)?.slice(1).find(Boolean) ?? ''
+  const ofLife = chains.get(life) ?? new Map()
+  chains.set(life, ofLife)
+  const before = ofLife.get(order)
+  const from = before && before.until + GAP_MS >= now() ? before.from : now()
+  ofLife.set(order, { from, until: now() + transit.travelMs + (transit.answerLost ? PATIENCE_MS : transit.backMs) })
+  return from
+}
+
 /** A request begins its way to a shop. */
-export function departTo(
-  { chance, hooks, trouble, kill, isWrite, run, refusal }: ShopRoad,
-  life: Life,
-  options: Dispatcher.DispatchOptions,
-): Journey {
+export function departTo(road: ShopRoad, life: Life, options: Dispatcher.DispatchOptions): Journey {
+  const { chance, hooks, trouble, kill, isWrite, departing, run, refusal } = road
   const transit = transitOf(chance, hooks)
   const dies = trouble.meet(transit, isWrite(options))
+  const body = typeof options.body === 'string' ? options.body : ''
+  const chainFrom = chainOf(road, life, `${options.path} ${body}`, transit)
+  if (isWrite(options)) for (const tell of departing) tell(body, chainFrom)
   return {
     transit,
     arrive: () => {

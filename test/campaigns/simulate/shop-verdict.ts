@@ -1,7 +1,8 @@
 /** What became of the orders of a shop: by its own orders, notes and mails, whatever Quayside believes. */
-import { isOurs, lineOf, partOf } from '../../support/references.ts'
+import { isOurs, lineOf } from '../../support/references.ts'
 import type { Placed } from './customers.ts'
-import { CANCELLED_MAX_MS, type OrderInShop, type SimShop } from './shop.ts'
+import type { ShopFact } from './facts.ts'
+import type { OrderInShop, SimShop } from './shop.ts'
 import type { World } from './world.ts'
 
 type Issued = Record<string, string[]>
@@ -37,16 +38,14 @@ export function shopRecord(
     const first = shop.writes.find(({ body }) => body.includes(key))
     // A hand-over that a restore took out of the database is not known to the operator who buys again.
     if (!givenUp.has(key) || (first?.at ?? 0) > restoredAt) perLine.set(place, (perLine.get(place) ?? 0) + 1)
-    if (first && first.cancelledMs > CANCELLED_MAX_MS) {
-      broken.push(`${line}: key ${key} was written into an order that was cancelled long before`)
-    }
   }
   const ofLine = Map.groupBy(linesOfKeys(issued), ([, line]) => line)
   broken.push(...shop.faultsIn(new Map([...ofLine].map(([line, all]) => [line, all.map(([key]) => key)]))))
-  for (const { reference, lines } of placed) {
-    for (const { id, quantity } of lines) {
+  for (const { reference } of placed) {
+    for (const { id } of shop.orderIn(reference)?.lines ?? []) {
       const got = perLine.get(`${reference}/${id}`) ?? 0
-      if (got > quantity) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${quantity}`)
+      const most = Math.max(...shop.facts.of(reference).map(({ units }) => units.get(id) ?? 0))
+      if (got > most) broken.push(`${reference}/${id}: ${got} keys for a quantity of ${most}`)
     }
   }
   return { keys, duplicates, broken }
@@ -58,55 +57,47 @@ function* linesOfKeys(issued: Issued): Generator<[key: string, line: string]> {
   }
 }
 
-/** Purchases of what was not paid for when we read it. */
-export function unpaidPurchases({ supplier }: World, { shown }: SimShop): string[] {
-  const broken = new Set<string>()
-  const parts = new Map<string, { line: string; units: number }>()
-  for (const { externalOrderId: reference, orderId, at } of supplier.world.report().charges) {
-    if (!isOurs(reference)) continue
-    const line = lineOf(reference)
-    const paid = shown.get(line)
-    if (!paid || paid.at > at) broken.add(`${line}: bought although it was not paid`)
-    const units = supplier.world.orders.get(orderId ?? '')?.quantity ?? 0
-    const before = parts.get(partOf(reference))?.units ?? 0
-    parts.set(partOf(reference), { line, units: Math.max(units, before) })
-  }
-  for (const [line, all] of Map.groupBy(parts.values(), ({ line }) => line)) {
-    const units = all.reduce((sum, one) => sum + one.units, 0)
-    const paid = shown.get(line)?.units ?? 0
-    if (units > paid) broken.add(`${line}: ${units} units bought, ${paid} were paid for`)
-  }
-  return [...broken]
-}
-
 export interface ShopRecord {
   placed: readonly Placed[]
   /** Orders that were changed in the shop, and when they were last. */
   changed: ReadonlyMap<string, number>
-  /** Orders that people were alerted to. */
-  alerted: ReadonlySet<string>
+  /** Orders of which an alert said that nothing more comes of them by itself. */
+  refused: ReadonlySet<string>
+  /** Orders that wait for a word of a person, who leaves them as they are. */
+  left: ReadonlySet<string>
 }
 
-/** Paid orders whose customer has neither keys nor a note of what became of them. */
-export function silentOrders(world: World, shop: SimShop, { placed, changed, alerted }: ShopRecord): Placed[] {
+/** Paid orders whose customer lacks keys, and has no note of what became of them. */
+export function silentOrders(
+  { supplier, log }: World,
+  shop: SimShop,
+  { placed, changed, refused, left }: ShopRecord,
+): Placed[] {
   // An order that a person has adopted may be at the supplier under a reference that is not ours.
-  const keys = Object.values(world.supplier.world.report().keysIssued).flat()
-  return placed.filter(({ reference, lines }) => {
+  const keys = Object.values(supplier.world.report().keysIssued).flat()
+  return placed.filter(({ reference }) => {
     const order = shop.orderIn(reference)
-    if (!order?.isPaid) return false
-    const mayAlert = changed.has(reference) || order.isFaulty
-    if (mayAlert && alerted.has(reference)) return false
+    const fact = shop.facts.now(reference)
+    if (!order?.isPaid || !fact || (fact.standing !== 'paid' && !order.isFaulty)) return false
+    const mayRefuse = changed.has(reference) || order.isFaulty
+    if ((mayRefuse && refused.has(reference)) || left.has(reference)) return false
     if (hasEndNote(order, changed.get(reference) ?? 0)) return false
     const failed = failedUnits(order)
-    return [...Map.groupBy(lines, ({ sku }) => sku)].some(([sku, ofSku]) => {
-      const due = ofSku.reduce((sum, { id }) => sum + order.unitsDue(id), 0)
+    return [...Map.groupBy(order.lines, ({ sku }) => sku)].some(([sku, ofSku]) => {
+      if (!shop.isOurs(sku)) return false
+      const due = ofSku.reduce((sum, { id }) => sum + unitsDueOf(fact, id), 0)
       const texts = ofSku.flatMap(({ id }) => order.textsOf(id))
       const handedOver = keys.filter((key) => texts.some((text) => text.includes(key)))
       const mailed = handedOver.filter((key) => order.isKnown(key)).length
-      return mailed + (failed.get(sku) ?? 0) < due
+      if (mailed + (failed.get(sku) ?? 0) >= due) return false
+      log.add('verdict', 'missing', { reference, sku, due, mailed, failed: failed.get(sku) ?? 0 })
+      return true
     })
   })
 }
+
+const unitsDueOf = ({ units, blocked }: ShopFact, line: string): number =>
+  blocked?.has(line) ? 0 : (units.get(line) ?? 0)
 
 function failedUnits({ notes }: OrderInShop): Map<string, number> {
   const units = new Map<string, number>()

@@ -1,6 +1,7 @@
 /** A shop that sells: what every kind of it shows to its customers, to the faults and to the verdict. */
 import type { Chance } from './chance.ts'
 import type { Customers } from './customers.ts'
+import type { Facts } from './facts.ts'
 import type { Life } from './life.ts'
 import type { ShopTrouble } from './shop-trouble.ts'
 import type { SimStore } from './store.ts'
@@ -20,9 +21,10 @@ export interface KeyWrite {
   at: number
   order: string
   body: string
-  /** For how long the order was cancelled by then; 0: it was not. */
-  cancelledMs: number
 }
+
+/** @param chainFrom when the unbroken chain of requests of one process about this order began */
+export type Departing = Set<(body: string, chainFrom: number) => void>
 
 /** A delivery that the shop is about to send. */
 export interface ShopDelivery {
@@ -40,6 +42,7 @@ export interface OrderInShop {
   /** It must not be bought as it is. */
   isFaulty: boolean
   notes: readonly { note: string; createdAt: number }[]
+  lines: readonly { id: string; sku: string }[]
   /** Units of a line that are neither refunded nor removed. */
   unitsDue: (line: string) => number
   /** What a line has of ours, keys among it. */
@@ -48,23 +51,24 @@ export interface OrderInShop {
   isKnown: (key: string) => boolean
 }
 
-/** What becomes of an order once it is there: a deed, and in some one that takes it back. */
-export interface Whim {
-  deed?: (reference: string) => void
-  back?: (reference: string) => void
-}
+/** Does something to an order, where that is possible. */
+export type Edit = (reference: string, chance: Chance) => void
 
 /** Where customers buy, and what they and the merchant do to orders. */
 export interface Counter {
-  /** One of them is picked; what is there twice happens more often. */
-  names: readonly string[]
-  whims: Record<string, Whim>
+  /** How an order is placed, and what its customer came for by that. */
+  ways: Record<string, readonly string[]>
+  edits: Record<string, Edit>
+  /** Those by which an order is put right. */
+  rights: readonly string[]
+  /** The one by which what ended is tried again; undefined where there is none for that alone. */
+  wish?: string
   /** Whether a product is there and has a price. */
   sells: (sku: string) => boolean
   /** @returns its reference and the ids of its lines in order */
   buy: (
     lines: Parameters<Customers['order']>[1],
-    whim: string | undefined,
+    way: string | undefined,
     chance: Chance,
   ) => { reference: string; lines: string[] }
   cancel: (reference: string, isRefunded: boolean) => void
@@ -81,20 +85,21 @@ export interface SimShop {
   trouble: ShopTrouble
   takeDeliveries: () => ShopDelivery[]
   signatureHeader: string
-  isCancelled: (reference: string) => boolean
   orderIn: (reference: string) => OrderInShop | undefined
   /** Lines that a key stands in. @param line that it was bought for */
   placesOf: (key: string, line: string) => string[]
   /** Mails of ours that gave a customer a key; none of a shop whose mails repeat all keys. */
   newsOf: (key: string) => { kind: string; at: number }[]
   writes: readonly KeyWrite[]
-  /** Order and line -> units that were paid for when we read the order, and when we first did. */
-  shown: ReadonlyMap<string, { units: number; at: number }>
+  /** Called when a request of ours leaves that changes something in the shop. */
+  departing: Departing
+  /** Called when the shop has answered with an order, and when a request of ours has changed one. */
+  moments: Set<(moment: 'read' | 'written', reference: string) => void>
+  facts: Facts
+  /** Whether it sells this for us. */
+  isOurs: (sku: string) => boolean
+  /** How often the merchant has asked for what ended to be tried again. */
+  wishes: (reference: string) => number
   /** What else its record shows to be wrong. @param keys of each line */
   faultsIn: (keys: ReadonlyMap<string, readonly string[]>) => string[]
 }
-
-const MINUTE = 60_000
-
-/** How long an order may have been cancelled when a key is written into it: we look first, and a request may take its time. */
-export const CANCELLED_MAX_MS = 10 * MINUTE

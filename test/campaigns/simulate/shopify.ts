@@ -3,13 +3,14 @@ import type { Dispatcher } from 'undici'
 import { Secret } from '../../../src/secret.ts'
 import { shopifyStore } from '../../../src/stores/shopify/shopify.ts'
 import type { ShopAnswer } from '../../shops/shop-server.ts'
-import type { ShopifyOrder } from '../../shops/shopify-orders.ts'
+import type { ShopifyLine, ShopifyOrder } from '../../shops/shopify-orders.ts'
 import { createShopifyShop, type ShopifyShop, shopifyApp } from '../../shops/shopify-shop.ts'
 import type { Chance } from './chance.ts'
 import { storeConnections } from './connections.ts'
+import { createFacts, type ShopFact } from './facts.ts'
 import type { KeyWrite, ShopOptions, SimShop } from './shop.ts'
 import { departTo, type ShopRoad, troubleOf } from './shop-trouble.ts'
-import { NOTE, RETRY_TAG, shopifyCounter } from './shopify-counter.ts'
+import { NOTE, RELEASE_TAG, RETRY_TAG, shopifyCounter } from './shopify-counter.ts'
 import { type SimStore, shopSelling } from './store.ts'
 
 const SECOND = 1_000
@@ -39,6 +40,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     ownsSalePrice: false,
     location: null,
     metafieldNamespace: chance.pick([null, null, 'licences']),
+    otherLocations: 'warn' as const,
     holdAtRisk: chance.pick([null, 'cancel', 'investigate'] as const),
     retryTag: RETRY_TAG,
     buyTestOrders: false,
@@ -57,14 +59,17 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
   /** Lines of the notes of orders, and when each came. */
   const notes = new Map<string, { note: string; createdAt: number }[]>()
   const noted = new Set<string>()
-  const cancelledSince = new Map<string, number>()
-  const shown = new Map<string, { units: number; at: number }>()
+  const departing: SimShop['departing'] = new Set()
+  const moments: SimShop['moments'] = new Set()
+  const wishes = new Map<string, number>()
+  const facts = createFacts(now)
+  /** Order -> units of its lines as they were when all of them were paid. */
+  const paidUnits = new Map<string, ReadonlyMap<string, number>>()
   const foreign = stockShelves(shop, settings.create === null ? offers : offers.slice(0, 3))
 
   function noteChanges(): void {
     for (const order of shop.orders.values()) {
-      if (!isCancelled(order)) cancelledSince.delete(order.id)
-      else if (!cancelledSince.has(order.id)) cancelledSince.set(order.id, now())
+      facts.note(order.id, factOf(order))
       const lines = order.note?.split('\n') ?? []
       if (order.note?.includes(NOTE)) noted.add(order.id)
       const before = notes.get(order.id) ?? []
@@ -82,21 +87,27 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
 
   const isCancelled = ({ id, cancelledAt }: ShopifyOrder): boolean =>
     cancelledAt !== null || ['REFUNDED', 'VOIDED'].includes(shop.financialStatus(id))
-  /** Paid, and not held at risk. */
-  const isPaid = (order: ShopifyOrder): boolean => {
+  const isAtRisk = ({ recommendation, tags }: ShopifyOrder): boolean => {
     const { holdAtRisk } = settings
     const risks = holdAtRisk === null ? [] : holdAtRisk === 'cancel' ? ['CANCEL'] : ['CANCEL', 'INVESTIGATE']
-    const isHeld = risks.includes(order.recommendation) && !order.tags.includes('quayside-released')
-    const isBought = ['PAID', 'PARTIALLY_REFUNDED'].includes(shop.financialStatus(order.id))
-    return isBought && !isHeld && !isCancelled(order)
+    return risks.includes(recommendation) && !tags.includes(RELEASE_TAG)
   }
-
-  function noteShown(order: ShopifyOrder): void {
-    if (!isPaid(order) || order.test) return
-    for (const { id, currentQuantity } of order.lines) {
-      const name = `${order.id}/${id}`
-      const before = shown.get(name)
-      shown.set(name, { units: Math.max(currentQuantity, before?.units ?? 0), at: before?.at ?? now() })
+  /** All of its money came. */
+  const isPaid = (order: ShopifyOrder): boolean => {
+    const came = order.transactions.filter(({ kind, status }) => PAYMENTS.includes(kind) && status === 'SUCCESS')
+    return sum(came, ({ amount }) => amount) >= sum(order.lines, priceOf) && !isAtRisk(order) && !isCancelled(order)
+  }
+  /** While a balance is open, the units stay that were paid before. */
+  function factOf(order: ShopifyOrder): ShopFact {
+    const { id, lines, test } = order
+    const known = paidUnits.get(id) ?? new Map<string, number>()
+    if (isPaid(order)) paidUnits.set(id, new Map(lines.map((line) => [line.id, line.currentQuantity])))
+    const paid = paidUnits.get(id) ?? known
+    const isBought = isPaid(order) || (SOME_MONEY.includes(shop.financialStatus(id)) && !isAtRisk(order))
+    return {
+      standing: isCancelled(order) ? 'cancelled' : isBought && !test ? 'paid' : 'waits',
+      units: new Map(lines.map((line) => [line.id, Math.min(line.currentQuantity, paid.get(line.id) ?? 0)])),
+      blocked: new Set(lines.flatMap((line) => (isBlocked(order, line.id) ? [line.id] : []))),
     }
   }
 
@@ -124,19 +135,9 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     if (answer.status !== 200 || answer.body.includes('"errors":[')) return answer
     const order = (id: unknown) => shop.orders.get(/^gid:\/\/shopify\/Order\/(\d+)$/.exec(String(id))?.[1] ?? '')
     const { kind = '', variables = {} as Record<string, unknown> } = shop.requests().at(-1) ?? {}
-    const read = kind === 'Order' ? order(variables.id) : undefined
-    if (read) noteShown(read)
     const [first] = kind === 'PutKeys' ? (variables.metafields as { ownerId: string }[]) : []
     const written = order(first?.ownerId)
-    if (written) {
-      const since = cancelledSince.get(written.id)
-      writes.push({
-        at: now(),
-        order: written.id,
-        body: text,
-        cancelledMs: since === undefined ? 0 : now() - since,
-      })
-    }
+    if (written) writes.push({ at: now(), order: written.id, body: text })
     if (kind === 'CreateFulfillment') {
       for (const one of shop.orders.values()) {
         const count = before.get(one.id) ?? 0
@@ -144,6 +145,8 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
       }
     }
     if (isMutation(text)) noteChanges()
+    const about = new Set([...`${text} ${answer.body}`.matchAll(/shopify\/Order\/(\d+)/g)].map(([, id = '']) => id))
+    for (const id of about) for (const tell of moments) tell(isMutation(text) ? 'written' : 'read', id)
     return answer
   }
 
@@ -153,6 +156,9 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     trouble,
     kill,
     isWrite: ({ body }) => isMutation(typeof body === 'string' ? body : ''),
+    now,
+    departing,
+    chains: new WeakMap(),
     run,
     refusal: (status) => refusal(status, chance),
   }
@@ -176,14 +182,13 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
   }
   return {
     store,
-    counter: shopifyCounter(shop, foreign),
+    counter: shopifyCounter(shop, foreign, wishes),
     act,
     changed,
     trouble,
     takeDeliveries: () =>
       shop.takeDeliveries().map((one) => ({ ...one, answered: (status) => shop.delivered(one, status) })),
     signatureHeader: 'x-shopify-hmac-sha256',
-    isCancelled: (reference) => cancelledSince.has(reference),
     orderIn: (reference) => {
       const order = shop.orders.get(reference)
       const isByHand = order?.fulfilments.some(({ id }) => !ours.has(id))
@@ -192,6 +197,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
           isPaid: isPaid(order),
           isFaulty: order.test,
           notes: notes.get(reference) ?? [],
+          lines: order.lines.map(({ id, sku }) => ({ id, sku: sku ?? '' })),
           unitsDue: (line) => order.lines.find(({ id }) => id === line)?.currentQuantity ?? 0,
           textsOf: (line) => {
             const named = order.lines.find(({ id }) => id === line)?.name ?? ''
@@ -213,7 +219,11 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     // Each mail prints all keys of its order.
     newsOf: () => [],
     writes,
-    shown,
+    departing,
+    moments,
+    facts,
+    isOurs: (sku) => offers.some((one) => one.sku === sku),
+    wishes: (reference) => wishes.get(reference) ?? 0,
     faultsIn: (keys) => {
       const broken: string[] = []
       for (const { order, units, texts } of shipped) {
@@ -231,6 +241,23 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
       return broken
     },
   }
+}
+
+const PAYMENTS: readonly string[] = ['SALE', 'CAPTURE']
+const SOME_MONEY: readonly string[] = ['PAID', 'PARTIALLY_REFUNDED', 'PARTIALLY_PAID']
+
+const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
+  items.reduce((total, item) => total + of(item), 0)
+
+/** What the units of a line cost that are there now. */
+const priceOf = ({ price, quantity, discount, currentQuantity }: ShopifyLine): number =>
+  quantity === 0 ? 0 : Math.round((price * quantity - discount) / quantity) * currentQuantity
+
+/** All that is to be fulfilled of a line is held, or scheduled for later. */
+function isBlocked({ fulfilmentOrders }: ShopifyOrder, line: string): boolean {
+  const left = fulfilmentOrders.filter(({ lines }) => lines.some((one) => one.line.id === line && one.remaining > 0))
+  const isHeld = ({ status }: (typeof left)[number]) => status === 'ON_HOLD' || status === 'SCHEDULED'
+  return left.length > 0 && left.every(isHeld)
 }
 
 const hasKey = (text: string, key: string): boolean => text.split('\n').includes(key)

@@ -1,6 +1,7 @@
 /** What customers and the merchant of a shop do: they buy, pay, think better of it, and put things right again. */
 import type { Customers, Placed } from './customers.ts'
-import type { SimShop, Whim } from './shop.ts'
+import { createEdits, type Edits } from './edits.ts'
+import type { SimShop } from './shop.ts'
 import { orderOfAlert, silentOrders } from './shop-verdict.ts'
 import { MINUTE, type World } from './world.ts'
 
@@ -12,23 +13,25 @@ export function createShoppers(world: World, shop: SimShop, endAt: number): Cust
   const { timeline, log } = world
   const chance = world.chance.named('shoppers')
   const { counter } = shop
+  const edits = createEdits(world, shop, endAt)
   const placed: Placed[] = []
-  /** Orders that were changed in the shop after they were placed, and when they were last. */
-  const changed = new Map<string, number>()
-  const alerted = new Set<string>()
+  const refused = new Set<string>()
   log.listeners.add((what, { detail }) => {
-    const reference = what === 'alert' ? orderOfAlert(detail) : undefined
-    if (reference !== undefined) alerted.add(reference)
+    const reference = what === 'alert' && REFUSED.test(String(detail)) ? orderOfAlert(detail) : undefined
+    if (reference !== undefined) refused.add(reference)
   })
 
+  wishForMore(world, shop, edits, endAt + WISHES_MS)
+
   const order: Customers['order'] = async (name, lines) => {
-    // Orders without a whim are paid at once, and left alone.
-    const whim = name.startsWith('s') && chance.odds(0.5) ? chance.pick(counter.names) : undefined
+    // Some orders are paid at once, and left alone.
+    const isLeftAlone = !name.startsWith('s') || chance.odds(0.25)
+    const way = !isLeftAlone && chance.odds(0.3) ? chance.pick(Object.keys(counter.ways)) : undefined
     if (!lines.every(({ sku }) => counter.sells(sku))) {
       timeline.after(chance.between(AGAIN_MS.least, AGAIN_MS.most), () => void order(name, lines))
       return
     }
-    const { reference, lines: ids } = shop.act(() => counter.buy(lines, whim, chance))
+    const { reference, lines: ids } = shop.act(() => counter.buy(lines, way, chance))
     placed.push({
       name,
       reference,
@@ -36,33 +39,17 @@ export function createShoppers(world: World, shop: SimShop, endAt: number): Cust
       orderId: undefined,
       cancelledAt: undefined,
     })
-    log.add('shop', 'order.placed', { name, reference, whim })
-    if (whim !== undefined) follow(reference, counter.whims[whim] ?? {})
-  }
-
-  /** The merchant or the customer does something to an order, if there is time for it. */
-  function later(reference: string, mostMs: number, deed: (reference: string) => void): void {
-    const at = timeline.now() + chance.between(1_000, mostMs)
-    timeline.after(Math.min(at, endAt) - timeline.now(), () => {
-      shop.act(() => deed(reference))
-      changed.set(reference, timeline.now())
-      log.add('shop', 'order.changed', { reference, status: counter.status(reference) })
-    })
-  }
-
-  function follow(reference: string, { deed, back }: Whim): void {
-    if (deed) later(reference, (back ? 5 : 15) * MINUTE, deed)
-    // Not before that has happened.
-    if (back) timeline.after(5 * MINUTE, () => later(reference, 10 * MINUTE, back))
+    log.add('shop', 'order.placed', { name, reference, way })
+    if (!isLeftAlone) edits.plan(reference, counter.ways[way ?? ''] ?? [])
   }
 
   return {
     placed,
     order,
-    unheard: () => silentOrders(world, shop, { placed, changed, alerted }),
+    unheard: (operator) => silentOrders(world, shop, { placed, changed: edits.changed, refused, left: operator.left }),
     cancel: async (one) => {
       one.cancelledAt = timeline.now()
-      changed.set(one.reference, timeline.now())
+      edits.changed.set(one.reference, timeline.now())
       const isRefunded = chance.odds(0.5)
       shop.act(() => counter.cancel(one.reference, isRefunded))
       log.add('shop', 'order.cancelled', { reference: one.reference })
@@ -72,3 +59,34 @@ export function createShoppers(world: World, shop: SimShop, endAt: number): Cust
     handInAgain: () => {},
   }
 }
+
+/** A merchant who reads that units of an order will not come has them tried again, as a rule; and the supplier fails some again. */
+function wishForMore(world: World, shop: SimShop, { changed }: Edits, endAt: number): void {
+  const { wish } = shop.counter
+  const edit = wish === undefined ? undefined : shop.counter.edits[wish]
+  if (!edit) return
+  const { timeline, supplier, log } = world
+  const chance = world.chance.named('wishes')
+  const reported = new Map<string, number>()
+  shop.moments.add((moment, reference) => {
+    if (moment !== 'written') return
+    const count = shop.orderIn(reference)?.notes.filter(({ note }) => /will not come/.test(note)).length ?? 0
+    const isNews = count > (reported.get(reference) ?? 0)
+    reported.set(reference, count)
+    if (!isNews || timeline.now() > endAt || !chance.odds(0.6)) return
+    const isFailedAgain = chance.odds(0.5)
+    timeline.after(chance.between(0, WISH_MS), () => {
+      if (isFailedAgain) supplier.faults.add({ fault: 'failed-order', times: 1 })
+      shop.act(() => edit(reference, chance))
+      changed.set(reference, timeline.now())
+      log.add('shop', 'order.changed', { reference, edit: wish, isFailedAgain })
+    })
+  })
+}
+
+const WISH_MS = 60_000
+/** What is tried again last is over when the seed is. */
+const WISHES_MS = 45 * MINUTE
+
+/** Alerts after which a person knows that nothing more comes by itself. */
+const REFUSED = /^nothing is bought for|is left alone|may have been charged before it ended/

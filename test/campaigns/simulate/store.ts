@@ -21,7 +21,7 @@ export interface SimStore {
   /** Callbacks that a backend recorded; a shop records none. */
   heard: Heard[]
   changed: { id: string; firstAt: number }[]
-  selling: SellingStore & { delayMinutes?: number }
+  selling: SellingStore & { delayMinutes?: number; growth?: 'buy' | 'ask' }
   /** Where the store reaches Quayside; null: it sends nothing. */
   publicUrl: string | null
   open: (parts: OpeningParts) => Store
@@ -65,7 +65,9 @@ export interface StoreOptions {
 export function shopSelling(chance: Chance, create: 'publish' | null): SimStore['selling'] {
   const unpublishGone = chance.odds(0.5)
   const delayMinutes = chance.pick([0, 0, 0, 5])
-  return { id: STORE, policy: { ...sellingPolicy(), products: { create, unpublishGone } }, delayMinutes }
+  const growth = chance.pick([undefined, 'buy', 'ask'] as const)
+  const policy = { ...sellingPolicy(), products: { create, unpublishGone } }
+  return { id: STORE, policy, delayMinutes, ...(growth && { growth }) }
 }
 
 /** What leaves for a store, bent by the faults of the moment. */

@@ -10,10 +10,10 @@ import { detectionOf } from './outside.ts'
 import { planOf } from './plan.ts'
 import { STORE } from './store.ts'
 import { verdictOf, type Witnesses } from './verdict.ts'
-import { openWorld, settleIn } from './world.ts'
+import { openWorld, type StoreKind, settleIn } from './world.ts'
 
-async function simWorld() {
-  const world = await openWorld(1, planOf(1, 'backend').settings)
+async function simWorld(store: StoreKind = 'backend') {
+  const world = await openWorld(1, planOf(1, store).settings)
   onTestFinished(world.close)
   return world
 }
@@ -35,8 +35,8 @@ interface HeardWhen {
 }
 
 /** One part of a line, and what the supplier charged for its generations. */
-async function partOf({ quantity }: { quantity: number }) {
-  const world = await simWorld()
+async function partOf({ quantity, store }: { quantity: number; store?: StoreKind }) {
+  const world = await simWorld(store)
   const { supplier, dialect } = world
   const [offer] = supplier.world.offers.list({}, 0, 1).items
   if (!offer) throw new Error('the supplier has no offer')
@@ -54,16 +54,16 @@ async function partOf({ quantity }: { quantity: number }) {
       cancellations: () => cancellations,
       unheard: () => [],
     },
-    operator: { decided, claimed, overrides: [], groundless },
+    operator: { decided, claimed, overrides: [], groundless, left: new Set<string>(), surplus: new Set<string>() },
     watch: { broken: [], deaths, clockHasMoved: () => false },
+    entitled: { beyond: () => [] },
   }
   return {
     world,
     decided,
     claimed,
     /** The supplier runs an order for this generation, charges it and issues its keys. */
-    charge: (generation: number, key = `key-of-${generation}`) => {
-      const externalOrderId = reference(generation)
+    charge: (generation: number, key = `key-of-${generation}`, externalOrderId = reference(generation)) => {
       const given = supplier.handle({
         method: 'POST',
         path: '/orders',
@@ -160,6 +160,69 @@ describe('a line of which the store has all keys', () => {
     expect(incomplete()).toEqual(['s1/1: the store never saw complete'])
     failLine({ restoredAt: 200, at: 300 })
     expect(incomplete()).toEqual([])
+  })
+
+  test('need not be reported as complete where keys of a claimed order came before a restore that took them away', async () => {
+    const { world, claimed, charge, handOver, verdict } = await partOf({ quantity: 1 })
+    const { id } = charge(1)
+    handOver(1, { at: 100, complete: false })
+    const incomplete = () => verdict().broken.filter((text) => text.includes('never saw complete'))
+    world.restoredAt = 200
+    expect(incomplete()).toHaveLength(1)
+    claimed.add(id)
+    expect(incomplete()).toEqual([])
+    world.restoredAt = 50
+    expect(incomplete()).toHaveLength(1)
+  })
+})
+
+describe('a second charge of a part', () => {
+  test('is known to people who claimed its money, also after a restore took it off the record', async () => {
+    const { decided, claimed, charge, refund, verdict } = await partOf({ quantity: 1 })
+    const order = charge(1)
+    decided.push({ ...retryOf(1), type: 'buy_again' })
+    charge(2)
+    const unknown = () => verdict().broken.filter((text) => text.includes('are on record'))
+    expect(unknown()).toEqual(['s1/1/1: 2 charges, and 0 of them are on record'])
+    refund(order)
+    claimed.add(order.id)
+    expect(unknown()).toEqual([])
+  })
+})
+
+describe('a charge whose purchase a restore took out of the database', () => {
+  test('is excused where its shop has refunded its whole line and it is on record, and no other line is', async () => {
+    const { world, charge, verdict } = await partOf({ quantity: 1, store: 'woocommerce' })
+    const { shop, host, supplier } = world
+    if (!shop) throw new Error('a shop sells')
+    const [one, other] = supplier.world.offers.list({}, 0, 100).items.filter(({ sku }) => shop.counter.sells(sku))
+    const line = { quantity: 1, unitPriceMinor: null, currency: null }
+    const bought = shop.counter.buy(
+      [
+        { ...line, id: '1', sku: one?.sku ?? '' },
+        { ...line, id: '2', sku: other?.sku ?? '' },
+      ],
+      undefined,
+      world.chance,
+    )
+    const putOnRecord = ({ id }: { id: string }) =>
+      host
+        .connection()
+        .prepare("insert into discrepancies values (?, 'orphan', ?, ?, null, '', 0)")
+        .run(`d-${id}`, id, id)
+    const [first, second] = bought.lines.map((id) =>
+      charge(1, `key of ${id}`, `q1.${STORE}.${bought.reference}.${id}.1.1`),
+    )
+    if (!first || !second) throw new Error('both lines are charged')
+    putOnRecord(second)
+    expect(verdict().orphanCharges).toBe(2)
+    shop.act(() =>
+      shop.counter.edits['unit refunded']?.(bought.reference, { ...world.chance, pick: ([first]) => first as never }),
+    )
+    putOnRecord(first)
+    expect(verdict().orphanCharges).toBe(2)
+    world.restoredAt = 1
+    expect(verdict().orphanCharges).toBe(1)
   })
 })
 

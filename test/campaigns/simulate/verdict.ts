@@ -5,8 +5,10 @@ import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
 import { brokenCallbacks } from './callbacks.ts'
 import { cancelledKeys } from './cancelled.ts'
 import type { Customers } from './customers.ts'
+import type { Entitled } from './entitled.ts'
+import { unitsOf } from './facts.ts'
 import type { Decided, Operator } from './operator.ts'
-import { type KeyRecord, shopRecord, unpaidPurchases } from './shop-verdict.ts'
+import { type KeyRecord, shopRecord } from './shop-verdict.ts'
 import { overspent } from './spend.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
@@ -20,6 +22,8 @@ export interface Verdict {
   lostDeliveries: number
   /** Keys that the store got under two callbacks, or for a line that they were not issued for. */
   duplicateFulfilments: number
+  /** Units that were bought, and keys that were delivered for the first time, beyond what their customers were entitled to. */
+  beyondEntitlement: number
   /** Purchases that did not come to an end, and orders whose store never heard of theirs. */
   stuck: number
   /** Every other promise that was broken, in words. */
@@ -31,10 +35,11 @@ export interface Witnesses {
   customers: Customers
   operator: Operator
   watch: Watch
+  entitled: Entitled
 }
 
 export function verdictOf(witnesses: Witnesses): Verdict {
-  const { world, operator, watch } = witnesses
+  const { world, operator, watch, entitled } = witnesses
   const report = world.supplier.world.report()
   const standing = standingCharges(world, operator)
   const broken = [...watch.broken, ...overspent(witnesses)]
@@ -44,9 +49,12 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   const store = shop
     ? shopRecord(world, shop, { ...given, placed: witnesses.customers.placed })
     : storeRecord(witnesses, given)
-  if (shop) broken.push(...unpaidPurchases(world, shop))
-  broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses))
-  broken.push(...operator.groundless, ...unreportedChargesIn(standing, ordersReported(witnesses)))
+  broken.push(...store.broken, ...cancelledKeys(witnesses), ...brokenCallbacks(witnesses, given.givenUp))
+  broken.push(
+    ...wishedTooOften(world),
+    ...operator.groundless,
+    ...unreportedChargesIn(standing, ordersReported(witnesses)),
+  )
   const issued = new Map<string, string>()
   for (const [reference, keys] of Object.entries(report.keysIssued)) {
     for (const key of keys) issued.set(key, isOurs(reference) ? lineOf(reference) : 'no line')
@@ -54,16 +62,22 @@ export function verdictOf(witnesses: Witnesses): Verdict {
   const foreign = [...store.keys].filter(([key, line]) => issued.get(key) !== line)
   for (const [key, line] of foreign) world.log.add('verdict', 'foreign key', { key, line })
   const lost = orphans(standing, report.keysIssued, store.keys, operator).filter(
-    (charge) => !isForgotten(witnesses, charge),
+    (charge) =>
+      !isForgotten(witnesses, charge) &&
+      !waits(world, operator, charge.externalOrderId) &&
+      !isSurplus(witnesses, store, charge),
   )
+  const beyond = entitled.beyond(operator)
+  for (const text of beyond) world.log.add('verdict', 'beyond entitlement', { text })
   for (const { externalOrderId, orderId } of lost) world.log.add('verdict', 'orphan', { externalOrderId, orderId })
   return {
     doubleCharges: doubleCharges(standing, world, operator),
     orphanCharges: lost.length,
     lostDeliveries: lostDeliveries(witnesses),
     duplicateFulfilments: store.duplicates + foreign.length,
+    beyondEntitlement: beyond.length,
     stuck: stuck(witnesses),
-    broken,
+    broken: [...broken, ...beyond],
   }
 }
 
@@ -87,10 +101,14 @@ const claimedBy = ({ supplier }: World, { claimed }: Operator): string[] =>
       orderId !== null && externalOrderId !== null && claimed.has(orderId) ? [externalOrderId] : [],
     )
 
-/** Orders of the supplier that are on record as a discrepancy, or that the operator was shown and decided on. */
+/**
+ * Orders of the supplier that are on record as a discrepancy, or that the operator was shown: they decided on them, or claimed
+ * their money. A restore takes the record away, and not what people have seen.
+ */
 function ordersReported({ world, operator }: Witnesses): Set<string> {
   const reported = world.host.connection().prepare<[], { id: string }>(REPORTED).all()
-  return new Set([...reported.map(({ id }) => id), ...operator.decided.flatMap(({ orders }) => orders)])
+  const shown = [...operator.decided.flatMap(({ orders }) => orders), ...operator.claimed]
+  return new Set([...reported.map(({ id }) => id), ...shown])
 }
 
 const REPORTED = 'select supplier_order_id as id from discrepancies where supplier_order_id is not null'
@@ -116,18 +134,50 @@ function orphans(
 }
 
 /**
- * A restore took it out of the database, and its shop shows the order as cancelled, which is then not taken again: the orphan on
- * record is all that people can know of it.
+ * A restore took it out of the database, and its shop shows the order as cancelled, or no unit of its line that is not refunded:
+ * that is not taken again, and the orphan on record is all that people can know of it.
  */
 const isForgotten = (witnesses: Witnesses, { externalOrderId, orderId }: Charge): boolean => {
   const { shop, restoredAt } = witnesses.world
-  if (!shop?.isCancelled(orderOf(externalOrderId)) || restoredAt === undefined) return false
-  return ordersReported(witnesses).has(orderId)
+  if (!shop || restoredAt === undefined || !ordersReported(witnesses).has(orderId)) return false
+  const [reference = '', line = ''] = lineOf(externalOrderId).split('/')
+  return shop.facts.now(reference)?.standing === 'cancelled' || shop.orderIn(reference)?.unitsDue(line) === 0
+}
+
+/** The customer has all units that the line has now, and an alert named those that were bought in addition. */
+function isSurplus(
+  { world: { shop }, operator }: Witnesses,
+  { keys }: KeyRecord,
+  { externalOrderId }: Charge,
+): boolean {
+  const line = lineOf(externalOrderId)
+  const [reference = '', id = ''] = line.split('/')
+  const fact = shop?.facts.now(reference)
+  const got = [...keys.values()].filter((place) => place === line).length
+  return fact !== undefined && got >= unitsOf(fact, id) && operator.surplus.has(reference)
 }
 
 /** Whether a decision means that nothing more comes of an order. */
 const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean =>
   type === 'retry' ? writesOff : adopts !== orderId
+
+/** Parts that were planned more often for a wish of the merchant than there were wishes. */
+function wishedTooOften({ host, shop, restoredAt }: World): string[] {
+  if (!shop) return []
+  // A restore may take out what was planned for a wish, and with it that the wish was followed.
+  const more = restoredAt === undefined ? 0 : 1
+  const planned = host.connection().prepare<[], { reference: string; times: number }>(WISHED).all()
+  const tooOften = planned.filter(({ reference, times }) => times > shop.wishes(orderOf(reference)) + more)
+  return tooOften.map(
+    ({ reference, times }) =>
+      `${partOf(reference)}: planned ${times} times for ${shop.wishes(orderOf(reference))} wishes`,
+  )
+}
+
+/** What the shop has taken back comes again without a wish. */
+const WISHED = `select min(external_order_id) as reference, count(*) as times
+  from purchases join transitions on transitions.purchase_id = purchases.id
+  where transitions.row = 'planned_again' and taken_back_by is null group by line_id, part`
 
 /** Keys of purchases that the operator wrote off, or claimed the money of. */
 const keysGivenUp = ({ world, operator }: Witnesses, issued: Record<string, string[]>): ReadonlySet<string> =>
@@ -174,12 +224,23 @@ function lostDeliveries({ world }: Witnesses): number {
   return lost.length
 }
 
-/** Purchases that are not at their end, and store orders that whose end their store does not know. */
-export function unfinished({ host }: World, { unheard }: Customers) {
-  const open = host.connection().prepare<[], Unfinished>(UNFINISHED).all()
+/** Purchases that are not at their end, and store orders whose end their store does not know. */
+export function unfinished(world: World, { unheard }: Customers, operator: Operator) {
+  const all = world.host.connection().prepare<[], Unfinished>(UNFINISHED).all()
+  const open = all.filter(({ reference, state }) => !(MAY_WAIT.includes(state) && waits(world, operator, reference)))
   const parts = new Set(open.map(({ reference }) => partOf(reference).split('/')[0]))
-  return { open, silent: unheard().filter(({ reference }) => !parts.has(reference)) }
+  return { open, silent: unheard(operator).filter(({ reference }) => !parts.has(reference)) }
 }
+
+/** In the shop the order is on hold or is not paid, or its fulfilment is held, or it waits for a person, who leaves it as it is. */
+function waits({ shop }: World, { left }: Operator, reference: string): boolean {
+  const fact = shop?.facts.now(orderOf(reference))
+  const [, line = ''] = lineOf(reference).split('/')
+  return left.has(orderOf(reference)) || fact?.standing === 'waits' || fact?.blocked?.has(line) === true
+}
+
+/** What is not sent waits for that, what was not found is not sent again, and keys are not delivered. */
+const MAY_WAIT = ['planned', 'waiting', 'unknown', 'completed']
 
 interface Unfinished {
   reference: string
@@ -191,8 +252,8 @@ interface Unfinished {
 const UNFINISHED = `select external_order_id as reference, state, hold_reason as hold, note from purchases
   where state not in ('fulfilled', 'rejected', 'failed', 'cancelled')`
 
-function stuck({ world, customers }: Witnesses): number {
-  const { open, silent } = unfinished(world, customers)
+function stuck({ world, customers, operator }: Witnesses): number {
+  const { open, silent } = unfinished(world, customers, operator)
   for (const purchase of open) world.log.add('verdict', 'stuck', purchase)
   for (const { reference } of silent) world.log.add('verdict', 'never notified', { reference })
   return open.length + silent.length

@@ -103,6 +103,7 @@ export function createWatch(world: World) {
     sends,
     deaths,
     clockHasMoved: (): boolean => clockMovedAt > 0,
+    clockMovedAt: (): number => clockMovedAt,
     clockMoved: (): void => {
       clockMovedAt = timeline.now()
     },

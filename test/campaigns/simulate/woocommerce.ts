@@ -3,10 +3,11 @@ import type { Dispatcher } from 'undici'
 import { Secret } from '../../../src/secret.ts'
 import { wooCommerceStore } from '../../../src/stores/woocommerce/woocommerce.ts'
 import type { ShopAnswer } from '../../shops/shop-server.ts'
-import type { WooMail } from '../../shops/woocommerce-orders.ts'
+import type { WooMail, WooNote, WooOrder } from '../../shops/woocommerce-orders.ts'
 import { createWooCommerceShop, type WooShop, wooKey } from '../../shops/woocommerce-shop.ts'
 import type { Chance } from './chance.ts'
 import { storeConnections } from './connections.ts'
+import { createFacts, type ShopFact } from './facts.ts'
 import type { KeyWrite, ShopOptions, SimShop } from './shop.ts'
 import { departTo, type ShopRoad, troubleOf } from './shop-trouble.ts'
 import { type SimStore, STORE, shopSelling } from './store.ts'
@@ -38,39 +39,26 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
   /** Mails that a request of ours set off. */
   const ours = new Set<WooMail>()
   const writes: KeyWrite[] = []
-  const cancelledSince = new Map<number, number>()
-  /** Order and line -> units that were paid for when we read the order, and when we first did. */
-  const shown = new Map<string, { units: number; at: number }>()
+  const departing: SimShop['departing'] = new Set()
+  const moments: SimShop['moments'] = new Set()
+  const facts = createFacts(now)
+  /** Notes of orders, and when each came, whatever the clock of the shop says. */
+  const notes = new Map<WooNote, number>()
   const foreign = stockShelves(shop, chance, settings.create === null ? offers : offers.slice(0, 3))
 
-  function noteCancellations(): void {
-    for (const { id, status } of shop.orders.values()) {
-      if (!CANCELLED.includes(status)) cancelledSince.delete(id)
-      else if (!cancelledSince.has(id)) cancelledSince.set(id, now())
+  function noteChanges(): void {
+    for (const order of shop.orders.values()) {
+      facts.note(String(order.id), factOf(order, settings.statuses))
+      for (const note of order.notes) if (!notes.has(note)) notes.set(note, now())
     }
+    for (const tell of changed) tell()
   }
 
   /** A customer or the merchant does something in the shop. */
   function act<T>(deed: () => T): T {
     const done = deed()
-    noteCancellations()
-    for (const tell of changed) tell()
+    noteChanges()
     return done
-  }
-
-  function noteShown(path: string): void {
-    const id = /\/orders\/(\d+)$/.exec(path)?.[1]
-    if (id === undefined && !path.endsWith('/orders')) return
-    for (const order of shop.orders.values()) {
-      if (id !== undefined && String(order.id) !== id) continue
-      if (order.paidAt === null || !settings.statuses.includes(order.status)) continue
-      for (const line of order.lines) {
-        const name = `${order.id}/${line.id}`
-        const before = shown.get(name)
-        const units = unitsDue(order, line.id)
-        shown.set(name, { units: Math.max(units, before?.units ?? 0), at: before?.at ?? now() })
-      }
-    }
   }
 
   function run({ origin, path, method, headers, body }: Dispatcher.DispatchOptions): ShopAnswer {
@@ -81,13 +69,13 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     const mails = shop.mails().length
     const answer = shop.handle({ method, url, headers: headers as Record<string, string>, body: text })
     if (answer.status >= 300) return answer
-    if (method === 'GET') noteShown(pathname)
-    else if (order > 0) {
-      const since = cancelledSince.get(order)
-      writes.push({ at: now(), order: String(order), body: text, cancelledMs: since === undefined ? 0 : now() - since })
+    for (const id of idsIn(answer.body, pathname)) {
+      for (const tell of moments) tell(method === 'GET' ? 'read' : 'written', id)
+    }
+    if (method !== 'GET' && order > 0) {
+      writes.push({ at: now(), order: String(order), body: text })
       for (const mail of shop.mails().slice(mails)) ours.add(mail)
-      noteCancellations()
-      for (const tell of changed) tell()
+      noteChanges()
     }
     return answer
   }
@@ -98,6 +86,9 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     trouble,
     kill,
     isWrite: ({ method }) => method !== 'GET',
+    now,
+    departing,
+    chains: new WeakMap(),
     run,
     refusal: (status) => refusal(status, chance),
   }
@@ -127,14 +118,14 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     takeDeliveries: () =>
       shop.takeDeliveries().map((one) => ({ ...one, answered: (status) => shop.delivered(one, status) })),
     signatureHeader: 'x-wc-webhook-signature',
-    isCancelled: (reference) => cancelledSince.has(Number(reference)),
     orderIn: (reference) => {
       const order = shop.orders.get(Number(reference))
       return (
         order && {
           isPaid: order.paidAt !== null && ['processing', 'completed'].includes(order.status),
           isFaulty: order.totalOverride !== null,
-          notes: order.notes,
+          notes: order.notes.map((note) => ({ note: note.note, createdAt: notes.get(note) ?? 0 })),
+          lines: order.lines.map(({ id, sku }) => ({ id: String(id), sku: sku ?? '' })),
           unitsDue: (line) => unitsDue(order, Number(line)),
           textsOf: (line) =>
             order.lines
@@ -147,12 +138,30 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     placesOf: (key, line) => placesOf(shop, key, line),
     newsOf: (key) => newsOf(shop, ours, key),
     writes,
-    shown,
+    departing,
+    moments,
+    facts,
+    isOurs: (sku) => offers.some((one) => one.sku === sku),
+    wishes: (reference) =>
+      facts
+        .of(reference)
+        .filter(({ standing }, place, all) => standing === 'paid' && all[place - 1]?.standing !== 'paid').length,
     faultsIn: () => [],
   }
 }
 
 const CANCELLED: readonly string[] = ['cancelled', 'refunded', 'trash']
+
+/** @param statuses in which a paid order may be bought */
+function factOf(order: WooOrder, statuses: readonly string[]): ShopFact {
+  const { status, paidAt, lines, totalOverride, refunds } = order
+  const left = sum(lines, (one) => one.total + one.totalTax) - sum(refunds, ({ amount }) => amount)
+  const isPaid = paidAt !== null && statuses.includes(status) && totalOverride === null && left > 0
+  return {
+    standing: CANCELLED.includes(status) ? 'cancelled' : isPaid ? 'paid' : 'waits',
+    units: new Map(lines.map(({ id }) => [String(id), unitsDue(order, id)])),
+  }
+}
 
 /** @returns the product that is none of ours */
 function stockShelves(shop: WooShop, chance: Chance, offers: ShopOptions['offers']): number {
@@ -166,6 +175,17 @@ function stockShelves(shop: WooShop, chance: Chance, offers: ShopOptions['offers
     }
   }
   return shop.addProduct({ name: 'A mug', sku: 'MUG', regular_price: '9.50' }).id
+}
+
+const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
+  items.reduce((total, item) => total + of(item), 0)
+
+/** The orders that an answer is about. */
+function idsIn(body: string, pathname: string): string[] {
+  const named = /\/orders\/(\d+)/.exec(pathname)?.[1]
+  if (named !== undefined) return [named]
+  if (!pathname.endsWith('/orders')) return []
+  return (JSON.parse(body) as { id: number }[]).map(({ id }) => String(id))
 }
 
 /** What something in front of WooCommerce answers. */
@@ -202,8 +222,8 @@ const mailsWith = ({ mails }: WooShop, key: string) =>
  */
 function newsOf(shop: WooShop, ours: ReadonlySet<WooMail>, key: string): WooMail[] {
   const mails = mailsWith(shop, key)
-  const isCompletedBefore = ({ order, at }: WooMail): boolean =>
-    mails.some((one) => one.kind === 'completed' && one.order === order && one.at <= at)
+  const isCompletedBefore = (mail: WooMail): boolean =>
+    mails.slice(0, mails.indexOf(mail)).some((one) => one.kind === 'completed' && one.order === mail.order)
   const isNoted = ({ order, at }: WooMail): boolean =>
     shop.orders.get(order)?.notes.some(({ note, createdAt }) => createdAt === at && note.includes(key)) ?? false
   return mails.filter(

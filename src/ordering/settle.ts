@@ -1,0 +1,358 @@
+import { type Entitlement, type PlannedPart, type SettleNotice, type Step, settle } from '../domain/entitlement.ts'
+import { counted, units as unitText } from '../domain/figures.ts'
+import { amountText } from '../domain/money.ts'
+import { isOver, type PurchaseInput } from '../domain/purchase.ts'
+import { mayBeForgotten } from '../domain/restore.ts'
+import { currentParts } from '../domain/store-order.ts'
+import { codeOf } from '../errors.ts'
+import { type Change, first, retryStale } from '../storage/database.ts'
+import {
+  ALWAYS_FRESH,
+  changeEntitlement,
+  dueSettlements,
+  type EntitlementRow,
+  entitlementLinesOf,
+  entitlementOf,
+} from '../storage/entitlements.ts'
+import { countKeys } from '../storage/licence-keys.ts'
+import { offersByProduct } from '../storage/offers.ts'
+import { enqueueAlert, hastenHandOver } from '../storage/outbox.ts'
+import { type Purchase, type PurchaseUpdate, purchasesOfOrder } from '../storage/purchases.ts'
+import { currentEpoch, isReattaching } from '../storage/restores.ts'
+import {
+  changeQuantity,
+  changeUnitPrice,
+  insertLine,
+  linesOfOrders,
+  markReopened,
+  type StoreOrder,
+  storeOrderById,
+} from '../storage/store-orders.ts'
+import { insertLateOrder } from '../storage/store-readings.ts'
+import { type Advance, load, moveBy } from './advance.ts'
+import type { Ordering } from './context.ts'
+import { plannedPurchase } from './effects.ts'
+import { ceilingOf, offerOfLine, plannedParts, type Sold } from './intake.ts'
+
+/** A line as its shop sells it now. */
+export interface LineNow extends Sold {
+  unitPriceMinor: number | null
+  currency: string | null
+}
+
+/** What the purchases of an order are compared with. */
+export interface OrderNow {
+  order: StoreOrder
+  row: Pick<EntitlementRow, 'store' | 'reference' | 'revision' | 'readAt' | 'standingSince'>
+  entitlement: Entitlement
+  /** A person's decision at this revision stands against the order. */
+  decidedAt: number
+  /** By the store's own ids; without them no price has changed, and an order with something to plan is read again for it. */
+  lines?: ReadonlyMap<string, LineNow>
+  wishesByStanding?: boolean
+  /** Read because the shop refused a delivery: the others of the order are not tried at once. */
+  isForDelivery?: boolean
+}
+
+export interface Settlement {
+  changes: Change[]
+  /** False: a worker holds a purchase that is to change, or the order must be read again. */
+  isSettled: boolean
+  /** When it is compared again; null: not before it changes. */
+  settleAt: number | null
+  committed: () => void
+}
+
+type PurchaseStep = Exclude<Step, { step: 'grow' }>
+
+/** An order that is unpaid or held for so long: what waits for it ends. */
+const EXPIRES_MS = 30 * 24 * 3_600_000
+/** Between two tries while a worker holds a purchase. */
+const AGAIN_MS = 2_000
+/** Of an order that is read again by its id. */
+const LATE = { attempts: 0, lastError: 'it has units that are planned once it is read again' }
+const STALE_MAX = 5
+const BATCH = 50
+
+/** The changes by which the purchases of an order follow how it stands. */
+export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<Settlement> {
+  const { db } = ordering
+  const at = ordering.now()
+  const { order, entitlement, row } = now
+  const { standing } = entitlement
+  // Until the supplier's orders are reattached, nothing is known of what was bought.
+  if (await isReattaching(db)) return { changes: [], isSettled: false, settleAt: at + AGAIN_MS, committed: () => {} }
+  const [purchases, keys, lines, epoch] = await Promise.all([
+    db.query(purchasesOfOrder(order.id)),
+    db.query(countKeys(order.id)),
+    db.query(linesOfOrders([order.id])),
+    currentEpoch(db),
+  ])
+  const isForgotten =
+    epoch?.restoredAt != null &&
+    mayBeForgotten(order.receivedAt, {
+      restoredAt: epoch.restoredAt,
+      unknownFrom: epoch.unknownFrom,
+      isCutOff: epoch.listEnd !== null,
+    })
+  const keysOf = new Map(keys.map((one) => [one.purchaseId, one]))
+  const lineOf = new Map(lines.map((one) => [one.id, one]))
+  const ofLines = [...Map.groupBy(purchases, ({ lineId }) => lineId).values()]
+  const parts = ofLines.flatMap((own) => currentParts(own).map((newest) => partOf(newest, own)))
+  const waits = standing === 'unpaid' || standing === 'held'
+  const expiresAt = row.standingSince + EXPIRES_MS
+  const hasExpired = waits && at >= expiresAt
+  const settled = settle(parts, entitlement, { hasExpired, wishesByStanding: now.wishesByStanding ?? false })
+  const moves: Pick<Settlement, 'changes' | 'committed'>[] = []
+  const ofPurchases = new Map<string, PurchaseStep>()
+  for (const step of settled.steps) {
+    if (step.step === 'grow') moves.push(await grown(step))
+    else ofPurchases.set(step.id, step)
+  }
+  for (const part of parts) moves.push(await moved(part, ofPurchases.get(part.id)))
+  const notices = settled.notices.map(alertOf)
+  // What a reading said is planned after a restore, when the supplier's orders are reattached: by then the reading is gone.
+  const isToBeRead = !now.lines && row.readAt !== ALWAYS_FRESH && settled.steps.some(({ step }) => step === 'grow')
+  return {
+    changes: [
+      ...lines.flatMap((line) => (unitsOf(line) > line.quantity ? [changeQuantity(line.id, unitsOf(line))] : [])),
+      ...moves.flatMap(({ changes }) => changes),
+      ...notices,
+      ...(isToBeRead
+        ? [insertLateOrder({ ...LATE, store: order.store, reference: order.reference, notBefore: at })]
+        : []),
+    ],
+    isSettled: !settled.isOpen && !isToBeRead,
+    settleAt: settled.isOpen ? at + AGAIN_MS : waits && !hasExpired && parts.length > 0 ? expiresAt : null,
+    committed: () => {
+      for (const { committed } of moves) committed()
+      if (moves.some(({ changes }) => changes.length > 0)) ordering.wake('place')
+      if (moves.length + notices.length > 0) ordering.wake('outbox')
+    },
+  }
+
+  function partOf(newest: Purchase, own: readonly Purchase[]): PlannedPart {
+    const ofPart = own.filter(({ part }) => part === newest.part)
+    const left = (one: Purchase) => keysOf.get(one.id)?.left ?? 0
+    const { state, decidedRevision } = newest
+    return {
+      ...newest,
+      line: lineOf.get(newest.lineId)?.line ?? '',
+      isUnsent: newest.sends === 0 && newest.firstSentAt === null && !isForgotten,
+      isMaybeCharged: newest.maybeChargedAt !== null,
+      isUnrefunded: state === 'failed' && newest.refundedAt === null && newest.writtenOffAt === null,
+      isCancelled: newest.cancelRequestedAt !== null,
+      left: left(newest),
+      leftBefore: ofPart.reduce((sum, one) => sum + (one === newest ? 0 : left(one)), 0),
+      waiting: keysOf.get(newest.id)?.waiting ?? 0,
+      hasKeys: (keysOf.get(newest.id)?.stored ?? 0) >= newest.quantity,
+      isDecided: decidedRevision !== null && decidedRevision === now.decidedAt,
+      isClosed: (state === 'cancelled' && decidedRevision !== null) || order.cancelRequestedAt !== null,
+      isLeased: state === 'sending' || (newest.leaseUntil ?? 0) > at,
+    }
+  }
+
+  /** Units of a line that were ordered in all: after a restore more are found than the backup knows. */
+  function unitsOf({ id, quantity }: (typeof lines)[number]): number {
+    const own = purchases.filter(({ lineId, state }) => lineId === id && !isOver(state))
+    const found = own.reduce((sum, one) => sum + one.quantity, 0)
+    return Math.max(quantity, found)
+  }
+
+  async function moveOf(
+    id: string,
+    input: PurchaseInput,
+    options: Advance,
+  ): Promise<Pick<Settlement, 'changes' | 'committed'>> {
+    const loaded = await load(ordering, id)
+    if (!loaded) return { changes: [], committed: () => {} }
+    return moveBy(ordering, loaded, input, options)
+  }
+
+  async function moved(part: PlannedPart, step: PurchaseStep | undefined) {
+    const { set, price } = await boughtNow(part, step?.step === 'shop_resizes' ? step.quantity : undefined)
+    if (!step && !set) return { changes: [], committed: () => {} }
+    const why = entitlement.because === null ? standing : `the order ${entitlement.because}`
+    const nextGeneration = { plannedRevision: row.revision }
+    const { id } = part
+    const move = () => {
+      switch (step?.step) {
+        case 'shop_ends': {
+          const columns = { ...set, note: 'the shop took it back before it was bought' }
+          return moveOf(id, { type: step.step, by: step.by, rest: step.rest }, { columns, nextGeneration })
+        }
+        case 'shop_holds':
+          return moveOf(id, { type: step.step, reason: step.reason }, { columns: { ...set, note: why }, detail: why })
+        case 'shop_cancels':
+          return moveOf(id, { type: step.step, by: step.by }, { detail: why })
+        case 'shop_pays': {
+          const also = () => (now.isForDelivery ? [] : [hastenHandOver(id, at)])
+          return moveOf(id, { type: step.step }, { columns: { ...set, note: null }, also })
+        }
+        case 'shop_limits':
+          // Where all that are entitled are with the store already, it ends at its next look.
+          return moveOf(id, { type: step.step, surplus: step.surplus }, { columns: { refreshAt: at } })
+        case 'again':
+          return moveOf(id, { type: step.step, quantity: step.quantity }, { nextGeneration })
+        default: {
+          const detail = `for ${counted(set?.quantity ?? part.quantity, 'unit of it', 'units of it')}`
+          return moveOf(id, { type: 'shop_resizes' }, { ...(set && { columns: set }), detail })
+        }
+      }
+    }
+    const { changes, committed } = await move()
+    return { changes: [...changes, ...price], committed }
+  }
+
+  /** What an unsent purchase buys, and what it may cost, where that is changed in place: under the same keys. */
+  async function boughtNow(part: PlannedPart, units: number | undefined) {
+    const purchase = purchases.find(({ id }) => id === part.id)
+    const line = purchase && lineOf.get(purchase.lineId)
+    if (!purchase || !line || purchase.state !== 'planned' || !part.isUnsent || part.isLeased) return { price: [] }
+    const quantity = units ?? purchase.quantity
+    const sold = now.lines?.get(part.line)
+    const isPriced =
+      sold !== undefined && (sold.unitPriceMinor !== line.unitPriceMinor || sold.currency !== line.currency)
+    if (quantity === purchase.quantity && !isPriced) return { price: [] }
+    const set: PurchaseUpdate & { quantity?: number } = {}
+    if (quantity !== purchase.quantity) {
+      const name = {
+        store: order.store,
+        reference: order.reference,
+        line: part.line,
+        part: part.part,
+        generation: purchase.generation,
+      }
+      const { body } = plannedPurchase(ordering.dialect, name, { ...purchase, quantity })
+      Object.assign(set, { quantity, body })
+    }
+    if (isPriced && purchase.ceilingDecidedAt === null) {
+      const [offer] = await db.query(offersByProduct([purchase.supplierProductId]))
+      const ceiling = offer && ceilingOf(ordering, sold, offer, order.receivedAt)
+      if (typeof ceiling === 'number') set.ceilingMinor = ceiling
+    }
+    return { set, price: isPriced ? [changeUnitPrice(line.id, sold.unitPriceMinor, sold.currency)] : [] }
+  }
+
+  /** Plans new parts of a line, which the order may have gained since. */
+  async function grown({ line: id, units }: Extract<Step, { step: 'grow' }>) {
+    const known = lines.find(({ line }) => line === id)
+    const sold = now.lines?.get(id)
+    const nothing = { changes: [], committed: () => {} }
+    if (!sold) return nothing
+    const found = await offerOfLine(ordering, order.store, sold)
+    const offer = found === 'ambiguous' ? undefined : found
+    const ceiling = offer && ceilingOf(ordering, sold, offer, at)
+    if (!offer || typeof ceiling !== 'number') {
+      const why = offer ? 'its price cannot be compared with the cost' : 'its SKU is ambiguous'
+      return {
+        ...nothing,
+        changes: [alert('grow', id, `${unitText(units)} of line ${id} came later and ${why}: take them by hand`)],
+      }
+    }
+    const lineId = known?.id ?? ordering.newId()
+    const highest = Math.max(0, ...purchases.filter((one) => one.lineId === lineId).map(({ part }) => part))
+    const name = { store: order.store, reference: order.reference, line: id, part: highest + 1 }
+    const plan = { orderId: order.id, lineId, ceilingMinor: ceiling, notBefore: null, plannedRevision: row.revision }
+    const { sku, unitPriceMinor, currency } = sold
+    const line = {
+      id: lineId,
+      orderId: order.id,
+      line: id,
+      sku,
+      quantity: units,
+      productId: offer.productId,
+      unitPriceMinor,
+      currency,
+    }
+    return {
+      changes: [
+        known ? changeQuantity(lineId, unitsOf(known) + units) : insertLine(line),
+        ...plannedParts(ordering, name, units, offer, plan),
+        markReopened(order.id),
+      ],
+      committed: () => ordering.log.info('order.grown', { id: order.id, reference: order.reference, count: units }),
+    }
+  }
+
+  function alert(what: string, subject: string, words: string): Change {
+    const { id, store, reference } = order
+    const note = `the order ${reference} of ${store} was changed in the shop: ${words}`
+    const occasion = `${store}:${reference}:${what}:${subject}:${words}`
+    return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { note, store, reference }, orderId: id })
+  }
+
+  function alertOf(notice: SettleNotice): Change {
+    if (notice.notice === 'charged') {
+      const words = `it is to be tried again, and its purchase ${notice.id} may have been charged before it ended: quayside purchases retry ${notice.id} buys it once more`
+      return alert('charged', notice.id, words)
+    }
+    const { line, units } = notice
+    const { unitPriceMinor = null, currency = null } = lines.find((one) => one.line === line) ?? {}
+    const worth = unitPriceMinor === null || !currency ? '' : ` (${amountText(units * unitPriceMinor, currency)})`
+    const sku = lines.find((one) => one.line === line)?.sku ?? now.lines?.get(line)?.sku
+    const some = `${unitText(units)} of line ${line}${sku ? ` (${sku})` : ''}`
+    const is = units === 1 ? 'is' : 'are'
+    const words = {
+      ask: `${some} ${units === 1 ? 'was' : 'were'} added and ${is} not bought: quayside orders take ${order.reference} --line ${line}`,
+      too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
+      surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
+    }[notice.notice]
+    return alert(notice.notice, line, words)
+  }
+}
+
+/**
+ * Compares the orders that are due for it with their purchases.
+ *
+ * @returns how many were settled
+ */
+export async function settleDue(ordering: Ordering): Promise<number> {
+  const due = await ordering.db.query(dueSettlements(ordering.now(), BATCH))
+  for (const { store, reference } of due) {
+    try {
+      await settleOrder(ordering, store, reference)
+    } catch (error) {
+      ordering.log.warn('order.unsettled', { store, reference, error: codeOf(error) })
+    }
+  }
+  return due.length
+}
+
+/** Compares one order with its purchases as it was read last. */
+export async function settleOrder(ordering: Ordering, store: string, reference: string): Promise<void> {
+  await retryStale(STALE_MAX, async () => {
+    const { db } = ordering
+    const [[row], units] = await Promise.all([
+      db.query(entitlementOf(store, reference)),
+      db.query(entitlementLinesOf(store, reference)),
+    ])
+    const order = row?.orderId ? await first(db, storeOrderById(row.orderId)) : undefined
+    if (!row) return
+    if (!order) {
+      await db.commit([changeEntitlement(row, { settleAt: null, settledRevision: row.revision })])
+      return
+    }
+    const wishesByStanding = ordering.stores.find(({ id }) => id === store)?.wishesByStanding
+    const settlement = await settlementOf(ordering, {
+      order,
+      row,
+      entitlement: entitlementIn(row, units),
+      decidedAt: row.revision,
+      ...(wishesByStanding !== undefined && { wishesByStanding }),
+    })
+    const { changes, isSettled, settleAt } = settlement
+    const settledRevision = isSettled ? row.revision : row.settledRevision
+    await db.commit([...changes, changeEntitlement(row, { settleAt, settledRevision })])
+    settlement.committed()
+  })
+}
+
+/** The rows as the domain has them. */
+export const entitlementIn = (
+  row: EntitlementRow,
+  lines: readonly { line: string; units: number; granted: number; most: number }[],
+): Entitlement => ({
+  ...row,
+  lines: new Map(lines.map(({ line, units, granted, most }) => [line, { units, granted, most }])),
+})

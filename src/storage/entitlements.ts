@@ -1,0 +1,281 @@
+import { and, asc, eq, gt, inArray, isNull, lt, lte, ne, sql } from 'drizzle-orm'
+import { isOver, purchaseStates } from '../domain/purchase.ts'
+import type { Change } from './database.ts'
+import { isDuePlacement } from './purchases.ts'
+import { entitlementLines, entitlements, purchases } from './schema.ts'
+import { build, change, type RowUpdate, statement } from './statement.ts'
+
+export type EntitlementRow = typeof entitlements.$inferSelect
+export type EntitlementLine = typeof entitlementLines.$inferSelect
+
+/** When an order of a backend was read: its backend says by itself how it stands. */
+export const ALWAYS_FRESH = 9_000_000_000_000_000
+
+export const entitlementOf = statement((store: string, reference: string) =>
+  build
+    .select()
+    .from(entitlements)
+    .where(and(eq(entitlements.store, store), eq(entitlements.reference, reference))),
+)
+
+export const entitlementOfOrder = statement((orderId: string) =>
+  build.select().from(entitlements).where(eq(entitlements.orderId, orderId)),
+)
+
+export const entitlementLinesOf = statement((store: string, reference: string) =>
+  build
+    .select()
+    .from(entitlementLines)
+    .where(and(eq(entitlementLines.store, store), eq(entitlementLines.reference, reference))),
+)
+
+/** The newest revision of a store; null before the first. */
+export const newestRevision = statement((store: string) =>
+  build
+    .select({ revision: sql<number | null>`max(${entitlements.revision})`.as('revision') })
+    .from(entitlements)
+    .where(eq(entitlements.store, store)),
+)
+
+/** Orders whose purchases are to be compared with them now, the longest first. */
+export const dueSettlements = statement((now: number, limit: number) =>
+  build
+    .select({ store: entitlements.store, reference: entitlements.reference })
+    .from(entitlements)
+    .where(lte(entitlements.settleAt, now))
+    .orderBy(asc(entitlements.settleAt))
+    .limit(limit),
+)
+
+/** Orders whose shop is to take a wish off now. */
+export const dueUntags = statement((store: string, now: number, limit: number) =>
+  build
+    .select()
+    .from(entitlements)
+    .where(and(lte(entitlements.untagAt, now), eq(entitlements.store, store)))
+    .orderBy(asc(entitlements.untagAt))
+    .limit(limit),
+)
+
+/** References of orders of a store with a purchase whose turn has come, and that were not read since an instant. */
+export const ordersToRead = statement((store: string, now: number, since: number, limit: number) =>
+  build
+    .selectDistinct({ reference: entitlements.reference, readAt: entitlements.readAt })
+    .from(purchases)
+    .innerJoin(entitlements, eq(entitlements.orderId, purchases.orderId))
+    .where(and(isDuePlacement(now), eq(entitlements.store, store), lt(entitlements.readAt, since)))
+    .limit(limit),
+)
+
+/** Purchases of orders of a store whose turn has come. */
+export const placementsOfOrders = statement((store: string, references: string[], now: number) =>
+  build
+    .select({ id: purchases.id })
+    .from(purchases)
+    .innerJoin(entitlements, eq(entitlements.orderId, purchases.orderId))
+    .where(and(isDuePlacement(now), eq(entitlements.store, store), inArray(entitlements.reference, references))),
+)
+
+/** The stores of which there are any. */
+export const storesToRead = statement((now: number, since: number) =>
+  build
+    .selectDistinct({ store: entitlements.store })
+    .from(purchases)
+    .innerJoin(entitlements, eq(entitlements.orderId, purchases.orderId))
+    .where(and(isDuePlacement(now), lt(entitlements.readAt, since))),
+)
+
+/** Orders with a purchase to be sent of which it is not known how they stand: the version before has taken them. */
+export const ordersLacking = statement((limit: number) =>
+  build
+    .selectDistinct({ id: purchases.orderId })
+    .from(purchases)
+    .leftJoin(entitlements, eq(entitlements.orderId, purchases.orderId))
+    .where(and(sql`${purchases.state} in ('planned', 'waiting')`, isNull(entitlements.orderId)))
+    .limit(limit),
+)
+
+/** A second row of an order is refused: the one that came first counts. */
+export const insertEntitlement = change(1, (row: typeof entitlements.$inferInsert) =>
+  build.insert(entitlements).values(row),
+)
+
+const changeAsSeen = change(1, (store: string, reference: string, seen: number, set: RowUpdate<typeof entitlements>) =>
+  build
+    .update(entitlements)
+    .set(set as Partial<EntitlementRow>)
+    .where(and(eq(entitlements.store, store), eq(entitlements.reference, reference), eq(entitlements.revision, seen))),
+)
+/** Changes a row as it was read, and only so. */
+export const changeEntitlement = (
+  { store, reference, revision }: Pick<EntitlementRow, 'store' | 'reference' | 'revision'>,
+  set: Partial<EntitlementRow>,
+): Change => changeAsSeen(store, reference, revision, set)
+
+export const putEntitlementLine = change(1, (row: EntitlementLine) => {
+  const { units, granted, most } = row
+  return build
+    .insert(entitlementLines)
+    .values(row)
+    .onConflictDoUpdate({
+      target: [entitlementLines.store, entitlementLines.reference, entitlementLines.line],
+      set: { units, granted, most },
+    })
+})
+
+/** A backend has cancelled its order, for good: also what people decided since the last time. That of a shop stands as the shop has it. */
+export const cancelEntitlement = change('any', (orderId: string, now: number) =>
+  build
+    .update(entitlements)
+    .set({
+      standing: 'cancelled',
+      standingSince: now,
+      revision: sql`${entitlements.revision} + 1`,
+      settledRevision: sql`${entitlements.revision} + 1`,
+    })
+    .where(and(eq(entitlements.orderId, orderId), eq(entitlements.readAt, ALWAYS_FRESH))),
+)
+/** Something of an order changed here: its purchases are compared with it at the next tick. */
+export const settleSoon = change('any', (orderId: string, now: number) =>
+  build.update(entitlements).set({ settleAt: now }).where(eq(entitlements.orderId, orderId)),
+)
+
+/** The same, and nothing of it is bought or delivered before that. */
+export const settleFirst = change('any', (orderId: string, now: number) =>
+  build.update(entitlements).set({ settleAt: now, settledRevision: -1 }).where(eq(entitlements.orderId, orderId)),
+)
+
+const settledAndPaid = change(1, (orderId: string, purchaseId: string, since: number) =>
+  build
+    .update(entitlements)
+    .set({ revision: sql`${entitlements.revision}` })
+    .where(
+      and(
+        eq(entitlements.orderId, orderId),
+        eq(entitlements.settledRevision, entitlements.revision),
+        sql`(${entitlements.standing} = 'paid'
+          or ${entitlements.revision} = (select decided_revision from purchases where id = ${purchaseId}))`,
+        sql`${entitlements.readAt} >= ${since}`,
+      ),
+    ),
+)
+/** Keys that the store has or may have, of a purchase in the statement around. */
+const leftOf = (purchase: string) =>
+  sql`(select count(*) from licence_keys k where k.purchase_id = ${sql.raw(purchase)}.id and (k.begun_at is not null or k.handed_over_at is not null))`
+/** States after which a purchase counts by its keys alone. */
+const over = sql.raw(
+  purchaseStates
+    .filter(isOver)
+    .map((state) => `'${state}'`)
+    .join(', '),
+)
+const unitsGranted = sql`coalesce((
+  select el.granted from store_order_lines sl
+  join entitlements e on e.order_id = sl.order_id
+  join entitlement_lines el on el.store = e.store and el.reference = e.reference and el.line = sl.line
+  where sl.id = purchases.line_id
+), 0)`
+/** With it, all that is bought or under way of its line is within what was granted. */
+const fitsUnits = sql`purchases.quantity + coalesce((
+    select sum(case
+      when o.state in (${over}) then ${leftOf('o')}
+      when o.state in ('planned', 'waiting') and o.sends = 0 then 0
+      else o.quantity end)
+    from purchases o where o.line_id = purchases.line_id and o.id <> purchases.id
+  ), 0) <= ${unitsGranted}`
+const withinUnits = change(1, (purchaseId: string) =>
+  build
+    .update(purchases)
+    .set({ version: sql`${purchases.version}` })
+    .where(
+      and(
+        eq(purchases.id, purchaseId),
+        sql`(${fitsUnits} or decided_revision = (select revision from entitlements where order_id = purchases.order_id))`,
+      ),
+    ),
+)
+
+/**
+ * Part of a commit that buys: stale unless the order is paid as it was read last, its purchases were compared with that reading,
+ * and all that is bought or under way of the line is within its units. The first statement locks the order, so that the second
+ * sees every purchase that another process has begun to buy.
+ *
+ * What a person decided at the newest revision is bought however the order stands.
+ *
+ * @param since the order was read at this instant or later
+ */
+export const assertEntitled = ({ id, orderId }: { id: string; orderId: string }, since: number): Change[] => [
+  settledAndPaid(orderId, id, since),
+  withinUnits(id),
+]
+
+/** The same of a commit that begins to deliver keys: which of them may leave was decided when the order was settled. */
+export const assertMayLeave = (orderId: string, purchaseId: string): Change => settledAndPaid(orderId, purchaseId, 0)
+
+/** Why a purchase may not be bought now: the order as it was read last, and whether the line has room for it. */
+export const entitledNow = statement((purchaseId: string) =>
+  build
+    .select({
+      orderId: entitlements.orderId,
+      standing: entitlements.standing,
+      because: entitlements.because,
+      readAt: entitlements.readAt,
+      isSettled:
+        sql<number>`(case when ${entitlements.settledRevision} = ${entitlements.revision} then 1 else 0 end)`.as(
+          'is_settled',
+        ),
+      isDecided: sql<number>`(case when ${purchases.decidedRevision} = ${entitlements.revision} then 1 else 0 end)`.as(
+        'is_decided',
+      ),
+      isWithin: sql<number>`(case when ${fitsUnits} then 1 else 0 end)`.as('is_within'),
+    })
+    .from(purchases)
+    .innerJoin(entitlements, eq(entitlements.orderId, purchases.orderId))
+    .where(eq(purchases.id, purchaseId)),
+)
+
+/** What a person decided goes on standing against a later revision that lowers nothing. */
+export const keepDecisions = change('any', (orderId: string, from: number, to: number) =>
+  build
+    .update(purchases)
+    .set({ decidedRevision: to })
+    .where(and(eq(purchases.orderId, orderId), eq(purchases.decidedRevision, from))),
+)
+
+/** Orders that were not taken and not read since an instant. */
+export const oldUntaken = statement((before: number, limit: number) =>
+  build
+    .select({ store: entitlements.store, reference: entitlements.reference })
+    .from(entitlements)
+    .where(and(isNull(entitlements.orderId), lt(entitlements.readAt, before)))
+    .limit(limit),
+)
+
+const forgetRow = change('any', (store: string, reference: string) =>
+  build
+    .delete(entitlements)
+    .where(and(eq(entitlements.store, store), eq(entitlements.reference, reference), isNull(entitlements.orderId))),
+)
+const forgetLines = change('any', (store: string, reference: string) =>
+  build
+    .delete(entitlementLines)
+    .where(
+      and(
+        eq(entitlementLines.store, store),
+        eq(entitlementLines.reference, reference),
+        sql`not exists (select 1 from entitlements where store = ${store} and reference = ${reference})`,
+      ),
+    ),
+)
+export const forgetEntitlement = (store: string, reference: string): Change[] => [
+  forgetRow(store, reference),
+  forgetLines(store, reference),
+]
+
+/** After a clock was put back: no reading counts as one of the future. */
+export const distrustReadings = change('any', (now: number) =>
+  build
+    .update(entitlements)
+    .set({ readAt: 0 })
+    .where(and(gt(entitlements.readAt, now), ne(entitlements.readAt, ALWAYS_FRESH))),
+)

@@ -1,0 +1,196 @@
+/** Several purchases of one offer whose price was read minutes ago: what they cost together when it has changed since. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { placeDue } from '../../src/ordering/place.ts'
+import { first, openTestApp, type TestApp, until } from '../support/test-app.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+/** An app that read its offers five minutes ago, with so many orders of each of the first offers. */
+async function readFiveMinutesAgo(
+  orders: number,
+  { of = 1, unitPriceMinor }: { of?: number; unitPriceMinor?: number } = {},
+) {
+  const app = await openTestApp({ balanceMinor: 100_000_000 })
+  const offers = (await app.offers()).slice(0, of)
+  for (const { productId } of offers) {
+    app.sandbox.world.offers.change(productId, { stock: 1_000 })
+    await app.ordering.refreshOffer(productId)
+    app.ordering.pace.checked.set(productId, app.now())
+  }
+  app.move(5 * MINUTE)
+  await app.ordering.checkBalance()
+  let number = 1_000
+  const buy = async (sku: string, price = unitPriceMinor) => {
+    number += 1
+    return (await app.order(String(number), [{ sku, ...(price === undefined ? {} : { unitPriceMinor: price }) }]))
+      .orderId
+  }
+  const orderIds: string[] = []
+  for (let round = 0; round < orders; round += 1) {
+    for (const { sku } of offers) orderIds.push(await buy(sku))
+  }
+  const reads = countOfferReads(app)
+  return { app, offers, orderIds, buy, reads }
+}
+
+/** Counts the readings of single offers. */
+function countOfferReads({ ordering }: TestApp): () => number {
+  const { refreshOffer } = ordering
+  let reads = 0
+  ordering.refreshOffer = (productId) => {
+    reads += 1
+    return refreshOffer(productId)
+  }
+  return () => reads
+}
+
+const holdsOf = async ({ purchase }: TestApp, orderIds: string[]) =>
+  Promise.all(orderIds.map(async (id) => (await purchase(id)).holdReason))
+
+/** Requests of purchases that wait until they are passed on. */
+function heldBack(app: TestApp) {
+  const { supplier } = app.ordering
+  const { placeOrder } = supplier
+  const waiting: (() => void)[] = []
+  let most = 0
+  supplier.placeOrder = async (request) => {
+    await new Promise<void>((resolve) => void waiting.push(resolve))
+    return placeOrder(request)
+  }
+  const passOn = () => {
+    most = Math.max(most, waiting.length)
+    for (const go of waiting.splice(0)) go()
+  }
+  return {
+    waiting,
+    passOn,
+    /** Passes them on as they come. @returns how many waited together at the most */
+    passAll: async (placed: Promise<unknown>): Promise<number> => {
+      let isOver = false
+      void placed.finally(() => {
+        isOver = true
+      })
+      await until(() => {
+        passOn()
+        return isOver
+      })
+      return most
+    },
+  }
+}
+
+describe('a price that rises ten times five minutes after it was read', () => {
+  test('is paid once for each offer, and not by all purchases that are sent together', async () => {
+    const { app, offers, orderIds } = await readFiveMinutesAgo(7, { of: 3 })
+    for (const { productId, costMinor } of offers) {
+      app.sandbox.world.offers.change(productId, { priceMinor: costMinor * 10 })
+    }
+    await app.pass(2 * MINUTE)
+    const { charges } = app.sandbox.world.report()
+    expect(charges).toHaveLength(offers.length)
+    const holds = await holdsOf(app, orderIds)
+    expect(holds.filter((reason) => reason === 'ceiling')).toHaveLength(orderIds.length - offers.length)
+    expect(await app.discrepancies()).toEqual(offers.map(() => 'over_ceiling'))
+  })
+
+  test('is compared with the ceiling of each that waited, where the first could pay it', async () => {
+    const { app, offers, buy } = await readFiveMinutesAgo(0)
+    const { sku, productId, costMinor } = first(offers)
+    const dear = [await buy(sku, costMinor * 20)]
+    const cheap = [await buy(sku), await buy(sku)]
+    dear.push(await buy(sku, costMinor * 20))
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor * 10 })
+    await app.pass(2 * MINUTE)
+    expect(await holdsOf(app, cheap)).toEqual(['ceiling', 'ceiling'])
+    expect(await Promise.all(dear.map(app.state))).toEqual(['fulfilled', 'fulfilled'])
+    app.expectLedger({ charges: 2, keys: 2 })
+    expect(await app.discrepancies()).toEqual([])
+  })
+})
+
+describe('purchases of an offer whose price was read minutes ago', () => {
+  test('go together once the first of them has shown it, and the offer is not read for that', async () => {
+    const { app, reads } = await readFiveMinutesAgo(7)
+    const { waiting, passOn, passAll } = heldBack(app)
+    const placed = placeDue(app.ordering)
+    await until(() => waiting.length > 0)
+    await turn()
+    expect(waiting, 'the first goes alone').toHaveLength(1)
+    passOn()
+    await until(() => waiting.length === app.ordering.policy.inFlight)
+    await passAll(placed)
+    expect(reads()).toBe(0)
+    await app.pass(MINUTE)
+    app.expectLedger({ charges: 7, keys: 7 })
+  })
+
+  test('go without waiting where it was read within a minute', async () => {
+    const { app, offers } = await readFiveMinutesAgo(7)
+    app.ordering.pace.checked.set(first(offers).productId, app.now() - MINUTE)
+    const { waiting, passAll } = heldBack(app)
+    const placed = placeDue(app.ordering)
+    await until(() => waiting.length === app.ordering.policy.inFlight)
+    await passAll(placed)
+  })
+
+  test.each([
+    { fault: 'answer-lost', charged: 1 },
+    { fault: 'error-before', charged: 0 },
+    { fault: 'out-of-stock', charged: 0 },
+  ] as const)('are held at a risen price after a first one that showed none: $fault', async ({ fault, charged }) => {
+    const { app, offers, orderIds, reads } = await readFiveMinutesAgo(7)
+    const { productId, costMinor } = first(offers)
+    app.sandbox.faults.add({ fault })
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor * 10 })
+    await app.settle()
+    expect(app.sent).toHaveLength(1)
+    expect(app.sandbox.world.report().charges).toHaveLength(charged)
+    expect(await holdsOf(app, orderIds.slice(1))).toEqual(orderIds.slice(1).map(() => 'ceiling'))
+    expect(reads()).toBe(1)
+  })
+
+  test('go one by one where the first shows no price and the offer cannot be read', async () => {
+    const { app } = await readFiveMinutesAgo(3)
+    app.sandbox.faults.add({ fault: 'error-before', times: 100, match: { path: '/products', method: 'GET' } })
+    app.sandbox.faults.add({ fault: 'error-before', kind: 'unavailable', times: 2 })
+    const { passAll } = heldBack(app)
+    expect(await passAll(placeDue(app.ordering))).toBe(1)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+  })
+
+  test('wait no longer than five seconds for a first one that is not answered, once the offer was read again', async () => {
+    const { app, offers, orderIds, reads } = await readFiveMinutesAgo(3)
+    const { productId, costMinor } = first(offers)
+    const { waiting, passAll } = heldBack(app)
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor * 10 })
+    const placed = placeDue(app.ordering)
+    await until(() => waiting.length > 0)
+    app.move(5 * SECOND - 1)
+    app.runtime.wake('place')
+    await turn()
+    expect(reads()).toBe(0)
+    app.move(1)
+    app.runtime.wake('place')
+    await until(() => reads() > 0)
+    const held = async () => (await holdsOf(app, orderIds)).filter((reason) => reason === 'ceiling').length
+    for (let look = 0; look < 1_000 && (await held()) < 2; look += 1) await turn()
+    expect(await held()).toBe(2)
+    expect(app.sent).toHaveLength(0)
+    await passAll(placed)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+  })
+
+  test('are looked at again at once where the first one is not sent after all', async () => {
+    const { app, offers, buy } = await readFiveMinutesAgo(0)
+    const { sku, costMinor } = first(offers)
+    app.ordering.policy.caps.order = costMinor * 5
+    const capped = (await app.order('1', [{ sku, quantity: 9 }])).orderId
+    const others = [await buy(sku), await buy(sku)]
+    await app.settle()
+    expect(await app.purchase(capped)).toMatchObject({ holdReason: 'spend_cap' })
+    await app.pass(MINUTE)
+    expect(await Promise.all(others.map(app.state))).toEqual(['fulfilled', 'fulfilled'])
+  })
+})

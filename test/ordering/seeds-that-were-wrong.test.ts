@@ -1,0 +1,134 @@
+/** Faults that the simulation found first, in a few steps each. */
+import { expect, test } from 'vitest'
+import { decidePurchase } from '../../src/ordering/decide.ts'
+import { wooKey } from '../shops/woocommerce-shop.ts'
+import { shopifyThatChanges } from '../support/changing-shop.ts'
+import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
+import { openShopApp } from '../support/shop-app.ts'
+import { openShopifyApp } from '../support/shopify-app.ts'
+import { openTestApp, type TestApp } from '../support/test-app.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+/** The supplier says of an order once that it failed, without keys, and keeps the money. */
+function saysFailedOnce({ sandbox }: Pick<TestApp, 'sandbox'>): void {
+  const { orders } = sandbox.world
+  const { get, keysOf } = orders
+  orders.get = (id) => {
+    const order = get(id)
+    orders.get = get
+    orders.keysOf = () => {
+      orders.keysOf = keysOf
+      return []
+    }
+    return order && { ...order, status: 'failed' }
+  }
+}
+
+test('an order that a person gave up is not bought again for the tag that was set before, and that the shop does not give up', async () => {
+  const app = await openShopifyApp()
+  const variant = await app.sell()
+  app.sandbox.faults.add({ fault: 'hold-open' })
+  const { id } = app.shop.buy({ lines: [{ variant }] })
+  await app.settle()
+  app.shop.strike({ kind: 'RemoveTags', fault: 'refused', status: 503, times: Number.POSITIVE_INFINITY })
+  app.shop.tag(id, 'quayside-retry')
+  await app.pass(2 * MINUTE)
+  const [bought] = await app.purchases((await app.orderOf(id))?.id ?? '')
+  await decidePurchase(app.ordering, bought?.id ?? '', { type: 'close' }, { actor: 'test', reason: 'given up' })
+  await app.pass(60 * MINUTE)
+  expect(app.sandbox.world.report().charges).toHaveLength(1)
+})
+
+test('what the supplier failed without giving the money back is not bought again by itself once the order is set back to paid', async () => {
+  const app = await openShopApp()
+  const [one] = await app.sell()
+  app.sandbox.faults.add({ fault: 'hold-open' })
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+  saysFailedOnce(app)
+  await app.pass(5 * MINUTE)
+  const { id = '' } = (await app.orderOf(reference)) ?? {}
+  expect((await app.purchases(id)).map(({ state, refundedAt }) => [state, refundedAt])).toEqual([['failed', null]])
+  app.shop.setStatus(Number(reference), 'on-hold')
+  await app.pass(3 * MINUTE)
+  app.shop.setStatus(Number(reference), 'processing')
+  await app.pass(10 * MINUTE)
+  expect(app.sandbox.world.report().charges).toHaveLength(1)
+  expect(await app.alertsAbout(reference)).not.toEqual([])
+})
+
+test('an order that a delivery said is completed is not given up for one reading that says failed', async () => {
+  const app = await openTestApp()
+  const endpoint = await openDeliveryEndpoint(app)
+  const orderId = await app.buy('1001')
+  while ((await app.round()) > 0);
+  app.move(1_000)
+  app.sandbox.advance()
+  await app.sandbox.deliverDue()
+  saysFailedOnce(app)
+  await endpoint.process()
+  expect(await endpoint.events()).toEqual(['order.completed'])
+  await app.pass(5 * MINUTE)
+  expect(app.callbacks('line.failed')).toEqual([])
+  app.expectLedger({ charges: 1, keys: 1 })
+  expect(await app.state(orderId)).toBe('fulfilled')
+})
+
+test('no key leaves a line because an earlier request of ours acts after a later one, when its answer is not waited for any more', async () => {
+  const app = await openShopApp()
+  const [one] = await app.sell()
+  app.sandbox.faults.add({ fault: 'partial-keys', first: 1, delayMs: 20_000, status: 'open' })
+  let late: { path: string; body: string } | undefined
+  app.shop.strike({
+    fault: 'lost_before',
+    kind: 'orders.update',
+    matches: ({ path, fields }) => {
+      late = { path, body: JSON.stringify(fields) }
+      return true
+    },
+  })
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 2 }] })
+  await app.pass(MINUTE, 1_000)
+  expect(late).toBeDefined()
+  const authorization = `Basic ${Buffer.from(`${wooKey.key}:${wooKey.secret}`).toString('base64')}`
+  const answer = app.shop.handle({
+    method: 'PUT',
+    url: `${new URL(app.running.url).origin}${late?.path}`,
+    headers: { authorization, 'content-type': 'application/json' },
+    body: late?.body ?? '',
+  })
+  expect(answer.status).toBe(200)
+  await app.pass(30 * MINUTE)
+  const issued = Object.values(app.sandbox.world.report().keysIssued).flat()
+  expect(issued.map((key) => app.shop.mailsWith(key).length)).toEqual([1, 1])
+  expect(app.statusOf(reference)).toBe('completed')
+})
+
+test('a shop that holds the fulfilment of an order of two lines back is asked at most once a minute for each of them', async () => {
+  const shop = await shopifyThatChanges()
+  const reference = shop.buys(1, 1)
+  shop.shop.setFulfilmentStatus(reference, 'ON_HOLD')
+  await shop.pass(5 * MINUTE)
+  const asked = (): number => shop.shop.requests().filter(({ kind }) => kind === 'HandOverOrder').length
+  const before = asked()
+  await shop.pass(HOUR, 1_000)
+  expect(asked() - before).toBeLessThanOrEqual(2 * 60)
+  shop.shop.setFulfilmentStatus(reference, 'OPEN')
+  await shop.pass(3 * MINUTE)
+  expect(shop.keysIn(reference)).toHaveLength(2)
+})
+
+test('an order that was refunded by amount, grows and is paid again waits for a person, and an alert says how to have it go on', async () => {
+  const shop = await shopifyThatChanges({ delayMinutes: 60 })
+  const reference = shop.buys(1)
+  await shop.pass(2 * MINUTE)
+  shop.refundsMoneyOf(reference, 0)
+  await shop.pass(3 * MINUTE)
+  expect((await shop.alertsAbout(reference)).join()).not.toContain('orders release')
+  const [line] = shop.shop.orders.get(reference)?.lines ?? []
+  shop.shop.edit(reference, { set: [{ id: line?.id ?? '', quantity: 2 }] })
+  shop.paysAgain(reference)
+  await shop.pass(10 * MINUTE)
+  expect((await shop.alertsAbout(reference)).join()).toContain(`quayside orders release ${reference}`)
+})
