@@ -275,7 +275,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'second-order-ignored',
     does: 'overlooks a second order for a part that has one',
-    seed: 25,
+    foundBy: 'test/ordering/scan.test.ts',
     edits: [
       {
         file: 'domain/purchase-table.ts',
