@@ -47,7 +47,7 @@ import { oneOfProcesses, onlyProcess } from './processes/processes.ts'
 import { recogniseRestore, recogniseServer } from './reconciliation/restore.ts'
 import { createWorker, databaseWith, receiveWith, startRuntime } from './runtime.ts'
 import { databaseFileOf, fileSystemOf, fileSystemType } from './storage/data-folder.ts'
-import { openForService, placeName } from './storage/database-place.ts'
+import { openForService, placeName, type ServerState } from './storage/database-place.ts'
 import { dueDeliveries } from './storage/deliveries.ts'
 import { ADDRESS, engineMove, movedFailure } from './storage/engine-move.ts'
 import { writeText } from './storage/files.ts'
@@ -103,7 +103,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const supplierUrl = config.supplier.baseUrl
   const processes = elect ? oneOfProcesses({ db, elect, owner, supplierUrl, now, monotonic, log, tickMs }) : onlyProcess
   const { acts } = processes
-  let databaseServer = { isAway: false, isClockApart: false }
+  let databaseServer: ServerState = { away: undefined, isClockApart: false }
   log.info('database.opened', { file: placeName(config) })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
@@ -232,7 +232,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const health = {
     isWorker: role === 'worker',
     status: () => ({
-      reasons: notesOf({ draining: runtime.isStopping(), database: databaseServer.isAway }),
+      reasons: notesOf({ draining: runtime.isStopping(), database: databaseServer.away !== undefined }),
       notes: notesOf({
         clock_suspect: clockSuspect(),
         answers_unreadable: supplier.unreadable().length > 0,
@@ -259,7 +259,13 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   })
   /** What every process does, whether or not it is the worker. */
   const tick = async () => {
-    if (look) databaseServer = await look()
+    if (look) {
+      const { away } = databaseServer
+      databaseServer = await look()
+      if (databaseServer.away !== undefined && databaseServer.away !== away) {
+        log.warn('database.refuses', { error: databaseServer.away })
+      }
+    }
     await runtime.hourly.write()
     await captures.refresh()
     if (!elect) return

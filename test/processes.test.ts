@@ -238,6 +238,32 @@ describe.runIf(hasPostgres)('of several processes', () => {
     await until('the load balancer to come back', async () => (await ready()) === '200 ')
   })
 
+  test('a web process whose database has a full disk is not ready, until it stores again, and logs once what the server said', async () => {
+    const { start, url } = await openInstallation()
+    const web = await start('web')
+    const ready = async () => {
+      const answer = await fetch(`${web.app.url}/readyz`, { headers: { connection: 'close' } })
+      return `${answer.status} ${((await answer.json()) as { reasons: string[] }).reasons}`
+    }
+    await run(
+      url,
+      `create function refuse() returns trigger language plpgsql as
+        $$ begin raise exception 'could not extend file "base/1/2": No space left on device' using errcode = '53100'; end $$;
+      create trigger refuse before insert or update on settings execute function refuse()`,
+    )
+    const freeze = () => web.ask('POST', '/freeze', { body: { reason: 'the disk is full' } })
+    const { status, error } = await freeze()
+    expect({ status, said: error.message }).toEqual({ status: 503, said: 'the database stores nothing now (53100)' })
+    await freeze()
+    await until('the load balancer to know', async () => (await ready()) === '503 database')
+    await run(url, 'drop trigger refuse on settings')
+    await until('the load balancer to come back', async () => (await ready()) === '200 ')
+    const said = web.lines.filter((line) => line.includes('database.refuses'))
+    expect(said).toHaveLength(1)
+    expect(said[0]).toContain('No space left on device')
+    expect((await freeze()).status).toBe(200)
+  })
+
   test('a process that is stopped answers 503 until a load balancer has seen it, and refuses no connection before', async () => {
     const { start } = await openInstallation()
     const web = await start('web')

@@ -106,10 +106,10 @@ function headline({ now }: Visit, [newest]: readonly AuditEntryView[], isFiltere
   return html`${isFiltered ? 'The last that matches' : 'The last'}: ${name} ${auditWords[newest.action] ?? newest.action}, ${ago(newest.at, now)}.`
 }
 
-/** The name, and the session or token behind it. */
+/** The name, which may have brackets of its own, and the session or token behind it. */
 function splitActor({ actor }: Pick<AuditEntryView, 'actor'>): { name: string; by: string } {
-  const [name = actor, by = ''] = actor.split(' (')
-  return { name, by: by.replace(/\)$/, '') }
+  const [, name = actor, by = ''] = /^(.*) \(([^()]*)\)$/.exec(actor) ?? []
+  return { name, by }
 }
 
 const listOf = (items: readonly AuditEntryView[], now: number): Html =>

@@ -68,7 +68,7 @@ export function consoleRouter(parts: RouterParts): Router {
   const { access, monotonic, log, origins, version } = parts
   const startedAt = monotonic()
   const cookie = sessionCookie(parts.isSecure)
-  const limit = failureLimit(monotonic)
+  const countFailure = failureLimit(monotonic)
   const performers = new Map(parts.operations.map((one) => [one.name, performerOf(one)]))
   const pages = parts.pages.filter(({ needs }) => needs === undefined || performers.has(needs))
   /** What the next page of a session says first, by the id of the session. */
@@ -193,18 +193,16 @@ export function consoleRouter(parts: RouterParts): Router {
   })
   router.post('/signin', async (request, response) => {
     const form = await readForm(request, response)
-    // While the form was on its way others may have failed.
-    const wait = limit.waitSeconds()
-    if (wait > 0) {
-      response.set('retry-after', String(wait))
-      throw new ConsoleRefusal(429, `Too many sign-ins have failed. Try again in ${wait} seconds.`)
-    }
     try {
       const session = await signIn(access, form.get('link') ?? '')
       response.set('set-cookie', cookie.set(session.reveal())).redirect(303, '/overview')
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'unauthenticated') throw error
-      limit.fail()
+      const wait = countFailure()
+      if (wait > 0) {
+        response.set('retry-after', String(wait))
+        throw new ConsoleRefusal(429, `Too many sign-ins have failed. Try again in ${wait} seconds.`)
+      }
       response.status(401)
       send(response, signedOutPage(LINK_GONE, undefined))
     }

@@ -26,22 +26,25 @@ export const sessionCookie = (isSecure: boolean) => {
   }
 }
 
-/** At most so many failed sign-ins in a minute, of all people together: the links are long, and this keeps guesses few. */
+/** So many failed sign-ins in a minute, of all people together, are looked at; a good link is never among them. */
 const FAILURES_MAX = 10
 const MINUTE_MS = 60_000
 
-/** @param monotonic milliseconds of a clock that never jumps */
-export function failureLimit(monotonic: () => number) {
+/**
+ * Counts sign-ins that failed.
+ *
+ * @param monotonic milliseconds of a clock that never jumps
+ * @returns seconds that the one that has just failed should wait; 0: none
+ */
+export function failureLimit(monotonic: () => number): () => number {
   let failedAt: number[] = []
-  return {
-    /** Seconds until a sign-in is looked at again; 0: now. */
-    waitSeconds: (): number => {
-      const since = monotonic() - MINUTE_MS
-      failedAt = failedAt.filter((at) => at > since)
-      const [oldest] = failedAt
-      return failedAt.length < FAILURES_MAX || oldest === undefined ? 0 : Math.ceil((oldest - since) / 1_000)
-    },
-    fail: (): void => void failedAt.push(monotonic()),
+  return () => {
+    const since = monotonic() - MINUTE_MS
+    failedAt = failedAt.filter((at) => at > since)
+    const [oldest] = failedAt
+    if (failedAt.length >= FAILURES_MAX && oldest !== undefined) return Math.ceil((oldest - since) / 1_000)
+    failedAt.push(monotonic())
+    return 0
   }
 }
 

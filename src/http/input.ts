@@ -46,7 +46,7 @@ function text(max: number, about: string, min = 1) {
 }
 
 /**
- * A name that a store gives: two of them that look alike are the same. Invisible characters and those that
+ * A name that a store or a person gives: two of them that look alike are the same. Invisible characters and those that
  * change the direction of writing are refused.
  */
 function reference(max: number, about: string) {
@@ -285,7 +285,7 @@ export const webhookBody = fields({
     .meta({ description: 'Where the supplier reaches this service; else `publicUrl` of the configuration' }),
 }).meta({ examples: [{ url: 'https://quayside.example' }] })
 export const tokenBody = fields({
-  name: text(100, 'Whose token it is, for people'),
+  name: reference(100, 'Whose token it is, for people'),
   role: oneOf(roles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
   store: text(50, 'Id of the store that a store token speaks for').optional(),
   scopes: z
@@ -305,7 +305,7 @@ export const tokenBody = fields({
   .meta({ examples: [{ name: 'anna', role: 'operator', expiresInDays: 90 }] })
 
 export const consoleLinkBody = fields({
-  name: text(100, 'Who will use it, for the audit log'),
+  name: reference(100, 'Who will use it, for the audit log'),
   role: oneOf(personRoles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
 }).meta({ examples: [{ name: 'anna', role: 'operator' }] })
 

@@ -7,7 +7,9 @@ import type { Secret } from '../secret.ts'
 import { databaseFileOf } from './data-folder.ts'
 import type { Database } from './database.ts'
 import { assertNotMoved } from './engine-move.ts'
-import type { SharedDatabase } from './postgres/open.ts'
+import type { ServerState, SharedDatabase } from './postgres/open.ts'
+
+export type { ServerState }
 
 export interface DatabasePlace {
   dataDir: string

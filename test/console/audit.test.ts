@@ -35,6 +35,13 @@ test('says who did what last, and shows each entry with its reason, escaped', as
   expect(text).toContain('href="/audit?actor=anna"')
 })
 
+test('shows a name with brackets as it is: no name looks like the session of another person', async () => {
+  const world = await worldOf()
+  await world.write('anna (console 01k) (token 02x)', 'freeze', 'buying')
+  const { text } = await world.page('viewer', '/audit')
+  expect(text).toContain(`href="/audit?actor=${encodeURIComponent('anna (console 01k)')}"`)
+})
+
 test('filters by actor, whatever session or token it came by, by action and by subject', async () => {
   const world = await worldOf()
   await world.write('anna (token 01k)', 'freeze', 'buying', 'first')

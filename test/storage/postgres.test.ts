@@ -341,15 +341,15 @@ describe.runIf(hasPostgres)('opening', () => {
     let late = 0
     const database = await openPostgres({ ...options(url), now: () => Date.now() - late, clocksApartMs: 5_000 })
     onTestFinished(() => database.close())
-    expect(await database.look()).toEqual({ isAway: false, isClockApart: false })
+    expect(await database.look()).toEqual({ away: undefined, isClockApart: false })
     late = 16_000
-    expect(await database.look()).toEqual({ isAway: false, isClockApart: true })
+    expect(await database.look()).toEqual({ away: undefined, isClockApart: true })
     await run(
       url,
       `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on;
       select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
     )
-    await until('the server to be read only', async () => (await database.look()).isAway)
+    await until('the server to be read only', async () => (await database.look()).away !== undefined)
   })
 
   test('of a server that is away says so without the password', async () => {

@@ -9,6 +9,7 @@ import { Failure, messageOf } from '../../errors.ts'
 import type { Database } from '../database.ts'
 import { readMigrations } from '../migration-files.ts'
 import * as schema from '../schema.ts'
+import { jsonSetting } from '../settings.ts'
 import type { WorkerLease } from '../worker-lease.ts'
 import { type Candidate, elect, RUNNING } from './lease.ts'
 import { migrate } from './migrate.ts'
@@ -38,8 +39,8 @@ export interface SharedDatabase extends Database {
 
 /** What a look at the server finds. */
 export interface ServerState {
-  /** It does not answer, or takes no commit. */
-  isAway: boolean
+  /** Why it does not answer or takes no commit; undefined while it does. */
+  away: string | undefined
   /** Its clock and that of this machine do not agree. */
   isClockApart: boolean
 }
@@ -372,11 +373,16 @@ async function assertClock(client: pg.Client, now: () => number, apartMs: number
 async function look(engine: PostgresDatabase, now: () => number, apartMs: number): Promise<ServerState> {
   try {
     const { apart, isWritable } = await readServer((text) => engine.run(text, []), now)
-    return { isAway: !isWritable, isClockApart: apart > apartMs }
-  } catch {
-    return { isAway: true, isClockApart: false }
+    // A process that is not ready gets no requests whose commits would show that the server stores again.
+    if (engine.refused() !== undefined) await engine.commit([stored.put({ at: now() }, now())]).catch(ignore)
+    return { away: isWritable ? engine.refused() : 'it is read only', isClockApart: apart > apartMs }
+  } catch (error) {
+    return { away: messageOf(error), isClockApart: false }
   }
 }
+
+/** When a commit was tried after one that failed. */
+const stored = jsonSetting<{ at: number }>('commit_tried')
 
 /** @returns how far its clock is at least from that of this machine, in milliseconds, and whether it takes commits */
 async function readServer(run: (text: string) => Promise<Record<string, unknown>[]>, now: () => number) {

@@ -87,6 +87,8 @@ export interface Connections {
 export interface PostgresDatabase extends Database, LeaseEngine {
   /** Refuses all work from here on, and reports why the process must end. */
   end(failure: Failure): void
+  /** What the server said when the last commit failed by no fault of its own; undefined once one is stored. */
+  refused(): string | undefined
   /** Begins each transaction with a read that must give a row; where it gives none, the process must end. */
   fenceWith(statement: PipelineStatement): void
 }
@@ -101,6 +103,7 @@ export function postgresDatabase(
   let running: Promise<void> | undefined
   let closing: Promise<unknown> | undefined
   let fence: PipelineStatement[] = []
+  let refused: string | undefined
 
   const assertOpen = (): void => {
     if (refusal !== undefined) throw new Failure('unavailable', refusal)
@@ -127,7 +130,10 @@ export function postgresDatabase(
       return
     }
     const outcome = await runAgain(group)
-    if (outcome.kind === 'stored') return answer(group, outcome.touched)
+    if (outcome.kind === 'stored') {
+      refused = undefined
+      return answer(group, outcome.touched)
+    }
     if (outcome.kind === 'unknown') return fail(group, outcome.error)
     if (outcome.kind === 'fenced') {
       end(new Failure('unavailable', 'another process is the worker now, or the database is another one'))
@@ -135,6 +141,8 @@ export function postgresDatabase(
       return
     }
     const { member, error } = outcome
+    const cause = error instanceof Failure ? error.cause : error
+    if (member === undefined && !isContended(cause)) refused = messageOf(cause)
     if (member === undefined || group.length === 1) {
       for (const { reject } of group) reject(error)
       return
@@ -224,6 +232,7 @@ export function postgresDatabase(
     },
 
     end,
+    refused: () => refused,
 
     async run(text: string, values: unknown[]) {
       const { rows } = await lease.query<Record<string, unknown>>(text, values)
@@ -328,5 +337,8 @@ function ownFault(error: unknown): unknown {
 }
 
 /** The failure for the caller when nothing was written yet. */
-const unavailable = (cause: unknown): Failure =>
-  new Failure('unavailable', 'the database cannot be reached now', { cause })
+const unavailable = (cause: unknown): Failure => {
+  const state = sqlState(cause)
+  const what = state === undefined ? 'the database cannot be reached now' : `the database stores nothing now (${state})`
+  return new Failure('unavailable', what, { cause })
+}
