@@ -55,6 +55,7 @@ import { openMarker } from './storage/marker.ts'
 import { duePlacements } from './storage/purchases.ts'
 import type { WorkerLease } from './storage/worker-lease.ts'
 import { openCallbackSecrets } from './stores/backend/signature.ts'
+import { earlierSecretsSince } from './stores/earlier-secrets.ts'
 import { openStores } from './stores/kinds.ts'
 import { createSupplier } from './supplier/client.ts'
 import { openKeys } from './vault/keys.ts'
@@ -121,8 +122,10 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   })
   const supplier = elect ? supplierOfWorker(link, acts, () => processes.report()?.supplier) : link
   const signing = await openCallbackSecrets({ db, vault, now, newId })
+  const earlierSince = await earlierSecretsSince({ db, now }, config.stores)
   const openedStores = await openStores(config.stores, {
     secretsOf: signing.of,
+    earlierSecretSince: (store) => earlierSince.get(store),
     webhookSecretOf: (store) => vault.subKey(`store-webhook:${store}`).toString('hex'),
     now,
     newId,

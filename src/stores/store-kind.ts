@@ -56,6 +56,8 @@ export interface StoreNeeds extends Pick<BackendOptions, 'now' | 'newId' | 'conn
   secretsOf: (store: string) => readonly Buffer[]
   /** The secret that the shop with this id signs its deliveries with: letters and digits. */
   webhookSecretOf: (store: string) => string
+  /** Since when the installation has known the secret before that of the shop with this id, epoch ms. Default: since now. */
+  earlierSecretSince?: (store: string) => number | undefined
   /** Default: a timer of this machine. */
   sleep?: ((ms: number) => Promise<void>) | undefined
 }

@@ -44,10 +44,11 @@ export const shopify: ShopKind<typeof settings> = {
   label: 'Shopify',
   settings,
   addressOf: ({ url }) => url,
-  open: async ({ url, apiVersion, pricing, credentials, ...rest }, needs) => {
+  open: async ({ url, apiVersion, pricing, credentials, ...rest }, { earlierSecretSince, ...needs }) => {
     const { shopifyStore } = await import('./shopify.ts')
     const ofShop = { ...rest, ownsSalePrice: pricing.compareAt !== null }
-    return shopifyStore({ ...needs, url, apiVersion, credentials, settings: ofShop })
+    const rotatedAt = earlierSecretSince?.(rest.id)
+    return shopifyStore({ ...needs, url, apiVersion, credentials, rotatedAt, settings: ofShop })
   },
   shop: {
     credentials: 'the client id and the client secret, or the admin token and the API secret key',

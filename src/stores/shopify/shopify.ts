@@ -22,6 +22,8 @@ export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
     /** The secret before a rotation, which Shopify may sign with for an hour more. */
     previousSecret?: Secret | undefined
   }
+  /** Since when there is a secret before, epoch ms. Default: since now. */
+  rotatedAt?: number | undefined
   settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice' | 'location' | 'otherLocations'> &
     OrderSettings & {
       /** ISO 4217. */
@@ -34,7 +36,7 @@ export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
 const SETTLE_MS = 60_000
 /** A hand-over that waits for what the shop allows, more than once; no request that writes leaves later. */
 const PUSH_MS = 120_000
-/** How long after the start of this process deliveries may be signed with the secret before. */
+/** How long after a rotation deliveries may be signed with the secret before. */
 const ROTATION_MS = 3_600_000
 
 /** A shop of Shopify, by its Admin API. */
@@ -44,10 +46,10 @@ export function shopifyStore(options: ShopifyOptions): Store {
   const client = shopClient(options)
   const catalogue = shopCatalogue({ ...settings, client, now, sleep })
   const defined = new Set<string>()
-  const startedAt = now()
+  const rotatedAt = options.rotatedAt ?? now()
   const secrets = () => {
     const { secret, previousSecret } = credentials
-    const isRotating = previousSecret !== undefined && now() - startedAt < ROTATION_MS
+    const isRotating = previousSecret !== undefined && now() - rotatedAt < ROTATION_MS
     return [secret, ...(isRotating ? [previousSecret] : [])].map((one) => one.reveal())
   }
   return {
