@@ -8,7 +8,7 @@
 import type { Context } from '../context.ts'
 import { codeOf, messageOf } from '../errors.ts'
 import { need } from '../storage/database.ts'
-import { enqueueAlert, renewStoreUpdates } from '../storage/outbox.ts'
+import { enqueueAlert, hastenFailed, renewStoreUpdates } from '../storage/outbox.ts'
 import {
   dropLateOrder,
   hastenLateOrders,
@@ -102,7 +102,9 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: isNextDue ? at : at + POLL_MS }
   await db.commit([
     putStoreReading(store.id, { ...next, ...ended }),
-    ...(wasAway ? [renewStoreUpdates(store.id, at + store.actsMs), hastenLateOrders(store.id, at)] : []),
+    ...(wasAway
+      ? [renewStoreUpdates(store.id, at + store.actsMs), hastenLateOrders(store.id, at)]
+      : [hastenFailed(store.id, at)]),
     ...news.map(({ reference, detail }) =>
       insertLateOrder({ store: store.id, reference, attempts: 1, notBefore: at + POLL_MS, lastError: detail }),
     ),

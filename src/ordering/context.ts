@@ -89,6 +89,8 @@ export interface Pace {
   }
   /** Purchase -> when its order was first read as failed although a delivery had said that it is completed. */
   doubted: Map<string, number>
+  /** Stores to which the last update failed. */
+  failing: Set<string>
   /** Purchase -> its last request, oldest first. */
   lastRequests: Map<string, LastRequest>
   /** Whether the filter by reference has found an order in this process: only then does its empty answer prove anything. */
@@ -131,6 +133,7 @@ export const freshPace = (): Pace => ({
   oneFirst: noFirsts(),
   watch: { announced: new Set(), unannounced: undefined },
   doubted: new Map(),
+  failing: new Set(),
   lastRequests: new Map(),
   alerted: new Set(),
   readAgainAt: 0,

@@ -22,6 +22,7 @@ import {
   effectOf,
   enqueueAlert,
   enqueueUpdate,
+  hastenFailed,
   markAttemptUnsent,
   markEffectDead,
   markEffectDone,
@@ -148,6 +149,7 @@ async function deliverUpdate(
   at('pushed')
   log.info('callback.confirmed', fields)
   const done = [markEffectDone(row.id, row.attempts + 1, now())]
+  if (fulfilment.pace.failing.delete(update.order.store)) done.push(hastenFailed(update.order.store, now()))
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
@@ -286,8 +288,9 @@ function fulfilledEarly(
  * @param actsMs the store may act on this attempt for so long: it is not tried again before
  */
 async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, actsMs = 0): Promise<void> {
-  const { db, now, random, log } = fulfilment
+  const { db, now, random, log, pace } = fulfilment
   const attempts = row.attempts + 1
+  if (row.store !== null) pace.failing.add(row.store)
   const wait = callbackDelayMs(attempts, random())
   const actsUntil = actsMs === 0 ? null : now() + actsMs
   if (wait !== undefined) {

@@ -179,6 +179,18 @@ const hasten = (at: number, which: SQL) =>
     .set({ notBefore: at })
     .where(and(eq(outbox.state, 'due'), which))
 
+/** So often an update fails in an outage of minutes. One that has failed more often has a trouble of its own. */
+const OUTAGE_ATTEMPTS = 3
+
+/** Its store answers: updates that failed while it did not wait no longer, unless a try of them may act yet. */
+export const hastenFailed = change('any', (store: string, at: number) =>
+  hasten(
+    at,
+    sql`${outbox.store} = ${store} and ${outbox.attempts} between 1 and ${OUTAGE_ATTEMPTS} and ${outbox.notBefore} > ${at}
+        and coalesce(${outbox.actsUntil}, 0) <= ${at}`,
+  ),
+)
+
 /** The deliveries of keys of a purchase wait no longer. */
 export const hastenHandOver = change('any', (purchaseId: string, at: number) =>
   hasten(at, sql`${outbox.id} in (select hand_over_id from licence_keys where purchase_id = ${purchaseId})`),

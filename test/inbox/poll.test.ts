@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { type PolledStore, pollOrders } from '../../src/inbox/poll.ts'
 import { createLog } from '../../src/log.ts'
 import { first } from '../../src/storage/database.ts'
-import { listOutbox } from '../../src/storage/outbox.ts'
+import { enqueueUpdate, listOutbox, postponeEffect } from '../../src/storage/outbox.ts'
 import { connectStore, lateOrdersOf, storeReadingOf } from '../../src/storage/store-readings.ts'
 import type { OrderReadResult } from '../../src/stores/store.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
@@ -62,6 +62,7 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
     while ((await pollOrders({ db, now, newId, log }, store)) > 0);
   }
   return {
+    db,
     taken,
     asked,
     answers,
@@ -134,6 +135,30 @@ test('an order that is late waits while the shop gives no orders, and is read so
   await pass(6 * MINUTE)
   expect(taken).toEqual(['1'])
   expect(await late()).toEqual([])
+})
+
+test('an update that failed in an outage of a minute is sent at the next answer of the shop, and not five minutes later', async () => {
+  const { db, poll, pass } = await openPolling([])
+  const enqueue = (id: string) => {
+    const address = { id, store: SHOP, orderId: 'an order', dedupeKey: id, at: TEST_NOW }
+    return enqueueUpdate({ kind: 'callback', type: 'keys.waiting', payload: { purchaseId: id } }, address)
+  }
+  const later = TEST_NOW + 5 * MINUTE
+  await db.commit([
+    ...['failed', 'may act', 'in trouble', 'parked'].map(enqueue),
+    postponeEffect('failed', 2, later, 'answered 502', null),
+    postponeEffect('may act', 2, later, 'gave no answer', TEST_NOW + 3 * MINUTE),
+    postponeEffect('in trouble', 4, later, 'answered 500', null),
+    postponeEffect('parked', 0, later, 'waits for a person', null),
+  ])
+  const due = async () => {
+    const rows = await db.query(listOutbox({ kind: 'callback', limit: 100 }))
+    return Object.fromEntries(rows.map(({ id, notBefore }) => [id, (notBefore - TEST_NOW) / MINUTE]))
+  }
+  await poll()
+  expect(await due()).toEqual({ failed: 0, 'may act': 5, 'in trouble': 5, parked: 5 })
+  await pass(4 * MINUTE)
+  expect(await due()).toEqual({ failed: 0, 'may act': 3, 'in trouble': 5, parked: 5 })
 })
 
 test('an order that is late and gone from the shop is asked for no more', async () => {

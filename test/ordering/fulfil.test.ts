@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { callbackDelayMs } from '../../src/domain/pace.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
-import { enqueueAlert, listOutbox, type OutboxRow } from '../../src/storage/outbox.ts'
+import { enqueueAlert, hastenFailed, listOutbox, type OutboxRow, redeliverEffect } from '../../src/storage/outbox.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { deliverAll } from '../support/deliver-all.ts'
 import { isOnPostgres } from '../support/postgres.ts'
@@ -87,6 +87,36 @@ describe('a callback', () => {
     ])
     await deliverAll(app.ordering)
     expect(await row(app)).toMatchObject({ state: 'done', attempts: 3, lastError: null })
+  })
+
+  test('that failed in an outage of a minute leaves with the first that its store confirms, and not five minutes later', async () => {
+    const { app } = await openReady(['1001', '1002', '1003'])
+    app.shop.answerNext(503, 6)
+    await deliverAll(app.ordering)
+    app.move(callbackDelayMs(1, 0.5) ?? 0)
+    await deliverAll(app.ordering)
+    expect((await rows(app)).map(({ attempts }) => attempts)).toEqual([2, 2, 2])
+    // The store is back. What it confirms first is put back by hand here, as another order's update would come.
+    app.move(MINUTE)
+    await app.ordering.db.commit([redeliverEffect((await row(app)).id, app.now())])
+    await deliverAll(app.ordering)
+    await deliverAll(app.ordering)
+    expect((await rows(app)).map(({ state }) => state)).toEqual(['done', 'done', 'done'])
+  })
+
+  test('that its store refuses for itself goes by the table of waits, however many others are confirmed', async () => {
+    const { app } = await openReady(['1001'])
+    app.shop.answerNext(500, 1_000)
+    for (let attempt = 1; attempt <= 4; attempt += 1) {
+      await deliverAll(app.ordering)
+      app.move(callbackDelayMs(attempt, 0.5) ?? 0)
+    }
+    await app.ordering.db.commit([hastenFailed(STORE, app.now() - 1)])
+    await deliverAll(app.ordering)
+    const { attempts, notBefore } = await row(app)
+    expect(attempts).toBe(5)
+    await app.ordering.db.commit([hastenFailed(STORE, app.now())])
+    expect(await row(app)).toMatchObject({ notBefore })
   })
 
   test('that used up its attempts is dead, and an alert tells how it is put back', async () => {

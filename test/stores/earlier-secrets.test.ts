@@ -20,12 +20,12 @@ function installation() {
       ...(previousSecret === undefined ? {} : { previousSecret: new Secret(previousSecret) }),
     }
     const now = () => clock.now
-    const since = await earlierSecretsSince({ db, now }, [{ id: 'harbour', credentials }])
+    const since = await earlierSecretsSince({ db, now }, [{ id: 'north', credentials }])
     const store = shopifyStore({
-      url: 'https://harbour.myshopify.com',
+      url: 'https://north.myshopify.com',
       apiVersion: '2026-07',
       credentials,
-      rotatedAt: since.get('harbour'),
+      rotatedAt: since.get('north'),
       settings: {
         create: null,
         ownsSalePrice: false,

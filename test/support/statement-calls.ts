@@ -356,6 +356,7 @@ export const calls: Record<string, unknown[]> = {
   storesToPoll: [at, at, at],
   storesToPublish: [at],
   storesWithUpdates: [at],
+  hastenFailed: ['s', at],
   hastenHandOver: ['p', at],
   hastenClosing: ['o', at],
   hastenHeldOver: ['o', at],

@@ -191,20 +191,25 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
 
   /**
    * Sends the customer keys by note. Its mail prints what stands in the lines too, so the keys that wait there go with it, and
-   * leave the lines.
+   * leave the lines; those that a note has leave before.
    */
-  async function sendByNote(order: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
+  async function sendByNote(asRead: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
+    const cleared =
+      asRead.status === 'completed' ? ({ outcome: 'read', value: asRead } as const) : await clearNoted(asRead)
+    if (cleared.outcome !== 'read') return cleared
+    const order = cleared.value
     const waiting = order.status === 'completed' ? [] : waitingKeys(order)
     if (fresh.length + waiting.length === 0) return CONFIRMED
     const noted = await noteKeys(order, ...waiting, ...fresh)
     if (noted.outcome !== 'confirmed') return noted
-    const lines = new Set([...waiting, ...fresh].map(({ line }) => line))
+    const keysOfLine = (from: KeysOfLine[], id: number) =>
+      from.filter(({ line }) => line.id === id).flatMap(({ keys }) => keys)
     const kept = await putLines(
       order,
-      [...lines].map((line) => {
-        const sent = waiting.find((one) => one.line === line)?.keys
-        const more = fresh.filter((one) => one.line === line).flatMap(({ keys }) => keys)
-        return { line, ...(sent && without(line, sent)), all: [...lineKeys(line, label).all, ...more] }
+      order.line_items.flatMap((line) => {
+        const [sent, more] = [keysOfLine(waiting, line.id), keysOfLine(fresh, line.id)]
+        if (sent.length + more.length === 0) return []
+        return [{ line, ...(sent.length > 0 && without(line, sent)), all: [...lineKeys(line, label).all, ...more] }]
       }),
     )
     return kept.ok ? CONFIRMED : afterKeys(kept.failure)
@@ -217,11 +222,12 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     return { line, all, shown: rest?.join('\n') || null }
   }
 
-  /** Keys that a note has brought leave the lines, so that the mail of the completed order does not bring them again. */
-  async function clearNoted(order: ShopOrder): Promise<PushResult> {
+  /** Keys that a note has brought leave the lines, so that no later mail brings them again. @returns the order without them */
+  async function clearNoted(order: ShopOrder): Promise<Read<ShopOrder>> {
     const waiting = waitingKeys(order)
+    const asItIs = { outcome: 'read', value: order } as const
     // A single key has waited for no other one.
-    if (waiting.length === 0 || (order.line_items.length === 1 && keysOf(order).length === 1)) return CONFIRMED
+    if (waiting.length === 0 || (order.line_items.length === 1 && keysOf(order).length === 1)) return asItIs
     const missing = await unnoted(
       order,
       waiting.flatMap(({ keys }) => keys),
@@ -231,9 +237,13 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
       const gone = keys.filter((key) => !missing.value.includes(key))
       return gone.length === 0 ? [] : [without(line, gone)]
     })
-    if (noted.length === 0) return CONFIRMED
+    if (noted.length === 0) return asItIs
     const put = await putLines(order, noted)
-    return put.ok ? CONFIRMED : put.failure
+    if (!put.ok) return put.failure
+    const after = shopOrder.safeParse(put.body)
+    if (!after.success) return notAnOrder(true)
+    const line_items = after.data.line_items.filter(({ id }) => order.line_items.some((one) => one.id === id))
+    return { outcome: 'read', value: { ...after.data, line_items } }
   }
 
   /** Stores what was handed over of lines. */
@@ -385,7 +395,7 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     if (mayComplete && UNPAID.includes(order.status)) return notPaid(order, 'it is completed')
     if (mayComplete && isHandedOver(order, refunded, label)) {
       const cleared = await clearNoted(order)
-      if (cleared.outcome !== 'confirmed') return cleared
+      if (cleared.outcome !== 'read') return cleared
       const keys = keysOf(order).length
       return write({
         method: 'PUT',
