@@ -7,6 +7,7 @@ import { LEASE_MS } from '../../src/storage/postgres/lease.ts'
 import { workerLease } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { noteServer, type WorkerLease } from '../../src/storage/worker-lease.ts'
+import { startServers } from '../campaigns/torture/servers.ts'
 import { hasPostgres, openPostgresDatabase, postgresUrl } from '../support/postgres.ts'
 import { COMMIT, openProxy } from '../support/postgres-proxy.ts'
 import { run } from '../support/postgres-server.ts'
@@ -95,6 +96,26 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     await run(url, "update worker_lease set server = server || 'x'")
     await expect(database.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
     expect(fatal).toHaveLength(1)
+  })
+
+  test('lets nothing be stored by a holder whose server came back from a copy of its files', async () => {
+    const servers = await startServers('/dev/null')
+    onTestFinished(() => servers.close())
+    const { database, elected, fatal } = await candidate('one', servers.url())
+    await elected
+    // The copy has the lease of this very process.
+    const putBack = await servers.copy()
+    await database.commit([insert('lost')])
+    await putBack()
+    await until('it to write or to end', async () => {
+      const isStored = await database.commit([insert('after')]).then(
+        () => true,
+        () => false,
+      )
+      return isStored || fatal.length > 0
+    })
+    expect(fatal).toMatchObject([{ code: 'unavailable' }])
+    expect(await namesIn((await openPostgresDatabase(servers.url())).database)).toEqual([])
   })
 
   test('is over for a holder that cannot renew it before it is over for all others', async () => {

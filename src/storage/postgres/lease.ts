@@ -3,7 +3,8 @@
  *
  * The row counts by the clock of the server, the holder by a clock of its own that never jumps, from before it asked: what it
  * takes for the end comes before the end. Each of its transactions reads the row and locks it against a change, so that none is
- * stored after another process has taken the lease, and none on a server that is not the same any more.
+ * stored after another process has taken the lease, and none on a server that is not the same any more or was restarted: it may have
+ * come back with older files, in which the lease is this one.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
@@ -48,13 +49,16 @@ const SERVER = `(select system_identifier from pg_control_system()) || '/'
 /** A copy by `createdb --template` has its server, its timeline and its tables. */
 const DATABASE = '(select oid::text from pg_database where datname = current_database())'
 
+/** When the server was started. */
+const STARTED = 'extract(epoch from pg_postmaster_start_time())::text'
+
 /** Gives a row while the lease runs. It locks nothing. */
 export const RUNNING = `select 1 from worker_lease where id = 1 and ends_at >= ${CLOCK}`
 
 const TAKE = `insert into worker_lease as held (id, owner, epoch, ends_at) values (1, $1, 1, ${CLOCK} + $2)
   on conflict (id) do update set owner = excluded.owner, epoch = held.epoch + 1, ends_at = excluded.ends_at
   where held.ends_at < ${CLOCK}
-  returning epoch, server as before, ${SERVER} as now, ${DATABASE} as database`
+  returning epoch, server as before, ${SERVER} as now, ${DATABASE} as database, ${STARTED} as started`
 
 /** A standby that takes over may lack the last lease, and give its epoch out a second time. */
 const OWN = 'epoch = $1 and owner = $2'
@@ -63,7 +67,8 @@ const RENEW = `update worker_lease set ends_at = ${CLOCK} + $3 where ${OWN} retu
 
 const RELEASE = `update worker_lease set ends_at = 0 where ${OWN}`
 
-const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} and ${DATABASE} = $3 for share`
+const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} and ${DATABASE} = $3
+  and ${STARTED} = $4 for share`
 
 /**
  * Waits for the lease, and renews it from then on. One that is lost ends the process.
@@ -149,7 +154,7 @@ function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: 
     server: String(taken.now),
     serverBefore: taken.before === null ? null : String(taken.before),
     isHeld: () => !isOver && monotonic() < endsAt,
-    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch), owner, database] }),
+    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch), owner, database, String(taken.started)] }),
     release: async () => {
       isOver = true
       clearInterval(renewing)

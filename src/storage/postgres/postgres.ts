@@ -136,7 +136,12 @@ export function postgresDatabase(
     }
     if (outcome.kind === 'unknown') return fail(group, outcome.error)
     if (outcome.kind === 'fenced') {
-      end(new Failure('unavailable', 'another process is the worker now, or the database is another one'))
+      end(
+        new Failure(
+          'unavailable',
+          'another process is the worker now, or the database server was restarted or replaced',
+        ),
+      )
       for (const { reject } of group) reject(new Failure('unavailable', refusal ?? ''))
       return
     }

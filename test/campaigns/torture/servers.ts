@@ -93,6 +93,17 @@ export async function startServers(logFile: string) {
       await end(primary, how === 'fast' ? 'SIGINT' : 'SIGQUIT')
       primary = await run(primary.data, primary.port)
     },
+    /** Copies the files of the server, as the snapshot of a machine has them. @returns puts the copy in their place */
+    copy: async (): Promise<() => Promise<void>> => {
+      const kept = newData()
+      const from = `host=127.0.0.1 port=${primary.port} user=quayside`
+      await execute('pg_basebackup', ['-D', kept, '-d', from, '-c', 'fast', '--no-sync'])
+      return async () => {
+        await end(primary, 'SIGQUIT')
+        rmSync(primary.data, { recursive: true, force: true })
+        primary = await run(kept, primary.port)
+      }
+    },
     caughtUp,
     /**
      * From here on the standby gets nothing; after `ms` the primary ends at once and the standby takes its place.
