@@ -77,8 +77,8 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   const stored = await currentEpoch(db)
   if (!stored) return 'over'
   const hold = await restoreHold(db)
-  if (hold?.actor === START_ACTOR) return compare(ordering, newest)
-  if (stored.restoredAt === null) return hold ? compare(ordering, whole) : 'over'
+  if (hold?.actor === START_ACTOR) return compare(ordering, newest, hold.unknownFrom ?? 0)
+  if (stored.restoredAt === null) return hold ? compare(ordering, whole, 0) : 'over'
   const now = clock()
   // The clock may have been put back since the last round. That round counts as begun now, or the next would wait too long.
   const epoch = { ...stored, roundAt: stored.roundAt === null ? null : Math.min(stored.roundAt, now) }
@@ -316,7 +316,11 @@ export async function recogniseRestore(
 /** Holds buying until the newest orders are compared. A hold of a restore or of a new database stays: it asks for more. */
 async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promise<Change[]> {
   if (await restoreHold(db)) return []
-  return [setRestoreHold({ reason: newest.reason, actor: START_ACTOR, at: now() }, now())]
+  // Only what a worker writes counts: stores may hand in lost orders again before the comparison.
+  const last = await first(db, lastInstants())
+  // A clock that was ahead for a while has noted instants that have not come yet.
+  const unknownFrom = Math.min(now(), Math.max(last?.sentAt ?? 0, last?.readAt ?? 0))
+  return [setRestoreHold({ reason: newest.reason, actor: START_ACTOR, at: now(), unknownFrom }, now())]
 }
 
 /**
@@ -437,9 +441,7 @@ interface Comparison {
   reason: string
   actor: string
   /** @returns why the database counts as a restore; undefined where nothing speaks for that */
-  causeOf(ordering: Ordering): Promise<string | undefined>
-  /** The database knows nothing after this instant. Default: the last instant that it has noted. */
-  unknownFrom?: number
+  causeOf(ordering: Ordering, unknownFrom: number): Promise<string | undefined>
 }
 
 /**
@@ -450,7 +452,6 @@ const whole: Comparison = {
   reason: "the database is new: the supplier's orders are searched for orders of its stores first",
   actor: RESTORE_ACTOR,
   causeOf: foreignCause,
-  unknownFrom: 0,
 }
 
 /** Orders of our stores that the database lacks: a copy of a machine or of a folder comes back with all that lay beside it. */
@@ -463,18 +464,20 @@ const newest: Comparison = {
 /**
  * Searches the supplier's orders. If they speak for it, the database counts as a restore from then on.
  *
+ * @param unknownFrom the database may know nothing after this instant
  * @returns `due` when another search runs or has failed just now; else `done`, and buying goes on or waits as after a restore
  * @throws Failure `unavailable` when the list could not be read; buying stays on hold, and the next search tries again
  */
 async function compare(
   ordering: Ordering,
-  { reason, actor, causeOf, unknownFrom }: Comparison,
+  { reason, actor, causeOf }: Comparison,
+  unknownFrom: number,
 ): Promise<'due' | 'done'> {
   const { db, log, monotonic, now, pace } = ordering
   if ((pace.compareAt ?? 0) > monotonic()) return 'due'
   pace.compareAt = Number.POSITIVE_INFINITY
   try {
-    const cause = await causeOf(ordering)
+    const cause = await causeOf(ordering, unknownFrom)
     if (cause === undefined) {
       await db.commit([clearRestoreHold()])
       log.info('database.compared')
@@ -482,15 +485,14 @@ async function compare(
       ordering.wake('place')
       return 'done'
     }
-    const from = unknownFrom === undefined ? {} : { unknownFrom }
-    const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside', ...from })
+    const { epoch } = await noteRestore(ordering, { cause, epochMin: 1, actor: 'quayside', unknownFrom })
     await ordering.beginEpoch?.(epoch)
     log.warn('restore.recognised', { reason: cause, count: epoch })
     ordering.wake('outbox')
     return 'done'
   } catch (error) {
     const why = `${reason}; the last try failed: ${messageOf(error)}`
-    await db.commit([setRestoreHold({ reason: why, actor, at: now() }, now())])
+    await db.commit([setRestoreHold({ reason: why, actor, at: now(), unknownFrom }, now())])
     throw error
   } finally {
     pace.compareAt = monotonic() + AGAIN_MS
@@ -502,12 +504,9 @@ async function compare(
  *
  * @returns why the database counts as a restore; undefined when it has all of ours that it should
  */
-async function lackingCause(ordering: Ordering): Promise<string | undefined> {
-  const { db, dialect, stores, now } = ordering
-  const last = await first(db, lastInstants())
-  // A clock that was ahead for a while has noted instants that have not come yet.
-  const latest = Math.min(now(), Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0))
-  const { pages } = readList(ordering, Math.max(0, latest - PROOF_SKEW_MS))
+async function lackingCause(ordering: Ordering, unknownFrom: number): Promise<string | undefined> {
+  const { db, dialect, stores } = ordering
+  const { pages } = readList(ordering, Math.max(0, unknownFrom - PROOF_SKEW_MS))
   for await (const orders of pages) {
     const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
     const lacking = await lackingOf(db, ours)

@@ -42,7 +42,7 @@ export interface ListEnd {
 
 const epochSetting = jsonSetting<Epoch>('epoch')
 const madeSetting = jsonSetting<readonly string[]>('stores_made')
-const holdSetting = jsonSetting<Freeze>(RESTORE_CAUSE)
+const holdSetting = jsonSetting<RestoreHold>(RESTORE_CAUSE)
 /** Who is said to hold buying after a restore. */
 export const RESTORE_ACTOR = 'restore'
 /** Who is said to hold buying from each start on, until the supplier's newest orders were compared with the database. */
@@ -58,13 +58,18 @@ export const setStoresMade = (ids: readonly string[], now: number): Change => ma
 
 export const storesMade = async (db: Database): Promise<readonly string[]> => (await madeSetting.read(db)) ?? []
 
-/** The hold of a restore: like a freeze, and lifted by itself once everything is reattached. */
-export const setRestoreHold = (hold: Freeze, now: number): Change => holdSetting.put(hold, now)
+/** The hold of a restore, which is lifted by itself once everything is reattached, or of a start. */
+export interface RestoreHold extends Freeze {
+  /** Of a start: the database may know nothing after this instant, epoch ms. */
+  unknownFrom?: number
+}
+
+export const setRestoreHold = (hold: RestoreHold, now: number): Change => holdSetting.put(hold, now)
 
 export const clearRestoreHold = (): Change => clearSetting(RESTORE_CAUSE)
 
 /** @returns undefined when none stands */
-export const restoreHold = (db: Database): Promise<Freeze | undefined> => holdSetting.read(db)
+export const restoreHold = (db: Database): Promise<RestoreHold | undefined> => holdSetting.read(db)
 
 /**
  * Whether buying is on hold until the supplier's orders are reattached after a restore, or compared with the database. Until

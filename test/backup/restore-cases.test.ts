@@ -391,6 +391,19 @@ describe('a database file that was copied back', () => {
     expect(charges(app)).toBe(1)
   })
 
+  test('is recognised although days have passed, and a store has handed in an order before the comparison', async () => {
+    const { world, app, orderId, planned, lines } = await openShop()
+    await world.pass(MINUTE, 10 * SECOND)
+    await world.pass(80 * HOUR, 10 * HOUR)
+    await world.copyBackWithMarker(planned)
+    await world.handIn('1002', lines)
+    await world.work()
+    expect((await currentFreeze(app.db))?.reason).toContain('the database is an older copy: it lacks order')
+    await world.pass(REATTACHED, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    expect(charges(app)).toBe(2)
+  })
+
   test('is no restore when it is the one that was used last: buying goes on after one look at the newest orders', async () => {
     const { world, app } = await openShop()
     await world.pass(MINUTE, 10 * SECOND)

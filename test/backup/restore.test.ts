@@ -39,7 +39,7 @@ describe('a database that is backed up after every commit, and put back', () => 
     )
     expect(sum('restores')).toBeGreaterThanOrEqual(RESTORES)
     expect(sum('backups')).toBeGreaterThan(RESTORES * 5)
-    for (const name of ['recognised', 'lost', 'handedInAgain', 'changed'] as const)
+    for (const name of ['recognised', 'snapshots', 'lost', 'handedInAgain', 'changed'] as const)
       expect(sum(name), name).toBeGreaterThan(0)
   })
 

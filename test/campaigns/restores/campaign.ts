@@ -75,10 +75,13 @@ export async function restoreCampaign(options: CampaignOptions): Promise<Figures
     else if ((seed + restore) % 4 === 0) {
       await world.lose()
       figures.lost += 1
-    } else if (chance.next() < 0.5) await world.restore(bytes)
-    else {
+    } else if (chance.next() < 0.3) await world.restore(bytes)
+    else if (chance.next() < 0.5) {
       figures.copiedBack += 1
       if (await world.copyBack(bytes)) figures.recognised += 1
+    } else {
+      figures.snapshots += 1
+      await world.copyBackWithMarker(bytes)
     }
     await record.restored()
     figures.restores += 1

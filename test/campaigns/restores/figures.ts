@@ -5,6 +5,8 @@ export interface Figures {
   /** Files that were copied back without a word, and how many of them lacked a purchase and were recognised. */
   copiedBack: number
   recognised: number
+  /** Files that were copied back together with their marker, as the snapshot of a machine has them. */
+  snapshots: number
   /** Databases that were lost with their markers, where the service went on with a new one. */
   lost: number
   charges: number
@@ -24,6 +26,7 @@ export const noFigures = (): Figures => ({
   restores: 0,
   copiedBack: 0,
   recognised: 0,
+  snapshots: 0,
   lost: 0,
   charges: 0,
   doubleCharges: 0,
