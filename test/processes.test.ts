@@ -218,6 +218,28 @@ describe.runIf(hasPostgres)('of several processes', () => {
     expect(shop.received()).toEqual([])
   })
 
+  test('each operation that a web process leaves to the worker is answered as the worker answers it, none by an internal error', async () => {
+    const { start, token, skuAt } = await openInstallation()
+    const [web, worker] = [await start('web'), await start('worker')]
+    await until('the worker', worker.isWorker)
+    const lines = [{ id: '1', sku: await skuAt(web), quantity: 1 }]
+    expect((await web.ask('POST', '/orders', { body: { reference: 'r1', lines }, as: token })).status).toBe(202)
+    const left = apiOperations(web.app.api).filter(({ needsWorker }) => needsWorker !== undefined)
+    expect(left.length).toBeGreaterThan(10)
+    const answers: Record<string, number> = {}
+    for (const { method, path: route, name, body } of left) {
+      const at = route
+        .replace(':store', DEMO_STORE)
+        .replace(':reference', 'r1')
+        .replaceAll(/:[a-z]+/gi, 'x')
+      const example = body?.meta()?.examples?.[0] as object | undefined
+      const given = method === 'get' ? {} : { body: example ?? {} }
+      answers[name] = (await web.ask(method.toUpperCase(), at, given)).status
+    }
+    expect(Object.entries(answers).filter(([, status]) => status >= 500)).toEqual([])
+    expect(Object.values(answers).filter((status) => status < 300).length).toBeGreaterThan(5)
+  })
+
   test('a process starts where its data folder was not made yet', async () => {
     const { start } = await openInstallation()
     expect((await (await start('web')).ask('GET', '/status')).status).toBe(200)

@@ -67,7 +67,11 @@ const TROUBLE_MS = [4_000, 10_000] as const
 export async function troubleServersUntil(
   over: () => boolean,
   { network, servers, services }: Scene,
-  { chance, faults, failOver }: { chance: Chance; faults: Record<string, number>; failOver: () => Promise<void> },
+  {
+    chance,
+    faults,
+    failOver,
+  }: { chance: Chance; faults: Record<string, number>; failOver: (to: 'standby' | 'copy') => Promise<void> },
 ): Promise<void> {
   if (!servers) return
   const cutOff = (ms: number) => network.outage(`database of ${chance.pick(services).name}`, ms)
@@ -76,12 +80,20 @@ export async function troubleServersUntil(
     'a process cut off past the lease': () => cutOff(chance.between(7_000, 9_000)),
     'restart -m fast': () => servers.restart('fast'),
     'restart -m immediate': () => servers.restart('immediate'),
-    'failover to a copy without the last second': failOver,
+    'failover to a copy without the last second': () => failOver('standby'),
+    'its files of some seconds ago': () => failOver('copy'),
   }
   const most = ['a process cut off', 'a process cut off past the lease', 'restart -m fast', 'restart -m immediate']
   while (!over()) {
     const [first = '', ...others] = chance.shuffled([...most, ...most])
-    for (const name of [first, 'failover to a copy without the last second', ...others]) {
+    const [second = '', ...rest] = others
+    for (const name of [
+      first,
+      'failover to a copy without the last second',
+      second,
+      'its files of some seconds ago',
+      ...rest,
+    ]) {
       await sleep(chance.between(...TROUBLE_MS))
       if (over()) return
       faults[`database: ${name}`] = (faults[`database: ${name}`] ?? 0) + 1

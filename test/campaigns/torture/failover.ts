@@ -1,6 +1,6 @@
 /**
- * A failover to a copy that lost the last second, what the stores then do, and what must hold: as after a restore, buying is
- * on hold until the supplier's orders have been reattached.
+ * A failover to a copy that lost the last second, or a copy of the files that is put back, what the stores then do, and what must
+ * hold: as after a restore, buying is on hold until the supplier's orders have been reattached.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
@@ -12,6 +12,8 @@ import type { Loss } from './verdict.ts'
 /** What the failovers of a run came to. */
 export interface Failovers {
   losses: Loss[]
+  /** How many of them were copies of the files that were put back. */
+  putBack: number
   /** Bytes of the log that were lost with the servers. */
   bytes: number
   /** Orders, deliveries and cancellations that were acknowledged and may be lost. */
@@ -26,6 +28,7 @@ export interface Failovers {
 
 export const noFailovers = (): Failovers => ({
   losses: [],
+  putBack: 0,
   bytes: 0,
   orders: 0,
   deliveries: 0,
@@ -49,9 +52,17 @@ export async function failOver(
     orders,
     shopping,
     stopped,
-  }: { chance: Chance; orders: PlannedOrder[]; shopping: Shopping; stopped: () => boolean },
+    to,
+  }: {
+    chance: Chance
+    orders: PlannedOrder[]
+    shopping: Shopping
+    stopped: () => boolean
+    to: 'standby' | 'copy'
+  },
 ): Promise<void> {
   if (!servers) return
+  const alertsBefore = await patiently(() => restoredAlerts(duty))
   const acknowledged = async () => ({
     taken: new Set(shopping.taken.keys()),
     deliveries: new Set(
@@ -63,7 +74,14 @@ export async function failOver(
   await servers.caughtUp()
   const from = Date.now()
   const ways = services.map(({ name }) => `database of ${name}` as const)
-  failovers.bytes += await servers.failOver(LOST_MS, () => network.cut(ways))
+  if (to === 'standby') failovers.bytes += await servers.failOver(LOST_MS, () => network.cut(ways))
+  else {
+    const putBack = await servers.copy()
+    await sleep(LOST_MS)
+    await network.cut(ways)
+    await putBack()
+    failovers.putBack += 1
+  }
   await network.restore(ways)
   const promotedAt = Date.now()
   await sleep(LATE_MS)
@@ -81,7 +99,8 @@ export async function failOver(
   const round = { chance, shopping, stopped }
   const references = new Set(cancelled.map(({ reference }) => reference))
   await handInAgain(orders, { taken: lost.taken, cancelled: references }, { access: { api, token, skus }, round })
-  const isRecognised = async () => (await restoredAlerts(duty)) >= failovers.losses.length
+  // A copy that lacks no order of the supplier is none: it has the identity of what it was made from.
+  const isRecognised = async () => to === 'copy' || (await restoredAlerts(duty)) > alertsBefore
   const until = performance.now() + RECOGNISED_MS
   while (!(await isRecognised().catch(() => false))) {
     if (performance.now() > until) {

@@ -4,7 +4,7 @@
  * the run did not pass, and its folder stays.
  *
  * `--engine postgres --processes 4` runs two `web` and two `worker` processes on a PostgreSQL server of its own, which is
- * restarted and fails over to a copy that lost the last second. `--variant read-committed` runs its transactions so.
+ * restarted, fails over to a copy that lost the last second, and comes back with its files of some seconds ago. `--variant read-committed` runs its transactions so.
  *
  * A seed fixes what is planned: orders, lives and deaths of the service, damages and pranks, each in its turn. It does
  * not fix how real processes interleave. With several processes half of the kills at points go to the point with the fewest so far.
@@ -75,7 +75,8 @@ function report(outcome: Outcome, reasons: string[]): string {
     ...(failovers.losses.length === 0
       ? []
       : [
-          ['failovers, each recognised as a restore', String(failovers.losses.length)],
+          ['failovers, each recognised as a restore', String(failovers.losses.length - failovers.putBack)],
+          ['files of some seconds ago, put back', String(failovers.putBack)],
           ['  bytes of the log that were lost', String(failovers.bytes)],
           ['  orders acknowledged meanwhile, handed in again', String(failovers.orders)],
           ['  cancellations, asked for again', String(failovers.cancellations)],

@@ -102,7 +102,8 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     const troubles = troubleServersUntil(over, scene, {
       chance: chance.fork('servers'),
       faults,
-      failOver: () => failOver(scene, failovers, { chance: chance.fork('stores'), orders, shopping, stopped: closed }),
+      failOver: (to) =>
+        failOver(scene, failovers, { chance: chance.fork('stores'), orders, shopping, stopped: closed, to }),
     }).finally(() => {
       troubled = false
     })

@@ -130,6 +130,8 @@ export async function startServers(logFile: string) {
     /** A standby of the new primary. */
     follow: async () => {
       await replication.back()
+      // One that follows what was put back in the place of its primary is ahead of it.
+      if (standby !== primary) await end(standby, 'SIGQUIT')
       standby = await followed()
     },
     close: async () => {
