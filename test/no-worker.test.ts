@@ -18,13 +18,14 @@ import { until } from './support/service-process.ts'
 const MINUTE = 60_000
 
 /** Two processes that share a database, whose ticks and clock the test moves. */
-async function openTwo({ tickMs = 2_000 } = {}) {
+async function openTwo({ tickMs = 2_000, workerBehindMs = 0 } = {}) {
   const { database: db } = await openPostgresDatabase()
   const clock = { at: 1_700_000_000_000 }
   const lines: string[] = []
   const log = createLog({ level: 'info', write: (line) => void lines.push(line) })
-  const of = (owner: string) => {
-    const clocks = { now: () => clock.at, monotonic: () => performance.now() }
+  // The lease of the worker runs by real time.
+  const of = (owner: string, monotonic: () => number, behindMs: number) => {
+    const clocks = { now: () => clock.at - behindMs, monotonic }
     const supplierUrl = 'http://127.0.0.1:9/v1'
     const processes = oneOfProcesses({ db, elect: db.elect, owner, supplierUrl, tickMs, log, ...clocks })
     const report = () => ({
@@ -34,7 +35,7 @@ async function openTwo({ tickMs = 2_000 } = {}) {
     const suspects = { clock: false, secret: false }
     return { ...processes, tick: () => processes.tick({ report, suspects, sweep: () => undefined }) }
   }
-  const [web, worker] = [of('web'), of('worker')]
+  const [web, worker] = [of('web', () => clock.at, 0), of('worker', () => performance.now(), workerBehindMs)]
   await worker.lead({
     prepare: (lease) => db.commit([noteServer(lease)]),
     resume: async () => undefined,
@@ -49,6 +50,7 @@ describe.runIf(hasPostgres)('a process that hears of no worker', () => {
   test('knew it, and said it nowhere but in a note of /readyz', async () => {
     const { clock, web, worker, logged } = await openTwo()
     await worker.tick()
+    await web.tick()
     const last = clock.at
     for (const [later, since] of [
       [29_999, null],
@@ -67,9 +69,21 @@ describe.runIf(hasPostgres)('a process that hears of no worker', () => {
     expect(logged()).toEqual(['worker.absent', 'worker.heard'])
   })
 
+  test('hears one whose clock is five minutes behind, which was called absent while it bought', async () => {
+    const { clock, web, worker, logged } = await openTwo({ workerBehindMs: 5 * MINUTE })
+    for (let minute = 0; minute < 3; minute += 1) {
+      for (const { tick } of [worker, web]) await tick()
+      expect(web.report()?.owner).toBe('worker')
+      expect(web.absentSince()).toBeNull()
+      clock.at += 20_000
+    }
+    expect(logged()).toEqual([])
+  })
+
   test('says so of none that has ticks of a minute', async () => {
     const { clock, web, worker } = await openTwo({ tickMs: MINUTE })
     await worker.tick()
+    await web.tick()
     clock.at += 3 * MINUTE - 1
     await web.tick()
     expect(web.absentSince()).toBeNull()
@@ -114,10 +128,11 @@ describe.runIf(hasPostgres)('without a worker', () => {
   test('status said that buying is on, doctor that nothing fails, and no metric knew', async () => {
     const { service, folder, port, quayside } = await openAlone('web')
     expect((await quayside('status')).stdout).not.toContain('Worker')
+    // By a clock that never jumps: half a minute of it must pass.
     service.shiftClock(MINUTE)
     await until('the log', () => service.lastLines().some((line) => line.includes('"worker.absent"')))
     const { stdout } = await quayside('status')
-    expect(stdout).toMatch(/^Worker +none since [-0-9]+ [:0-9]+Z \(1 min ago\)\nBuying +waits for a worker\n/)
+    expect(stdout).toMatch(/^Worker +none since [-0-9]+ [:0-9]+Z \(\d+ s ago\)\nBuying +waits for a worker\n/)
     expect(stdout).toMatch(/^For a person:\n {2}no worker: start one by .*quayside serve --role worker$/m)
     expect(widest(stdout)).toBeLessThanOrEqual(80)
     const doctor = await quayside('doctor')

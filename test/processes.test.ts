@@ -315,11 +315,11 @@ describe.runIf(hasPostgres)('of several processes', () => {
     // What the first one has said of itself last.
     await run(url, "delete from settings where name = 'worker_report'")
     const second = await start('all')
-    // What resuming reads first, and taking an order does not.
+    // What resuming writes first, and taking an order does not.
     const client = new pg.Client({ connectionString: url })
     await client.connect()
     onTestFinished(() => client.end())
-    await client.query('begin; lock table balance_readings in access exclusive mode')
+    await client.query('begin; lock table sweeps in access exclusive mode')
     await run(url, 'update worker_lease set ends_at = 0')
     await until('the second worker', second.isWorker)
     const lines = [{ id: '1', sku, quantity: 1 }]

@@ -103,7 +103,7 @@ export const onlyProcess: Processes = {
 export function oneOfProcesses(parts: Parts): Processes {
   const { db, elect, owner, now, monotonic, log, tickMs } = parts
   const freshMs = silentAfterMs(tickMs)
-  const startedAt = now()
+  const startedAt = monotonic()
   const halt = new AbortController()
   const supplier = supplierInUse(parts)
   let lease: WorkerLease | undefined
@@ -113,13 +113,21 @@ export function oneOfProcesses(parts: Parts): Processes {
   let absentSince: number | null = null
   let sweptAt = Number.NEGATIVE_INFINITY
   const acts = () => acting && lease?.isHeld() === true
-  const isFresh = (said: { at: number; owner: string } | undefined): boolean =>
-    said !== undefined && said.owner !== owner && Math.abs(now() - said.at) < freshMs
-  /** @param at when it was read, before the answer came */
-  const judge = (reported: WorkerReport | undefined, at: number): void => {
-    const isKnown = at - startedAt >= freshMs && !acts()
-    const isSilent = reported === undefined || Math.abs(at - reported.at) >= freshMs
-    const since = isKnown && isSilent ? (reported?.at ?? startedAt) : null
+  /** What a process says counts while it says something new, by the clock of this one: theirs may show another time. */
+  const hearing = () => {
+    let heard: { text: string; since: number } | undefined
+    return (said: { at: number; owner: string } | undefined): boolean => {
+      const text = said ? `${said.owner} ${said.at}` : ''
+      if (text !== heard?.text) heard = { text, since: monotonic() }
+      return said !== undefined && monotonic() - heard.since < freshMs
+    }
+  }
+  const [isWorkerHeard, isSuspectHeard] = [hearing(), hearing()]
+  const judge = (reported: WorkerReport | undefined): void => {
+    const isHeard = isWorkerHeard(reported)
+    const runsMs = monotonic() - startedAt
+    const isAbsent = !isHeard && runsMs >= freshMs && !acts()
+    const since = isAbsent ? (reported?.at ?? Math.round(now() - runsMs)) : null
     if (since !== null && absentSince === null) {
       log.warn('worker.absent', { error: `no worker has been heard of since ${new Date(since).toISOString()}` })
     }
@@ -128,7 +136,7 @@ export function oneOfProcesses(parts: Parts): Processes {
   }
   return {
     acts,
-    report: () => (isFresh(report) ? report : undefined),
+    report: () => (report?.owner !== owner && isWorkerHeard(report) ? report : undefined),
     absentSince: () => (acts() ? null : absentSince),
     suspectedElsewhere: () => elsewhere,
     askSweep: async () => {
@@ -143,8 +151,8 @@ export function oneOfProcesses(parts: Parts): Processes {
         supplier.look(acts()),
       ])
       report = reported
-      judge(reported, at)
-      elsewhere = suspected && isFresh(suspected) ? suspected : NONE
+      judge(reported)
+      elsewhere = suspected && suspected.owner !== owner && isSuspectHeard(suspected) ? suspected : NONE
       if (acts()) {
         const sweeps = asked !== undefined && monotonic() - sweptAt >= SWEEP_GAP_MS
         const taken = sweeps ? [clearSetting(SWEEP_ASKED)] : []

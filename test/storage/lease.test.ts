@@ -163,9 +163,41 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
       web.commit([insert('a')]),
       until('the COMMIT', () => proxy.fate === undefined).then(() => one.database.commit([insert('a')])),
     ])
-    expect(stopped).toMatchObject({ reason: { code: 'unknown_outcome' } })
+    // The server ended its transaction: it is known that nothing is stored.
+    expect(stopped).toMatchObject({ reason: { code: 'unavailable' } })
     expect(await namesIn(one.database)).toEqual(['a', 'b'])
     expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
+  })
+
+  test('stays with a holder that was paused before its COMMIT: nothing of it is stored, and it goes on', async () => {
+    const url = await postgresUrl()
+    const proxy = await openProxy(url)
+    const one = await candidate('one', proxy.url)
+    await one.elected
+    proxy.fate = { at: COMMIT, how: 'keep back' }
+    await expect(one.database.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
+    await one.database.commit([insert('b')])
+    expect(await namesIn(one.database)).toEqual(['b'])
+    expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
+  })
+
+  test('stays however long another process locks what its holder writes, and the write is refused or comes after it', async () => {
+    const url = await postgresUrl()
+    const one = await candidate('one', url)
+    await one.elected
+    const locking = run(
+      url,
+      `begin; lock table settings in share mode; select pg_sleep(${(LEASE_MS + 2_000) / 1_000}); commit`,
+    )
+    await until('the lock', async () => {
+      const locks = sql<{ count: number }>`select count(*) as count from pg_locks where mode = 'ShareLock' and granted
+        and relation = 'settings'::regclass`
+      return Number((await one.database.query(locks))[0]?.count) > 0
+    })
+    const [written] = await Promise.allSettled([one.database.commit([insert('a')]), locking])
+    expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
+    expect(await namesIn(one.database)).toEqual(written.status === 'fulfilled' ? ['a'] : [])
+    await one.database.commit([insert('b')])
   })
 
   test('is renewed however long all the reads of its holder take', async () => {

@@ -70,10 +70,16 @@ const PAUSE_MS = 10
 /** A transaction whose process has stopped gives up its locks after this long: a worker that waits for them renews its lease in time. */
 const IDLE_MS = 2_000
 
+/** A transaction gives up what it waits for after this long, and is tried again: the renewal of the lease waits for its fence. */
+const LOCK_MS = 1_000
+
 /** SERIALIZABLE is a second net: what a commit means is in its guarded changes. */
 const BEGIN: PipelineStatement[] = [
   { text: 'begin isolation level serializable', values: [] },
-  { text: `set local idle_in_transaction_session_timeout = ${IDLE_MS}`, values: [] },
+  {
+    text: `select set_config('idle_in_transaction_session_timeout', '${IDLE_MS}', true), set_config('lock_timeout', '${LOCK_MS}', true)`,
+    values: [],
+  },
 ]
 
 export interface Connections {
@@ -280,6 +286,7 @@ const returned = () => new TypeError('a change returns no rows: commit it, then 
 
 async function commit(client: pg.PoolClient, touched: number[]): Promise<Outcome> {
   const { tags, error } = await runPipeline(client, [{ text: 'commit', values: [] }])
+  if (isEndedIdle(error)) return { kind: 'refused', member: undefined, error: unavailable(error), isLost: true }
   if (error !== undefined) return isContended(error) ? { kind: 'again', error } : { kind: 'unknown', error }
   const [tag] = tags
   if (tag === 'COMMIT') return { kind: 'stored', touched }
@@ -325,7 +332,10 @@ const sqlState = (error: unknown): string | undefined => {
 }
 
 /** A transaction that the server took back because another was in its way; `40003` is one of unknown outcome. */
-const isContended = (error: unknown): boolean => ['40001', '40P01'].includes(sqlState(error) ?? '')
+const isContended = (error: unknown): boolean => ['40001', '40P01', '55P03'].includes(sqlState(error) ?? '')
+
+/** The server ended the transaction because no COMMIT came in time: this process was paused. */
+const isEndedIdle = (error: unknown): boolean => sqlState(error) === '25P03'
 
 /** Errors of one statement, by the class of their code. All others are about the server or the connection. */
 const STATEMENT_FAULTS = ['0A', '21', '22', '23', '42', '54']
