@@ -314,7 +314,7 @@ describe.runIf(hasPostgres)('of several processes', () => {
     await run(url, `update worker_lease set ends_at = ${held}`)
     // What the first one has said of itself last.
     await run(url, "delete from settings where name = 'worker_report'")
-    const second = await start('all')
+    const [web, second] = [await start('web'), await start('all')]
     // What resuming writes first, and taking an order does not.
     const client = new pg.Client({ connectionString: url })
     await client.connect()
@@ -323,12 +323,12 @@ describe.runIf(hasPostgres)('of several processes', () => {
     await run(url, 'update worker_lease set ends_at = 0')
     await until('the second worker', second.isWorker)
     const lines = [{ id: '1', sku, quantity: 1 }]
-    expect(await second.ask('POST', '/orders', { body: { reference: 'r1', lines }, as: token })).toMatchObject({
+    expect(await web.ask('POST', '/orders', { body: { reference: 'r1', lines }, as: token })).toMatchObject({
       status: 202,
     })
     const ready = await fetch(`${second.app.url}/readyz`, { headers: { connection: 'close' } })
     expect(await ready.json()).toMatchObject({ notes: ['no_worker'] })
-    const { db } = second.app.api.ordering
+    const { db } = web.app.api.ordering
     expect(await db.query(build.select().from(purchases))).toMatchObject([{ state: 'planned', leaseUntil: null }])
     await client.query('rollback')
     await until('the keys', () => shop.received().some(({ type }) => type === 'order.closed'))
