@@ -339,7 +339,13 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
     else report('ok', 'products', `are they right? ${some}`)
   }
   const orders = await look('orders', () => supplier.orders({ page: 1, limit: PAGE }))
-  if (orders) {
+  const completed = orders?.find(({ status }) => status === 'completed')
+  const read = completed && (await supplier.order(completed.id).catch((error: unknown) => messageOf(error)))
+  if (typeof read === 'string') report('fail', 'orders', `order ${completed?.id}: ${read}`, fix)
+  else if (read?.keys.length === 0) {
+    const path = config.dialectFacts.order.keys
+    report('fail', 'orders', `order ${read.id} is completed and has no key at ${path} (order.keys of the dialect)`, fix)
+  } else if (orders) {
     const text =
       orders.length === 0 ? 'none yet' : `the newest ${counted(orders.length, 'order', 'orders')} can be read`
     report('ok', 'orders', text)

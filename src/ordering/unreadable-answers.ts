@@ -2,14 +2,17 @@
 
 import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { purchasesInState } from '../storage/purchases.ts'
-import type { UnreadableAnswer } from '../supplier/read.ts'
+import { newestOrderWithKeys, purchasesInState } from '../storage/purchases.ts'
+import { NO_KEYS, type UnreadableAnswer } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
 
 /** Answers that pause buying are asked for again this often: once they are read, buying goes on. */
 const READ_AGAIN_MS = 60_000
+
+/** Some suppliers complete an order a moment before its keys show. */
+const NO_KEYS_MS = 150_000
 
 /** Requests by whose answers alone a charge is found again. While one of them cannot be read, no new order is sent. */
 const OF_ORDERS: readonly string[] = ['GET /orders', 'GET /orders/{id}']
@@ -33,7 +36,8 @@ export const firstSendsNow = ({ pace, policy, supplier }: Ordering): number =>
 /** Alerts people to each kind of answer that cannot be read, once while it lasts and at most once an hour. */
 export async function alertUnreadable(ordering: Ordering): Promise<void> {
   const { pace, supplier, db, log } = ordering
-  const standing = supplier.unreadable()
+  const isLasting = ({ seen, since }: UnreadableAnswer) => seen !== NO_KEYS || ordering.now() - since >= NO_KEYS_MS
+  const standing = supplier.unreadable().filter(isLasting)
   if (standing.length === 0 && pace.alerted.size === 0) return
   const news = standing.filter((answer) => !pace.alerted.has(kindOf(answer)))
   const alerts = news.map((answer) => {
@@ -75,7 +79,9 @@ export async function endPause(ordering: Ordering): Promise<void> {
   const isNew = pace.readAgainAt === 0
   pace.readAgainAt = ordering.monotonic() + READ_AGAIN_MS
   if (isNew) return
-  await Promise.allSettled(
-    pausing.map(({ id }) => (id === undefined ? supplier.orders({ page: 1 }) : supplier.order(id))),
-  )
+  const read = (id: string | null | undefined) => (id == null ? supplier.orders({ page: 1 }) : supplier.order(id))
+  await Promise.allSettled(pausing.map(({ id }) => read(id)))
+  // Keys of an order that had them show whether the dialect or that one order is at fault.
+  const [known] = pausing.some(({ setting }) => setting === 'order.keys') ? await db.query(newestOrderWithKeys()) : []
+  if (known?.supplierOrderId) await Promise.allSettled([read(known.supplierOrderId)])
 }

@@ -232,12 +232,12 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       })
     },
     order: async (orderId) =>
-      answers.one(
-        'GET /orders/{id}',
+      answers.order(
         readOne(link, `/orders/${segment(orderId)}`, (record) =>
           only(orderId, parseOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
         ),
         orderId,
+        dialect.order.keys,
       ),
     agrees: (order, expected) => disagreement(order, expected, dialect) === undefined,
     webhooks: () => {

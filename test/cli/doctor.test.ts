@@ -249,6 +249,14 @@ describe('doctor', () => {
       message: '1 of 1 cannot be read: order.id of the dialect is failure, and nothing is there',
       fix: expect.stringContaining('dialect check'),
     })
+    const [order] = sandbox.world.orders.known(9)
+    if (order) sandbox.world.orders.complete(order)
+    const keyless = await examined({ order: { ...dialect.order, keys: 'licences' } })
+    expect(keyless.orders).toMatchObject({
+      level: 'fail',
+      message: `order ${order?.id} is completed and has no key at licences (order.keys of the dialect)`,
+      fix: expect.stringContaining('dialect check'),
+    })
     const unpriced = await examined({ money: { ...dialect.money, representation: 'minor' } })
     expect(unpriced.products).toMatchObject({
       level: 'fail',

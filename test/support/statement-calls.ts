@@ -483,6 +483,7 @@ noArguments.push(
   'countOutbox',
   'lastUnfreeze',
   'latestBalance',
+  'newestOrderWithKeys',
   'latestTier',
 )
 noArguments.push(
