@@ -21,9 +21,9 @@ import { checkRecords } from './check-records.ts'
 import { parseOffer } from './offer-record.ts'
 import { rateHint } from './rate-limit.ts'
 import { flagWordsIn } from './record-fields.ts'
-import { asCount, asFlag, asText, seenText } from './records.ts'
+import { asCount, asFlag, asId, asText, seenText } from './records.ts'
 import { headerText } from './request.ts'
-import type { Sample } from './sample.ts'
+import { type Sample, secondSize } from './sample.ts'
 
 export type SettingVerdict =
   /** An answer has a readable value there. */
@@ -369,7 +369,8 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
 }
 
 /** Whether the parameters of a page work. */
-function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sample): Judged[] {
+function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
+  const { products, limit, refused, second } = sample
   const { paging } = dialect
   const rows = findList(products.json, dialect)?.value ?? []
   if (limit === null) {
@@ -394,15 +395,16 @@ function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sam
     found.push({ fact: 'paging.limitMax', verdict: 'differs', value: `${asked}, of ${total}`, hint })
   } else
     found.push({ fact: 'paging.limitMax', verdict: 'no_sample', value: `all ${rows.length} products are on one page` })
-  const alone = second && (findList(second.json, dialect)?.value ?? [])
-  if (!second || !alone) return found
-  if (alone.length > 1) {
-    const value = `asked for 1 by ${paging.limit}, ${alone.length} came`
+  const ofOrders = secondPage('orders', sample.orders, sample.secondOrders, dialect)
+  if (![-1, ofOrders.size].includes(ofOrders.index))
+    found.push({ fact: 'paging.page', verdict: 'differs', value: ofOrders.value, hint: STUCK })
+  if (!second) return found
+  const { size, length, index, value } = secondPage('products', products, second, dialect)
+  if (length > size) {
+    const value = `asked for ${size} by ${paging.limit}, ${length} came`
     return [{ fact: 'paging.limit', verdict: 'differs', value }, ...found]
   }
-  const text = JSON.stringify(alone[0])
-  const index = rows.findIndex((row) => JSON.stringify(row) === text)
-  if (alone.length === 1 && index === 1) {
+  if (index === size) {
     const value = 'it works'
     return [
       ...(['paging.page', 'paging.limit', 'paging.first'] as const).map(
@@ -413,9 +415,27 @@ function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sam
   }
   found.push({ fact: 'paging.limit', verdict: 'read', value: 'it works' })
   if (index === -1) return found
-  const hint = `either the first page is number ${paging.first + 1 - index}, or the supplier does not know the parameter ${paging.page}`
-  const value = `page ${paging.first + 1} of pages of one is product ${index + 1} of the list, not the second`
+  if (index % size > 0) {
+    const hint = `${paging.page} counts records, and Quayside counts pages: find the parameter that counts pages`
+    return [...found, { fact: 'paging.page', verdict: 'differs', value, hint }]
+  }
+  const hint = `either the first page is number ${paging.first + 1 - index / size}, or the supplier does not know the parameter ${paging.page}`
   return [...found, { fact: 'paging.first', verdict: 'differs', value, hint }]
+}
+
+const STUCK =
+  'ask how the list of orders is paged: without its pages nothing is proven absent, and a purchase whose answer is lost stays unknown'
+
+/** Where the second page of a list begins in its first: -1 where it does not, or is not there. */
+function secondPage(what: 'products' | 'orders', list: Answer, second: Answer | undefined, dialect: Dialect) {
+  const path = what === 'products' ? dialect.product.id : dialect.order.id
+  const idOf = (row: unknown) => asId(valueAt(row, path)) ?? JSON.stringify(row)
+  const rows = findList(list.json, dialect)?.value ?? []
+  const alone = (second && findList(second.json, dialect)?.value) ?? []
+  const index = alone.length === 0 ? -1 : rows.findIndex((row) => idOf(row) === idOf(alone[0]))
+  const size = secondSize(rows)
+  const value = `page two of the ${what}, ${size} on each, begins with number ${index + 1} of them`
+  return { size, length: alone.length, index, value }
 }
 
 const FINDS_NONE = 'find its right name; null lets Quayside page through instead'

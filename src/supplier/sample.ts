@@ -33,8 +33,9 @@ export interface Sample {
   limit: number | null
   /** The status for the largest page of the dialect, where that gave no product. */
   refused: number | undefined
-  /** The second product alone, as a page of one. */
+  /** The second pages, each of `secondSize` records. */
   second?: Answer
+  secondOrders?: Answer
   product?: Answer
   /** The answer for a product that does not exist. */
   absent: Answer
@@ -63,6 +64,9 @@ const PAUSE_MAX_MS = 60_000
 const ORDERS_MAX = 4
 
 const DAY_MS = 86_400_000
+
+/** Three: where a page is asked for by the number of its first record, the second page then overlaps the first. */
+export const secondSize = (rows: unknown[]): number => (rows.length > 3 ? 3 : 1)
 
 /** Reads each kind of record once. @throws Failure `unavailable` when the supplier is not reached or refuses the key */
 export async function readSample(source: SampleSource): Promise<Sample> {
@@ -116,9 +120,13 @@ export async function readSample(source: SampleSource): Promise<Sample> {
       filters,
       document: source.document,
     }
-    if (rows.length > 1) sample.second = await withKey(`/products?${paging.page}=${paging.first + 1}&${paging.limit}=1`)
+    const secondOf = (path: string, first: unknown[]) =>
+      withKey(`${path}?${paging.page}=${paging.first + 1}&${paging.limit}=${secondSize(first)}`)
+    const placed = rowsOf(orders, dialect)
+    if (rows.length > 1) sample.second = await secondOf('/products', rows)
+    if (placed.length > 1) sample.secondOrders = await secondOf('/orders', placed)
     if (id !== undefined) sample.product = await withKey(`/products/${encodeURIComponent(id)}`)
-    for (const one of ordersToRead(rowsOf(orders, dialect), dialect)) {
+    for (const one of ordersToRead(placed, dialect)) {
       sample.order.push(await withKey(`/orders/${encodeURIComponent(one)}`))
     }
     if (source.document !== undefined) return sample
