@@ -49,6 +49,8 @@ const doubleCharge = (orders: FoundOrder[]): PlainEffect[] => [
   'freeze',
 ]
 
+const how = ({ differs }: FoundOrder): string => (differs === undefined ? '' : `: ${differs}`)
+
 /* The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
 
 /** After this long without a valid scan a person must decide. */
@@ -91,7 +93,7 @@ const sendingRows = [
   review('found_one_that_disagrees', notAccepted, 'found', (facts, { orders }) => {
     const [order, ...others] = undecided(orders)
     if (!order || order.agrees || order.ofAnotherLine || others.length > 0) return undefined
-    const note = `order ${order.id} at the supplier carries our reference but differs from what was sent`
+    const note = `order ${order.id} at the supplier carries our reference but differs from what was sent${how(order)}`
     return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
   }),
   review('found_several', notAccepted, 'found', (facts, { orders }) => {
@@ -196,7 +198,7 @@ const sendingRows = [
     return order.ofAnotherLine ? { set: { namedOrderId: null } } : undefined
   }),
   review('named_order_differs', ['unknown'], 'named_read', (facts, { order }) => {
-    const note = `the supplier answered with order ${order.id}, which differs from what was sent`
+    const note = `the supplier answered with order ${order.id}, which differs from what was sent${how(order)}`
     return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
   }),
   review('named_order_unknown', ['unknown'], 'absent', (facts) => {

@@ -15,6 +15,7 @@ import {
   purchasesBySupplierOrder,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
+import { differenceText } from '../supplier/classify.ts'
 import { advance, type Loaded } from './advance.ts'
 import { expectedOf, type Ordering } from './context.ts'
 import { keysToStore, openKey, type Reading } from './effects.ts'
@@ -174,21 +175,25 @@ export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): bo
 
 /** Orders of the supplier that carry a purchase's reference, in the words of the transition table. */
 export async function foundOrders(
-  { db, supplier }: Ordering,
+  { db, dialect }: Pick<Ordering, 'db' | 'dialect'>,
   purchase: Purchase,
   orders: SupplierOrder[],
 ): Promise<FoundOrder[]> {
   if (orders.length === 0) return []
   const seen = new Set(purchase.ordersSeen)
   const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
-  return orders.map((order) => ({
-    id: order.id,
-    status: order.status,
-    agrees: supplier.agrees(order, expectedOf(purchase)),
-    ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
-    // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
-    decided: seen.has(order.id),
-  }))
+  return orders.map((order) => {
+    const differs = differenceText(order, expectedOf(purchase), dialect)
+    return {
+      id: order.id,
+      status: order.status,
+      agrees: differs === undefined,
+      ...(differs !== undefined && { differs }),
+      ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
+      // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
+      decided: seen.has(order.id),
+    }
+  })
 }
 
 /**

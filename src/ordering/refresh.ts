@@ -121,6 +121,7 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
   const { externalOrderId: reference } = order
   const named = reference === undefined ? [] : await db.query(purchasesByExternalId([reference]))
   const ofAnotherLine = found.ofAnotherLine || named.some(({ id }) => id !== purchase.id)
+  if (found.differs && pace.differs === purchase.id) found.differs += '; nothing more is bought until this is decided'
   const decision = await advance(
     ordering,
     purchase.id,

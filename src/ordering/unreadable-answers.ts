@@ -1,8 +1,9 @@
 /** Answers of the supplier that cannot be read, and what they pause. */
 
 import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
+import { first } from '../storage/database.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { newestOrderWithKeys, purchasesInState } from '../storage/purchases.ts'
+import { newestOrderWithKeys, purchaseById, purchasesInState } from '../storage/purchases.ts'
 import { NO_KEYS, type UnreadableAnswer } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
@@ -31,7 +32,9 @@ export const unreadableText = ({ request, field, setting, seen }: UnreadableAnsw
 
 /** How many first sends may be under way at once. */
 export const firstSendsNow = ({ pace, policy, supplier }: Ordering): number =>
-  supplier.unreadable().some(blinds) ? 0 : firstSendsMax(pace.breaker, policy.inFlight)
+  pace.differs !== undefined || supplier.unreadable().some(blinds)
+    ? 0
+    : firstSendsMax(pace.breaker, pace.agreed ? policy.inFlight : 1)
 
 /** Alerts people to each kind of answer that cannot be read, once while it lasts and at most once an hour. */
 export async function alertUnreadable(ordering: Ordering): Promise<void> {
@@ -72,6 +75,8 @@ export async function endPause(ordering: Ordering): Promise<void> {
     const open = await Promise.all([db.query(purchasesInState('sending', 1)), db.query(purchasesInState('unknown', 1))])
     if (open.every((rows) => rows.length === 0)) pace.breaker = afterDoubts(pace.breaker)
   }
+  const differing = pace.differs === undefined ? undefined : await first(db, purchaseById(pace.differs))
+  if (differing && !['sending', 'unknown', 'review'].includes(differing.state)) pace.differs = undefined
   const pausing = supplier.unreadable().filter(blinds)
   if (pausing.length === 0) pace.readAgainAt = 0
   if (pausing.length === 0 || ordering.monotonic() < pace.readAgainAt) return
