@@ -155,7 +155,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
     listText('Shown by no answer: ask the supplier, for money rests on these', money, width, true),
     listText('Shown by no answer: ask the supplier, or see the first delivery', others, width),
     blocksText('Null in the dialect, and there is something', doubted, width),
-    blocksText('In no answer: null, if the supplier has no such thing', by('missing'), width),
+    blocksText('In no answer', by('missing'), width),
     blocksText('WRONG', faults, width),
   ]
   const fit = counted(read.length + documented.length, 'fact fits', 'facts fit')

@@ -57,6 +57,9 @@ export interface Sample {
 /** Short, because a person waits for the check. */
 const DEADLINE_MS = 10_000
 
+/** What a supplier answers in a bad moment: asked for twice more. */
+const PASSING = [500, 502, 503, 504]
+
 /** The longest pause that the check waits for. */
 const PAUSE_MAX_MS = 60_000
 
@@ -160,13 +163,16 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: R
         throw new Failure('unavailable', `${request}: no answer (${ended.cause})`, { reason: 'unreachable' })
       }
       const { status, headers, body } = withoutKey(ended, apiKey.reveal())
-      if (status === 429 && tries === 1) {
+      if (status === 429 ? tries === 1 : PASSING.includes(status) && tries < 3) {
         const wait = retryAfterMs(String(headers[dialect.headers.retryAfter] ?? '1'), now()) ?? 1_000
         if (wait <= PAUSE_MAX_MS) {
           await sleep(wait)
           continue
         }
       }
+      const isNeeded = keyHeader !== undefined && /^\/(balance|products|orders)(\?|$)/.test(path)
+      if (isNeeded && PASSING.includes(status))
+        throw new Failure('unavailable', `${request} answered ${status}, three times: check again later`)
       return { request, status, headers, json: readJson(body) }
     }
   }
@@ -216,7 +222,7 @@ function idsIn(rows: unknown[], group: 'product' | 'order', dialect: Dialect): (
   const at = (path: string) => rows.map((row) => asId(valueAt(row, path)))
   const stated = at(dialect[group].id)
   if (stated.some((id) => id !== undefined)) return stated
-  const [candidate] = candidatesFor(rows, { names, read: asId, unique: true }, [])
+  const [candidate] = candidatesFor(rows, { names, read: asId, unique: true, required: true }, [])
   return candidate === undefined ? stated : at(candidate.path)
 }
 

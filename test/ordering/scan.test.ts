@@ -154,7 +154,7 @@ describe('a purchase whose answer was lost is not bought again', () => {
 })
 
 describe('a purchase that no look-up can settle', () => {
-  const told = async ({ db }: TestApp) =>
+  const alerted = async ({ db }: TestApp) =>
     (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).filter(({ type }) => type === 'look_ups_fail')
 
   test('alerts people after ten minutes, and says why', async () => {
@@ -163,15 +163,15 @@ describe('a purchase that no look-up can settle', () => {
     // The supplier's list ignores the number of the page: the first four orders come again and again.
     app.ordering.supplier.orders = (query) => supplier.orders({ ...query, page: 1 })
     await app.pass(9 * MINUTE, 10 * SECOND)
-    expect(await told(app)).toEqual([])
+    expect(await alerted(app)).toEqual([])
     await app.pass(2 * MINUTE, 10 * SECOND)
     const { id } = await app.purchase(orderId)
     const note = expect.stringMatching(
       /no look-up could tell for ten minutes: .*brings the same orders page after page$/,
     )
-    expect(await told(app)).toMatchObject([{ payload: { purchaseId: id, note } }])
+    expect(await alerted(app)).toMatchObject([{ payload: { purchaseId: id, note } }])
     await app.pass(3 * 60 * MINUTE, MINUTE)
-    expect(await told(app)).toHaveLength(1)
+    expect(await alerted(app)).toHaveLength(1)
     expect(app.sent).toHaveLength(1)
   })
 
