@@ -33,6 +33,14 @@ export const deliveryTwins = statement(({ source, deliveryId, bodyHmac, mac }: I
     )
     .limit(1),
 )
+/** Whether a delivery of a source came since an instant, as the bound of its id. */
+export const deliveredSince = statement((source: string, bound: string) =>
+  build
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(and(gte(deliveries.id, bound), eq(deliveries.source, source)))
+    .limit(1),
+)
 export const dueDeliveries = statement((now: number, limit: number) =>
   build
     .select()

@@ -282,6 +282,22 @@ describe('doctor', () => {
     expect(of('public address')).toMatchObject([{ level: 'ok' }])
   })
 
+  it('says nothing of a webhook that delivers or is retired, and advises no other one where one of ours is there', async () => {
+    const url = 'https://quayside.example/webhooks/supplier'
+    const items = [
+      { id: 'wh_old', url: `${url}/old`, state: 'retired', lastReceivedAt: null },
+      { id: 'wh_own', url, state: 'live', lastReceivedAt: '2026-08-02T14:00:00.000Z' },
+    ]
+    const { sandbox, service, config } = await startSetUp({ answers: { 'GET /webhooks': () => ({ items }) } })
+    const settings = { ...JSON.parse(readFileSync(config, 'utf8')), publicUrl: service.origin }
+    writeFileSync(config, JSON.stringify(settings))
+    expect((await examine(config)).of('webhooks')).toMatchObject([{ level: 'ok' }])
+    sandbox.world.webhooks.create(`${service.origin}/webhooks/supplier/lost`, ['order.completed'])
+    expect((await examine(config)).of('webhooks')).toMatchObject([
+      { level: 'warn', fix: 'remove this one in the pages of the supplier' },
+    ])
+  })
+
   it('names a channel that takes no alerts, and says where there is none', async () => {
     const alertChannels = [{ channel: 'duty', failingSince: '2026-08-02T14:00:00.000Z', error: 'answered 503' }]
     const { config, secrets } = await startSetUp({ answers: { 'GET /status': () => ({ counts: {}, alertChannels }) } })
