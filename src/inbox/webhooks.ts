@@ -5,7 +5,7 @@ import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
 import { StaleWrite } from '../storage/database.ts'
-import { deliveredSince } from '../storage/deliveries.ts'
+import { listDeliveries } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
@@ -172,8 +172,9 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   const at = now()
   const there = new Set(theirs.items.map(({ id }) => id))
   const live = held.filter(({ retiredAt }) => retiredAt === null)
-  const since = idBound(at - DELIVERED_MS)
-  const came = await Promise.all(live.map(({ path }) => db.query(deliveredSince(supplierSourceId(path), since))))
+  const from = idBound(at - DELIVERED_MS)
+  const newestOf = ({ path }: Webhook) => db.query(listDeliveries({ source: supplierSourceId(path), from, limit: 1 }))
+  const came = await Promise.all(live.map(newestOf))
   // What delivers is healthy, also where the supplier lists it under another id, or not at all.
   const healthy = live.filter((_, index) => came[index]?.length !== 0)
   const isHealthy = (one: string) => healthy.some(({ id, url }) => url === one && !there.has(id))

@@ -3,7 +3,7 @@
 import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
 import { first } from '../storage/database.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { newestOrderWithKeys, purchaseById, purchasesInState } from '../storage/purchases.ts'
+import { listPurchases, purchaseById, purchasesInState } from '../storage/purchases.ts'
 import { NO_KEYS, type UnreadableAnswer } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
@@ -86,7 +86,8 @@ export async function endPause(ordering: Ordering): Promise<void> {
   if (isNew) return
   const read = (id: string | null | undefined) => (id == null ? supplier.orders({ page: 1 }) : supplier.order(id))
   await Promise.allSettled(pausing.map(({ id }) => read(id)))
-  // Keys of an order that had them show whether the dialect or that one order is at fault.
-  const [known] = pausing.some(({ setting }) => setting === 'order.keys') ? await db.query(newestOrderWithKeys()) : []
+  // An order that had keys shows whether the dialect or that one order is at fault.
+  if (!pausing.some(({ setting }) => setting === 'order.keys')) return
+  const [known] = await db.query(listPurchases({ state: 'fulfilled', limit: 1 }))
   if (known?.supplierOrderId) await Promise.allSettled([read(known.supplierOrderId)])
 }

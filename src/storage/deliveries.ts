@@ -33,14 +33,6 @@ export const deliveryTwins = statement(({ source, deliveryId, bodyHmac, mac }: I
     )
     .limit(1),
 )
-/** Whether a delivery of a source came since an instant, as the bound of its id. */
-export const deliveredSince = statement((source: string, bound: string) =>
-  build
-    .select({ id: deliveries.id })
-    .from(deliveries)
-    .where(and(gte(deliveries.id, bound), eq(deliveries.source, source)))
-    .limit(1),
-)
 export const dueDeliveries = statement((now: number, limit: number) =>
   build
     .select()
@@ -50,7 +42,7 @@ export const dueDeliveries = statement((now: number, limit: number) =>
     .limit(limit),
 )
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
-export const listDeliveries = page(deliveries, ['state', 'event'], 'ciphertext')
+export const listDeliveries = page(deliveries, ['state', 'event', 'source'], 'ciphertext')
 
 const { ciphertext: _ciphertext, ...withoutBody } = getTableColumns(deliveries)
 

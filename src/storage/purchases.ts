@@ -18,7 +18,7 @@ import {
 import { type HoldReason, holdReasons, standingHolds } from '../domain/hold.ts'
 import { finalStates, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
-import { licenceKeys, purchases, storeOrders } from './schema.ts'
+import { purchases, storeOrders } from './schema.ts'
 import { type Bound, build, change, columnsOf, countUpTo, page, type RowUpdate, statement } from './statement.ts'
 
 export type Purchase = typeof purchases.$inferSelect
@@ -209,16 +209,6 @@ export const lostSends = statement((now: number, limit: number) =>
 
 export const purchasesInState = statement((state: PurchaseState, limit: number) =>
   build.select().from(purchases).where(eq(purchases.state, state)).limit(limit),
-)
-
-/** The supplier's order of the newest purchase that has keys. */
-export const newestOrderWithKeys = statement(() =>
-  build
-    .select({ supplierOrderId: purchases.supplierOrderId })
-    .from(licenceKeys)
-    .innerJoin(purchases, eq(purchases.id, licenceKeys.purchaseId))
-    .orderBy(desc(licenceKeys.purchaseId))
-    .limit(1),
 )
 
 /**

@@ -266,7 +266,6 @@ export const calls: Record<string, unknown[]> = {
   assertNotElsewhere: ['p', [bytes]],
   purchasesOfPart: ['l', 1],
   purchasesInState: ['planned', 1],
-  deliveredSince: ['supplier', 'd'],
   heldPurchases: ['frozen', 1, 'x'],
   reservedBeyondReading: [at],
   reviewedSince: [at, ['completed_and_cancelled']],
@@ -484,7 +483,6 @@ noArguments.push(
   'countOutbox',
   'lastUnfreeze',
   'latestBalance',
-  'newestOrderWithKeys',
   'latestTier',
 )
 noArguments.push(
