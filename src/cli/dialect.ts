@@ -82,9 +82,6 @@ const DIALECT = 'reseller-v1.1'
 const dialectFile = (name: string): string =>
   name.endsWith('.json') ? path.resolve(name) : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
 
-/** What the default dialect tolerates; no delivery shows it. */
-const TOLERANCE_SECONDS = 300
-
 /** A captured delivery in a file; its other fields are for people. */
 const fileShape = z.object({
   /** Name -> value, or all its values. */
@@ -102,7 +99,7 @@ export interface DetectOptions {
 /** `dialect detect`: finds the signature layout of one delivery whose secret is known. @returns the exit code */
 export function runDetect(io: Io, options: DetectOptions): number {
   const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
-  const found = detectSignature(readDelivery(options.delivery), secret, TOLERANCE_SECONDS)
+  const found = detectSignature(readDelivery(options.delivery), secret)
   print(io, options.json === true, found, () => {
     if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
     const profile = JSON.stringify({ signature: found.signature }, undefined, 2)

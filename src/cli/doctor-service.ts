@@ -40,13 +40,12 @@ export async function checkWebhooks({ config, report }: Visit, supplier: Supplie
     const isOurs = (id: string, url: string) =>
       held.some((own) => own.id === id) || ours.some((own) => own.url === url && own.lastReceivedAt != null)
     const strange = theirs.filter(({ id, url }) => originOf(url) === base && !isOurs(id, url))
-    const other = ours.some(isThere)
+    const make = ours.some(isThere) ? undefined : CREATE
     for (const own of lost) {
-      const fix = other ? 'another one of ours is there: retire this one' : CREATE
-      report('fail', 'webhooks', `${cell(own.id)} (${cell(own.url)}) is gone at the supplier`, fix)
+      report('fail', 'webhooks', `${cell(own.id)} (${cell(own.url)}) is gone at the supplier`, make)
     }
     for (const { id, url } of strange) {
-      const fix = `${other ? '' : 'create one, and '}remove this one in the pages of the supplier`
+      const fix = `${make ? 'create one, and ' : ''}remove this one in the pages of the supplier`
       report('warn', 'webhooks', `${id} (${url}) comes here, and its secret is not held: it is refused`, fix)
     }
     if (lost.length + strange.length > 0) return

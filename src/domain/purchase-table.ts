@@ -38,6 +38,7 @@ export const row = rowsOf<PlainOutcome, false>(false)
 const review = rowsOf<Outcome, true>(true)
 
 export const undecided = (orders: FoundOrder[]) => orders.filter((order) => !order.decided)
+const how = ({ differs }: FoundOrder): string => (differs === undefined ? '' : `: ${differs}`)
 export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
   ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
 ]
@@ -48,8 +49,6 @@ const doubleCharge = (orders: FoundOrder[]): PlainEffect[] => [
   ...orders.map((order): PlainEffect => ({ discrepancy: 'double_charge', orderId: order.id })),
   'freeze',
 ]
-
-const how = ({ differs }: FoundOrder): string => (differs === undefined ? '' : `: ${differs}`)
 
 /* The rows for purchases whose order is not known: planned, waiting, sending, unknown. */
 

@@ -90,7 +90,7 @@ export interface FoundOrder {
   /** Every field that the dialect maps equals what was sent. */
   agrees: boolean
   /** What differs, for people. */
-  differs?: string
+  differs?: string | undefined
   /** Its id already belongs to a purchase of another line. */
   ofAnotherLine: boolean
   /** A person has decided on it before. */

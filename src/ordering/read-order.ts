@@ -15,7 +15,6 @@ import {
   purchasesBySupplierOrder,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { differenceText } from '../supplier/classify.ts'
 import { advance, type Loaded } from './advance.ts'
 import { expectedOf, type Ordering } from './context.ts'
 import { keysToStore, openKey, type Reading } from './effects.ts'
@@ -175,7 +174,7 @@ export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): bo
 
 /** Orders of the supplier that carry a purchase's reference, in the words of the transition table. */
 export async function foundOrders(
-  { db, dialect }: Pick<Ordering, 'db' | 'dialect'>,
+  { db, supplier }: Ordering,
   purchase: Purchase,
   orders: SupplierOrder[],
 ): Promise<FoundOrder[]> {
@@ -183,12 +182,12 @@ export async function foundOrders(
   const seen = new Set(purchase.ordersSeen)
   const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
   return orders.map((order) => {
-    const differs = differenceText(order, expectedOf(purchase), dialect)
+    const differs = supplier.differs(order, expectedOf(purchase))
     return {
       id: order.id,
       status: order.status,
       agrees: differs === undefined,
-      ...(differs !== undefined && { differs }),
+      differs,
       ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
       // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
       decided: seen.has(order.id),

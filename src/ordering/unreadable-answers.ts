@@ -4,7 +4,7 @@ import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
 import { first } from '../storage/database.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { listPurchases, purchaseById, purchasesInState } from '../storage/purchases.ts'
-import { NO_KEYS, type UnreadableAnswer } from '../supplier/read.ts'
+import { NO_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
@@ -25,10 +25,6 @@ const blinds = ({ request, partly }: UnreadableAnswer): boolean => OF_ORDERS.inc
  * each after a look-up that read an order, while the answers to new orders cannot be.
  */
 export const pausesBuying = (answer: UnreadableAnswer): boolean => blinds(answer) || answer.request === 'POST /orders'
-
-/** One sentence for people. */
-export const unreadableText = ({ request, field, setting, seen }: UnreadableAnswer): string =>
-  `the answer to ${request} cannot be read: ${field} (${setting} of the dialect) has ${seen} there`
 
 /** How many first sends may be under way at once. */
 export const firstSendsNow = ({ pace, policy, supplier }: Ordering): number =>

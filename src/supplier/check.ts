@@ -393,11 +393,8 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
   const rows = findList(products.json, dialect)?.value ?? []
   if (limit === null) {
     const value = `GET /products gives products only without ${paging.page}=${paging.first} and ${paging.limit}=${paging.limitDefault}`
-    return (['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'] as const).map((fact) => ({
-      fact,
-      verdict: 'unreadable',
-      value,
-    }))
+    const verdict = 'unreadable' as const
+    return ['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'].map((fact) => ({ fact, verdict, value }))
   }
   const found: Judged[] = []
   const total = paging.total === null ? undefined : asCount(valueAt(pageOf(products, dialect), paging.total))
@@ -421,17 +418,10 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
     const value = `asked for ${size} by ${paging.limit}, ${length} came`
     return [{ fact: 'paging.limit', verdict: 'differs', value }, ...found]
   }
-  if (index === size) {
-    const value = 'it works'
-    return [
-      ...(['paging.page', 'paging.limit', 'paging.first'] as const).map(
-        (fact): Judged => ({ fact, verdict: 'read', value }),
-      ),
-      ...found,
-    ]
-  }
-  found.push({ fact: 'paging.limit', verdict: 'read', value: 'it works' })
-  if (index === -1) return found
+  const works = (fact: string): Judged => ({ fact, verdict: 'read', value: 'it works' })
+  found.push(works('paging.limit'))
+  if (index === size) found.push(works('paging.page'), works('paging.first'))
+  if (index === size || index === -1) return found
   if (index % size > 0) {
     const hint = `${paging.page} counts records, and Quayside counts pages: find the parameter that counts pages`
     return [...found, { fact: 'paging.page', verdict: 'differs', value, hint }]

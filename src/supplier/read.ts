@@ -9,7 +9,6 @@ import {
   asFlag,
   countAt,
   errorAnswer,
-  nameOf as fieldNameOf,
   type Read,
   readJson,
   refusalUnder2xx,
@@ -341,6 +340,10 @@ export interface UnreadableAnswer extends UnreadableSample {
   since: number
 }
 
+/** One sentence for people. */
+export const unreadableText = ({ request, field, setting, seen }: UnreadableAnswer): string =>
+  `the answer to ${request} cannot be read: ${field} (${setting} of the dialect) has ${seen} there`
+
 /** The failure of a record or page whose field cannot be read. */
 export class Unreadable extends Failure {
   readonly unread: UnreadField
@@ -443,7 +446,7 @@ export function createAnswers(now: () => number) {
       }
       judged.add(request)
       clear(request, ({ setting }) => !OF_KEYS.test(setting))
-      const unread = { field: fieldNameOf(keys), setting: 'order.keys', seen: NO_KEYS }
+      const unread = { ...unreadField('order.keys', keys, undefined), seen: NO_KEYS }
       if (order.status === 'completed') note({ request, ...unread, requestId: undefined, partly: false, id })
       return order
     },

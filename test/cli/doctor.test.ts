@@ -254,7 +254,8 @@ describe('doctor', () => {
     const keyless = await examined({ order: { ...dialect.order, keys: 'licences' } })
     expect(keyless.orders).toMatchObject({
       level: 'fail',
-      message: `order ${order?.id} is completed and has no key at licences (order.keys of the dialect)`,
+      message:
+        'the answer to GET /orders/{id} cannot be read: licences (order.keys of the dialect) has no key of a completed order there',
       fix: expect.stringContaining('dialect check'),
     })
     const unpriced = await examined({ money: { ...dialect.money, representation: 'minor' } })
