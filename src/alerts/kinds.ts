@@ -134,6 +134,12 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
     'purchases show ',
     async (about, facts) => (await purchaseOf(about, facts))?.state !== 'accepted',
   ),
+  look_ups_fail: critical(
+    PURCHASE,
+    'fix what its note says: most often paging or a filter of the dialect',
+    'purchases show ',
+    async (about, facts) => (await purchaseOf(about, facts))?.state !== 'unknown',
+  ),
   reversed: critical(PURCHASE, 'ask the supplier, with the request ids', 'purchases show '),
   over_ceiling: warning(
     PURCHASE,

@@ -82,9 +82,6 @@ const DIALECT = 'reseller-v1.1'
 const dialectFile = (name: string): string =>
   name.endsWith('.json') ? path.resolve(name) : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
 
-/** What the default dialect tolerates; no delivery shows it. */
-const TOLERANCE_SECONDS = 300
-
 /** A captured delivery in a file; its other fields are for people. */
 const fileShape = z.object({
   /** Name -> value, or all its values. */
@@ -102,7 +99,7 @@ export interface DetectOptions {
 /** `dialect detect`: finds the signature layout of one delivery whose secret is known. @returns the exit code */
 export function runDetect(io: Io, options: DetectOptions): number {
   const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
-  const found = detectSignature(readDelivery(options.delivery), secret, TOLERANCE_SECONDS)
+  const found = detectSignature(readDelivery(options.delivery), secret)
   print(io, options.json === true, found, () => {
     if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
     const profile = JSON.stringify({ signature: found.signature }, undefined, 2)
@@ -155,7 +152,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
     listText('Shown by no answer: ask the supplier, for money rests on these', money, width, true),
     listText('Shown by no answer: ask the supplier, or see the first delivery', others, width),
     blocksText('Null in the dialect, and there is something', doubted, width),
-    blocksText('In no answer: null, if the supplier has no such thing', by('missing'), width),
+    blocksText('In no answer', by('missing'), width),
     blocksText('WRONG', faults, width),
   ]
   const fit = counted(read.length + documented.length, 'fact fits', 'facts fit')

@@ -32,15 +32,20 @@ export async function checkWebhooks({ config, report }: Visit, supplier: Supplie
       report('warn', 'webhooks', `${theirs.length} at the supplier; only the running service knows which are ours`)
       return
     }
-    const ours = asRows((await service.client.get(['webhooks'])).items)
-    const lost = ours.filter((own) => !theirs.some(({ id }) => id === own.id))
+    const held = asRows((await service.client.get(['webhooks'])).items)
+    const ours = held.filter(({ state }) => state !== 'retired')
+    const isThere = (own: Row) => own.lastReceivedAt != null || theirs.some(({ id }) => id === own.id)
+    const lost = ours.filter((own) => !isThere(own))
     const base = config.publicUrl === null ? undefined : new URL(config.publicUrl).origin
-    const strange = theirs.filter(({ id, url }) => originOf(url) === base && !ours.some((own) => own.id === id))
+    const isOurs = (id: string, url: string) =>
+      held.some((own) => own.id === id) || ours.some((own) => own.url === url && own.lastReceivedAt != null)
+    const strange = theirs.filter(({ id, url }) => originOf(url) === base && !isOurs(id, url))
+    const make = ours.some(isThere) ? undefined : CREATE
     for (const own of lost) {
-      report('fail', 'webhooks', `${cell(own.id)} (${cell(own.url)}) is gone at the supplier`, CREATE)
+      report('fail', 'webhooks', `${cell(own.id)} (${cell(own.url)}) is gone at the supplier`, make)
     }
     for (const { id, url } of strange) {
-      const fix = 'create one, and remove this one in the pages of the supplier'
+      const fix = `${make ? 'create one, and ' : ''}remove this one in the pages of the supplier`
       report('warn', 'webhooks', `${id} (${url}) comes here, and its secret is not held: it is refused`, fix)
     }
     if (lost.length + strange.length > 0) return

@@ -5,7 +5,7 @@ import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createSupplier, type Supplier } from '../supplier/client.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
-import type { Page } from '../supplier/read.ts'
+import { type Page, unreadableText } from '../supplier/read.ts'
 import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
 import type { Report, Visit } from './doctor.ts'
 import { commandLine } from './output.ts'
@@ -339,7 +339,11 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
     else report('ok', 'products', `are they right? ${some}`)
   }
   const orders = await look('orders', () => supplier.orders({ page: 1, limit: PAGE }))
-  if (orders) {
+  const completed = orders?.find(({ status }) => status === 'completed')
+  if (completed) await supplier.order(completed.id).catch(() => undefined)
+  const unread = supplier.unreadable().find(({ request }) => request === 'GET /orders/{id}')
+  if (unread) report('fail', 'orders', unreadableText(unread), fix)
+  else if (orders) {
     const text =
       orders.length === 0 ? 'none yet' : `the newest ${counted(orders.length, 'order', 'orders')} can be read`
     report('ok', 'orders', text)

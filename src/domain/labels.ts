@@ -377,6 +377,7 @@ export const alertWords = {
   double_charge: 'charged twice',
   missing: 'order gone at the supplier',
   late: 'order open for a day',
+  look_ups_fail: 'purchase that no look-up settles',
   reversed: 'order taken back',
   over_ceiling: 'cost above the ceiling',
   orphan: 'order without a purchase',

@@ -38,6 +38,7 @@ export const row = rowsOf<PlainOutcome, false>(false)
 const review = rowsOf<Outcome, true>(true)
 
 export const undecided = (orders: FoundOrder[]) => orders.filter((order) => !order.decided)
+const how = ({ differs }: FoundOrder): string => (differs === undefined ? '' : `: ${differs}`)
 export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
   ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
 ]
@@ -91,7 +92,7 @@ const sendingRows = [
   review('found_one_that_disagrees', notAccepted, 'found', (facts, { orders }) => {
     const [order, ...others] = undecided(orders)
     if (!order || order.agrees || order.ofAnotherLine || others.length > 0) return undefined
-    const note = `order ${order.id} at the supplier carries our reference but differs from what was sent`
+    const note = `order ${order.id} at the supplier carries our reference but differs from what was sent${how(order)}`
     return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
   }),
   review('found_several', notAccepted, 'found', (facts, { orders }) => {
@@ -196,7 +197,7 @@ const sendingRows = [
     return order.ofAnotherLine ? { set: { namedOrderId: null } } : undefined
   }),
   review('named_order_differs', ['unknown'], 'named_read', (facts, { order }) => {
-    const note = `the supplier answered with order ${order.id}, which differs from what was sent`
+    const note = `the supplier answered with order ${order.id}, which differs from what was sent${how(order)}`
     return { next: 'review', set: { ordersSeen: ids(facts, [order]), note }, effects: ['alert'] }
   }),
   review('named_order_unknown', ['unknown'], 'absent', (facts) => {

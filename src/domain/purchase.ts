@@ -89,6 +89,8 @@ export interface FoundOrder {
   status: 'open' | 'completed' | 'failed' | 'refunded'
   /** Every field that the dialect maps equals what was sent. */
   agrees: boolean
+  /** What differs, for people. */
+  differs?: string | undefined
   /** Its id already belongs to a purchase of another line. */
   ofAnotherLine: boolean
   /** A person has decided on it before. */

@@ -18,6 +18,9 @@ export type OrderStatus = (typeof orderStatuses)[number]
 /** The order was charged and not refunded. */
 export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
 
+/** Whether two ids name one product: suppliers write theirs in capitals in one answer and in small letters in another. */
+export const isSameProduct = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
 /** The six events of the API, by the names that Quayside uses. */
 export const eventNames = [
   'order.completed',

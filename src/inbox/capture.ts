@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import type { Dialect } from '../dialect/dialect.ts'
 import { messageOf } from '../errors.ts'
 import { need } from '../storage/database.ts'
 import {
@@ -10,7 +11,10 @@ import {
   listCaptures,
 } from '../storage/deliveries.ts'
 import { audited, insertAudit } from '../storage/evidence.ts'
+import { allWebhooks } from '../storage/webhooks.ts'
+import { detectSignature } from '../supplier/detect.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
+import { openSecret } from './sources.ts'
 
 export type CaptureDeps = Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>
 
@@ -26,6 +30,8 @@ export interface CaptureEntry {
 export interface CaptureContent extends CaptureEntry {
   headers: Record<string, string[]>
   body: string
+  /** `signature` of the dialect, by which it verifies under a secret that is held; null: under none. */
+  signature: Dialect['signature'] | null
 }
 
 /** Keeps a few refused deliveries for a person who fits a dialect. Nothing else reads them. */
@@ -57,6 +63,8 @@ const CAPTURES_MAX = 10
 export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Captures {
   /** As it was stored, less what this process has taken since. */
   let window: CaptureWindow | undefined
+  /** Paths and bodies of those that this process has taken: a delivery that comes again shows nothing new. */
+  let taken: string[] = []
   let isFirst = true
 
   /** The window while it takes another one. */
@@ -68,7 +76,9 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
     const reason = 'reason' in rest ? rest.reason : outcome
     if (outcome !== 'not_authentic' && outcome !== 'stale') return
     const open = taking()
-    if (!open) return
+    const same = `${path} ${reason} ${vault.bodyHmac(body).toString('hex')}`
+    if (!open || taken.includes(same)) return
+    taken.push(same)
     open.left -= 1
     const id = newId()
     const content = JSON.stringify({ headers, body: body.toString('base64') })
@@ -83,6 +93,7 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
       const audit = insertAudit({ id: newId(), at, actor, action: 'capture.start', subject: 'webhooks' })
       await db.commit([deleteCaptures(), captureWindow.put(opened, at), audit])
       window = opened
+      taken = []
       return { ...opened }
     },
     open: () => (window && now() < window.closesAt ? { ...window } : undefined),
@@ -92,7 +103,10 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
       await db.commit([audited({ newId, now }, actor, 'capture.reveal', id)])
       const text = vault.open({ table: 'captures', row: id }, row.ciphertext, row.keyId).toString('utf8')
       const { headers, body } = JSON.parse(text) as Pick<CaptureContent, 'headers' | 'body'>
-      return { id, path: row.path, reason: row.reason, receivedAt: row.receivedAt, headers, body }
+      const delivery = { headers, body: Buffer.from(body, 'base64') }
+      const found = (await db.query(allWebhooks())).map((held) => detectSignature(delivery, openSecret(vault, held)))
+      const signature = found.find((one) => one.fits)?.signature ?? null
+      return { id, path: row.path, reason: row.reason, receivedAt: row.receivedAt, headers, body, signature }
     },
     watch: (receive) => (request) => {
       const receipt = receive(request)

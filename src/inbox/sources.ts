@@ -6,7 +6,7 @@ import type { Dialect } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import type { Database } from '../storage/database.ts'
-import { allWebhooks } from '../storage/webhooks.ts'
+import { allWebhooks, type Webhook } from '../storage/webhooks.ts'
 import type { Store, StoreRequest } from '../stores/store.ts'
 import { faultOfHeaders, signingKey, verify } from '../supplier/signature.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -57,6 +57,10 @@ export const SUPPLIER_PATH = '/webhooks/supplier'
 /** @param webhook last piece of its path; empty for the first webhook */
 export const supplierSourceId = (webhook: string): string => (webhook === '' ? 'supplier' : `supplier/${webhook}`)
 
+/** The signing secret of a webhook. @throws Failure `invalid` when it cannot be used */
+export const openSecret = (vault: Vault, { id, secret, keyId }: Webhook) =>
+  signingKey(new Secret(vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')))
+
 /**
  * A source for each webhook at the supplier. Opens every secret once, so that a request finds its keys in memory.
  *
@@ -73,9 +77,9 @@ export async function supplierSources({
 }): Promise<Source[]> {
   const rows = await db.query(allWebhooks())
   const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
-  return rows.map(({ id, path, secret, keyId, retiredAt }) => {
-    const text = vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')
-    const secrets = [signingKey(new Secret(text))]
+  return rows.map((row) => {
+    const { id, path, retiredAt } = row
+    const secrets = [openSecret(vault, row)]
     return {
       id: supplierSourceId(path),
       path: path === '' ? SUPPLIER_PATH : `${SUPPLIER_PATH}/${path}`,

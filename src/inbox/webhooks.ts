@@ -1,9 +1,11 @@
 import type { Context } from '../context.ts'
 import { eventNames } from '../dialect/dialect.ts'
 import { Failure, messageOf } from '../errors.ts'
+import { idBound } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../secret.ts'
 import { StaleWrite } from '../storage/database.ts'
+import { listDeliveries } from '../storage/deliveries.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
@@ -18,7 +20,7 @@ import {
 import type { Supplier } from '../supplier/client.ts'
 import { signingKey } from '../supplier/signature.ts'
 import type { Inbox } from './receive.ts'
-import { SUPPLIER_PATH } from './sources.ts'
+import { SUPPLIER_PATH, supplierSourceId } from './sources.ts'
 
 export interface WebhookDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'newId'> {
   supplier: Pick<Supplier, 'createWebhook'>
@@ -140,6 +142,9 @@ export interface WebhookCheck {
   gone: string[]
 }
 
+/** A webhook that brought a delivery within this time needs no other one in its place. */
+const DELIVERED_MS = 7 * 24 * 3_600_000
+
 /** The check replaces at most one a day: a supplier whose answers get lost must not get one webhook after the other. */
 const REPLACE_GAP_MS = 24 * 3_600_000
 
@@ -147,7 +152,8 @@ const REPLACE_GAP_MS = 24 * 3_600_000
  * Compares the supplier's webhooks with those whose secret we hold.
  *
  * One that leads here under a secret that we do not hold was made by a request whose answer was lost, or is older than
- * the backup that this database came from. An alert names it, because only people can remove it, and one of ours replaces it.
+ * the backup that this database came from. An alert names it, because only people can remove it, and one of ours replaces it:
+ * one that delivers, or else a new one.
  *
  * @throws Failure when the supplier's webhooks cannot be read
  */
@@ -164,13 +170,21 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
     return base !== undefined && bases.includes(base)
   }
   const at = now()
-  const webhooks = theirs.items
-    .filter(({ id, url }) => !ids.has(id) && leadsHere(url))
-    .map(({ id, url }) => {
-      return before.webhooks.find((known) => known.id === id) ?? { id, url, seenAt: at, replacedBy: null }
-    })
   const there = new Set(theirs.items.map(({ id }) => id))
-  const gone = held.filter(({ id, retiredAt }) => retiredAt === null && !there.has(id)).map(({ id }) => id)
+  const live = held.filter(({ retiredAt }) => retiredAt === null)
+  const from = idBound(at - DELIVERED_MS)
+  const newestOf = ({ path }: Webhook) => db.query(listDeliveries({ source: supplierSourceId(path), from, limit: 1 }))
+  const came = await Promise.all(live.map(newestOf))
+  // What delivers is healthy, also where the supplier lists it under another id, or not at all.
+  const healthy = live.filter((_, index) => came[index]?.length !== 0)
+  const isHealthy = (one: string) => healthy.some(({ id, url }) => url === one && !there.has(id))
+  const webhooks = theirs.items
+    .filter(({ id, url }) => !ids.has(id) && leadsHere(url) && !isHealthy(url))
+    .map(({ id, url }) => {
+      const known = before.webhooks.find((one) => one.id === id) ?? { id, url, seenAt: at, replacedBy: null }
+      return { ...known, replacedBy: known.replacedBy ?? healthy.at(-1)?.id ?? null }
+    })
+  const gone = live.filter((one) => !there.has(one.id) && !healthy.includes(one)).map(({ id }) => id)
   for (const id of gone) log.warn('webhook.gone', { id, detail: 'the supplier does not list it any more' })
 
   let seen: UnheldWebhooks = { webhooks, replacedAt: before.replacedAt }

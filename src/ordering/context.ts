@@ -12,7 +12,7 @@ import { noFirsts, type OneFirst } from './one-first.ts'
 
 export type OrderingSupplier = Pick<
   Supplier,
-  'placeOrder' | 'order' | 'orders' | 'agrees' | 'unreadable' | 'reach' | 'quota' | 'pausedUntil'
+  'placeOrder' | 'order' | 'orders' | 'differs' | 'unreadable' | 'reach' | 'quota' | 'pausedUntil'
 >
 
 /** Named instants at which a test may end the process: before and after each commit, send and answer. */
@@ -65,6 +65,10 @@ export interface OrderingStore {
 /** What placing remembers between its runs; lost at a restart, when nothing is under way. */
 export interface Pace {
   breaker: Breaker
+  /** An order was made in this process as it was sent: until then the first ones go alone. */
+  agreed: boolean
+  /** The purchase whose order differed before one agreed: nothing more is bought until it is decided. */
+  differs?: string | undefined
   /** No first send or replay before this instant: the API key was refused. */
   pausedUntil: number
   /** Kinds of answers that cannot be read and that people were alerted to. */
@@ -126,6 +130,7 @@ export interface Rounds {
 
 export const freshPace = (): Pace => ({
   breaker: closedBreaker,
+  agreed: false,
   pausedUntil: 0,
   firstSends: [],
   repeats: [],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { PurchaseInput } from '../domain/purchase.ts'
-import type { SupplierOrder } from '../domain/supplier.ts'
+import { isSameProduct, type SupplierOrder } from '../domain/supplier.ts'
 import { codeOf, Failure } from '../errors.ts'
 import { type Discrepancy, discrepanciesOf } from '../storage/discrepancies.ts'
 import { attemptsOf, audited } from '../storage/evidence.ts'
@@ -152,7 +152,7 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
   if (named) throw taken(orderId, `purchase ${named.id}`)
   const known = ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id])))
   const strange =
-    reference !== undefined || (order.productId ?? purchase.supplierProductId) !== purchase.supplierProductId
+    reference !== undefined || !isSameProduct(order.productId ?? purchase.supplierProductId, purchase.supplierProductId)
   if (strange && !known.includes(orderId)) {
     const message = `order ${orderId} carries another reference or product, and was never seen for this purchase`
     throw new Failure('conflict', message, { reason: 'order_foreign' })

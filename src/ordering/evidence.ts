@@ -1,4 +1,4 @@
-import type { OrderStatus, SupplierOrder } from '../domain/supplier.ts'
+import { isSameProduct, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Discrepancy, discrepanciesOf } from '../storage/discrepancies.ts'
 import {
@@ -176,7 +176,7 @@ async function seenOrder(
 function readingOf(purchase: Purchase, order: SupplierOrder): OrderReading {
   const differs: OrderReading['differs'] = []
   if (order.externalOrderId !== purchase.externalOrderId) differs.push('reference')
-  if ((order.productId ?? purchase.supplierProductId) !== purchase.supplierProductId) differs.push('product')
+  if (!isSameProduct(order.productId ?? purchase.supplierProductId, purchase.supplierProductId)) differs.push('product')
   if ((order.quantity ?? purchase.quantity) !== purchase.quantity) differs.push('quantity')
   return {
     status: order.status,

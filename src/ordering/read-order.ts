@@ -181,14 +181,18 @@ export async function foundOrders(
   if (orders.length === 0) return []
   const seen = new Set(purchase.ordersSeen)
   const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
-  return orders.map((order) => ({
-    id: order.id,
-    status: order.status,
-    agrees: supplier.agrees(order, expectedOf(purchase)),
-    ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
-    // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
-    decided: seen.has(order.id),
-  }))
+  return orders.map((order) => {
+    const differs = supplier.differs(order, expectedOf(purchase))
+    return {
+      id: order.id,
+      status: order.status,
+      agrees: differs === undefined,
+      differs,
+      ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
+      // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
+      decided: seen.has(order.id),
+    }
+  })
 }
 
 /**

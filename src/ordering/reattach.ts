@@ -150,7 +150,7 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
  */
 function quantityIn({ supplier }: Ordering, expected: ExpectedOrder, order: SupplierOrder): number {
   const quantity = order.quantity || expected.quantity
-  return supplier.agrees(order, { ...expected, quantity }) ? quantity : expected.quantity
+  return supplier.differs(order, { ...expected, quantity }) ? expected.quantity : quantity
 }
 
 /** No purchase has to be found for it any more. */

@@ -6,6 +6,7 @@ import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { currentFreeze } from '../storage/freezes.ts'
+import { enqueueAlert } from '../storage/outbox.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
 import { advance } from './advance.ts'
@@ -120,6 +121,7 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
   const { externalOrderId: reference } = order
   const named = reference === undefined ? [] : await db.query(purchasesByExternalId([reference]))
   const ofAnotherLine = found.ofAnotherLine || named.some(({ id }) => id !== purchase.id)
+  if (found.differs && pace.differs === purchase.id) found.differs += '; nothing more is bought until this is decided'
   const decision = await advance(
     ordering,
     purchase.id,
@@ -159,7 +161,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   ])
   if (!found) {
     const overdue = await advance(ordering, purchase.id, () => ({ type: 'clock' }))
-    if (!overdue) await reschedule(ordering, purchase, {})
+    if (!overdue) await lookUpAgain(ordering, purchase, detail)
   } else if (found.length > 0) {
     const orders = found
     const moved = await advance(ordering, purchase.id, () => ({ type: 'found', orders }), { detail })
@@ -169,6 +171,22 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   } else {
     await reschedule(ordering, purchase, { scannedAt: begunAt })
   }
+}
+
+/** Restarts of the supplier and pages that moved are over by then: what fails for longer may fail for good. */
+const UNSETTLED_MS = 10 * 60_000
+
+/** After a scan that was not valid. Alerts people once none was for so long, unless the supplier is away as a whole. */
+async function lookUpAgain(ordering: Ordering, purchase: Purchase, why: string): Promise<void> {
+  const { db, now, supplier } = ordering
+  const { id, state, unknownAt, scannedAt } = purchase
+  const alertAt = Math.max(unknownAt ?? 0, scannedAt ?? 0) + UNSETTLED_MS
+  await reschedule(ordering, purchase, {}, alertAt > now() ? alertAt : undefined)
+  if (state !== 'unknown' || now() < alertAt || supplier.reach().unanswered) return
+  const note = `it may have been charged, and no look-up could tell for ten minutes: ${why}`
+  const occasion = `${id} ${unknownAt}`
+  await db.commit([enqueueAlert(ordering, { type: 'look_ups_fail', occasion, payload: { note, purchaseId: id } })])
+  ordering.wake('outbox')
 }
 
 /**

@@ -167,6 +167,9 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
   const { pace } = ordering
   if (isAnswer(placement)) {
     pace.breaker = afterAnswer(pace.breaker, qualityOf(placement))
+    if (placement.outcome === 'accepted') pace.agreed = true
+    else if (!pace.agreed && placement.outcome === 'unknown' && placement.cause === 'disagrees')
+      pace.differs = purchase.id
   }
   const attempt = insertAttempt({
     id: ordering.newId(),

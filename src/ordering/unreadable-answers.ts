@@ -1,15 +1,19 @@
 /** Answers of the supplier that cannot be read, and what they pause. */
 
 import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
+import { first } from '../storage/database.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { purchasesInState } from '../storage/purchases.ts'
-import type { UnreadableAnswer } from '../supplier/read.ts'
+import { listPurchases, purchaseById, purchasesInState } from '../storage/purchases.ts'
+import { NO_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
 
 /** Answers that pause buying are asked for again this often: once they are read, buying goes on. */
 const READ_AGAIN_MS = 60_000
+
+/** Some suppliers complete an order a moment before its keys show. */
+const NO_KEYS_MS = 150_000
 
 /** Requests by whose answers alone a charge is found again. While one of them cannot be read, no new order is sent. */
 const OF_ORDERS: readonly string[] = ['GET /orders', 'GET /orders/{id}']
@@ -22,18 +26,17 @@ const blinds = ({ request, partly }: UnreadableAnswer): boolean => OF_ORDERS.inc
  */
 export const pausesBuying = (answer: UnreadableAnswer): boolean => blinds(answer) || answer.request === 'POST /orders'
 
-/** One sentence for people. */
-export const unreadableText = ({ request, field, setting, seen }: UnreadableAnswer): string =>
-  `the answer to ${request} cannot be read: ${field} (${setting} of the dialect) has ${seen} there`
-
 /** How many first sends may be under way at once. */
 export const firstSendsNow = ({ pace, policy, supplier }: Ordering): number =>
-  supplier.unreadable().some(blinds) ? 0 : firstSendsMax(pace.breaker, policy.inFlight)
+  pace.differs !== undefined || supplier.unreadable().some(blinds)
+    ? 0
+    : firstSendsMax(pace.breaker, pace.agreed ? policy.inFlight : 1)
 
 /** Alerts people to each kind of answer that cannot be read, once while it lasts and at most once an hour. */
 export async function alertUnreadable(ordering: Ordering): Promise<void> {
   const { pace, supplier, db, log } = ordering
-  const standing = supplier.unreadable()
+  const isLasting = ({ seen, since }: UnreadableAnswer) => seen !== NO_KEYS || ordering.now() - since >= NO_KEYS_MS
+  const standing = supplier.unreadable().filter(isLasting)
   if (standing.length === 0 && pace.alerted.size === 0) return
   const news = standing.filter((answer) => !pace.alerted.has(kindOf(answer)))
   const alerts = news.map((answer) => {
@@ -68,6 +71,8 @@ export async function endPause(ordering: Ordering): Promise<void> {
     const open = await Promise.all([db.query(purchasesInState('sending', 1)), db.query(purchasesInState('unknown', 1))])
     if (open.every((rows) => rows.length === 0)) pace.breaker = afterDoubts(pace.breaker)
   }
+  const differing = pace.differs === undefined ? undefined : await first(db, purchaseById(pace.differs))
+  if (differing && !['sending', 'unknown', 'review'].includes(differing.state)) pace.differs = undefined
   const pausing = supplier.unreadable().filter(blinds)
   if (pausing.length === 0) pace.readAgainAt = 0
   if (pausing.length === 0 || ordering.monotonic() < pace.readAgainAt) return
@@ -75,7 +80,10 @@ export async function endPause(ordering: Ordering): Promise<void> {
   const isNew = pace.readAgainAt === 0
   pace.readAgainAt = ordering.monotonic() + READ_AGAIN_MS
   if (isNew) return
-  await Promise.allSettled(
-    pausing.map(({ id }) => (id === undefined ? supplier.orders({ page: 1 }) : supplier.order(id))),
-  )
+  const read = (id: string | null | undefined) => (id == null ? supplier.orders({ page: 1 }) : supplier.order(id))
+  await Promise.allSettled(pausing.map(({ id }) => read(id)))
+  // An order that had keys shows whether the dialect or that one order is at fault.
+  if (!pausing.some(({ setting }) => setting === 'order.keys')) return
+  const [known] = await db.query(listPurchases({ state: 'fulfilled', limit: 1 }))
+  if (known?.supplierOrderId) await Promise.allSettled([read(known.supplierOrderId)])
 }

@@ -85,7 +85,7 @@ export async function openOrders(ordering: Ordering, due: readonly Purchase[]): 
       for (const order of page) {
         const purchase = missing.get(order.id)
         missing.delete(order.id)
-        const isOpen = order.status === 'open' && purchase && ordering.supplier.agrees(order, expectedOf(purchase))
+        const isOpen = order.status === 'open' && purchase && !ordering.supplier.differs(order, expectedOf(purchase))
         if (isOpen) open.set(order.id, order)
       }
       pagesLeft -= 1

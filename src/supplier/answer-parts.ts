@@ -104,6 +104,8 @@ export interface Wanted {
   read: (value: unknown) => unknown
   /** Every record must have a different value. */
   unique?: boolean
+  /** The supplier must have such a thing; else only similar names count. */
+  required?: boolean
 }
 
 export interface Candidate {
@@ -118,7 +120,7 @@ const CANDIDATES_MAX = 3
 /**
  * Paths whose values fit the field, the most similar names first.
  *
- * If any name is similar, only similar names count; else all paths with fitting values.
+ * If any name is similar, only similar names count; else all paths with fitting values, of a field that must be there.
  *
  * @param claimed paths that other fields are read from
  */
@@ -131,7 +133,8 @@ export function candidatesFor(records: readonly unknown[], wanted: Wanted, claim
     return [{ path, value: stated[0], likeness: likenessOf(path, wordsOf(wanted.names)) }]
   })
   const found = nearest(fitting)
-  return (found.length > 0 ? found : fitting).slice(0, CANDIDATES_MAX).map(({ path, value }) => ({ path, value }))
+  const meant = found.length > 0 || !wanted.required ? found : fitting
+  return meant.slice(0, CANDIDATES_MAX).map(({ path, value }) => ({ path, value }))
 }
 
 /** The most similar of some names, such as headers; none when no name is similar. */

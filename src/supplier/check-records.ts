@@ -133,8 +133,9 @@ function checkWriting({ money }: Dialect, facts: Judged[]): Judged[] {
   })
   const currency = facts.find(({ fact, verdict }) => fact === 'product.currency' && verdict === 'read')?.value
   if (currency === undefined) return found
-  const verdict = currency === JSON.stringify(money.currency) ? 'read' : 'differs'
-  return [...found, { fact: 'money.currency', verdict, value: `a product is in ${currency}` }]
+  const right = JSON.parse(currency)
+  const verdict = right === money.currency ? 'read' : 'differs'
+  return [...found, { fact: 'money.currency', verdict, value: `a product is in ${currency}`, right }]
 }
 
 function checkSingleProduct({ product }: Sample, { product: paths }: Dialect): Judged[] {
@@ -146,9 +147,8 @@ function checkSingleProduct({ product }: Sample, { product: paths }: Dialect): J
 function checkQuantity({ balance, quantityMax }: Dialect, record: unknown): Judged[] {
   const stated = balance.quantityMax === null ? undefined : asCount(valueAt(record, balance.quantityMax))
   if (stated === undefined) return []
-  return [
-    { fact: 'quantityMax', verdict: stated < quantityMax ? 'differs' : 'read', value: `the balance says ${stated}` },
-  ]
+  const verdict = stated < quantityMax ? 'differs' : 'read'
+  return [{ fact: 'quantityMax', verdict, value: `the balance says ${stated}`, right: stated }]
 }
 
 export interface Field {
@@ -216,7 +216,7 @@ function withCandidates(
   const check = fields[key]
   if (judged.verdict === 'read' || !check || judged.hint !== undefined) return judged
   const names = `${check.names} ${paths[key] ?? ''}`
-  const wanted = { names, read: inAnyWriting(check.kind, dialect), unique: check.unique ?? false }
+  const wanted = { ...check, names, read: inAnyWriting(check.kind, dialect) }
   const found = candidatesFor(records, wanted, [...claimed, paths[key] ?? ''])
   // A null is doubted only where a path has exactly the name of the field.
   const kept =

@@ -4,7 +4,7 @@
  * A real answer decides. The supplier's OpenAPI document counts only for facts that no answer shows, and only where it
  * states them exactly (`check-document`). Nothing is guessed from sentences.
  */
-import { type Dialect, dialectShape, type ErrorKind, errorKinds, valueAt } from '../dialect/dialect.ts'
+import { type Dialect, dialectShape, type ErrorKind, errorKinds, parentOf, putAt, valueAt } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import {
   type Answer,
@@ -21,9 +21,9 @@ import { checkRecords } from './check-records.ts'
 import { parseOffer } from './offer-record.ts'
 import { rateHint } from './rate-limit.ts'
 import { flagWordsIn } from './record-fields.ts'
-import { asCount, asFlag, asText, seenText } from './records.ts'
+import { asCount, asFlag, asId, asText, seenText } from './records.ts'
 import { headerText } from './request.ts'
-import type { Sample } from './sample.ts'
+import { type Sample, secondSize } from './sample.ts'
 
 export type SettingVerdict =
   /** An answer has a readable value there. */
@@ -51,6 +51,8 @@ export interface DialectFinding {
   verdict: SettingVerdict
   /** The value that was read, or that is there instead, for people. */
   value?: string
+  /** The value that an answer shows to be right. */
+  right?: unknown
   /** What to do about it. */
   hint?: string
   /** Paths in the real answers that could be meant. */
@@ -84,10 +86,21 @@ export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[]
     .map((fact): DialectFinding => {
       const setting = settings.has(fact) ? settings.get(fact) : null
       const judged = shown.get(fact) ?? documented.get(fact) ?? hidden.get(fact)
-      if (judged) return { ...judged, dialect: setting }
+      if (judged) return { ...judged, ...cureOf(dialect, judged), dialect: setting }
       return { fact, dialect: setting, verdict: setting === null ? 'none' : 'not_shown' }
     })
     .toSorted((a, b) => rank(a.fact) - rank(b.fact))
+}
+
+/** What to do where a finding does not say so itself. */
+function cureOf(dialect: Dialect, { fact, verdict, hint, candidates = [], right }: Judged): { hint?: string } {
+  const isMissing = verdict === 'missing'
+  if (hint !== undefined || !(isMissing || (isFault({ verdict }) && candidates.length === 0))) return {}
+  if (right !== undefined) return { hint: `put it to ${JSON.stringify(right)}` }
+  const without = structuredClone(dialect)
+  putAt(without, fact, null)
+  if (dialectShape.safeParse(without).success) return { hint: 'null lets Quayside do without it' }
+  return { hint: isMissing ? 'leave it, if the supplier has no such thing' : 'ask the supplier' }
 }
 
 /** The products of the first page that the dialect can read. */
@@ -145,7 +158,7 @@ function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[
   const found: Judged[] = [
     keyHeader === headers.apiKey
       ? { fact: 'headers.apiKey', verdict: 'read', value: 'the key is accepted' }
-      : { fact: 'headers.apiKey', verdict: 'differs', value: `the key was accepted in ${keyHeader}` },
+      : { fact: 'headers.apiKey', verdict: 'differs', value: `the key was accepted in ${keyHeader}`, right: keyHeader },
     shown('requestId', 'request id trace correlation'),
     shown('rateLimit', 'ratelimit rate limit quota'),
     shown('rateRemaining', 'ratelimit remaining left quota'),
@@ -167,7 +180,7 @@ function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[
   if (openapiNeedsKey !== undefined) {
     const value = openapiNeedsKey ? 'GET /openapi asked for the key' : 'GET /openapi answered without the key'
     const verdict = openapiNeedsKey === dialect.openapiNeedsKey ? 'read' : 'differs'
-    found.push({ fact: 'openapiNeedsKey', verdict, value })
+    found.push({ fact: 'openapiNeedsKey', verdict, value, right: openapiNeedsKey })
   }
   return found
 }
@@ -230,7 +243,7 @@ function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
     const text = values.find((value) => typeof value === 'string')
     if (text !== undefined && values.every((value) => typeof value === 'string'))
       return { fact, verdict: 'read', value: shownText(text) }
-    const meant = candidatesFor([refusals[0]?.json], { names, read: asText }, [])
+    const meant = candidatesFor([refusals[0]?.json], { names, read: asText, required: true }, [])
     const candidates = meant.map(({ path, value }) => ({ path, value: shownText(value) }))
     const where = `${refusals[0]?.request} answered ${refusals[0]?.status}, with ${seenText(values[0])} there`
     return { fact, verdict: key === 'code' ? 'unreadable' : 'missing', value: where, candidates }
@@ -272,7 +285,7 @@ function codeFacts({ errors }: Dialect, code: unknown, status: number, expected:
   const facts: Judged[] = [{ fact: `errors.${kind}.codes`, verdict: 'read', value }]
   const fact = `errors.${kind}.status`
   if (errors[kind]?.status === status) facts.push({ fact, verdict: 'read', value: String(status) })
-  else facts.push({ fact, verdict: 'differs', value: `${request} answered ${status}` })
+  else facts.push({ fact, verdict: 'differs', value: `${request} answered ${status}`, right: status })
   return facts
 }
 
@@ -296,9 +309,14 @@ function checkListPaths(dialect: Dialect, { products, webhooks }: Sample): Judge
     found.push({ fact: 'lists.data', verdict: 'read', value: lists.data === null ? 'as records are' : value })
   } else {
     const candidates = rows ? [{ path: rows.path, value }] : []
-    const hint = 'envelope.data, or lists.data where it is not null, and paging.items together are the path of the list'
+    const [data, items] = [parentOf(rows?.path ?? ''), rows?.path.split('.').at(-1)]
+    const hint = `lists.data: ${JSON.stringify(data)} and paging.items: ${JSON.stringify(items)} would read it`
     const here = `nothing, or no list, at ${below(lists.data ?? dialect.envelope.data, paging.items)}`
     found.push({ fact: 'paging.items', verdict: 'unreadable', value: here, candidates, hint })
+  }
+  if ([404, 405, 501].includes(webhooks.status)) {
+    const value = `the supplier has no webhooks: GET /webhooks answered ${webhooks.status}`
+    return [...found, { fact: 'lists.webhooks', verdict: 'no_sample', value }]
   }
   const hooks = findList(webhooks.json, dialect, lists.webhooks ?? paging.items)
   const bare = Array.isArray(valueAt(webhooks.json, lists.data ?? dialect.envelope.data))
@@ -369,53 +387,62 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
 }
 
 /** Whether the parameters of a page work. */
-function checkPaging(dialect: Dialect, { products, limit, refused, second }: Sample): Judged[] {
+function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
+  const { products, limit, refused, second } = sample
   const { paging } = dialect
   const rows = findList(products.json, dialect)?.value ?? []
   if (limit === null) {
     const value = `GET /products gives products only without ${paging.page}=${paging.first} and ${paging.limit}=${paging.limitDefault}`
-    return (['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'] as const).map((fact) => ({
-      fact,
-      verdict: 'unreadable',
-      value,
-    }))
+    const verdict = 'unreadable' as const
+    return ['paging.page', 'paging.limit', 'paging.first', 'paging.limitMax'].map((fact) => ({ fact, verdict, value }))
   }
   const found: Judged[] = []
   const total = paging.total === null ? undefined : asCount(valueAt(pageOf(products, dialect), paging.total))
   const asked = `asked for ${paging.limitMax}, ${rows.length} came`
   if (refused !== undefined) {
     const value = `asked for ${paging.limitMax}, it answered ${refused}; ${limit} is taken`
-    found.push({ fact: 'paging.limitMax', verdict: 'differs', value })
+    found.push({ fact: 'paging.limitMax', verdict: 'differs', value, right: limit })
   } else if (rows.length === paging.limitMax) found.push({ fact: 'paging.limitMax', verdict: 'read', value: asked })
   else if (rows.length > paging.limitMax)
     found.push({ fact: 'paging.limit', verdict: 'differs', value: `${asked}: it is ignored` })
   else if (total !== undefined && total > rows.length) {
-    const hint = 'the supplier cuts larger pages to this size'
-    found.push({ fact: 'paging.limitMax', verdict: 'differs', value: `${asked}, of ${total}`, hint })
+    found.push({ fact: 'paging.limitMax', verdict: 'differs', value: `${asked}, of ${total}`, right: rows.length })
   } else
     found.push({ fact: 'paging.limitMax', verdict: 'no_sample', value: `all ${rows.length} products are on one page` })
-  const alone = second && (findList(second.json, dialect)?.value ?? [])
-  if (!second || !alone) return found
-  if (alone.length > 1) {
-    const value = `asked for 1 by ${paging.limit}, ${alone.length} came`
+  const ofOrders = secondPage('orders', sample.orders, sample.secondOrders, dialect)
+  if (![-1, ofOrders.size].includes(ofOrders.index))
+    found.push({ fact: 'paging.page', verdict: 'differs', value: ofOrders.value, hint: STUCK })
+  if (!second) return found
+  const { size, length, index, value } = secondPage('products', products, second, dialect)
+  if (length > size) {
+    const value = `asked for ${size} by ${paging.limit}, ${length} came`
     return [{ fact: 'paging.limit', verdict: 'differs', value }, ...found]
   }
-  const text = JSON.stringify(alone[0])
-  const index = rows.findIndex((row) => JSON.stringify(row) === text)
-  if (alone.length === 1 && index === 1) {
-    const value = 'it works'
-    return [
-      ...(['paging.page', 'paging.limit', 'paging.first'] as const).map(
-        (fact): Judged => ({ fact, verdict: 'read', value }),
-      ),
-      ...found,
-    ]
+  const works = (fact: string): Judged => ({ fact, verdict: 'read', value: 'it works' })
+  found.push(works('paging.limit'))
+  if (index === size) found.push(works('paging.page'), works('paging.first'))
+  if (index === size || index === -1) return found
+  if (index % size > 0) {
+    const hint = `${paging.page} counts records, and Quayside counts pages: find the parameter that counts pages`
+    return [...found, { fact: 'paging.page', verdict: 'differs', value, hint }]
   }
-  found.push({ fact: 'paging.limit', verdict: 'read', value: 'it works' })
-  if (index === -1) return found
-  const hint = `either the first page is number ${paging.first + 1 - index}, or the supplier does not know the parameter ${paging.page}`
-  const value = `page ${paging.first + 1} of pages of one is product ${index + 1} of the list, not the second`
+  const hint = `either the first page is number ${paging.first + 1 - index / size}, or the supplier does not know the parameter ${paging.page}`
   return [...found, { fact: 'paging.first', verdict: 'differs', value, hint }]
+}
+
+const STUCK =
+  'ask how the list of orders is paged: without its pages nothing is proven absent, and a purchase whose answer is lost stays unknown'
+
+/** Where the second page of a list begins in its first: -1 where it does not, or is not there. */
+function secondPage(what: 'products' | 'orders', list: Answer, second: Answer | undefined, dialect: Dialect) {
+  const path = what === 'products' ? dialect.product.id : dialect.order.id
+  const idOf = (row: unknown) => asId(valueAt(row, path)) ?? JSON.stringify(row)
+  const rows = findList(list.json, dialect)?.value ?? []
+  const alone = (second && findList(second.json, dialect)?.value) ?? []
+  const index = alone.length === 0 ? -1 : rows.findIndex((row) => idOf(row) === idOf(alone[0]))
+  const size = secondSize(rows)
+  const value = `page two of the ${what}, ${size} on each, begins with number ${index + 1} of them`
+  return { size, length: alone.length, index, value }
 }
 
 const FINDS_NONE = 'find its right name; null lets Quayside page through instead'
@@ -427,7 +454,8 @@ function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
   const counted = empty && total !== null ? asCount(valueAt(pageOf(empty.answer, dialect), total)) : undefined
   const verdict = (counted === 0) === dialect.paging.totalFiltered ? 'read' : 'differs'
   const value = `of a list without a record it is ${counted}`
-  const ofTotal: Judged[] = counted === undefined ? [] : [{ fact: 'paging.totalFiltered', verdict, value }]
+  const ofTotal: Judged[] =
+    counted === undefined ? [] : [{ fact: 'paging.totalFiltered', verdict, value, right: counted === 0 }]
   const found = filters.map(({ name, answer, none, reference }): Judged => {
     const fact = `orders.${name}`
     const parameter = dialect.orders[name]

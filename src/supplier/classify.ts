@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
 import type { AnswerEvidence, ExpectedOrder, NotExecutedCause, Placement, SupplierOrder } from '../domain/supplier.ts'
+import { isSameProduct } from '../domain/supplier.ts'
 import { retryAfterMs } from './rate-limit.ts'
 import { NO_JSON } from './read.ts'
 import {
@@ -11,6 +12,7 @@ import {
   readJson,
   refusalUnder2xx,
   requestIdOf,
+  seenText,
   type UnreadField,
   unreadField,
   unwrap,
@@ -154,9 +156,17 @@ export function disagreement(
   dialect: Dialect,
 ): keyof ExpectedOrder | undefined {
   if (order.externalOrderId !== expected.externalOrderId) return 'externalOrderId'
-  if (dialect.order.productId !== null && order.productId !== expected.productId) return 'productId'
+  if (dialect.order.productId !== null && !isSameProduct(order.productId ?? '', expected.productId)) return 'productId'
   if (dialect.order.quantity !== null && order.quantity !== expected.quantity) return 'quantity'
   return undefined
+}
+
+/** The same for people: the setting, what it reads, and what was sent. */
+export function differenceText(order: SupplierOrder, expected: ExpectedOrder, dialect: Dialect): string | undefined {
+  const field = disagreement(order, expected, dialect)
+  return (
+    field && `order.${field} of the dialect reads ${seenText(order[field])} and not ${JSON.stringify(expected[field])}`
+  )
 }
 
 function limited(answer: Answered, seen: AnswerEvidence, { dialect, nowMs }: SentOrder): Placement {

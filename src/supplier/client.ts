@@ -19,7 +19,7 @@ import type {
 } from '../domain/supplier.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { classify, disagreement, unreadIn } from './classify.ts'
+import { classify, differenceText, unreadIn } from './classify.ts'
 import { parseOffer } from './offer-record.ts'
 import { createPacer, type RateHint } from './rate-limit.ts'
 import { createReach, type Reach } from './reach.ts'
@@ -102,8 +102,8 @@ export interface Supplier {
   orders(query: OrderQuery): Promise<Page<SupplierOrder>>
   /** Undefined when the supplier does not know the order, or no longer. */
   order(orderId: string): Promise<SupplierOrder | undefined>
-  /** Whether an order equals what was ordered, in every field that the dialect maps. */
-  agrees(order: SupplierOrder, expected: ExpectedOrder): boolean
+  /** The first field that the dialect maps and that is not as it was ordered, for people; undefined: the order agrees. */
+  differs(order: SupplierOrder, expected: ExpectedOrder): string | undefined
   webhooks(): Promise<Page<SupplierWebhook>>
   /** @throws Failure `unknown_outcome` when it may have been made: list the webhooks before another try */
   createWebhook(wanted: { url: string; events: EventName[] }): Promise<CreatedWebhook>
@@ -232,14 +232,14 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       })
     },
     order: async (orderId) =>
-      answers.one(
-        'GET /orders/{id}',
+      answers.order(
         readOne(link, `/orders/${segment(orderId)}`, (record) =>
           only(orderId, parseOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
         ),
         orderId,
+        dialect.order.keys,
       ),
-    agrees: (order, expected) => disagreement(order, expected, dialect) === undefined,
+    differs: (order, expected) => differenceText(order, expected, dialect),
     webhooks: () => {
       const items = dialect.lists.webhooks ?? dialect.paging.items
       const page = readPage(link, '/webhooks', { filters: [], items }, parseWebhook)

@@ -21,11 +21,11 @@ export type Detection =
  * any prefix, with every timestamp of the delivery.
  *
  * The MAC and the verifier of the running service prove the result, except for two settings that no delivery shows: the
- * tolerance, which is given, and the header of the delivery ID, which is found by its name.
+ * tolerance, by default that of the default dialect, and the header of the delivery ID, which is found by its name.
  *
  * @param secret the signing secret of the webhook
  */
-export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, toleranceSeconds: number): Detection {
+export function detectSignature(delivery: CapturedDelivery, secret: KeyObject, toleranceSeconds = 300): Detection {
   let [tried, shaped, dated] = [0, 0, 0]
   for (const candidate of candidatesOf(delivery.headers)) {
     shaped += candidate.signatures.length

@@ -1,6 +1,6 @@
 import pRetry from 'p-retry'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
-import type { Placement } from '../domain/supplier.ts'
+import type { Placement, SupplierOrder } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
@@ -340,6 +340,10 @@ export interface UnreadableAnswer extends UnreadableSample {
   since: number
 }
 
+/** One sentence for people. */
+export const unreadableText = ({ request, field, setting, seen }: UnreadableAnswer): string =>
+  `the answer to ${request} cannot be read: ${field} (${setting} of the dialect) has ${seen} there`
+
 /** The failure of a record or page whose field cannot be read. */
 export class Unreadable extends Failure {
   readonly unread: UnreadField
@@ -362,6 +366,15 @@ export const NO_JSON: UnreadField = {
   seen: 'something that is no JSON',
 }
 
+/** A completed order has keys: where none is, the dialect looks for them at another place than they are. */
+export const NO_KEYS = 'no key of a completed order'
+
+/** Only an order with keys shows that keys can be read. */
+const OF_KEYS = /^order\.key/
+
+/** Orders without keys that are remembered; more only pause buying once more. */
+const ALONE_MAX = 1_000
+
 /** Settings of fields around the records: a page without records proves these only. */
 const AROUND = /^(envelope|lists|paging)/
 
@@ -371,10 +384,13 @@ export type Answers = ReturnType<typeof createAnswers>
 export function createAnswers(now: () => number) {
   let known: readonly UnreadableAnswer[] = []
   const judged = new Set<string>()
+  /** Orders whose keys could not be read while those of another order could: that is their own affair. */
+  const keylessAlone = new Set<string>()
 
   function note(answer: UnreadableSample): void {
-    const { request, setting, partly } = answer
+    const { request, setting, partly, id } = answer
     judged.add(request)
+    if (OF_KEYS.test(setting) && id !== undefined && keylessAlone.has(id)) return
     const earlier = known.find((one) => one.request === request && one.setting === setting)
     const { since = now(), requestId = answer.requestId } = earlier ?? {}
     const rest = known.filter((one) => one !== earlier)
@@ -414,6 +430,25 @@ export function createAnswers(now: () => number) {
       // A record that is gone cannot be read again.
       else clear(request, (answer) => answer.id === id)
       return record
+    },
+
+    /** An order that is read by its id: with no other answer its keys come. @param keys their path */
+    order: async (reading: Promise<SupplierOrder | undefined>, id: string, keys: string) => {
+      const request = 'GET /orders/{id}'
+      const order = await watched(request, reading, id)
+      if (!order || order.keys.length > 0) {
+        if (keylessAlone.size >= ALONE_MAX) keylessAlone.clear()
+        for (const one of order ? known : []) {
+          if (OF_KEYS.test(one.setting) && one.id !== undefined && one.id !== id) keylessAlone.add(one.id)
+        }
+        clear(request, order ? undefined : (answer) => answer.id === id)
+        return order
+      }
+      judged.add(request)
+      clear(request, ({ setting }) => !OF_KEYS.test(setting))
+      const unread = { ...unreadField('order.keys', keys, undefined), seen: NO_KEYS }
+      if (order.status === 'completed') note({ request, ...unread, requestId: undefined, partly: false, id })
+      return order
     },
 
     /** @param all whether the page is of the whole list: an empty whole list has nothing that cannot be read */

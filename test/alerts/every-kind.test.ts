@@ -114,6 +114,7 @@ const fresh = ({ runtime, now }: ApiWorld) => deliver(runtime.inbox, { timestamp
 const kinds: Record<Exclude<AlertKind, WayIntoReview>, Kind> = {
   missing: purchaseIn('gone', 'accepted'),
   late: purchaseIn('open', 'accepted'),
+  look_ups_fail: purchaseIn('lost', 'unknown'),
   store_not_configured: purchaseIn('lacking', 'planned'),
   over_ceiling: {
     ...purchaseIn('dear', 'fulfilled'),

@@ -249,6 +249,15 @@ describe('doctor', () => {
       message: '1 of 1 cannot be read: order.id of the dialect is failure, and nothing is there',
       fix: expect.stringContaining('dialect check'),
     })
+    const [order] = sandbox.world.orders.known(9)
+    if (order) sandbox.world.orders.complete(order)
+    const keyless = await examined({ order: { ...dialect.order, keys: 'licences' } })
+    expect(keyless.orders).toMatchObject({
+      level: 'fail',
+      message:
+        'the answer to GET /orders/{id} cannot be read: licences (order.keys of the dialect) has no key of a completed order there',
+      fix: expect.stringContaining('dialect check'),
+    })
     const unpriced = await examined({ money: { ...dialect.money, representation: 'minor' } })
     expect(unpriced.products).toMatchObject({
       level: 'fail',
@@ -272,6 +281,22 @@ describe('doctor', () => {
       { level: 'warn', message: expect.stringContaining('secret is not held') },
     ])
     expect(of('public address')).toMatchObject([{ level: 'ok' }])
+  })
+
+  it('says nothing of a webhook that delivers or is retired, and advises no other one where one of ours is there', async () => {
+    const url = 'https://quayside.example/webhooks/supplier'
+    const items = [
+      { id: 'wh_old', url: `${url}/old`, state: 'retired', lastReceivedAt: null },
+      { id: 'wh_own', url, state: 'live', lastReceivedAt: '2026-08-02T14:00:00.000Z' },
+    ]
+    const { sandbox, service, config } = await startSetUp({ answers: { 'GET /webhooks': () => ({ items }) } })
+    const settings = { ...JSON.parse(readFileSync(config, 'utf8')), publicUrl: service.origin }
+    writeFileSync(config, JSON.stringify(settings))
+    expect((await examine(config)).of('webhooks')).toMatchObject([{ level: 'ok' }])
+    sandbox.world.webhooks.create(`${service.origin}/webhooks/supplier/lost`, ['order.completed'])
+    expect((await examine(config)).of('webhooks')).toMatchObject([
+      { level: 'warn', fix: 'remove this one in the pages of the supplier' },
+    ])
   })
 
   it('names a channel that takes no alerts, and says where there is none', async () => {

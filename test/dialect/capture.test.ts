@@ -9,7 +9,7 @@ import { clearSetting } from '../../src/storage/settings.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openApi } from '../support/api-world.ts'
 import { run, startService } from '../support/cli-run.ts'
-import { MARKER, SECRET, type SignedDelivery, signedDelivery } from '../support/delivery.ts'
+import { MARKER, orderEvent, SECRET, type SignedDelivery, signedDelivery } from '../support/delivery.ts'
 import { openEndpoint } from '../support/webhook-endpoint.ts'
 
 const MINUTE = 60_000
@@ -42,7 +42,8 @@ async function openCapture() {
     capture,
     kept,
     /** @param by the signing secret (default: the right one) */
-    send: async (secret = SECRET, deliveryId = 'dlv_1') => receive(requestOf(signedDelivery({ secret, deliveryId }))),
+    send: async (secret = SECRET, deliveryId = 'dlv_1') =>
+      receive(requestOf(signedDelivery({ secret, deliveryId, body: orderEvent({ order_id: deliveryId }) }))),
     receive,
     requestOf,
     /** Waits until this many are kept. */
@@ -81,6 +82,21 @@ describe('a capture', () => {
     const shown = await capture.show(list[0]?.id ?? '', 'anna')
     expect(shown.headers).toEqual(requestOf(forged).headers)
     expect(Buffer.from(shown.body, 'base64')).toEqual(forged.body)
+  })
+
+  test('keeps a delivery that comes again once, and shows how it is signed where the service holds its secret', async () => {
+    const { send, hasKept, capture, receive, requestOf } = await openCapture()
+    await capture.start('anna')
+    // Another one is signed as ours is, in a header that the dialect does not know.
+    const { headers, body } = requestOf(signedDelivery())
+    const renamed = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name.replace('x-', 'x-other-'), value]),
+    )
+    for (let retry = 1; retry <= 7; retry += 1) await send(FORGED, 'dlv_1')
+    await receive({ path: '/webhooks/supplier', headers: renamed, body })
+    await hasKept(2)
+    const shown = await Promise.all((await capture.list()).map(({ id }) => capture.show(id, 'anna')))
+    expect(shown.map(({ signature }) => signature?.header ?? null)).toEqual([null, 'x-other-service-signature'])
   })
 
   test('keeps ten, even when they come at once', async () => {

@@ -241,7 +241,7 @@ describe('a dialect that does not fit', () => {
 })
 
 /** A hand-written supplier that fits none of our dialects. */
-function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
+function strangeSupplier(changes: { clamp?: number; document?: object; orders?: number; stuck?: true } = {}) {
   const words = ['yes', 'no']
   const products = Array.from({ length: 137 }, (_, place) => ({
     productNo: 5_000 + place,
@@ -251,6 +251,7 @@ function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
     available: words[place % 2],
     pieces: place,
   }))
+  type Order = (typeof orders)[number]
   const orders = [
     {
       no: 'o-1',
@@ -271,6 +272,7 @@ function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
       serials: [],
     },
   ]
+  for (let no = 3; no <= (changes.orders ?? 0); no += 1) orders.push({ ...orders[1], no: `o-${no}` } as Order)
   return startHttp(({ url, headers }, response) => {
     const { pathname, searchParams } = new URL(url, 'http://supplier')
     const answer = (status: number, body: object) => sendJson(response, status, body, { 'x-request-id': 'r' })
@@ -287,7 +289,9 @@ function strangeSupplier(changes: { clamp?: number; document?: object } = {}) {
     if (rows.length === 0) return answer(404, { error: { code: 'gone_away', message: 'No.' } })
     const page = Number(searchParams.get('page') ?? 1)
     const limit = Math.min(Number(searchParams.get('limit') ?? 20), changes.clamp ?? 1_000)
-    answer(200, { data: { items: rows.slice((page - 1) * limit, page * limit), total: rows.length } })
+    const isStuck = changes.stuck && kind === 'orders'
+    const from = isStuck ? 0 : Number(searchParams.get('offset') ?? (page - 1) * limit)
+    answer(200, { data: { items: rows.slice(from, from + limit), total: rows.length } })
   })
 }
 
@@ -340,6 +344,33 @@ describe('a supplier with a foreign implementation', () => {
     expect(of(await check(baseUrl, { ...begun, paging: other }), 'paging.first')).toMatchObject({
       verdict: 'differs',
       hint: expect.stringContaining('does not know the parameter p'),
+    })
+  })
+})
+
+describe('the second page', () => {
+  const order = { ...standard.order, id: 'no', externalOrderId: 'customer_reference' }
+  const product = { ...standard.product, id: 'productNo' }
+  const judged = async (paging: Partial<Dialect['paging']>, changes: Parameters<typeof strangeSupplier>[0] = {}) => {
+    const supplier = await strangeSupplier({ orders: 9, ...changes })
+    onTestFinished(() => supplier.close())
+    return check(`${supplier.origin}/v1`, { ...begun, order, product, paging: { ...begun.paging, ...paging } })
+  }
+
+  test.each([0, 1])('is found to overlap the first where paging.page counts records, from %i', async (first) => {
+    expect(of(await judged({ page: 'offset', first }), 'paging.page')).toMatchObject({
+      verdict: 'differs',
+      value: expect.stringMatching(/^page two of the products, 3 on each, begins with number [23] of them$/),
+      hint: expect.stringContaining('offset counts records'),
+    })
+    expect(of(await judged({}), 'paging.page')).toMatchObject({ verdict: 'read' })
+  })
+
+  test('of the orders is compared too: their list may ignore its page', async () => {
+    expect(of(await judged({}, { stuck: true }), 'paging.page')).toMatchObject({
+      verdict: 'differs',
+      value: 'page two of the orders, 3 on each, begins with number 1 of them',
+      hint: expect.stringContaining('stays unknown'),
     })
   })
 })

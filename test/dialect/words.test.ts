@@ -51,7 +51,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
     why: 'states, holds and events of the glossary: the API names the events, and we kept its names',
     words: {
       balance: 'alerts catalogue cli domain http inbox ordering reconciliation supplier top',
-      completed: 'domain ordering reconciliation sandbox storage supplier',
+      completed: 'cli domain ordering reconciliation sandbox storage supplier',
       failed: 'alerts catalogue cli domain http listings ordering reconciliation sandbox storage stores supplier',
       pending: 'domain listings storage',
       refunded: 'domain sandbox',

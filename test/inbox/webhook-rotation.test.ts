@@ -113,7 +113,7 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
     world.expectLedger({ charges: 5, keys: 5 })
   })
 
-  test('loses none when the answer with the new secret is lost: an alert names the webhook, and it is replaced', async () => {
+  test('loses none when the answer with the new secret is lost: an alert names the webhook, and the old one, which delivers, stays', async () => {
     const world = await openApi()
     await create(world)
     const lost = async () => {
@@ -122,12 +122,13 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
     }
     const replaced = async () => {
       expect((await world.ask('POST', '/webhooks/check')).body.data).toMatchObject({
-        unheld: [{ replacedBy: await idOf(world, 1) }],
+        unheld: [{ replacedBy: await idOf(world, 0) }],
         gone: [],
       })
+      expect(await webhooksOf(world)).toMatchObject([{ state: 'live' }])
     }
     await stream(world, 6, { 2: lost, 4: replaced })
-    expect([...(await announced(world)).values()].map((one) => one.length)).toEqual([1, 1, 1, 2, 2, 2])
+    expect([...(await announced(world)).values()].map((one) => one.length)).toEqual([1, 1, 1, 1, 1, 1])
     expect(await world.alerts()).toEqual(['webhook_unheld'])
     world.expectLedger({ charges: 6, keys: 6 })
   })
@@ -175,6 +176,18 @@ describe('a webhook at the supplier whose secret is not held', () => {
       new Set([await idOf(world, 1)]),
     )
     expect(await world.alerts()).toEqual(['webhook_unheld', 'webhook_unheld'])
+  })
+
+  test('is not one of ours that delivers and that the supplier lists under another id', async () => {
+    const world = await openApi()
+    await create(world)
+    await stream(world, 1, {})
+    const { webhooks } = world.sandbox.world
+    const { list } = webhooks
+    webhooks.list = () => list().map((one) => ({ ...one, id: one.id.toUpperCase() }))
+    expect(await check(world)).toEqual({ unheld: [], gone: [] })
+    expect(await webhooksOf(world)).toMatchObject([{ state: 'live' }])
+    expect(await world.alerts()).toEqual([])
   })
 
   test('is not one that leads elsewhere, as that of another installation on the same API key', async () => {

@@ -4,8 +4,9 @@ import { cancelOrder } from '../../src/ordering/actions.ts'
 import type { Decision, Order, OrderRequest } from '../../src/sandbox/orders.ts'
 import { attemptsOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
+import type { StatedOrder } from '../support/changed-answers.ts'
 import { decide, HOUR, known, MINUTE } from '../support/reviews.ts'
-import { first, openTestApp, type TestApp } from '../support/test-app.ts'
+import { defaultDialect, first, openTestApp, type TestApp } from '../support/test-app.ts'
 
 type Place = (key: string, fingerprint: string, request: OrderRequest) => Decision
 
@@ -134,4 +135,68 @@ describe('a purchase that is never found', () => {
     expect(attempts.filter(({ status }) => status === 429)).toHaveLength(5)
     app.expectLedger({ charges: 1, keys: 1 })
   })
+})
+
+describe('the first order of a process', () => {
+  const buyAll = async (app: TestApp, count: number): Promise<string[]> => {
+    const { sku, productId } = await app.offer()
+    app.sandbox.world.offers.change(productId, { stock: 1_000 })
+    const orders = Array.from({ length: count }, (_, number) => app.order(String(number + 1), [{ sku }]))
+    return (await Promise.all(orders)).map(({ orderId }) => orderId)
+  }
+  const statesOf = async (app: TestApp, orderIds: string[]) =>
+    Promise.all(orderIds.map(async (id) => (await app.purchase(id)).state))
+
+  test('goes alone: of eight orders that would all differ from what was sent, one is charged, and buying is not frozen', async () => {
+    const dialect = defaultDialect()
+    const app = await openTestApp({
+      dialect: { ...dialect, order: { ...dialect.order, productId: 'id' } },
+      sandboxDialect: dialect,
+    })
+    const orderIds = await buyAll(app, 8)
+    await app.pass(HOUR, 30_000)
+    expect(app.sandbox.world.report().charges).toHaveLength(1)
+    expect((await statesOf(app, orderIds)).filter((state) => state === 'review')).toHaveLength(1)
+    expect(await currentFreeze(app.db)).toBeUndefined()
+    const reviewed = orderIds[(await statesOf(app, orderIds)).indexOf('review')] ?? ''
+    const { note, supplierProductId } = await app.purchase(reviewed)
+    expect(note).toContain('order.productId of the dialect')
+    expect(note).toContain(`and not "${supplierProductId}"; nothing more is bought until this is decided`)
+    await decide(app, reviewed, { type: 'close' })
+    await app.pass(10 * MINUTE, 30_000)
+    expect(app.sandbox.world.report().charges).toHaveLength(2)
+  })
+
+  test('that agrees lets the others go side by side', async () => {
+    const app = await openTestApp()
+    const { placeOrder } = app.ordering.supplier
+    let [now, most] = [0, [] as number[]]
+    app.ordering.supplier.placeOrder = async (request) => {
+      now += 1
+      most.push(now)
+      return placeOrder(request).finally(() => {
+        now -= 1
+      })
+    }
+    const orderIds = await buyAll(app, 6)
+    await app.pass(MINUTE)
+    expect(new Set(await statesOf(app, orderIds))).toEqual(new Set(['fulfilled']))
+    expect(most.slice(0, 1)).toEqual([1])
+    most = []
+    await buyAll(app, 12)
+    await app.pass(MINUTE)
+    expect(Math.max(...most)).toBeGreaterThan(1)
+  })
+})
+
+test('an order whose product id is in capitals, where the catalogue has small letters, is the order that was sent', async () => {
+  const app = await openTestApp({
+    stated: (order: StatedOrder & { product_id?: string }) => {
+      order.product_id = order.product_id?.toUpperCase() ?? ''
+    },
+  })
+  const orderId = await app.buy('1001')
+  await app.pass(MINUTE)
+  expect(await app.state(orderId)).toBe('fulfilled')
+  expect(await app.alerts()).toEqual([])
 })

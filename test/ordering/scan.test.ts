@@ -3,6 +3,7 @@ import type { Dialect } from '../../src/dialect/dialect.ts'
 import { pagesSince, scanFor } from '../../src/ordering/scan.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
 import type { OrderQuery } from '../../src/supplier/client.ts'
 import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.ts'
 
@@ -149,6 +150,36 @@ describe('a purchase whose answer was lost is not bought again', () => {
     expect([await app.state(orderId), await app.state(gone)]).toEqual(['fulfilled', 'fulfilled'])
     expect(app.sent).toHaveLength(3)
     app.expectLedger({ charges: 6, keys: 2 })
+  })
+})
+
+describe('a purchase that no look-up can settle', () => {
+  const alerted = async ({ db }: TestApp) =>
+    (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).filter(({ type }) => type === 'look_ups_fail')
+
+  test('alerts people after ten minutes, and says why', async () => {
+    const { app, orderId } = await loseAnAnswer({ dialect: forgetful({ total: null }) })
+    const { supplier } = app
+    // The supplier's list ignores the number of the page: the first four orders come again and again.
+    app.ordering.supplier.orders = (query) => supplier.orders({ ...query, page: 1 })
+    await app.pass(9 * MINUTE, 10 * SECOND)
+    expect(await alerted(app)).toEqual([])
+    await app.pass(2 * MINUTE, 10 * SECOND)
+    const { id } = await app.purchase(orderId)
+    const note = expect.stringMatching(
+      /no look-up could tell for ten minutes: .*brings the same orders page after page$/,
+    )
+    expect(await alerted(app)).toMatchObject([{ payload: { purchaseId: id, note } }])
+    await app.pass(3 * 60 * MINUTE, MINUTE)
+    expect(await alerted(app)).toHaveLength(1)
+    expect(app.sent).toHaveLength(1)
+  })
+
+  test('is not alerted while the supplier is away: that is an alert of its own', async () => {
+    const { app } = await loseAnAnswer()
+    await app.supplierDown()
+    await app.pass(30 * MINUTE, 10 * SECOND)
+    expect(await app.alerts()).toEqual(['supplier_unreachable'])
   })
 })
 

@@ -4,6 +4,7 @@ import type { Dialect } from '../../src/dialect/dialect.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
+import type { StatedOrder } from '../support/changed-answers.ts'
 import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -113,3 +114,93 @@ describe('answers of the supplier that cannot be read', () => {
     expect(await app.state(next)).toBe('fulfilled')
   })
 })
+
+describe('keys of a completed order that cannot be read', () => {
+  /** The dialect leads to `licences`; the supplier has its keys at `keys`, and this there once an order is completed. */
+  const forms: [what: string, there: string | undefined][] = [
+    ['is not there', undefined],
+    ['is no list', 'a text with every key'],
+  ]
+  async function openKeyless(there: string | undefined) {
+    const sandboxDialect = defaultDialect()
+    const order: Dialect['order'] = { ...sandboxDialect.order, keys: 'licences' }
+    const stated = (one: StatedOrder & { licences?: string }): void => {
+      if (one.external_order_id.includes(OPEN)) one.status = 'pending'
+      if (there !== undefined && one.status === 'completed') one.licences = there
+    }
+    const app = await openTestApp({ dialect: { ...sandboxDialect, order }, sandboxDialect, stated })
+    const { sku, productId } = await app.offer()
+    app.sandbox.world.offers.change(productId, { stock: 1_000 })
+    const buy = async (reference: string) => (await app.order(reference, [{ sku }])).orderId
+    const fix = (): void => {
+      order.keys = sandboxDialect.order.keys
+    }
+    return { app, buy, fix }
+  }
+
+  test.each(forms)('alert within five minutes and stop first sends: the list %s', async (_, there) => {
+    const { app, buy } = await openKeyless(there)
+    await buy('1')
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    expect(charges(app)).toBe(1)
+    const alerts = await alertsOf(app, 'unreadable_answer')
+    expect(alerts).toMatchObject([
+      {
+        request: 'GET /orders/{id}',
+        field: 'licences',
+        setting: 'order.keys',
+        note: expect.stringContaining('nothing new is bought'),
+      },
+    ])
+    await buy('2')
+    await buy('3')
+    await app.pass(26 * 60 * MINUTE, 10 * MINUTE)
+    expect(charges(app)).toBe(1)
+  })
+
+  test.each(forms)('buying goes on once such an order is read with keys: the list %s', async (_, there) => {
+    const { app, buy, fix } = await openKeyless(there)
+    const bought = [await buy('1')]
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    bought.push(await buy('2'), await buy('3'))
+    fix()
+    await app.pass(30 * MINUTE, 10 * SECOND)
+    expect(await Promise.all(bought.map(app.state))).toEqual(['fulfilled', 'fulfilled', 'fulfilled'])
+    expect(app.ordering.supplier.unreadable()).toEqual([])
+    app.expectLedger({ charges: 3, keys: 3 })
+  })
+
+  test.each(forms)(
+    'stop first sends also while other orders are read that are still open: the list %s',
+    async (_, there) => {
+      const { app, buy } = await openKeyless(there)
+      await buy('1')
+      await buy(OPEN)
+      await app.pass(5 * MINUTE, 5 * SECOND)
+      await buy('3')
+      await app.pass(5 * MINUTE, 5 * SECOND)
+      expect(charges(app)).toBe(2)
+      expect(app.ordering.supplier.unreadable()).toMatchObject([{ request: 'GET /orders/{id}', setting: 'order.keys' }])
+    },
+  )
+
+  test('stop nothing where one order alone has none and another is read with keys', async () => {
+    const app = await openTestApp({
+      stated: (order) => {
+        if (order.external_order_id.includes(BROKEN) && order.status === 'completed') order.keys = []
+      },
+    })
+    const { sku } = await app.offer()
+    await app.order('1', [{ sku }])
+    await app.pass(MINUTE, SECOND)
+    await app.order(BROKEN, [{ sku }])
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    const after = await app.order('3', [{ sku }])
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    expect(await app.state(after.orderId)).toBe('fulfilled')
+    expect(await alertsOf(app, 'unreadable_answer')).toEqual([])
+  })
+})
+
+const BROKEN = 'broken'
+const OPEN = 'open'

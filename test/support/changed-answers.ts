@@ -46,7 +46,7 @@ export async function changedAnswers(baseUrl: string, change: (order: StatedOrde
 }
 
 function changed(text: string, change: (order: StatedOrder) => void): string {
-  const answer = JSON.parse(text) as { data: StatedOrder | { items: StatedOrder[] } }
-  for (const order of 'items' in answer.data ? answer.data.items : [answer.data]) change(order)
+  const answer = JSON.parse(text) as { data: StatedOrder & { items?: StatedOrder[]; list?: StatedOrder[] } }
+  for (const order of answer.data.items ?? answer.data.list ?? [answer.data]) change(order)
   return JSON.stringify(answer)
 }

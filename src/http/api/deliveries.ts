@@ -273,6 +273,7 @@ const CaptureDetail = z.object({
   ...entry,
   headers: z.record(z.string(), z.array(z.string())),
   body: z.string().meta({ description: 'The bytes as received, in base64' }),
+  signature: z.record(z.string(), z.unknown()).nullable().meta({ description: 'How it verifies under a held secret' }),
 })
 
 export type CaptureListView = z.output<typeof CaptureList>
@@ -309,7 +310,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
       path: `${path}/:id`,
       allowed: admin,
       answer: CaptureDetail,
-      summary: 'One refused delivery as received, headers and body; the audit records the view.',
+      summary: 'One refused delivery as received, and how it is signed; the audit records the view.',
       success: { 200: 'The delivery' },
       failures: { 404: 'unknown id, or deleted already' },
       handle: async ({ caller, path: { id = '' } }) => ok(await captures.show(id, caller.actor)),
