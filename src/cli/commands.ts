@@ -155,7 +155,10 @@ const database: CommandRow[] = [
   {
     command: 'database create',
     about: 'create the database, where there is none, and end',
-    options: fileOptions,
+    options: {
+      '--beside-file': 'on an empty server, although the data folder has a database in a file: its data stay there',
+      ...fileOptions,
+    },
     help: `
 \`quayside init\` creates the database of a new installation. This command
 is for a configuration that was written by hand, and for a database that is lost
