@@ -29,6 +29,11 @@ import { sellingShape } from '../src/stores/store-settings.ts'
 import { corner } from './stores/corner/kind.ts'
 import { databaseFile } from './support/database.ts'
 
+test('the file of the API key in the commands of the README was not ignored by git', () => {
+  const [, keyFile = ''] = /--api-key-file (\S+)/.exec(read('README.md')) ?? []
+  expect(read('.gitignore').split('\n')).toContain(`/${keyFile}`)
+})
+
 const file = (name: string) => path.join(import.meta.dirname, '..', name)
 const read = (name: string) => readFileSync(file(name), 'utf8')
 /** Files that `init` or the reader makes. */

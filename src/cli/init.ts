@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import {
   type Config,
@@ -7,6 +7,7 @@ import {
   dialectFileOf,
   loadConfig,
   readApiKey,
+  readJson,
   type Settings,
 } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
@@ -300,7 +301,7 @@ function readExisting(file: string): Existing {
   const apiKeyFile = existsSync(path.join(secretsOf(file), 'api-key'))
   if (!existsSync(file)) return { folder, settings: undefined, apiKeyFile, kept: [] }
   try {
-    const settings = configShape.parse(JSON.parse(readFileSync(file, 'utf8')))
+    const settings = configShape.parse(readJson(file))
     return { folder, settings, apiKeyFile, kept: settings.stores.map(({ id }) => `store id ${id}`) }
   } catch (cause) {
     const why = `${file} cannot be read, and holds the permanent id of a store: fix it, or move it away yourself.`

@@ -169,9 +169,16 @@ function notesOf({ callbackSecret, pausedUntil, error }: Row, now: number): stri
     ...(until === undefined
       ? []
       : [`callbacks are signed with secret ${generation}, and with the old one until ${until}`]),
-    ...(pausedUntil ? [`it takes no listings, next try ${instant(pausedUntil, now)}: ${cell(error)}`] : []),
+    ...(pausedUntil ? pausedOf([{ store: 'it', until: pausedUntil, error }], now) : []),
   ]
 }
+
+/** Stores whose prices and stock stand still, each with the cause. */
+export const pausedOf = (paused: unknown, now: number): string[] =>
+  (Array.isArray(paused) ? asRows(paused) : []).map(
+    ({ store, until, error }) =>
+      `${cell(store)} takes no listings, next try ${Date.parse(String(until)) > now ? instant(until, now) : 'at once'}: ${cell(error)}`,
+  )
 
 /** Until when the secret before the newest is valid; undefined when it is not. */
 export function oldUntil(callbackSecret: unknown, now: number): string | undefined {

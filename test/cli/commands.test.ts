@@ -311,6 +311,17 @@ const commands = [
   'price explain SKU-1 --store shop-4f7k2m9q',
 ]
 
+it('stores list said that the next try of a store was 0 s ago', async () => {
+  const store = { id: 'shop-4f7k2m9q', callbackSecret: null, pausedUntil: at, error: 'it is away', listings: {} }
+  const { config } = await startService({ 'GET /stores': () => ({ items: [store] }) })
+  const list = async (now: string) => {
+    const { stdout } = await run(['stores', 'list', '--config', config], { now: () => Date.parse(now), columns: 200 })
+    return stdout.replaceAll(/\s+/g, ' ')
+  }
+  expect(await list(at)).toContain('it takes no listings, next try at once: it is away')
+  expect(await list('2026-08-02T14:03:01.000Z')).toContain('next try 2026-08-02 14:03:11Z (in 10 s): it is away')
+})
+
 describe('every command', () => {
   it.each(commands)('%s fits a terminal of 80 columns', async (command) => {
     const { config } = await startService(answers)

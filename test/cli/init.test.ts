@@ -292,7 +292,7 @@ describe('init without a callback address', () => {
 
   it('takes an empty answer for none, and asks for neither a name nor a markup', async () => {
     const { file } = place()
-    const typed = [BASE_URL, '', API_KEY, '', '', '']
+    const typed = [BASE_URL, '', API_KEY, 'yes', '', '']
     const { exitCode, stdout } = await run(['init', '--config', file], { terminal: true, typed })
     expect(exitCode).toBe(0)
     expect(stdout).toContain('Callback URL (optional): ')
@@ -304,7 +304,7 @@ describe('init without a callback address', () => {
     const { file, keyFile } = place()
     await init(file, keyFile)
     const before = readJson(file).stores[0].id
-    const typed = ['', '', '', '', '-', '', '', '', '']
+    const typed = ['', '', '', 'yes', '-', '', '', '', '']
     const { stdout } = await run(['init', '--force', '--config', file], { terminal: true, typed })
     expect(stdout).toContain('Not that: an address that starts with')
     expect(readJson(file).stores).toMatchObject([{ id: before, callbackUrl: CALLBACK_URL }])
@@ -350,7 +350,7 @@ describe('init by asking', () => {
   it('takes what an earlier configuration says for an empty answer, and - for none', async () => {
     const { file, keyFile } = place()
     await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'])
-    const typed = ['', '', '', '', '', '', '-', '']
+    const typed = ['', '', '', 'yes', '', '', '-', '']
     const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed })
     expect(exitCode).toBe(0)
     const config = loadConfig(file, {})
@@ -439,7 +439,7 @@ describe('the three products that init shows', () => {
           `NAME +COST +STOCK\\r?\\n${office?.name} +15\\.27 EUR +7 \\(3 local, 4 provider\\)\\r?\\n${game?.name} +15\\.27 EUR +cannot be bought`,
         ),
       )
-      expect(stdout).toContain('Are they right (yes or no) [yes]: ')
+      expect(stdout).toContain('Are they right (yes or no): ')
       expect(existsSync(file)).toBe(true)
     },
   )
