@@ -59,6 +59,7 @@ export async function runCommand(argv: string[], io: Io): Promise<number> {
     if (error.code !== 'EPIPE') lost ??= error
   })
   try {
+    assertNoGuess(argv.join(' '))
     await commandsOf(session, json).parseAsync(argv, { from: 'user' })
   } catch (error) {
     exitCode = writeFault(io, error, json)
@@ -322,6 +323,30 @@ const groups: Record<string, CommandRow[]> = {
     balance,
     ...freezes,
   ],
+}
+
+/** What people try, and what does it. */
+const GUESSES: [typed: RegExp, sentence: string][] = [
+  [/^config\b.*/, 'there is no `config`: `quayside doctor` checks the configuration, and all that it leads to'],
+  [/^(logs?)\b.*/, 'there is no `$1`: `quayside tail` shows what happens; the log is what `serve` writes'],
+  [
+    /^stores (remove|rm|delete)\b.*/,
+    'there is no `stores $1`: take the store out of `stores` in the configuration, and restart; cancel its open orders first',
+  ],
+  [/^(start|run|up)\b.*/, 'there is no `$1`: run `quayside serve`'],
+  [/^(\w+) (get|info|view)\b.*/, 'there is no `$1 $2`: run `quayside $1 show`'],
+  [/^(\w+) (ls|all)\b.*/, 'there is no `$1 $2`: run `quayside $1 list`'],
+  [
+    /^trigger listings\.changed\b.*/,
+    '`listings.changed` has no example: `quayside listings retry ID` sends a real one',
+  ],
+]
+
+/** @throws Failure `invalid` that names the command in the place of what was typed */
+function assertNoGuess(typed: string): void {
+  for (const [pattern, sentence] of GUESSES) {
+    if (pattern.test(typed)) throw new Failure('invalid', helpText(typed.replace(pattern, sentence)))
+  }
 }
 
 const EXAMPLES = `
