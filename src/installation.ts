@@ -67,15 +67,20 @@ export async function checkSetUp(config: Config, besideFile = false): Promise<vo
  */
 export async function createDatabase(config: Config, besideFile = false): Promise<{ database: string }> {
   const database = placeName(config)
-  const there = await openBeside(config)
-  if (there) {
-    await there.close()
+  if (await hasDatabase(config)) {
     throw new Failure('conflict', `the database ${database} exists already`, { reason: 'database_exists' })
   }
   await checkSetUp(config, besideFile)
   const setUp = await setUpOf(config)
   await setUp.close()
   return { database }
+}
+
+/** Whether there is one, which a service may be using. @throws Failure as `openBeside` does */
+export async function hasDatabase(place: DatabasePlace): Promise<boolean> {
+  const there = await openBeside(place)
+  await there?.close()
+  return there !== undefined
 }
 
 /** Makes the folder and writes a file there, because permissions prove too little; nothing of the proof stays. */
@@ -195,8 +200,7 @@ async function openOrDiscard(
 async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
   if (place.databaseUrl !== null) {
     const url = place.databaseUrl.reveal()
-    const there = await openBeside(place)
-    await there?.close()
+    const there = await hasDatabase(place)
     const { dropTables } = await import('./storage/postgres/open.ts')
     return async () => {
       if (!there) await dropTables(url)

@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { DATA_DIR } from '../config/config.ts'
 import { type Role, roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
@@ -132,11 +133,11 @@ const init: CommandRow = {
     '--callback-url <address>': 'where the store gets keys and failures; left out, a shop is added next',
     '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
     '--markup <percent>': 'listing price = cost plus this',
-    '--data-dir <folder>': 'where the database is kept; default: data/run',
+    '--data-dir <folder>': `where the database is kept; default: ${DATA_DIR}, from the folder of the configuration`,
     '--port <number>': { about: 'where the service listens; default: 8080', parse: whole(65_535) },
     '--yes': 'ask nothing: what no flag says takes its default',
     '--offline': 'write the set-up without asking the supplier: no check, no webhook',
-    '--force': 'write over a configuration; store ids and the key-encryption key stay',
+    '--force': 'write over a configuration, or beside a database; store ids and the key-encryption key stay',
     ...fileOptions,
   },
   help: `

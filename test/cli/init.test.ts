@@ -227,6 +227,44 @@ describe('init by flags', () => {
     expect(tree(folder)).toEqual(before)
   })
 
+  it('shared the database of a configuration in a folder beside this one, and said nothing', async () => {
+    const { folder, file, keyFile } = place()
+    const env = { QUAYSIDE_KEY_ENCRYPTION_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64') }
+    await init(file, keyFile, [], { env })
+    const beside = path.join(folder, 'config-2', 'quayside.json')
+    const before = tree(folder)
+    const own = /a folder of its own is given by --data-dir/
+    for (const [more, why] of [
+      [{ env }, /data\/run\/quayside\.db is there already: --force goes on with it/],
+      [{}, /is a database under the key-encryption key/],
+    ] as const) {
+      const { exitCode, stderr } = await init(beside, keyFile, [], more)
+      const said = stderr.replaceAll(/\s+/g, ' ')
+      expect({ exitCode, said }).toEqual({ exitCode: 5, said: expect.stringMatching(why) })
+      expect(said).toMatch(own)
+      expect(tree(folder)).toEqual(before)
+    }
+    expect((await init(beside, keyFile, ['--data-dir', path.join(folder, 'run-2')], { env })).exitCode).toBe(0)
+    expect((await init(path.join(folder, 'config-3', 'quayside.json'), keyFile, ['--force'], { env })).exitCode).toBe(0)
+  })
+
+  it('ended without a word about the key without which all is lost', async () => {
+    const { file, keyFile, secret } = place()
+    const said = (await init(file, keyFile)).stdout.replaceAll(/\s+/g, ' ')
+    expect(said).toContain(
+      `Keep a copy of ${secret('key-encryption-key')} elsewhere: without that key nothing opens the database or its backups`,
+    )
+    const again = (await init(file, keyFile, ['--force'])).stdout
+    expect(again).not.toContain('Keep a copy')
+  })
+
+  it('says in its help which folder the database is in', async () => {
+    const { stdout } = await run(['init', '--help'])
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'where the database is kept; default: ../data/run, from the folder of the configuration',
+    )
+  })
+
   it('writes nothing for a price rule that makes no sense, and where the data folder cannot be made', async () => {
     const { folder, file, keyFile } = place()
     const before = tree(folder)
