@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -222,6 +223,19 @@ describe('the dialect page', () => {
   test('explains every kind of error', () => {
     for (const kind of errorKinds) expect(page, kind).toContain(`\`${kind}\``)
   })
+})
+
+test('no page said what a delivery of the supplier is signed over: one that is made by hand is read as those of the API', () => {
+  const commands = blocks(read('docs/fitting-a-supplier.md'), 'sh').find((text) => text.includes('openssl')) ?? ''
+  const folder = path.dirname(databaseFile())
+  writeFileSync(path.join(folder, 'secret.txt'), 'a-secret-of-the-webhook-of-the-supplier\n', { mode: 0o600 })
+  const entry = file('src/quayside.js')
+  const script = commands.replace('npx quayside', `"${process.execPath}" "${entry}"`)
+  const { stdout, stderr } = spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8' })
+  expect(stderr).toBe('')
+  const { signature } = JSON.parse(read('config/dialects/reseller-v1.1.json'))
+  const found = JSON.parse(stdout.slice(stdout.indexOf('{'), stdout.lastIndexOf('}') + 1))
+  expect(found.signature ?? found).toEqual(signature)
 })
 
 describe('the listings on the page for backends', () => {
