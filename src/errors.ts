@@ -82,6 +82,7 @@ const localReasons = [
   'cost',
   'database_exists',
   'database_in_use',
+  'database_left',
   'database_moved',
   'database_newer',
   'empty',

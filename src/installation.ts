@@ -14,6 +14,7 @@ import { databaseFileOf } from './storage/data-folder.ts'
 import { type Database, first } from './storage/database.ts'
 import {
   assertFree,
+  assertNothingLeft,
   checkServer,
   type DatabasePlace,
   type OpenAloneOptions,
@@ -36,16 +37,17 @@ import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts
 /**
  * Finds out whether `setUpOf` would succeed; leaves nothing behind.
  *
+ * @param besideFile an empty server is meant, whatever the data folder has in a file
  * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `wrong_key` where another
  *   key-encryption key opens the database
  * @throws Failure `invalid` for a malformed key-encryption key, `unavailable` where the data folder cannot be written to
  */
-export async function checkSetUp(config: Config): Promise<void> {
+export async function checkSetUp(config: Config, besideFile = false): Promise<void> {
   parseKey(config.keyEncryptionKey)
   assertWritable(config.dataDir)
   await assertFree(config)
   const db = await openBeside(config)
-  if (!db) return
+  if (!db) return besideFile ? undefined : assertNothingLeft(config)
   try {
     await assertKeyOpens(db, config.keyEncryptionKey)
   } catch (error) {
@@ -63,17 +65,22 @@ export async function checkSetUp(config: Config): Promise<void> {
  *
  * @throws Failure `conflict`, reason `database_exists`, where there is one; else as `checkSetUp` does
  */
-export async function createDatabase(config: Config): Promise<{ database: string }> {
+export async function createDatabase(config: Config, besideFile = false): Promise<{ database: string }> {
   const database = placeName(config)
-  const there = await openBeside(config)
-  if (there) {
-    await there.close()
+  if (await hasDatabase(config)) {
     throw new Failure('conflict', `the database ${database} exists already`, { reason: 'database_exists' })
   }
-  await checkSetUp(config)
+  await checkSetUp(config, besideFile)
   const setUp = await setUpOf(config)
   await setUp.close()
   return { database }
+}
+
+/** Whether there is one, which a service may be using. @throws Failure as `openBeside` does */
+export async function hasDatabase(place: DatabasePlace): Promise<boolean> {
+  const there = await openBeside(place)
+  await there?.close()
+  return there !== undefined
 }
 
 /** Makes the folder and writes a file there, because permissions prove too little; nothing of the proof stays. */
@@ -193,8 +200,7 @@ async function openOrDiscard(
 async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
   if (place.databaseUrl !== null) {
     const url = place.databaseUrl.reveal()
-    const there = await openBeside(place)
-    await there?.close()
+    const there = await hasDatabase(place)
     const { dropTables } = await import('./storage/postgres/open.ts')
     return async () => {
       if (!there) await dropTables(url)
@@ -247,6 +253,7 @@ export interface Inspection {
 export async function inspect(config: Config): Promise<Inspection> {
   const version = await checkServer(config, () => Date.now())
   const db = await openBeside(config)
+  if (!db) await assertNothingLeft(config)
   try {
     return {
       server: version === null ? null : { version, hasTables: db !== undefined },

@@ -3,7 +3,7 @@
  * The entry: plain JavaScript that old versions of Node can read too. It says which version is needed, where a `.ts`
  * entry would die on its first type, and hands over to `main.ts`.
  */
-import { existsSync, lstatSync, mkdirSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import * as modules from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -42,7 +42,13 @@ function keepCompiledCode() {
   }
 }
 
-if (runsTypes(process.versions.node)) {
+const [asked = '', ...more] = process.argv.slice(2)
+
+if (runsTypes(process.versions.node) && /^(--version|-V|version)$/.test(asked) && more.length === 0) {
+  // The program takes five times as long to load.
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  process.stdout.write(`${JSON.parse(text).version}\n`)
+} else if (runsTypes(process.versions.node)) {
   keepCompiledCode()
   import('./main.ts').catch(fail)
 } else {

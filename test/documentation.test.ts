@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -28,6 +29,11 @@ import type { StoreKind } from '../src/stores/store-kind.ts'
 import { sellingShape } from '../src/stores/store-settings.ts'
 import { corner } from './stores/corner/kind.ts'
 import { databaseFile } from './support/database.ts'
+
+test('the file of the API key in the commands of the README was not ignored by git', () => {
+  const [, keyFile = ''] = /--api-key-file (\S+)/.exec(read('README.md')) ?? []
+  expect(read('.gitignore').split('\n')).toContain(`/${keyFile}`)
+})
 
 const file = (name: string) => path.join(import.meta.dirname, '..', name)
 const read = (name: string) => readFileSync(file(name), 'utf8')
@@ -217,6 +223,19 @@ describe('the dialect page', () => {
   test('explains every kind of error', () => {
     for (const kind of errorKinds) expect(page, kind).toContain(`\`${kind}\``)
   })
+})
+
+test('no page said what a delivery of the supplier is signed over: one that is made by hand is read as those of the API', () => {
+  const commands = blocks(read('docs/fitting-a-supplier.md'), 'sh').find((text) => text.includes('openssl')) ?? ''
+  const folder = path.dirname(databaseFile())
+  writeFileSync(path.join(folder, 'secret.txt'), 'a-secret-of-the-webhook-of-the-supplier\n', { mode: 0o600 })
+  const entry = file('src/quayside.js')
+  const script = commands.replace('npx quayside', `"${process.execPath}" "${entry}"`)
+  const { stdout, stderr } = spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8' })
+  expect(stderr).toBe('')
+  const { signature } = JSON.parse(read('config/dialects/reseller-v1.1.json'))
+  const found = JSON.parse(stdout.slice(stdout.indexOf('{'), stdout.lastIndexOf('}') + 1))
+  expect(found.signature ?? found).toEqual(signature)
 })
 
 describe('the listings on the page for backends', () => {

@@ -52,11 +52,11 @@ describe.runIf(hasPostgres)('a service on PostgreSQL', () => {
     await app.close()
   })
 
-  test('says how a database without tables gets some, and nothing of a file', async () => {
+  test('says how an empty database gets its tables, and nothing of a file', async () => {
     const { file } = await bareConfig()
     const entry = path.join(import.meta.dirname, '../src/quayside.js')
     const { stderr, status } = spawnSync(process.execPath, [entry, 'serve', '--config', file], { encoding: 'utf8' })
-    expect(stderr).toContain('the database has no tables')
+    expect(stderr).toContain('the database on the server is empty')
     expect(stderr).toContain(`quayside database create --config ${file}`)
     expect(stderr).not.toContain('quayside restore')
     expect(status).toBe(4)

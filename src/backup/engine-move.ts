@@ -46,7 +46,7 @@ const newId = createIds(now, randomBytes)
 /**
  * Moves the database from the file to the server that is configured, for `quayside migrate-engine`.
  *
- * From the first row on, and however it ends, no service starts on either: the note in both says so. It leaves the copy
+ * From the first table on, and however it ends, no service starts on either: the note in both says so. It leaves the copy
  * when every row is compared; the file keeps it. An end in between is gone on from by the next call.
  *
  * @throws Failure `invalid` without a server; `conflict`, reason `database_in_use`, while a service runs; reason
@@ -68,10 +68,14 @@ export async function migrateEngine(
     // Before its tables are brought up to date: another one must stay as it is.
     const there = await openPostgresToRead(databaseUrl.reveal())
     await assertOwnCopy(there, known, names.to).finally(() => there?.close())
-    const copy = await openPostgres({ url: databaseUrl.reveal(), now, alone: true })
+    const move = await begin(config, file, { ...names, id: known?.id ?? newId() }, known)
+    const copy = await openPostgres({ url: databaseUrl.reveal(), now, alone: true }).catch(async (error: unknown) => {
+      if (!known) await file.commit([clearEngineMove()])
+      throw error
+    })
     try {
       await assertOwnCopy(copy, known, names.to)
-      const move = await begin(config, file, copy, { ...names, id: known?.id ?? newId() }, known)
+      await copy.commit([setEngineMove({ ...move, side: 'copy', doneAt: null }, now())])
       await copyTables(file, copy, watch)
       const tables = await compareTables(file, copy, watch)
       // The file first: from here on no service starts on it, and then one may on the copy.
@@ -87,11 +91,10 @@ export async function migrateEngine(
   }
 }
 
-/** Notes the move in the file, and then in its copy. */
+/** Notes the move in the file, before there is a table on the server. */
 async function begin(
   config: Config,
   file: Database,
-  copy: Database,
   names: Omit<EngineMove, 'side' | 'doneAt'>,
   known: EngineMove | undefined,
 ): Promise<EngineMove> {
@@ -103,7 +106,6 @@ async function begin(
   }
   const move: EngineMove = { ...names, side: 'file', doneAt: known?.doneAt ?? null }
   if (move.doneAt === null) await file.commit([setEngineMove(move, now())])
-  await copy.commit([setEngineMove({ ...names, side: 'copy', doneAt: null }, now())])
   return move
 }
 

@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { DATA_DIR } from '../config/config.ts'
 import { type Role, roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
@@ -59,6 +60,7 @@ export async function runCommand(argv: string[], io: Io): Promise<number> {
     if (error.code !== 'EPIPE') lost ??= error
   })
   try {
+    assertNoGuess(argv.join(' '))
     await commandsOf(session, json).parseAsync(argv, { from: 'user' })
   } catch (error) {
     exitCode = writeFault(io, error, json)
@@ -131,11 +133,11 @@ const init: CommandRow = {
     '--callback-url <address>': 'where the store gets keys and failures; left out, a shop is added next',
     '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
     '--markup <percent>': 'listing price = cost plus this',
-    '--data-dir <folder>': 'where the database is kept; default: data/run',
+    '--data-dir <folder>': `where the database is kept; default: ${DATA_DIR}, from the folder of the configuration`,
     '--port <number>': { about: 'where the service listens; default: 8080', parse: whole(65_535) },
     '--yes': 'ask nothing: what no flag says takes its default',
     '--offline': 'write the set-up without asking the supplier: no check, no webhook',
-    '--force': 'write over a configuration; store ids and the key-encryption key stay',
+    '--force': 'write over a configuration, or beside a database; store ids and the key-encryption key stay',
     ...fileOptions,
   },
   help: `
@@ -155,7 +157,10 @@ const database: CommandRow[] = [
   {
     command: 'database create',
     about: 'create the database, where there is none, and end',
-    options: fileOptions,
+    options: {
+      '--beside-file': 'on an empty server, although the data folder has a database in a file: its data stay there',
+      ...fileOptions,
+    },
     help: `
 \`quayside init\` creates the database of a new installation. This command
 is for a configuration that was written by hand, and for a database that is lost
@@ -319,6 +324,30 @@ const groups: Record<string, CommandRow[]> = {
     balance,
     ...freezes,
   ],
+}
+
+/** What people try, and what does it. */
+const GUESSES: [typed: RegExp, sentence: string][] = [
+  [/^config\b.*/, 'there is no `config`: `quayside doctor` checks the configuration, and all that it leads to'],
+  [/^(logs?)\b.*/, 'there is no `$1`: `quayside tail` shows what happens; the log is what `serve` writes'],
+  [
+    /^stores (remove|rm|delete)\b.*/,
+    'there is no `stores $1`: take the store out of `stores` in the configuration, and restart; cancel its open orders first',
+  ],
+  [/^(start|run|up)\b.*/, 'there is no `$1`: run `quayside serve`'],
+  [/^(\w+) (get|info|view)\b.*/, 'there is no `$1 $2`: run `quayside $1 show`'],
+  [/^(\w+) (ls|all)\b.*/, 'there is no `$1 $2`: run `quayside $1 list`'],
+  [
+    /^trigger listings\.changed\b.*/,
+    '`listings.changed` has no example: `quayside listings retry ID` sends a real one',
+  ],
+]
+
+/** @throws Failure `invalid` that names the command in the place of what was typed */
+function assertNoGuess(typed: string): void {
+  for (const [pattern, sentence] of GUESSES) {
+    if (pattern.test(typed)) throw new Failure('invalid', helpText(typed.replace(pattern, sentence)))
+  }
 }
 
 const EXAMPLES = `

@@ -51,10 +51,13 @@ const NEXT = [
 ]
 
 /** Creates what `serve` never creates by itself. @returns the exit code */
-export async function runDatabaseCreate(io: Io, { config, json }: Omit<RestoreFlags, 'keyFile'>): Promise<number> {
+export async function runDatabaseCreate(
+  io: Io,
+  { config, json, besideFile }: Omit<RestoreFlags, 'keyFile'> & { besideFile?: true },
+): Promise<number> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const settings = loadConfig(file, io.env)
-  const created = await createDatabase(settings)
+  const created = await createDatabase(settings, besideFile)
   const option = config === undefined ? '' : ` --config ${quoted(config)}`
   print(io, json === true, created, () => `Created: ${created.database}\n${firstOrderText(settings, option)}`)
   return exitCodes.ok

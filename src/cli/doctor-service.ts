@@ -6,7 +6,8 @@ import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient } from './client.ts'
 import type { Visit } from './doctor.ts'
 import { asRow, asRows, cell, commandLine, counted, instant, messageLines, NOT_RUNNING, type Row } from './output.ts'
-import { FIX_DIALECT, pausedOf, silentOf, unreadableOf, waitingListings } from './status.ts'
+import { FIX_DIALECT, silentOf, unreadableOf, waitingListings } from './status.ts'
+import { pausedOf } from './stores.ts'
 
 export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
 

@@ -270,9 +270,9 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
 /** A server that answers, with or without the tables of an installation. */
 function reportServer(place: string, server: NonNullable<Inspection['server']>, report: Report): void {
   const what = `${place}, PostgreSQL ${server.version}`
-  const fix = `\`${commandLine('database create')}\` makes them for a new installation; else is this the address of yours?`
+  const fix = `\`${commandLine('database create')}\` makes one for a new installation; else is this the address of yours?`
   if (server.hasTables) report('ok', 'database', what)
-  else report('fail', 'database', `${what}, has no tables: the service does not start`, fix)
+  else report('fail', 'database', `${what}, is empty: the service does not start`, fix)
 }
 
 /** How the last sync run ended: while it fails, the stores sell at old prices, and nothing new is listed. */

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { configShape, dialectFileOf, readText, type Settings } from '../config/config.ts'
+import type { z } from 'zod'
+import { configShape, dialectFileOf, readText, type Settings, sayWhatIsRight } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { either, wrap } from '../domain/text-layout.ts'
@@ -40,7 +42,7 @@ const dialectSetting = (given: string, folder: string): string =>
 
 /** A path of the command line, as the configuration has it: an absolute one stays, another starts at its folder. */
 const pathSetting = (given: string, folder: string): string =>
-  path.isAbsolute(given) ? given : path.relative(path.resolve(folder), path.resolve(given))
+  given === '' || path.isAbsolute(given) ? given : path.relative(path.resolve(folder), path.resolve(given))
 
 /**
  * The answers without a question: flags, then what an earlier configuration says, then defaults.
@@ -51,7 +53,7 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
   const before = defaultsOf(flags, existing)
   const faults: FieldFault[] = []
   if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
-  const given: [flag: string, shape: Shape, text: string | null][] = [
+  const given: [flag: string, shape: z.ZodType, text: string | null][] = [
     ['--base-url', baseUrlShape, before.baseUrl],
     ['--callback-url', callbackUrlShape, before.callbackUrl],
     ['--public-url', publicUrlShape, before.publicUrl],
@@ -92,28 +94,25 @@ const hasApiKey = (env: Io['env'], existing: Existing): boolean =>
   existing.apiKeyFile || Boolean(env.QUAYSIDE_API_KEY) || Boolean(env.QUAYSIDE_API_KEY_FILE)
 
 export function readKeyFile(file: string): Secret {
-  return asKey(readText(file))
+  const text = readText(file).trim()
+  const fault = keyFault(text)
+  if (fault !== undefined) throw new Failure('invalid', `${file} holds no API key: that is ${fault}`)
+  return new Secret(text)
 }
 
-function asKey(text: string): Secret {
-  if (/^[\x21-\x7e]{1,500}$/.test(text.trim())) return new Secret(text.trim())
-  throw new Failure('invalid', 'an API key is 1 to 500 visible characters without spaces')
-}
+const keyFault = (text: string): string | undefined =>
+  /^[\x21-\x7e]{1,500}$/.test(text) ? undefined : '1 to 500 visible characters without spaces'
 
 const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
 const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
 const { name: nameShape, callbackUrl: callbackUrlShape } = backend.settings.shape
 
-interface Shape {
-  safeParse(value: unknown): { success: true } | { success: false; error: { issues: { message: string }[] } }
-}
-
-export const faultOf = (shape: Shape) => (text: string) => {
-  const result = shape.safeParse(text)
+export const faultOf = (shape: z.ZodType) => (text: string) => {
+  const result = shape.safeParse(text, { error: sayWhatIsRight })
   return result.success ? undefined : result.error.issues[0]?.message
 }
-const optional = (shape: Shape) => (text: string) => (text === '' ? undefined : faultOf(shape)(text))
+const optional = (shape: z.ZodType) => (text: string) => (text === '' ? undefined : faultOf(shape)(text))
 
 /** What is asked of a supplier while the questions go on. */
 export interface Asking {
@@ -253,6 +252,8 @@ async function askCorrection(terminal: Terminal, fault: AccessFault, env: Io['en
 }
 
 function dialectFault(setting: string, folder: string): string | undefined {
+  const fault = faultOf(dialectNameShape)(setting)
+  if (fault !== undefined) return fault
   try {
     readDialect(dialectFileOf(setting, folder))
     return undefined
@@ -267,7 +268,7 @@ async function assertRight(terminal: Terminal, products: string): Promise<void> 
   const answer = await terminal.put({
     about: 'A dialect that does not fit can take cents for euros, and nothing else would show it.',
     ask: 'Are they right (yes or no)',
-    before: 'yes',
+    before: '',
     fault: (typed) => (/^(yes|y|no|n)$/i.test(typed) ? undefined : 'yes or no'),
   })
   if (answer.toLowerCase().startsWith('y')) return
@@ -286,12 +287,12 @@ async function askKey(terminal: Terminal, env: Io['env'], existing: Existing): P
       before: '',
       fault: (key) => {
         if (key === '') return has ? undefined : 'it is needed'
-        return /^[\x21-\x7e]{1,500}$/.test(key) ? undefined : '1 to 500 visible characters without spaces'
+        return existsSync(key) ? 'this is a file: type what it holds, or name it by --api-key-file' : keyFault(key)
       },
     },
     { hidden: true },
   )
-  return text === '' ? undefined : asKey(text)
+  return text === '' ? undefined : new Secret(text)
 }
 
 export type Terminal = ReturnType<typeof openTerminal>

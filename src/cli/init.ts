@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import {
   type Config,
@@ -7,14 +7,16 @@ import {
   dialectFileOf,
   loadConfig,
   readApiKey,
+  readJson,
   type Settings,
 } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { columnsOf, wrap } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { checkSetUp, type SetUp, setUpOf } from '../installation.ts'
+import { checkSetUp, hasDatabase, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
+import { placeName } from '../storage/database-place.ts'
 import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
@@ -73,7 +75,8 @@ export async function runInit(io: Io, flags: InitOptions): Promise<number> {
         },
       })
     : flagAnswers(flags, io.env, existing)
-  const plan = await checked({ file, answers, existing, env: io.env, randomBytes: io.randomBytes })
+  const isOwn = existing.settings !== undefined || flags.force === true
+  const plan = await checked({ file, answers, existing, env: io.env, randomBytes: io.randomBytes }, isOwn)
   const products = flags.offline ? undefined : (shown ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
   const warnings = clearTextWarnings(plan.config)
@@ -106,22 +109,29 @@ async function assertStopped(file: string, env: Io['env']): Promise<void> {
   }
 }
 
-/** Checks everything before anything is written. */
-async function checked(installation: Installation): Promise<Plan> {
+/** Checks everything before anything is written. @param isOwn a database that is there is that of this configuration */
+async function checked(installation: Installation, isOwn: boolean): Promise<Plan> {
   try {
     const plan = planInstallation(installation)
     await checkSetUp(plan.config)
-    return plan
+    if (isOwn || !(await hasDatabase(plan.config))) return plan
+    const message = `${placeName(plan.config)} is there already: --force goes on with it`
+    throw new Failure('conflict', message, { reason: 'database_exists' })
   } catch (error) {
-    throw saying('nothing was written', error)
+    const isShared = !isOwn && error instanceof Failure && OF_ANOTHER.includes(error.reason ?? '')
+    const own = '.\nIs it the database of another configuration? Then a folder of its own is given by --data-dir.'
+    throw saying('nothing was written', error, isShared ? own : '')
   }
 }
 
+/** Reasons that are met where another configuration has the same data folder. */
+const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
+
 /** Says what a failure has left of the set-up. */
-function saying(what: string, error: unknown): Failure {
+function saying(what: string, error: unknown, more = ''): Failure {
   const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
   const { code, message, fields, reason } = known
-  return new Failure(code, `${what}: ${message}`, { cause: error, fields, reason })
+  return new Failure(code, `${what}: ${message}${more}`, { cause: error, fields, reason })
 }
 
 const SHOPS_TO_ADD = shopKinds.map(({ kind, label }): [command: string, does: string] => [
@@ -221,12 +231,16 @@ interface Result {
 export const warningText = (warnings: readonly string[], width: number): string =>
   warnings.map((warning) => `\n${wrap(`WARNING: ${warning}: ${ENCRYPT}.`, width).join('\n')}\n`).join('')
 
+const keepText = (keyFile: string): string =>
+  `Keep a copy of ${keyFile} elsewhere: without that key nothing opens the database or its backups, and all is lost.`
+
 function resultText({ document, option, plan, unseen, seen, width }: Result): string {
   const { configFile, kept, products, webhook } = document
   const create = commandLine(`webhooks create${option}`)
   const later = plan.config.publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
   const said = [
     `Written: ${configFile}, and the secrets beside it (mode 0600).`,
+    ...plan.files.flatMap(({ file }) => (path.basename(file) === 'key-encryption-key' ? [keepText(file)] : [])),
     ...(kept.length === 0 ? [] : [`Kept as they were: ${kept.join(', ')}.`]),
     ...(products === null ? [`The supplier was not asked: nothing of it is checked yet.${later}`] : []),
     ...(webhook ? [`The supplier will send deliveries to ${webhook.url}; their secret is kept sealed.`] : []),
@@ -300,7 +314,7 @@ function readExisting(file: string): Existing {
   const apiKeyFile = existsSync(path.join(secretsOf(file), 'api-key'))
   if (!existsSync(file)) return { folder, settings: undefined, apiKeyFile, kept: [] }
   try {
-    const settings = configShape.parse(JSON.parse(readFileSync(file, 'utf8')))
+    const settings = configShape.parse(readJson(file))
     return { folder, settings, apiKeyFile, kept: settings.stores.map(({ id }) => `store id ${id}`) }
   } catch (cause) {
     const why = `${file} cannot be read, and holds the permanent id of a store: fix it, or move it away yourself.`

@@ -1,4 +1,5 @@
 import { holdLabels, lineLabels, orderLabels, wordOf } from '../domain/labels.ts'
+import { orderStates } from '../domain/store-order.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import type { Call, CommandRow } from './command.ts'
 import { orderExport, REASON } from './exports.ts'
@@ -29,9 +30,9 @@ export const orders: CommandRow[] = [
   {
     command: 'orders list',
     about: 'store orders, the newest first',
-    options: { '--store <id>': 'of this store only' },
+    options: { '--store <id>': 'of this store only', '--state <state>': orderStates.join(', ') },
     call: 'GET /orders',
-    filters: ['store'],
+    filters: ['store', 'state'],
     empty: 'No store order has come in yet.',
     columns: {
       REFERENCE: key('reference'),

@@ -100,7 +100,7 @@ function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: 
           'If there was one, restore it or mount its volume first: a lost volume and a wrong dataDir look like a new installation. A backup is put back by',
           commandLine(`restore <backup>${more}`),
         ]
-      : ['If there were some, let the server restore them first: a wrong address looks like a new installation.']
+      : ['If there was one, let the server restore it first: a wrong address looks like a new installation.']
   const advice = [...lost, 'Only a new installation gets an empty one, by', commandLine(`database create${more}`)]
   return new Failure(error.code, [`${error.message}.`, ...advice].join('\n'), { cause: error, reason: error.reason })
 }

@@ -25,7 +25,7 @@ import {
   money,
   type Row,
 } from './output.ts'
-import { oldUntil } from './stores.ts'
+import { oldUntil, pausedOf } from './stores.ts'
 
 /** What a person on duty looks at first. */
 export const status: CommandRow = {
@@ -254,12 +254,6 @@ export const unreadableOf = (unreadable: unknown, now: number): string[] =>
 
 /** What to do about them. */
 export const FIX_DIALECT = 'fix the dialect, then restart'
-
-/** Stores whose prices and stock stand still, each with the cause. */
-export const pausedOf = (paused: unknown, now: number): string[] =>
-  (Array.isArray(paused) ? asRows(paused) : []).map(
-    ({ store, until, error }) => `${cell(store)} takes no listings, next try ${instant(until, now)}: ${cell(error)}`,
-  )
 
 /** The last whole comparison with the supplier's orders. */
 function sweepText({ finishedAt, orders, orphans, missing }: Row, now: number): string {

@@ -1,7 +1,15 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { z } from 'zod'
-import { type Config, checkedConfig, credentialsSource, loadConfig, readJson, readText } from '../config/config.ts'
+import {
+  type Config,
+  checkedConfig,
+  credentialsFault,
+  credentialsSource,
+  loadConfig,
+  readJson,
+  readText,
+} from '../config/config.ts'
 import { wrap } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { webhookOfShop } from '../installation.ts'
@@ -130,7 +138,7 @@ function givenAnswers(
   const credentials = text ? questions.readCredentials(text.trim()) : undefined
   if (text && !credentials) {
     const field = options.keyFile === undefined ? KEY_VARIABLE : '--key-file'
-    fault(field, `must be ${shop.credentials}, joined by a colon`)
+    fault(field, credentialsFault({ ...shop, ...questions }, text.trim()))
   } else if (!credentials && !asks) {
     fault('--key-file', `a file that holds ${shop.credentials}, joined by a colon, or set ${KEY_VARIABLE}`)
   }

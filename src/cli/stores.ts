@@ -81,16 +81,16 @@ Examples:
         .join(''),
   },
   {
-    command: 'stores test <store>',
+    command: 'stores test [store]',
     about: 'try a store: whether it lets us in, its webhook, its orders, its listings',
-    args: ['its id, or the name before the dash'],
+    args: ['its id, or the name before the dash; the only one, if it is left out'],
     help: `
 Each finding has its cause and what to do. The exit code is 1 where one failed.
 
 Example:
   quayside stores test my-shop`,
     act: async (call) => {
-      const store = await storeNamed(call.client, call.args[0] ?? '')
+      const store = await storeNamed(call.client, call.args[0])
       const tested = await call.client.send('POST', ['stores', store, 'test'], { deadlineMs: TEST_DEADLINE_MS })
       call.print(tested, () => findingsText(asRows(tested.findings), proseWidth(call.io)))
       return tested.healthy === true ? exitCodes.ok : exitCodes.failed
@@ -169,9 +169,16 @@ function notesOf({ callbackSecret, pausedUntil, error }: Row, now: number): stri
     ...(until === undefined
       ? []
       : [`callbacks are signed with secret ${generation}, and with the old one until ${until}`]),
-    ...(pausedUntil ? [`it takes no listings, next try ${instant(pausedUntil, now)}: ${cell(error)}`] : []),
+    ...(pausedUntil ? pausedOf([{ store: 'it', until: pausedUntil, error }], now) : []),
   ]
 }
+
+/** Stores whose prices and stock stand still, each with the cause. */
+export const pausedOf = (paused: unknown, now: number): string[] =>
+  (Array.isArray(paused) ? asRows(paused) : []).map(
+    ({ store, until, error }) =>
+      `${cell(store)} takes no listings, next try ${Date.parse(String(until)) > now ? instant(until, now) : 'at once'}: ${cell(error)}`,
+  )
 
 /** Until when the secret before the newest is valid; undefined when it is not. */
 export function oldUntil(callbackSecret: unknown, now: number): string | undefined {
@@ -181,12 +188,14 @@ export function oldUntil(callbackSecret: unknown, now: number): string | undefin
 }
 
 /** @throws Failure `not_found` where no store, or more than one, has the name */
-async function storeNamed(client: Client, name: string): Promise<string> {
+async function storeNamed(client: Client, name: string | undefined): Promise<string> {
   const ids = asRows((await client.get(['stores'])).items).map(({ id }) => cell(id))
-  if (ids.includes(name)) return name
+  if (name === undefined && ids.length === 1) return ids[0] ?? ''
+  if (name !== undefined && ids.includes(name)) return name
   // An id is a name, a dash and eight characters.
   const [only, other] = ids.filter((id) => id.slice(0, -9) === name)
   if (only !== undefined && other === undefined) return only
+  if (name === undefined) throw new Failure('invalid', `which store? There are ${ids.join(', ') || 'none'}`)
   const which = other === undefined ? `there is no store ${name}` : `several stores are called ${name}`
   throw new Failure(
     'not_found',

@@ -10,13 +10,14 @@ import { parseDecimal } from '../domain/money.ts'
 import { Failure, type FieldFault, messageOf, systemFailure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { type ConfiguredStore, kindOf, type StoreSettings, storeShape } from '../stores/kinds.ts'
-import type { ShopCredentials } from '../stores/store-kind.ts'
+import type { ShopAccess, ShopCredentials } from '../stores/store-kind.ts'
 import {
   amount,
   isLoopback,
   percent,
   ratesShape,
   sellingFaults,
+  siteAddress,
   storePolicy,
   webAddress,
 } from '../stores/store-settings.ts'
@@ -28,15 +29,20 @@ const consoleAddress = webAddress.refine(
   'an address that starts with https:// and has no path, such as "https://console.example"',
 )
 const cron = z.string().refine(validCron, 'a cron expression, such as "*/30 * * * *"')
+const folder = z.string().regex(/^[^\0]*[^\0\s][^\0]*$/, 'the path of a folder')
+const host = z.string().regex(/^[\w.:-]+$/, 'the address of this machine to listen at, such as "127.0.0.1"')
 /** From `config/quayside.json`, this is `data/run` next to `config`. */
 export const DATA_DIR = '../data/run'
 
 export const configShape = z.strictObject({
   supplier: z.strictObject({
     /** Base address of version 1 of the Reseller API. */
-    baseUrl: webAddress.refine((url) => /\/v1\/?$/.test(new URL(url).pathname), 'an address that ends in /v1'),
+    baseUrl: webAddress.refine((url) => /^[^?#]*[^/]\/v1\/?$/.test(url), 'an address that ends in /v1'),
     /** Name of a file in config/dialects, or path of a dialect file. */
-    dialect: z.string().min(1).default('reseller-v1.1'),
+    dialect: z
+      .string()
+      .regex(/^[^\0:]+$/, 'the name of a dialect, or the path of its file')
+      .default('reseller-v1.1'),
   }),
   /** None in an installation to which its first shop is still to be added. */
   stores: z.array(storeShape),
@@ -44,7 +50,7 @@ export const configShape = z.strictObject({
   rates: ratesShape,
   listen: z
     .strictObject({
-      host: z.string().min(1).default('127.0.0.1'),
+      host: host.default('127.0.0.1'),
       port: z.number().int().min(0).max(65535).default(8080),
     })
     .prefault({}),
@@ -54,7 +60,7 @@ export const configShape = z.strictObject({
       /** Null: there is no console. */
       listen: z
         .strictObject({
-          host: z.string().min(1).default('127.0.0.1'),
+          host: host.default('127.0.0.1'),
           port: z.number().int().min(0).max(65535).default(8081),
         })
         .nullable()
@@ -64,12 +70,12 @@ export const configShape = z.strictObject({
     })
     .prefault({}),
   /** Where the supplier and shops reach this service, without a slash at its end; null: polling only. */
-  publicUrl: webAddress
+  publicUrl: siteAddress
     .transform((url) => url.replace(/\/+$/, ''))
     .nullable()
     .default(null),
   /** The folder of the database. Relative paths, here and below, start at the folder of the configuration file. */
-  dataDir: z.string().min(1).default(DATA_DIR),
+  dataDir: folder.default(DATA_DIR),
   /** A PostgreSQL server instead of a file in `dataDir`. */
   database: z
     .strictObject({
@@ -114,7 +120,7 @@ export const configShape = z.strictObject({
       /** When one is made; null: only on request. */
       cron: cron.nullable().default('20 2 * * *'),
       /** Where they are kept; null: `backups` in the data folder. */
-      folder: z.string().min(1).nullable().default(null),
+      folder: folder.nullable().default(null),
       /** How many are kept, and for how many days; the newest is always kept. */
       keep: z.number().int().min(1).max(10_000).default(14),
       keepDays: z.number().int().min(1).max(3_650).default(30),
@@ -277,11 +283,19 @@ function readCredentials(
   if (!shop) return undefined
   const source = credentialsSource(store.id)
   const before = faults.length
-  const credentials = shop.readCredentials(readSecret(source, folder, env, faults, made).reveal())
+  const text = readSecret(source, folder, env, faults, made).reveal()
+  const credentials = shop.readCredentials(text)
   if (!credentials && faults.length === before) {
-    faults.push({ field: source.variable, message: `must be ${shop.credentials}, joined by a colon` })
+    faults.push({ field: source.variable, message: credentialsFault(shop, text) })
   }
   return credentials
+}
+
+/** Says what credentials would be right. @param text those that cannot be read */
+export function credentialsFault({ credentials, readCredentials }: ShopAccess, text: string): string {
+  const [key, secret, ...more] = text.split(':')
+  const areSwapped = readCredentials([secret, key, ...more].join(':')) !== undefined
+  return `${areSwapped ? 'the two are swapped: it ' : ''}must be ${credentials}, joined by a colon`
 }
 
 function isServerAddress(address: string): boolean {
@@ -354,7 +368,8 @@ export function readSecretFile(file: string): Secret {
 /** @throws Failure that says why the file cannot be read */
 export function readText(file: string): string {
   try {
-    return readFileSync(file, 'utf8')
+    // Editors of Windows begin a file with a byte order mark.
+    return readFileSync(file, 'utf8').replace(/^\ufeff/, '')
   } catch (error) {
     throw systemFailure(error, file) ?? error
   }
@@ -470,7 +485,7 @@ function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): 
 /* Faults of a configuration, in words that say what would be right. */
 
 /** A sentence for an issue without a message of its own: what would be right, with the allowed values. */
-function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
+export function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') {
     return issue.input === undefined
       ? `missing: must be ${A[issue.expected] ?? issue.expected}`

@@ -286,7 +286,7 @@ export type FlagWords = Dialect['flags']['success']
 export function readDialect(file: string | URL): Dialect {
   let json: unknown
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'))
+    json = JSON.parse(readFileSync(file, 'utf8').replace(/^\ufeff/, ''))
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw new Failure('invalid', messageOf(cause, String(file)), { cause })
     throw new Failure('invalid', `the dialect file ${String(file)} is not JSON: ${cause.message}`, { cause })

@@ -94,7 +94,7 @@ function reader(currency: string, faults: RuleFault[]) {
     return minor > 0 ? minor : fault(field, `not an amount above 0 in ${currency}: ${text}`)
   }
   const percent = (field: string, text: string): number =>
-    parsePercent(text) ?? fault(field, 'a percentage as text, such as "12.5"')
+    parsePercent(text) ?? fault(field, 'a percentage such as "12.5", without a sign')
   const markup = (field: string, { percent: share, flat }: MarkupSettings): Markup => ({
     millionths: share === undefined ? 0 : percent(`${field}.percent`, share),
     flatMinor: flat === undefined ? 0 : amount(`${field}.flat`, flat),

@@ -2,11 +2,11 @@
  * Where an installation has its database: in a file of its data folder, or on a PostgreSQL server. The code of an engine is
  * loaded where it is chosen, and that of the other one is not, save for the lock of the data folder.
  */
-import type { Failure } from '../errors.ts'
+import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { databaseFileOf } from './data-folder.ts'
 import type { Database } from './database.ts'
-import { assertNotMoved } from './engine-move.ts'
+import { assertNotMoved, engineMove, leftBehind, movedFailure } from './engine-move.ts'
 import type { ServerState, SharedDatabase } from './postgres/open.ts'
 
 export type { ServerState }
@@ -73,12 +73,32 @@ export async function openForService(place: DatabasePlace, options: OpenAloneOpt
   try {
     const { openPostgres } = await import('./postgres/open.ts')
     const url = place.databaseUrl.reveal()
-    const db = await usable(await openPostgres({ url, endsOnUnknown: false, ...options }))
+    const opened = openPostgres({ url, endsOnUnknown: false, ...options }).catch(async (error: unknown) => {
+      if (error instanceof Failure && error.reason === 'no_database') await assertNothingLeft(place)
+      throw error
+    })
+    const db = await usable(await opened)
     return { db: { ...db, close: () => db.close().finally(held.free) }, elect: db.elect, look: db.look }
   } catch (error) {
     held.free()
     throw error
   }
+}
+
+/**
+ * Of a server without a database: one that lies in the file of the data folder is that of the installation.
+ *
+ * @throws Failure `conflict`, reason `database_moved` while the file is being moved, `database_left` where it was never moved
+ */
+export async function assertNothingLeft(place: DatabasePlace): Promise<void> {
+  if (place.databaseUrl === null) return
+  const { databaseExists, openToRead } = await import('./sqlite/open.ts')
+  const name = databaseFileOf(place.dataDir)
+  if (!databaseExists(name)) return
+  const file = openToRead(name)
+  const move = await engineMove(file).finally(() => file.close())
+  if (move === undefined) throw leftBehind(name, placeName(place))
+  if (move.doneAt === null) throw movedFailure(move)
 }
 
 /**

@@ -47,6 +47,14 @@ export const movedAlready = ({ from, to, doneAt }: EngineMove): Failure =>
     reason: 'database_moved',
   })
 
+/** The refusal of an empty server beside a file that was never moved to it. */
+export function leftBehind(file: string, server: string): Failure {
+  const ways =
+    '`quayside migrate-engine` moves it there, and only where the empty one is meant, `quayside database create --beside-file` makes a new one'
+  const message = `${server} is empty, and ${file} holds the data of this installation: ${ways}`
+  return new Failure('conflict', message, { reason: 'database_left' })
+}
+
 const STAY = 'or `quayside migrate-engine --put-back` to use the file again'
 
 const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)

@@ -8,11 +8,30 @@ import type { FieldFault } from '../errors.ts'
 
 /* The settings that all kinds of stores share, how a store sells, and rates of exchange. Those of one kind are in its folder. */
 
-export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage as text, such as "12.5"')
-export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount as text, such as "250.00"')
+export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage such as "12.5", without a sign')
+export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount such as "250.00", without a currency')
 const currency = z.string().regex(/^[A-Z]{3}$/, 'an ISO 4217 code, such as "EUR"')
-export const webAddress = z.url({ protocol: /^https?$/, error: 'an address that starts with http:// or https://' })
+export const webAddress = z
+  .string()
+  .trim()
+  .refine((text) => addressFault(text) === undefined, {
+    abort: true,
+    error: ({ input }) => addressFault(String(input)),
+  })
+/** An address that paths are put after. */
+export const siteAddress = webAddress.refine((url) => !/[?#]/.test(url), 'an address without ? and #')
 export const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
+
+function addressFault(text: string): string | undefined {
+  const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null
+  if (url === null) {
+    const guess = /^[\w-]+(\.[\w-]+)+(:\d+)?([/?]|$)/.test(text) ? `, such as https://${text}` : ''
+    return `an address that starts with http:// or https://${guess}`
+  }
+  if (url.username || url.password) return 'an address without a user and a password: others may read them'
+  return /\s/.test(text) ? 'an address without spaces' : undefined
+}
+
 const units = z.number().int().min(0).max(1_000_000_000)
 const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'a day or an instant, such as "2026-01-31" or "2026-01-31T08:00:00Z"',
@@ -89,7 +108,7 @@ export const everyStore = {
 /** Settings of every shop with products and orders of its own, which are read from it. */
 export const everyShop = {
   /** The address of the shop, as its owner opens it. */
-  url: webAddress,
+  url: siteAddress,
   /** What becomes of an offer that the shop lacks: nothing, a draft for the merchant to publish, or a product on sale. */
   create: z.enum(['draft', 'publish']).nullable().default(null),
   /** What becomes of a product that the supplier sells no more; without stock it is in either case. */

@@ -1,5 +1,6 @@
 import pRetry from 'p-retry'
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
+import { leadsTo } from '../domain/free-text.ts'
 import type { Placement, SupplierOrder } from '../domain/supplier.ts'
 import { Failure, type FailureReason } from '../errors.ts'
 import type { Secret } from '../secret.ts'
@@ -274,8 +275,10 @@ export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Fai
   }
   const broke = status >= 500 || refusal?.kind === 'internal' || refusal?.kind === 'unavailable'
   if (broke) return { failure: unavailable('server_error', `answered ${status}`, named), againMs: BACKOFF_MS }
-  if (status < 400 && !refusal)
-    return { failure: unavailable('redirect', `answered ${status}; redirects are refused`, named) }
+  if (status < 400 && !refusal) {
+    const answered = `answered ${status}${leadsTo(headers.location, link.base.origin)}`
+    return { failure: unavailable('redirect', `${answered}; redirects are refused`, named) }
+  }
   if (error?.kind === 'not_found' || error?.kind === 'gone') {
     return {
       failure: new Failure('rejected', idText('the supplier knows no such record', named), { reason: 'not_found' }),

@@ -1,5 +1,5 @@
 /** The move from the file to a server: nothing is lost, whatever ends it, and no service buys meanwhile. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { openApp } from '../../src/app.ts'
 import { migrateEngine, putBack } from '../../src/backup/engine-move.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { keepSecret, writeDemoConfig } from '../../src/demo/files.ts'
-import { createDatabase } from '../../src/installation.ts'
+import { createDatabase, inspect } from '../../src/installation.ts'
 import { createLog } from '../../src/log.ts'
 import { openAlone } from '../../src/storage/database-place.ts'
 import { engineMove, setEngineMove } from '../../src/storage/engine-move.ts'
@@ -29,6 +29,9 @@ import { freePort } from '../support/free-port.ts'
 import { hasPooler, hasPostgres, isOnPostgres, newPostgresUrl, pooled } from '../support/postgres.ts'
 import { run } from '../support/postgres-server.ts'
 import { openInstallation, until } from '../support/service-process.ts'
+
+const ENTRY = path.join(import.meta.dirname, '../../src/quayside.js')
+const KILL = path.join(import.meta.dirname, '../support/kill-after-tables.ts')
 
 const now = Date.now
 const log = createLog({ level: 'error', write: () => undefined })
@@ -63,6 +66,8 @@ async function installation(rows = 30) {
   const onServer = loadConfig(configFile, { QUAYSIDE_DATABASE_URL: url })
   return { configFile, file, url, onFile, onServer }
 }
+
+const unwrapped = (text: string) => text.replaceAll(/\s+/g, ' ')
 
 /** What a start says on the file, and on the server. */
 async function starts({ onFile, onServer }: Pick<Awaited<ReturnType<typeof installation>>, 'onFile' | 'onServer'>) {
@@ -126,8 +131,7 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     timeout: 600_000,
   }, async () => {
     const world = await installation(4_000)
-    const entry = path.join(import.meta.dirname, '../../src/quayside.js')
-    const args = [entry, 'migrate-engine', '--json', '--config', world.configFile]
+    const args = [ENTRY, 'migrate-engine', '--json', '--config', world.configFile]
     const env = { ...process.env, QUAYSIDE_DATABASE_URL: world.url }
     let child: ChildProcess | undefined
     onTestFinished(() => void child?.kill('SIGKILL'))
@@ -166,6 +170,52 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     expect(await engineMove(one)).toMatchObject({ side: 'file', doneAt: expect.any(Number) })
     expect(other && (await engineMove(other))).toBeUndefined()
     await Promise.all([one.close(), other?.close()])
+  })
+
+  test('killed before its first row had left an empty server, on which the service ran and took no order', async () => {
+    const world = await installation(0)
+    const { status, signal } = spawnSync(
+      process.execPath,
+      ['--import', KILL, ENTRY, 'migrate-engine', '--config', world.configFile],
+      { env: { ...process.env, QUAYSIDE_DATABASE_URL: world.url } },
+    )
+    expect({ status, signal }).toEqual({ status: null, signal: 'SIGKILL' })
+    const file = openToRead(world.file)
+    expect(await engineMove(file)).toMatchObject({ side: 'file', doneAt: null })
+    await file.close()
+    expect(await starts(world)).toEqual({ file: 'database_moved', server: 'database_moved' })
+    const { stderr, exitCode } = await runCli(['serve', '--config', world.configFile], {
+      env: { QUAYSIDE_DATABASE_URL: world.url },
+    })
+    expect(exitCode).toBe(5)
+    expect(unwrapped(stderr)).toMatch(/quayside\.db is being moved to .*: run `quayside migrate-engine` to finish/)
+    await migrateEngine(world.onServer)
+    expect(await starts(world)).toEqual({ file: 'database_moved', server: 'starts' })
+  })
+
+  test('that failed before its first row leaves the file in use', async () => {
+    const world = await installation(0)
+    await run(world.url, 'drop schema public')
+    await expect(migrateEngine(world.onServer)).rejects.toThrow(/schema/)
+    expect((await starts(world)).file).toBe('starts')
+  })
+
+  test('was not named where the server is empty: the advice was `database create`, which hid orders and tokens', async () => {
+    const world = await installation(0)
+    const args = ['--config', world.configFile]
+    const env = { QUAYSIDE_DATABASE_URL: world.url }
+    const refused =
+      /is empty, and .*quayside\.db holds the data of this installation: `quayside migrate-engine` moves it there/
+    for (const command of [['serve'], ['database', 'create']]) {
+      const { stderr, exitCode } = await runCli([...command, ...args], { env })
+      expect(exitCode).toBe(5)
+      expect(unwrapped(stderr)).toMatch(refused)
+      expect(unwrapped(stderr)).toContain('`quayside database create --beside-file`')
+    }
+    await expect(inspect(world.onServer)).rejects.toThrow(/holds the data of this installation/)
+    const made = await runCli(['database', 'create', '--beside-file', ...args], { env })
+    expect(made).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await starts(world)).toEqual({ file: 'starts', server: 'starts' })
   })
 
   test('that ends between the two notes of its end is finished by the next call', async () => {
@@ -219,7 +269,7 @@ describe.runIf(hasPostgres)('a move from the file to a server', () => {
     const service = await openApp({ config: world.onFile, log, onFatal })
     await expect(migrateEngine(world.onServer)).rejects.toMatchObject({ reason: 'database_in_use' })
     await service.close()
-    await createDatabase(world.onServer)
+    await createDatabase(world.onServer, true)
     await expect(migrateEngine(world.onServer)).rejects.toThrow(/ is not empty: give the move a new database/)
     expect(await starts(world)).toMatchObject({ file: 'starts' })
     const url = await bareUrl()

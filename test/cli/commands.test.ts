@@ -311,6 +311,17 @@ const commands = [
   'price explain SKU-1 --store shop-4f7k2m9q',
 ]
 
+it('stores list said that the next try of a store was 0 s ago', async () => {
+  const store = { id: 'shop-4f7k2m9q', callbackSecret: null, pausedUntil: at, error: 'it is away', listings: {} }
+  const { config } = await startService({ 'GET /stores': () => ({ items: [store] }) })
+  const list = async (now: string) => {
+    const { stdout } = await run(['stores', 'list', '--config', config], { now: () => Date.parse(now), columns: 200 })
+    return stdout.replaceAll(/\s+/g, ' ')
+  }
+  expect(await list(at)).toContain('it takes no listings, next try at once: it is away')
+  expect(await list('2026-08-02T14:03:01.000Z')).toContain('next try 2026-08-02 14:03:11Z (in 10 s): it is away')
+})
+
 describe('every command', () => {
   it.each(commands)('%s fits a terminal of 80 columns', async (command) => {
     const { config } = await startService(answers)
@@ -348,6 +359,46 @@ describe('every command', () => {
     expect(exitCode).toBe(0)
     expect(stdout).toContain('--json')
     expect(widest(stdout)).toBeLessThanOrEqual(80)
+  })
+})
+
+describe('a guess at a command', () => {
+  it.each([
+    ['config check', 'there is no `config`: `npx quayside doctor` checks'],
+    ['logs -f', 'there is no `logs`: `npx quayside tail`'],
+    ['stores remove shop-4f7k2m9q', 'there is no `stores remove`: take the store out of `stores` in the configuration'],
+    ['orders get 1001', 'there is no `orders get`: run `npx quayside orders show`'],
+    ['purchases info 12', 'there is no `purchases info`: run `npx quayside purchases show`'],
+    ['listings ls', 'there is no `listings ls`: run `npx quayside listings list`'],
+    ['start', 'there is no `start`: run `npx quayside serve`'],
+    ['trigger listings.changed', '`listings.changed` has no example: `npx quayside listings retry'],
+  ])('%s said no more than that it is unknown', async (typed, sentence) => {
+    const { stderr, exitCode } = await run(typed.split(' '), { columns: 200 })
+    expect(exitCode).toBe(2)
+    expect(stderr.replaceAll(/\s+/g, ' ')).toContain(`quayside: ${sentence}`)
+    const asJson = await run([...typed.split(' '), '--json'])
+    expect(JSON.parse(asJson.stderr).error.message).toContain(sentence)
+  })
+
+  it('orders list --state was no option', async () => {
+    const { config, heard } = await startService({ 'GET /orders': () => ({ items: [], next: null }) })
+    expect(await run(['orders', 'list', '--state', 'open', '--config', config])).toMatchObject({ exitCode: 0 })
+    expect(heard.map(({ url }) => url)).toEqual(['/api/v1/orders?state=open'])
+  })
+
+  it('stores test asked for an id also where there is one store', async () => {
+    const ids = ['shop-4f7k2m9q']
+    const { config, heard } = await startService({
+      'GET /stores': () => ({ items: ids.map((one) => ({ id: one })) }),
+      'POST /stores/shop-4f7k2m9q/test': () => ({ healthy: true, findings: [] }),
+    })
+    const tested = () => run(['stores', 'test', '--config', config], { columns: 200 })
+    expect(await tested()).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(heard.at(-1)?.url).toBe('/api/v1/stores/shop-4f7k2m9q/test')
+    ids.push('other-7k2m9q4f')
+    const refused = await tested()
+    expect(refused.exitCode).toBe(2)
+    expect(refused.stderr).toContain('which store? There are shop-4f7k2m9q, other-7k2m9q4f')
   })
 })
 

@@ -161,7 +161,9 @@ describe.runIf(hasPostgres)('a database on a PostgreSQL server', () => {
   }
 
   it('had no line of its own', async () => {
-    const { found, place } = await examined(await newPostgresUrl())
+    const url = await newPostgresUrl()
+    await runSql(url, "insert into settings (name, value, changed_at) values ('a', 'b', 1)")
+    const { found, place } = await examined(url)
     expect(found).toEqual([
       { level: 'ok', message: expect.stringMatching(/^\S+, PostgreSQL \d+\.\d+$/), fix: undefined },
     ])

@@ -75,6 +75,13 @@ it('names a refused key, an address without the API, and a dialect that cannot r
   expect(await said(page)).toContain(
     `${page} is not the Reseller API: it answered 404 without an error envelope. Check the address`,
   )
+  const elsewhere = await startHttp((_, response) =>
+    response.writeHead(301, { location: 'https://www.supplier.example/api/v1/products?key=secret' }).end(),
+  )
+  onTestFinished(() => elsewhere.close())
+  expect(await said(`${elsewhere.origin}/v1`)).toContain(
+    'it answered 301 and leads to https://www.supplier.example/api/v1/products; redirects are refused. Check the address',
+  )
   const misnamed = path.join(temporaryFolder(), 'misnamed.json')
   writeFileSync(
     misnamed,
@@ -114,7 +121,7 @@ it('writes nothing where the webhook cannot be made, and says how to go on witho
 it('asks for a refused key again, at once and before the store, and goes on with the right one', async () => {
   const { sandbox } = await supplier()
   const { ask, file } = place()
-  const typed = [sandbox.baseUrl, '', 'another-key', '', API_KEY, '', CALLBACK_URL, '', '', '']
+  const typed = [sandbox.baseUrl, '', 'another-key', '', API_KEY, 'yes', CALLBACK_URL, '', '', '']
   const { exitCode, stdout, stderr } = await ask(typed)
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout.indexOf('refused the API key')).toBeLessThan(stdout.indexOf('Store name'))
@@ -129,7 +136,7 @@ it('asks for an address that does not answer again, and one who stops has nothin
   const { sandbox } = await supplier()
   const wrong = `${await refusedOrigin()}/v1`
   const corrected = place()
-  const typed = [wrong, '', API_KEY, '', sandbox.baseUrl, '', CALLBACK_URL, '', '', '']
+  const typed = [wrong, '', API_KEY, '', sandbox.baseUrl, 'yes', CALLBACK_URL, '', '', '']
   expect(await corrected.ask(typed)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('[address]: ') })
   expect(JSON.parse(readFileSync(corrected.file, 'utf8')).supplier.baseUrl).toBe(sandbox.baseUrl)
   const page = await website()

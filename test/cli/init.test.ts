@@ -227,6 +227,44 @@ describe('init by flags', () => {
     expect(tree(folder)).toEqual(before)
   })
 
+  it('shared the database of a configuration in a folder beside this one, and said nothing', async () => {
+    const { folder, file, keyFile } = place()
+    const env = { QUAYSIDE_KEY_ENCRYPTION_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64') }
+    await init(file, keyFile, [], { env })
+    const beside = path.join(folder, 'config-2', 'quayside.json')
+    const before = tree(folder)
+    const own = /a folder of its own is given by --data-dir/
+    for (const [more, why] of [
+      [{ env }, /data\/run\/quayside\.db is there already: --force goes on with it/],
+      [{}, /is a database under the key-encryption key/],
+    ] as const) {
+      const { exitCode, stderr } = await init(beside, keyFile, [], more)
+      const said = stderr.replaceAll(/\s+/g, ' ')
+      expect({ exitCode, said }).toEqual({ exitCode: 5, said: expect.stringMatching(why) })
+      expect(said).toMatch(own)
+      expect(tree(folder)).toEqual(before)
+    }
+    expect((await init(beside, keyFile, ['--data-dir', path.join(folder, 'run-2')], { env })).exitCode).toBe(0)
+    expect((await init(path.join(folder, 'config-3', 'quayside.json'), keyFile, ['--force'], { env })).exitCode).toBe(0)
+  })
+
+  it('ended without a word about the key without which all is lost', async () => {
+    const { file, keyFile, secret } = place()
+    const said = (await init(file, keyFile)).stdout.replaceAll(/\s+/g, ' ')
+    expect(said).toContain(
+      `Keep a copy of ${secret('key-encryption-key')} elsewhere: without that key nothing opens the database or its backups`,
+    )
+    const again = (await init(file, keyFile, ['--force'])).stdout
+    expect(again).not.toContain('Keep a copy')
+  })
+
+  it('says in its help which folder the database is in', async () => {
+    const { stdout } = await run(['init', '--help'])
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'where the database is kept; default: ../data/run, from the folder of the configuration',
+    )
+  })
+
   it('writes nothing for a price rule that makes no sense, and where the data folder cannot be made', async () => {
     const { folder, file, keyFile } = place()
     const before = tree(folder)
@@ -292,7 +330,7 @@ describe('init without a callback address', () => {
 
   it('takes an empty answer for none, and asks for neither a name nor a markup', async () => {
     const { file } = place()
-    const typed = [BASE_URL, '', API_KEY, '', '', '']
+    const typed = [BASE_URL, '', API_KEY, 'yes', '', '']
     const { exitCode, stdout } = await run(['init', '--config', file], { terminal: true, typed })
     expect(exitCode).toBe(0)
     expect(stdout).toContain('Callback URL (optional): ')
@@ -304,7 +342,7 @@ describe('init without a callback address', () => {
     const { file, keyFile } = place()
     await init(file, keyFile)
     const before = readJson(file).stores[0].id
-    const typed = ['', '', '', '', '-', '', '', '', '']
+    const typed = ['', '', '', 'yes', '-', '', '', '', '']
     const { stdout } = await run(['init', '--force', '--config', file], { terminal: true, typed })
     expect(stdout).toContain('Not that: an address that starts with')
     expect(readJson(file).stores).toMatchObject([{ id: before, callbackUrl: CALLBACK_URL }])
@@ -350,7 +388,7 @@ describe('init by asking', () => {
   it('takes what an earlier configuration says for an empty answer, and - for none', async () => {
     const { file, keyFile } = place()
     await init(file, keyFile, ['--public-url', 'https://quayside.example', '--markup', '7'])
-    const typed = ['', '', '', '', '', '', '-', '']
+    const typed = ['', '', '', 'yes', '', '', '-', '']
     const { exitCode } = await run(['init', '--force', '--config', file], { terminal: true, typed })
     expect(exitCode).toBe(0)
     const config = loadConfig(file, {})
@@ -439,7 +477,7 @@ describe('the three products that init shows', () => {
           `NAME +COST +STOCK\\r?\\n${office?.name} +15\\.27 EUR +7 \\(3 local, 4 provider\\)\\r?\\n${game?.name} +15\\.27 EUR +cannot be bought`,
         ),
       )
-      expect(stdout).toContain('Are they right (yes or no) [yes]: ')
+      expect(stdout).toContain('Are they right (yes or no): ')
       expect(existsSync(file)).toBe(true)
     },
   )

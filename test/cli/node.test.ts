@@ -1,6 +1,16 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -32,8 +42,20 @@ describe('the entry', () => {
   )
 
   it.each(['22.19.0', '24.21.0', '26.0.0'])('on Node %s runs the command line', async (version) => {
-    const { code, stdout } = await startOn(version, '--version')
+    const { code, stdout } = await startOn(version, '--help')
     expect(code).toBe(0)
+    expect(stdout).toContain('Usage: quayside')
+  })
+
+  it.each(['--version', '-V', 'version'])('loaded the whole program for %s', (word) => {
+    const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    mkdirSync(join(folder, 'src'))
+    // There is no more of the program than this.
+    for (const name of ['package.json', 'src/quayside.js', 'src/quick-imports.js']) {
+      cpSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)), join(folder, name))
+    }
+    const stdout = execFileSync(process.execPath, [join(folder, 'src/quayside.js'), word], { encoding: 'utf8' })
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
@@ -62,7 +84,7 @@ describe('the entry', () => {
       const folder = join(cache, 'quayside')
       prepare(folder)
       const { NODE_COMPILE_CACHE: _, ...env } = process.env
-      execFileSync(process.execPath, [entry, '--version'], { env: { ...env, XDG_CACHE_HOME: cache } })
+      execFileSync(process.execPath, [entry, '--help'], { env: { ...env, XDG_CACHE_HOME: cache } })
       return folder
     }
 

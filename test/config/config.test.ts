@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { inspect as inspectText } from 'node:util'
 import pg from 'pg'
@@ -123,6 +123,12 @@ describe('the configuration', () => {
         QUAYSIDE_STORE_ONE_K3J9X2P7: expect.stringContaining('client id and the client secret'),
       })
     }
+    expect(faultsOf(settings(), withText('shpss_1:id-1'))).toEqual({})
+    const woo = { ...GOOD, stores: [{ ...shop, kind: 'woocommerce' }] }
+    expect(faultsOf(woo, withText('cs_1234:ck_1234'))).toEqual({
+      QUAYSIDE_STORE_ONE_K3J9X2P7:
+        'the two are swapped: it must be consumer key and consumer secret, ck_… and cs_…, joined by a colon',
+    })
     const wrong = { apiVersion: '2026-01', location: 'gid://shopify/Location/1', holdAtRisk: 'accept', retryTag: 'a b' }
     expect(Object.keys(faultsOf(settings(wrong), withText('id-1:shpss_1'))).toSorted()).toEqual(
       ['apiVersion', 'holdAtRisk', 'location', 'retryTag'].map((name) => `stores.0.${name}`),
@@ -138,7 +144,7 @@ describe('the configuration', () => {
     const refused = faultsOf({ ...GOOD, console: { listen: open } })
     expect(refused['console.listen.host']).toContain('put a proxy that speaks TLS before it')
     for (const url of ['http://console.example', 'https://console.example/quayside', 'https://a@console.example']) {
-      expect(faultsOf({ ...GOOD, console: { url } })['console.url'], url).toContain('https://')
+      expect(faultsOf({ ...GOOD, console: { url } })['console.url'], url).toMatch(/https:\/\/|without a user/)
     }
   })
 
@@ -154,6 +160,20 @@ describe('the configuration', () => {
     expect(JSON.stringify(config)).not.toContain('from-f')
     writeFileSync(path.join(folder, 'open'), 'x', { mode: 0o644 })
     expect(() => loadConfig(file, { QUAYSIDE_KEY_ENCRYPTION_KEY_FILE: path.join(folder, 'open') })).toThrow('chmod 600')
+  })
+})
+
+describe('a file with a byte order mark', () => {
+  test('was "not JSON", as a configuration and as a dialect', () => {
+    const folder = path.dirname(databaseFile())
+    const [file, dialect] = [path.join(folder, 'quayside.json'), path.join(folder, 'mine.json')]
+    const shipped = readFileSync(new URL('../../config/dialects/contrary.json', import.meta.url), 'utf8')
+    writeFileSync(dialect, `\ufeff${shipped}`)
+    writeFileSync(file, `\ufeff${JSON.stringify({ ...GOOD, supplier: { ...GOOD.supplier, dialect: 'mine.json' } })}`)
+    expect(loadConfig(file, SECRETS).dialectFile).toBe(dialect)
+    writeFileSync(path.join(folder, 'kek'), '\ufeffkek\r\n', { mode: 0o600 })
+    const env = { QUAYSIDE_API_KEY: 'key', QUAYSIDE_KEY_ENCRYPTION_KEY_FILE: path.join(folder, 'kek') }
+    expect(loadConfig(file, env).keyEncryptionKey.reveal()).toBe('kek')
   })
 })
 
@@ -229,7 +249,7 @@ describe('the price rules', () => {
     expect(selling({ currency: 'Euro', pricing, stock: { source: 'all', cap: 0 } })).toEqual({
       'stores.0.currency': 'an ISO 4217 code, such as "EUR"',
       'stores.0.pricing.compareAt': 'must be "base_price", {"percent": "25"} or null',
-      'stores.0.pricing.jumpPercent': 'a percentage as text, such as "12.5"',
+      'stores.0.pricing.jumpPercent': 'a percentage such as "12.5", without a sign',
       'stores.0.pricing.categories.Games.percnt': 'unknown; known are percent, flat',
       'stores.0.pricing.rounding.to': 'unknown; known are step, endings, direction',
       'stores.0.stock.source': 'must be one of both, local, provider',

@@ -282,11 +282,13 @@ describe.runIf(hasPostgres)('opening', () => {
     await expect(openPostgres(options(changed))).rejects.toMatchObject({ code: 'invalid', reason: 'migration_changed' })
   })
 
-  test('makes no tables where they must be there already', async () => {
+  test('makes no tables where they must be there already, and takes tables with nothing in them for none', async () => {
     const url = await bareUrl()
-    const missing = openPostgres({ ...options(url), mustExist: true })
-    await expect(missing).rejects.toMatchObject({ code: 'not_found', reason: 'no_database' })
+    const open = () => openPostgres({ ...options(url), mustExist: true })
+    await expect(open()).rejects.toMatchObject({ code: 'not_found', reason: 'no_database' })
     await (await openPostgres(options(url))).close()
+    await expect(open()).rejects.toMatchObject({ code: 'not_found', reason: 'no_database' })
+    await run(url, "insert into settings (name, value, changed_at) values ('a', 'b', 1)")
     await (await openPostgres({ ...options(url), mustExist: true })).close()
   })
 

@@ -1,5 +1,6 @@
 /** The receivers of the page for backend developers, run as they are on it, with callbacks that the adapter signs. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -54,6 +55,15 @@ const receivers: Receiver[] = [
 const codeOf = ({ block }: Receiver): string => new RegExp(`\`\`\`${block}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? ''
 
 const secret = Buffer.alloc(32, 7)
+
+test('the page for backends left out of the signature what stands before the body', () => {
+  const headers: Record<string, string> = signatureHeaders([secret], { id: 'msg_1', at: 1_700_000_000_000, body: '{}' })
+  const [, formula = ''] = /one HMAC-SHA256 over `([a-z.-]+)`/.exec(page) ?? []
+  const signed = formula.split('.').map((part) => (part === 'body' ? '{}' : headers[part]))
+  const mac = createHmac('sha256', secret).update(signed.join('.')).digest('base64')
+  expect(headers['webhook-signature']).toBe(`v1,${mac}`)
+})
+
 const other = Buffer.alloc(32, 8)
 
 /** Runs a receiver in a folder of its own. */

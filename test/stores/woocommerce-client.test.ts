@@ -40,6 +40,12 @@ describe('an answer of a shop', () => {
     ['a password in front', html(401, '<html>'), 'refused', 'asks for a password'],
     ['a firewall', html(403, '<html>blocked'), 'refused', 'firewall'],
     ['a redirect', html(301, ''), 'refused', 'redirects are not followed'],
+    [
+      'a redirect somewhere',
+      { ...html(301, ''), headers: { location: '/de/?consumer_key=ck_1' } },
+      'refused',
+      'it redirects and leads to https://shop.test/de/. Configure',
+    ],
     ['maintenance', html(503, '<html>'), 'unavailable', 'maintenance'],
     ['too many requests', html(429, ''), 'unavailable', 'fewer requests'],
     ['a fault of PHP', html(500, ''), 'unavailable', 'log of the shop'],

@@ -147,7 +147,7 @@ function throwUncaught(error: Failure): void {
 /**
  * Opens a database to look at it, whether or not a service runs on it. Nothing of it changes.
  *
- * @returns undefined for one without tables
+ * @returns undefined for one without tables, or with nothing in them
  * @throws Failure `unavailable` when it cannot be opened
  */
 export async function openPostgresToRead(url: string): Promise<Pick<Database, 'query' | 'close'> | undefined> {
@@ -296,15 +296,18 @@ async function assertServer(client: pg.Client): Promise<void> {
 
 async function assertTables(client: pg.Client): Promise<void> {
   if (await hasTables(client)) return
-  const message = 'the database has no tables, and the service makes none'
+  const message = 'the database on the server is empty, and the service makes none there'
   throw new Failure('not_found', message, { reason: 'no_database' })
 }
 
+/** Without a row there, what made the tables was killed, or failed, before it made a database of them. */
 async function hasTables(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ there: boolean }>(
-    "select to_regclass('schema_migrations') is not null as there",
+    "select to_regclass('data_keys') is not null and to_regclass('settings') is not null as there",
   )
-  return rows[0]?.there === true
+  if (rows[0]?.there !== true) return false
+  const filled = await client.query('select 1 from data_keys union all select 1 from settings limit 1')
+  return filled.rows.length > 0
 }
 
 /** Any number that other programs on the server do not take; see the one of `migrate`. */

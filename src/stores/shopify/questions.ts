@@ -78,7 +78,7 @@ function readCredentials(text: string): ShopCredentials | undefined {
 
 async function askCredentials(ask: AskHidden): Promise<ShopCredentials> {
   const sound = (text: string) =>
-    readSoundCredentials(`${text}:${text}`) ? undefined : 'letters and digits without spaces'
+    readSoundCredentials(`${text}:${text}`) ? undefined : '4 to 200 letters and digits without spaces'
   const key = await ask({
     about:
       'In the Dev Dashboard: your app, Settings. An app that was made in the shop before 2026 has an admin token (shpat_…) instead. What you type is kept in a file that only you can read.',

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { Agent, type Dispatcher, request } from 'undici'
+import { leadsTo } from '../../domain/free-text.ts'
 import type { Secret } from '../../secret.ts'
 import {
   answeredAt,
@@ -77,7 +78,7 @@ const CONNECTIONS_MAX = 4
 const openConnections = () =>
   new Agent({ connections: CONNECTIONS_MAX, keepAliveTimeout: 1_000, keepAliveMaxTimeout: 1_000 })
 
-/** Requests to the REST API of one WooCommerce shop. It repeats none, follows no redirect, and quotes nothing of an answer. */
+/** Requests to the REST API of one WooCommerce shop. It repeats none, follows no redirect, and quotes nothing of an answer but where it leads. */
 export function shopClient(options: ShopClientOptions): ShopClient {
   const { url, consumerKey, consumerSecret, now, newId } = options
   const { connections = openConnections(), timeout = deadlineSignal } = options
@@ -186,14 +187,15 @@ export function readAnswer(answer: RawAnswer, { isWrite, host, isSigned = false 
   const error = (body ?? {}) as { code?: unknown; data?: unknown }
   const code = typeof error?.code === 'string' ? error.code : null
   const meaning = meaningOf({ status, code, isPage: body === undefined && /^\s*</.test(text), isSigned })
-  const detail = `${host} answered ${status}: ${meaning.cause}${meaning.fix ? `. ${meaning.fix}` : ''}`
+  const cause = meaning.cause + (status < 400 ? leadsTo(headers.location, `https://${host}`) : '')
+  const detail = `${host} answered ${status}: ${cause}${meaning.fix ? `. ${meaning.fix}` : ''}`
   const isTaken = status < 300 || status >= 500 || [408, 425, 429].includes(status)
   const failure: NotConfirmed = isTaken
     ? { outcome: 'unavailable', mayHaveLeft: isWrite, detail }
     : { outcome: 'refused', status, detail }
   return failed(failure, {
     ...meaning,
-    cause: `it answered ${status}: ${meaning.cause}`,
+    cause: `it answered ${status}: ${cause}`,
     code,
     data: error?.data,
     answeredAt: at,

@@ -8,7 +8,7 @@ const settings = z.strictObject({
   ...everyShop,
   /** Statuses of an order in which it is bought, once it is paid (default: those that WooCommerce itself gives a paid order). */
   statuses: z
-    .array(z.string().regex(/^[a-z0-9-]{1,40}$/))
+    .array(z.string().regex(/^[a-z0-9-]{1,40}$/, 'a status in small letters, such as "processing"'))
     .min(1)
     .optional(),
   handOver: z
@@ -43,10 +43,10 @@ export const wooCommerce: ShopKind<typeof settings> = {
     })
   },
   shop: {
-    credentials: 'the key and the secret of the shop',
+    credentials: 'consumer key and consumer secret, ck_… and cs_…',
     readCredentials: (text) => {
       // WooCommerce makes `ck_…` and `cs_…`.
-      const [, key, secret] = /^([\x21-\x39\x3b-\x7e]{4,200}):([\x21-\x7e]{4,200})$/.exec(text) ?? []
+      const [, key, secret] = /^(?!cs_)([\x21-\x39\x3b-\x7e]{4,200}):(?!ck_)([\x21-\x7e]{4,200})$/.exec(text) ?? []
       return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
     },
     help: {

@@ -3,7 +3,7 @@ import { createIds } from '../../ids.ts'
 import { Secret } from '../../secret.ts'
 import { firstVariants, type NewShop } from '../first-look.ts'
 import type { AskHidden, ShopAnswers, ShopQuestions } from '../store-kind.ts'
-import { webAddress } from '../store-settings.ts'
+import { siteAddress } from '../store-settings.ts'
 import { CURRENCY_PATH, currencyIn, shopCatalogue } from './catalogue.ts'
 import { shopClient } from './client.ts'
 import { tryShop } from './findings.ts'
@@ -13,10 +13,7 @@ const { readCredentials } = wooCommerce.shop
 
 export const questions: ShopQuestions = {
   aboutAddress: 'The address of your shop, as your customers open it. WooCommerce answers below it, at /wp-json/wc/v3.',
-  readAddress: (text) => {
-    const fault = addressFault(text)
-    return fault === undefined ? { url: text } : { fault }
-  },
+  readAddress,
   readCredentials,
   askCredentials,
   correctionOf: ({ check, detail }) => (check === 'permissions' || /key|secret/.test(detail) ? 'key' : 'address'),
@@ -42,15 +39,11 @@ function look({ url, credentials }: ShopAnswers, now: () => number): NewShop {
   }
 }
 
-/** A query or a password is no part of a shop's address. */
-function addressFault(text: string): string | undefined {
-  const wrong = webAddress.safeParse(text).error?.issues[0]?.message
-  if (wrong !== undefined) return wrong
-  const { search, hash, username, pathname } = new URL(text)
-  if (search || hash || username) return 'the address alone, such as https://shop.example'
-  if (/\/(wp-admin|wp-json)\b/.test(pathname))
-    return 'the address that your customers open, such as https://shop.example'
-  return undefined
+function readAddress(text: string): { url: string } | { fault: string } {
+  const read = siteAddress.safeParse(text)
+  if (!read.success) return { fault: read.error.issues[0]?.message ?? '' }
+  if (!/\/(wp-admin|wp-json)\b/.test(new URL(read.data).pathname)) return { url: read.data }
+  return { fault: 'the address that your customers open, such as https://shop.example' }
 }
 
 async function askCredentials(askHidden: AskHidden) {
@@ -60,7 +53,7 @@ async function askCredentials(askHidden: AskHidden) {
       what,
       fault: (text) => {
         if (text.startsWith(other)) return `this is the other one: it begins with ${begins}`
-        return readCredentials(`${text}:${text}`) ? undefined : `it begins with ${begins}, without spaces`
+        return /^[\x21-\x39\x3b-\x7e]{4,200}$/.test(text) ? undefined : `it begins with ${begins}, without spaces`
       },
     })
   const about =
