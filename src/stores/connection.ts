@@ -76,6 +76,8 @@ export function causeOfNoAnswer(error: unknown, host: string, deadlineMs: number
   if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET') {
     return `${host} closed the connection without an answer`
   }
-  if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_/.test(code)) return `the certificate of ${host} is not accepted: ${code}`
+  if (/CERT|SIGNATURE|ISSUER|_TLS_|_SSL_/.test(code)) {
+    return `the certificate of ${host} is not accepted (${code}): install a complete one there, or give its authority in NODE_EXTRA_CA_CERTS`
+  }
   return `${host} cannot be reached: ${code || messageOf(error)}`
 }

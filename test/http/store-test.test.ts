@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { testStore } from '../../src/http/api/store-test.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
+import { insertStoreOrder } from '../../src/storage/store-orders.ts'
 import { connectStore, putStoreReading } from '../../src/storage/store-readings.ts'
 import { openApi } from '../support/api-world.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
@@ -44,6 +45,26 @@ test('without a public address polling alone is fine', async () => {
   const { world, tried } = await shopAndDatabase()
   expect(await tried(null)).toContain('webhook ok: none, as there is no publicUrl: polling alone')
   expect(world.shop.webhooks.size).toBe(0)
+})
+
+test('a webhook that WordPress delivers nothing to, at a private address or an unusual port, is called by its rule', async () => {
+  for (const url of ['http://127.0.0.1:8080', 'https://192.168.7.2', 'https://quayside.example:47210']) {
+    const { tried } = await shopAndDatabase()
+    for (const time of ['made', 'there already']) {
+      const said = (await tried(url)).find((finding) => finding.startsWith('webhook'))
+      expect(said, `${url} ${time}`).toMatch(
+        /^webhook doubtful: WordPress sends webhooks to no private address, and to no port/,
+      )
+    }
+  }
+})
+
+test('a webhook by which nothing came, although orders did, is doubtful', async () => {
+  const { db, tried } = await shopAndDatabase()
+  await tried()
+  const order = { id: 'o1', store: SHOP, reference: '7', bodyDigest: 'd', receivedAt: TEST_NOW }
+  await db.commit([insertStoreOrder(order)])
+  expect(await tried()).toContain('webhook doubtful: orders came by polling, and never a delivery by it')
 })
 
 test('a shop that gives no orders says since when and why', async () => {

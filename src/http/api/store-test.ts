@@ -2,9 +2,12 @@ import type { Context } from '../../context.ts'
 import { listingNotices, reasonText } from '../../domain/labels.ts'
 import type { ListingState } from '../../domain/listing.ts'
 import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
+import { storeSourceId } from '../../inbox/sources.ts'
 import { first } from '../../storage/database.ts'
+import { listDeliveries } from '../../storage/deliveries.ts'
 import { countListings, pageOfListings } from '../../storage/listings.ts'
 import { lastCompleteSync } from '../../storage/runs.ts'
+import { listStoreOrders } from '../../storage/store-orders.ts'
 import { storeReadingOf } from '../../storage/store-readings.ts'
 import type { Store, StoreFinding } from '../../stores/store.ts'
 
@@ -22,7 +25,7 @@ export async function testStore(
   const isOpen = !tried.some(({ check, state }) => check === 'connection' && state === 'failed')
   return [
     ...tried,
-    ...(adapter.provision && isOpen ? [await webhookFinding(adapter.provision, store, publicUrl)] : []),
+    ...(adapter.provision && isOpen ? [await webhookFinding(db, adapter.provision, { store, publicUrl })] : []),
     ...(adapter.ordersSince ? [await ordersFinding(db, store)] : []),
     ...(await listingFindings(db, store, adapter.variants !== undefined)),
   ]
@@ -30,9 +33,9 @@ export async function testStore(
 
 /** Makes the webhook where it is missing, as the service does by itself every quarter of an hour, and says so. */
 async function webhookFinding(
+  db: Db,
   provision: NonNullable<Store['provision']>,
-  store: string,
-  publicUrl: string | null,
+  { store, publicUrl }: { store: string; publicUrl: string | null },
 ): Promise<StoreFinding> {
   const check = 'webhook'
   if (publicUrl === null) {
@@ -44,9 +47,12 @@ async function webhookFinding(
     const fix = 'Orders are polled meanwhile. The webhook is made by itself once the shop allows it.'
     return { check, state: 'failed', detail: made.detail, fix }
   }
-  if (made.detail === null) return { check, state: 'ok', detail: `it sends its orders to ${url}`, fix: null }
+  const hasSent = (await db.query(listDeliveries({ source: storeSourceId(store), limit: 1 }))).length > 0
+  const isSilent = !hasSent && (await db.query(listStoreOrders({ store, limit: 1 }))).length > 0
+  const detail = made.detail ?? (isSilent ? 'orders came by polling, and never a delivery by it' : undefined)
+  if (detail === undefined) return { check, state: 'ok', detail: `it sends its orders to ${url}`, fix: null }
   const fix = `Look whether the shop reaches ${url}: it switches a webhook off after failures.`
-  return { check, state: 'doubtful', detail: made.detail, fix }
+  return { check, state: 'doubtful', detail, fix }
 }
 
 const instant = (at: number): string => new Date(at).toISOString()

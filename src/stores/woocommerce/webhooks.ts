@@ -8,6 +8,12 @@ const PAGE_SIZE = 100
 /** More are none of ours. */
 const PAGES_MAX = 10
 
+/** WordPress sends nothing elsewhere: `wp_http_validate_url`. A default port is none in an address. */
+const PORTS = ['', '80', '443', '8080']
+const PRIVATE_HOST = /^(localhost$|\[|(0|10|127)\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/
+const UNREACHED =
+  'WordPress sends webhooks to no private address, and to no port but 80, 443 and 8080: nothing comes by this one, and orders are polled every minute'
+
 const shopWebhook = z.object({
   id: z.number().int(),
   status: z.string(),
@@ -33,6 +39,8 @@ export async function provisionWebhook(
     webhook ? { method: 'PUT', path: `/webhooks/${webhook.id}`, body } : { method: 'POST', path: '/webhooks', body },
   )
   if (!answer.ok) return answer.failure
+  const { hostname, port } = new URL(url)
+  if (PRIVATE_HOST.test(hostname) || !PORTS.includes(port)) return { outcome: 'confirmed', detail: UNREACHED }
   if (!webhook)
     return { outcome: 'confirmed', detail: 'it was missing, and is made: the shop sends its orders from now on' }
   return {
