@@ -34,6 +34,8 @@ interface Scenario {
   completeAfterMs: number
   webhooks: boolean
   perMinute: number
+  /** How many products are bought. Default: all. */
+  products?: number
 }
 
 const trickle = { orders: 40, everyMs: 300, perMinute: 100_000 }
@@ -53,6 +55,7 @@ const scenarios = (isLong: boolean): Scenario[] => [
   burst(50, 1_000, true),
   burst(200, 1_000, true),
   burst(200, 30_000, true),
+  { ...burst(200, 1_000, true), name: '200 at once of one product, over after 1 s', products: 1 },
   burst(200, 1_000, false),
   burst(200, 30_000, false),
   ...(isLong ? [burst(1_000, 1_000, true)] : []),
@@ -203,7 +206,7 @@ async function playQuayside(scenario: Scenario): Promise<{ counts: Map<string, n
   proxy.counts.clear()
   const buy = async (number: number): Promise<[string, number]> => {
     const reference = `q${number}`
-    const sku = offers[number % offers.length]?.sku
+    const sku = offers[number % (scenario.products ?? offers.length)]?.sku
     const sentAt = performance.now()
     const body = JSON.stringify({ reference, lines: [{ id: '1', sku, quantity: 1 }] })
     const answer = await request(`${api}/orders`, { method: 'POST', dispatcher, headers, body })
