@@ -4,6 +4,7 @@ import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { exchange, requestBytes } from '../support/raw-http.ts'
 import { STORE } from '../support/test-app.ts'
+import { leastRole, storesMay } from './least-roles.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -21,12 +22,15 @@ describe('a token', () => {
   test('opens exactly what its role and scope allow, on every operation', async () => {
     const world = await openApi()
     const rank = { viewer: 1, operator: 2, admin: 3 }
-    for (const { method, path, allowed } of world.operations) {
+    const names = world.operations.map(({ name }) => name)
+    expect(new Set(names)).toEqual(new Set([...leastRole.keys(), ...storesMay]))
+    for (const { method, path, name } of world.operations) {
+      const least = leastRole.get(name)
       for (const role of ['viewer', 'operator', 'admin'] as const) {
-        const may = allowed.people !== undefined && rank[role] >= rank[allowed.people]
+        const may = least !== undefined && rank[role] >= rank[least]
         expect(await passes(world, method, path, world.tokens[role]), `${role} ${method} ${path}`).toBe(may)
       }
-      const may = allowed.store !== undefined
+      const may = storesMay.has(name)
       expect(await passes(world, method, path, world.tokens.store), `store ${method} ${path}`).toBe(may)
     }
   })
