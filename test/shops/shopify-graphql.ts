@@ -277,13 +277,13 @@ const isFree = (name: string): boolean => ['edges', 'pageInfo', 'userErrors'].in
 
 /**
  * Answers an operation. A field that refuses becomes null, or its whole root field where the refusal came from further down;
- * `isNullable` says which root fields may be null at all.
+ * `isNullable` says which root fields may be null at all. A page of a list has at most `pageMax` items, whatever is asked for.
  */
 export function answerOperation(
   { kind, selections }: Operation,
   root: Fields,
   variables: Fields,
-  isNullable: (field: string) => boolean,
+  { isNullable, pageMax }: { isNullable: (field: string) => boolean; pageMax: number },
 ): Answered {
   const errors: Fields[] = []
   let objects = 0
@@ -307,7 +307,8 @@ export function answerOperation(
     const held = source[field.name]
     if (held === undefined) throw new Located(undefinedField(field.name, source.__typename), path)
     try {
-      const given = filledAll(field.arguments, variables)
+      const asked = filledAll(field.arguments, variables)
+      const given = typeof asked.first === 'number' ? { ...asked, first: Math.min(asked.first, pageMax) } : asked
       const key = field.directives.find(({ name }) => name === 'idempotent')
       const idempotencyKey = key && String(filledAll(key.arguments, variables).key)
       const value = typeof held === 'function' ? (held as FieldAnswer)(given, { idempotencyKey }) : held

@@ -139,6 +139,7 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
   const now = () => (options.now ?? Date.now)() + clockError
   let lags = { fulfilmentDelayMs, searchLagMs, bulkMs }
   let signingSecret = app.secret
+  let pageMax = Number.POSITIVE_INFINITY
   let lastId = BigInt(options.firstId ?? '6000000000000')
   let faults: (ShopifyFault & { left: number })[] = []
   let allowlist: 'without us' | null = null
@@ -238,12 +239,10 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
       ]),
     )
     const typed = { __typename: operation.kind === 'query' ? 'QueryRoot' : 'Mutation', ...root }
-    const { data, errors, objects } = answerOperation(
-      operation,
-      typed,
-      given,
-      (name) => roots[operation.kind][name]?.isNullable ?? false,
-    )
+    const { data, errors, objects } = answerOperation(operation, typed, given, {
+      isNullable: (name) => roots[operation.kind][name]?.isNullable ?? false,
+      pageMax,
+    })
     const answer: Fields = { ...(errors.length > 0 ? { errors } : {}), data }
     onExchange?.({ version, document, operationName: operation.name, variables: given, answer })
     return { answer, objects }
@@ -504,6 +503,10 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
       const counts: Record<string, number> = {}
       for (const { kind } of requests) counts[kind] = (counts[kind] ?? 0) + 1
       return counts
+    },
+    /** A page of a list has at most so many items, whatever is asked for; an app must go on until no page follows. */
+    setPageMax: (items: number) => {
+      pageMax = items
     },
     setLags: (given: Partial<typeof lags>) => {
       lags = { ...lags, ...given }

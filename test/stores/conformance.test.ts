@@ -13,10 +13,19 @@ import {
   writeFaults,
 } from '../support/store-worlds.ts'
 
-const worlds: Record<StoreWorld['kind'], () => Promise<StoreWorld>> = {
+/** The same shop, whose pages are shorter than any list that the suite makes. */
+const inPagesOfThree = (open: typeof wooCommerceWorld | typeof shopifyWorld) => async (): Promise<StoreWorld> => {
+  const world = await open()
+  world.shop.setPageMax(3)
+  return world
+}
+
+const worlds: Record<string, () => Promise<StoreWorld>> = {
   backend: backendWorld,
   woocommerce: wooCommerceWorld,
   shopify: shopifyWorld,
+  'woocommerce, whose pages hold three,': inPagesOfThree(wooCommerceWorld),
+  'shopify, whose pages hold three,': inPagesOfThree(shopifyWorld),
 }
 
 const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
