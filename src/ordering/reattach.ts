@@ -4,7 +4,7 @@ import { doubtedAt, generationsToAsk, mayBeForgotten, partsAfter, reattachmentOf
 import { type ExpectedOrder, moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { dropOrphan, knownDuplicates, reportDiscrepancy } from '../storage/discrepancies.ts'
-import { entitlementOfOrder, settleFirst } from '../storage/entitlements.ts'
+import { ALWAYS_FRESH, entitlementOfOrder, settleFirst } from '../storage/entitlements.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -120,7 +120,7 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
     return 'none'
   }
   const isUnsent = row.sends === 0 && row.firstSentAt === null
-  const quantity = isUnsent ? quantityIn(ordering, expectedOf(row), order) : row.quantity
+  const quantity = isUnsent ? await quantityIn(ordering, row.orderId, expectedOf(row), order) : row.quantity
   const isResized = quantity !== row.quantity
   const resized = () => ({
     quantity,
@@ -146,11 +146,20 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
 
 /**
  * How many units a purchase is of that this database never sent: the previous one may have changed it before it sent it. An order
- * that differs in anything else is not taken for it.
+ * that differs in anything else is not taken for it, nor one of more units than a line has that cannot grow.
  */
-function quantityIn({ supplier }: Ordering, expected: ExpectedOrder, order: SupplierOrder): number {
+async function quantityIn(
+  { db, supplier }: Ordering,
+  orderId: string,
+  expected: ExpectedOrder,
+  order: SupplierOrder,
+): Promise<number> {
   const quantity = order.quantity || expected.quantity
-  return supplier.differs(order, { ...expected, quantity }) ? expected.quantity : quantity
+  if (supplier.differs(order, { ...expected, quantity })) return expected.quantity
+  if (quantity <= expected.quantity) return quantity
+  // Lines of a backend stay as they were handed in.
+  const entitled = await first(db, entitlementOfOrder(orderId))
+  return entitled?.readAt === ALWAYS_FRESH ? expected.quantity : quantity
 }
 
 /** No purchase has to be found for it any more. */
@@ -179,7 +188,7 @@ async function putIn(
   if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
   const id = ordering.newId()
   const planned = plannedPurchase(ordering.dialect, { ...part, generation }, template)
-  const quantity = quantityIn(ordering, expectedOf(planned), order)
+  const quantity = await quantityIn(ordering, template.orderId, expectedOf(planned), order)
   const entitled = await first(ordering.db, entitlementOfOrder(template.orderId))
   const sentAt = order.createdAt ?? now
   await ordering.db.commit([

@@ -367,6 +367,22 @@ describe('the hold of a restore', () => {
   })
 })
 
+test('a part of a backend is not enlarged by a quantity that the supplier tells wrongly while its order is reattached', async () => {
+  const { world, app, orderId, planned } = await openShop()
+  await world.pass(MINUTE, 10 * SECOND)
+  const [bought] = await app.purchases(orderId)
+  await world.restore(planned)
+  const { orders } = app.sandbox.world
+  const { get } = orders
+  orders.get = (id) => {
+    const order = get(id)
+    return order && { ...order, quantity: order.quantity + 1 }
+  }
+  await world.pass(REATTACHED, 30 * SECOND)
+  expect(await app.purchases(orderId)).toMatchObject([{ state: 'review', quantity: bought?.quantity }])
+  expect(charges(app)).toBe(1)
+})
+
 describe('a database file that was copied back', () => {
   test('is recognised when something was bought since, and reattached', async () => {
     const { world, app, orderId, planned } = await openShop()
