@@ -152,8 +152,7 @@ const REPLACE_GAP_MS = 24 * 3_600_000
  * Compares the supplier's webhooks with those whose secret we hold.
  *
  * One that leads here under a secret that we do not hold was made by a request whose answer was lost, or is older than
- * the backup that this database came from. An alert names it, because only people can remove it, and one of ours replaces it:
- * one that delivers, or else a new one.
+ * the backup that this database came from. Only people can remove it: an alert names it. One of ours that delivers, or a new one, replaces it.
  *
  * @throws Failure when the supplier's webhooks cannot be read
  */
