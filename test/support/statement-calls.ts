@@ -483,6 +483,7 @@ noArguments.push(
   'countOutbox',
   'lastUnfreeze',
   'latestBalance',
+  'newestKey',
   'latestTier',
 )
 noArguments.push(
