@@ -2,7 +2,7 @@
 import { type AlertKind, isKnown, isWayIntoReview, type StoredKind, storedKind } from '../domain/alert-kinds.ts'
 import type { Severity } from '../domain/alert-notice.ts'
 import type { Condition } from '../domain/conditions.ts'
-import { finalStates } from '../domain/purchase.ts'
+import { finalStates, type PurchaseState } from '../domain/purchase.ts'
 import type { WayIntoReview } from '../domain/purchase-table.ts'
 import type { Alert } from '../storage/alerts.ts'
 import { first } from '../storage/database.ts'
@@ -51,6 +51,11 @@ const hasEnded: AlertRule['isOver'] = async (about, facts) => {
   const purchase = await purchaseOf(about, facts)
   return !purchase || finalStates.includes(purchase.state)
 }
+
+const isNoLonger =
+  (state: PurchaseState): AlertRule['isOver'] =>
+  async (about, facts) =>
+    (await purchaseOf(about, facts))?.state !== state
 
 const isTaken: AlertRule['isOver'] = async ({ store, reference }, { db }) =>
   (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined
@@ -128,18 +133,8 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
     async (about, facts, at) => !isFrozenFor(about.purchaseId, facts) && isDecided(about, facts, at),
   ),
   missing: critical(PURCHASE, 'ask the supplier, with the request ids', 'purchases show ', hasEnded),
-  late: warning(
-    PURCHASE,
-    'ask the supplier, with the request ids',
-    'purchases show ',
-    async (about, facts) => (await purchaseOf(about, facts))?.state !== 'accepted',
-  ),
-  look_ups_fail: critical(
-    PURCHASE,
-    'fix what its note says: most often paging or a filter of the dialect',
-    'purchases show ',
-    async (about, facts) => (await purchaseOf(about, facts))?.state !== 'unknown',
-  ),
+  late: warning(PURCHASE, 'ask the supplier, with the request ids', 'purchases show ', isNoLonger('accepted')),
+  look_ups_fail: critical(PURCHASE, 'fix what its note says, restart', 'purchases show ', isNoLonger('unknown')),
   reversed: critical(PURCHASE, 'ask the supplier, with the request ids', 'purchases show '),
   over_ceiling: warning(
     PURCHASE,

@@ -25,7 +25,7 @@ export async function meetService(
 }
 
 /** The supplier's webhooks against those whose secret the service holds. */
-export async function checkWebhooks({ config, report }: Visit, supplier: Supplier | undefined, service: Service) {
+export async function checkWebhooks({ io, config, report }: Visit, supplier: Supplier | undefined, service: Service) {
   if (!config || !supplier) return
   try {
     const theirs = (await supplier.webhooks()).items
@@ -35,11 +35,12 @@ export async function checkWebhooks({ config, report }: Visit, supplier: Supplie
     }
     const held = asRows((await service.client.get(['webhooks'])).items)
     const ours = held.filter(({ state }) => state !== 'retired')
-    const isThere = (own: Row) => own.lastReceivedAt != null || theirs.some(({ id }) => id === own.id)
+    const delivers = (own: Row) => io.now() - Date.parse(String(own.lastReceivedAt)) < DELIVERED_MS
+    const isThere = (own: Row) => delivers(own) || theirs.some(({ id }) => id === own.id)
     const lost = ours.filter((own) => !isThere(own))
     const base = config.publicUrl === null ? undefined : new URL(config.publicUrl).origin
     const isOurs = (id: string, url: string) =>
-      held.some((own) => own.id === id) || ours.some((own) => own.url === url && own.lastReceivedAt != null)
+      held.some((own) => own.id === id) || ours.some((own) => own.url === url && delivers(own))
     const strange = theirs.filter(({ id, url }) => originOf(url) === base && !isOurs(id, url))
     const make = ours.some(isThere) ? undefined : CREATE
     for (const own of lost) {
@@ -58,6 +59,8 @@ export async function checkWebhooks({ config, report }: Visit, supplier: Supplie
   }
 }
 
+/** A webhook that brought a delivery within this time is there. */
+const DELIVERED_MS = 7 * 24 * 3_600_000
 const CREATE = `\`${commandLine('webhooks create')}\` makes one`
 const originOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).origin : undefined)
 

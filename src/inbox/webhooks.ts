@@ -142,7 +142,8 @@ export interface WebhookCheck {
   gone: string[]
 }
 
-/** A webhook that brought a delivery within this time needs no other one in its place. */
+/** A webhook that brought one of so many deliveries, within this time, needs no other one in its place. */
+const DELIVERIES_MAX = 200
 const DELIVERED_MS = 7 * 24 * 3_600_000
 
 /** The check replaces at most one a day: a supplier whose answers get lost must not get one webhook after the other. */
@@ -151,9 +152,8 @@ const REPLACE_GAP_MS = 24 * 3_600_000
 /**
  * Compares the supplier's webhooks with those whose secret we hold.
  *
- * One that leads here under a secret that we do not hold was made by a request whose answer was lost, or is older than
- * the backup that this database came from. An alert names it, because only people can remove it, and one of ours replaces it:
- * one that delivers, or else a new one.
+ * One that leads here under a secret that we do not hold was made by a request whose answer was lost, or is older than the backup
+ * that this database came from. Only people can remove it: an alert names it. One of ours that delivers, or a new one, replaces it.
  *
  * @throws Failure when the supplier's webhooks cannot be read
  */
@@ -172,11 +172,9 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   const at = now()
   const there = new Set(theirs.items.map(({ id }) => id))
   const live = held.filter(({ retiredAt }) => retiredAt === null)
-  const from = idBound(at - DELIVERED_MS)
-  const newestOf = ({ path }: Webhook) => db.query(listDeliveries({ source: supplierSourceId(path), from, limit: 1 }))
-  const came = await Promise.all(live.map(newestOf))
+  const newest = await db.query(listDeliveries({ from: idBound(at - DELIVERED_MS), limit: DELIVERIES_MAX }))
   // What delivers is healthy, also where the supplier lists it under another id, or not at all.
-  const healthy = live.filter((_, index) => came[index]?.length !== 0)
+  const healthy = live.filter(({ path }) => newest.some(({ source }) => source === supplierSourceId(path)))
   const isHealthy = (one: string) => healthy.some(({ id, url }) => url === one && !there.has(id))
   const webhooks = theirs.items
     .filter(({ id, url }) => !ids.has(id) && leadsHere(url) && !isHealthy(url))

@@ -2,8 +2,9 @@
 
 import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
 import { first } from '../storage/database.ts'
+import { newestKey } from '../storage/licence-keys.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { listPurchases, purchaseById, purchasesInState } from '../storage/purchases.ts'
+import { purchaseById, purchasesInState } from '../storage/purchases.ts'
 import { NO_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
@@ -84,6 +85,7 @@ export async function endPause(ordering: Ordering): Promise<void> {
   await Promise.allSettled(pausing.map(({ id }) => read(id)))
   // An order that had keys shows whether the dialect or that one order is at fault.
   if (!pausing.some(({ setting }) => setting === 'order.keys')) return
-  const [known] = await db.query(listPurchases({ state: 'fulfilled', limit: 1 }))
+  const [key] = await db.query(newestKey())
+  const known = key && (await first(db, purchaseById(key.purchaseId)))
   if (known?.supplierOrderId) await Promise.allSettled([read(known.supplierOrderId)])
 }

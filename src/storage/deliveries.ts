@@ -42,7 +42,7 @@ export const dueDeliveries = statement((now: number, limit: number) =>
     .limit(limit),
 )
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
-export const listDeliveries = page(deliveries, ['state', 'event', 'source'], 'ciphertext')
+export const listDeliveries = page(deliveries, ['state', 'event'], 'ciphertext')
 
 const { ciphertext: _ciphertext, ...withoutBody } = getTableColumns(deliveries)
 

@@ -18,6 +18,11 @@ export const keysOfPurchases = statement((purchaseIds: string[]) =>
     .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
 )
 
+/** A key of the newest purchase that has one. */
+export const newestKey = statement(() =>
+  build.select().from(licenceKeys).orderBy(sql`${licenceKeys.purchaseId} desc`).limit(1),
+)
+
 /** How many keys the store has confirmed, and when the last one, by purchase. */
 export const countHandedOver = statement((orderIds: string[]) =>
   build

@@ -1,6 +1,7 @@
 import { type Dialect, eventNames, parentOf, valueAt } from '../dialect/dialect.ts'
+import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { formatDecimal } from '../domain/money.ts'
-import { candidatesFor, findList, findRecord, isObject, shownText, valuesByPath } from './answer-parts.ts'
+import { candidatesFor, findList, findRecord, shownText, valuesByPath } from './answer-parts.ts'
 import type { Judged } from './check.ts'
 import { parseOffer } from './offer-record.ts'
 import {
@@ -313,17 +314,15 @@ export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   }
   found.push({ fact: 'order.keys', verdict: 'read', value: keys.length === 1 ? 'a key' : `${keys.length} keys` })
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
-  if (texts.every((text) => typeof text === 'string' && text !== '')) {
-    return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
-  }
-  const inside = isObject(keys[0])
-    ? [...valuesByPath([keys[0]])].filter(([, [value]]) => typeof value === 'string')
-    : []
+  const isText = (value: unknown) => typeof value === 'string' && isTextKey(normalKey(value))
+  if (texts.every(isText)) return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
+  // The name of its type is a text too: only one that looks like a key is offered.
+  const inside = [...valuesByPath(keys.slice(0, 1))].filter(([, [one]]) => isText(one) && /removed/.test(seenText(one)))
   const candidates = inside.map(([path]) => ({ path, value: 'a text' }))
-  const hint = typeof keys[0] === 'string' ? { hint: 'a key is plain text: null' } : {}
+  const hint = isText(keys[0]) ? 'a key is plain text: null' : 'keys that are no text, or lie elsewhere, cannot be sold'
   return [
     ...found,
-    { fact: 'order.keyText', verdict: 'unreadable', value: `${shape(texts[0])} is no text`, candidates, ...hint },
+    { fact: 'order.keyText', verdict: 'unreadable', value: `${shape(texts[0])} is no text`, candidates, hint },
   ]
 }
 

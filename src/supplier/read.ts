@@ -441,9 +441,8 @@ export function createAnswers(now: () => number) {
       const order = await watched(request, reading, id)
       if (!order || order.keys.length > 0) {
         if (keylessAlone.size >= ALONE_MAX) keylessAlone.clear()
-        for (const one of order ? known : []) {
-          if (OF_KEYS.test(one.setting) && one.id !== undefined && one.id !== id) keylessAlone.add(one.id)
-        }
+        const others = order ? known.filter((one) => OF_KEYS.test(one.setting) && one.id !== id) : []
+        for (const one of others) if (one.id !== undefined) keylessAlone.add(one.id)
         clear(request, order ? undefined : (answer) => answer.id === id)
         return order
       }

@@ -287,7 +287,7 @@ describe('doctor', () => {
     const url = 'https://quayside.example/webhooks/supplier'
     const items = [
       { id: 'wh_old', url: `${url}/old`, state: 'retired', lastReceivedAt: null },
-      { id: 'wh_own', url, state: 'live', lastReceivedAt: '2026-08-02T14:00:00.000Z' },
+      { id: 'wh_own', url, state: 'live', lastReceivedAt: new Date().toISOString() },
     ]
     const { sandbox, service, config } = await startSetUp({ answers: { 'GET /webhooks': () => ({ items }) } })
     const settings = { ...JSON.parse(readFileSync(config, 'utf8')), publicUrl: service.origin }

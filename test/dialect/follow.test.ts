@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Dialect, dialectShape, putAt, valueAt } from '../../src/dialect/dialect.ts'
 import { Secret } from '../../src/secret.ts'
 import { checkDialect, type DialectFinding, isFault } from '../../src/supplier/check.ts'
@@ -153,4 +153,63 @@ test('a supplier that answers 503 again and again is not called wrong: the check
   await expect(check(`${supplier.origin}/v1`, standard)).rejects.toThrow(
     'GET /balance answered 503, three times: check again later',
   )
+})
+
+describe('a supplier that cannot be sold from', () => {
+  /** A page follows the one before by a cursor, and a number of a page is ignored. */
+  const rows = (what: string, count: number, record: (n: number) => object) =>
+    Array.from({ length: count }, (_, n) => ({ id: `${what}-${n}`, ...record(n) }))
+  const product = (n: number) => ({ sku: `S-${n}`, name: `Game ${n}`, api_price: '9.00', available: true })
+  const PNG = Buffer.from('\x89PNG\r\n\x1a\n and so on', 'latin1').toString('base64')
+
+  async function startOther(keys: unknown): Promise<DialectFinding[]> {
+    const order = (n: number) => ({
+      ...{ external_order_id: `q1.shop.${n}`, product_id: 'product-1', quantity: 1, amount: '9.00', currency: 'EUR' },
+      ...{ status: 'completed', keys, created_at: '2025-12-31T00:00:00Z', updated_at: '2025-12-31T00:00:00Z' },
+    })
+    const lists: Record<string, object[]> = { products: rows('product', 9, product), orders: rows('order', 9, order) }
+    const supplier = await startHttp(({ url, headers }, response) => {
+      const { pathname, searchParams } = new URL(url, 'http://supplier')
+      const [, , kind = '', id] = pathname.split('/')
+      const answer = (status: number, body: object) => sendJson(response, status, body)
+      const refuse = (status: number, code: string) =>
+        answer(status, { success: false, error: { code, message: '' }, request_id: 'r' })
+      if (headers['x-api-key'] === undefined) return refuse(401, 'unauthorized')
+      if (kind === 'balance') return answer(200, { success: true, data: { balance: '100.00', currency: 'EUR' } })
+      const list = lists[kind]
+      if (!list) return refuse(404, 'not_found')
+      const found = list.find((one) => 'id' in one && one.id === id)
+      if (id !== undefined) return found ? answer(200, { success: true, data: found }) : refuse(404, 'not_found')
+      const from = Number(searchParams.get('cursor') ?? 0)
+      const items = list.slice(from, from + Number(searchParams.get('limit') ?? 20))
+      answer(200, { success: true, data: { items, total: list.length, next_cursor: String(from + items.length) } })
+    })
+    onTestFinished(() => supplier.close())
+    return (await check(`${supplier.origin}/v1`, standard)).filter(isFault)
+  }
+
+  test('is refused where its pages follow a cursor', async () => {
+    const findings = await startOther(['AAAAA-BBBBB-CCCC1'])
+    expect(findings.find(({ fact }) => fact === 'paging.page')).toMatchObject({
+      value: 'page two of the orders, 3 on each, begins with number 1 of them',
+    })
+  })
+
+  test.each([
+    ['are pictures', [{ type: 'IMAGE', content: PNG }]],
+    ['are at a second address', [{ type: 'TEXT', href: '/codes/1' }]],
+    ['are pictures in place of a text', [PNG]],
+  ])('is refused where its keys %s, and no other text of them is offered', async (_, keys) => {
+    const finding = (await startOther(keys)).find(({ fact }) => fact === 'order.keyText')
+    expect(finding).toMatchObject({
+      verdict: 'unreadable',
+      candidates: [],
+      hint: expect.stringContaining('cannot be sold'),
+    })
+  })
+
+  test('is refused where its completed orders have no keys', async () => {
+    const finding = (await startOther([])).find(({ fact }) => fact === 'order.keys')
+    expect(finding).toMatchObject({ verdict: 'unreadable', value: 'a completed order has an empty list there' })
+  })
 })

@@ -29,7 +29,7 @@ import {
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
 import { auditOfAll, listAudit, reviewedSince } from '../../src/storage/evidence.ts'
 import { assertNoFreeze } from '../../src/storage/freezes.ts'
-import { keysLeft } from '../../src/storage/licence-keys.ts'
+import { keysLeft, newestKey } from '../../src/storage/licence-keys.ts'
 import {
   dueListings,
   forgetListingPrices,
@@ -144,6 +144,7 @@ const cases: [string, SQLWrapper, string][] = [
     listDeliveries({ state: 'dead', before: 'z', from: 'a', limit: 1 }),
     'deliveries_state (state=? AND id>? AND id<?)',
   ],
+  ['the newest deliveries', listDeliveries({ from: 'a', limit: 200 }), 'sqlite_autoindex_deliveries_1 (id>?)'],
   [
     'deliveries of an event in a state, newest first',
     listDeliveries({ event: 'balance.low', state: 'dead', before: 'z', limit: 1 }),
@@ -231,6 +232,7 @@ test('lists of a few among many are walked newest first, without sorting', () =>
     listUnfulfilledOrders('failed', { limit: 1 }),
     ordersOfSku('k', { closedState: 'fulfilled', limit: 1 }),
     listStoreOrders({ store: 's', limit: 1 }),
+    newestKey(),
   ])
     expect(planOf(statement).join()).not.toContain('TEMP B-TREE')
 })

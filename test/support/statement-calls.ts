@@ -484,6 +484,7 @@ noArguments.push(
   'countOutbox',
   'lastUnfreeze',
   'latestBalance',
+  'newestKey',
   'latestTier',
 )
 noArguments.push(
