@@ -44,6 +44,11 @@ export const dueDeliveries = statement((now: number, limit: number) =>
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
 export const listDeliveries = page(deliveries, ['state', 'event'], 'ciphertext')
 
+/** One of an endpoint, whichever. */
+export const anyDelivery = statement((source: string) =>
+  build.select({ id: deliveries.id }).from(deliveries).where(eq(deliveries.source, source)).limit(1),
+)
+
 const { ciphertext: _ciphertext, ...withoutBody } = getTableColumns(deliveries)
 
 /** What the supplier sent about these purchases, oldest first, without its bodies. */

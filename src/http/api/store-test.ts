@@ -4,7 +4,7 @@ import type { ListingState } from '../../domain/listing.ts'
 import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
 import { storeSourceId } from '../../inbox/sources.ts'
 import { first } from '../../storage/database.ts'
-import { listDeliveries } from '../../storage/deliveries.ts'
+import { anyDelivery } from '../../storage/deliveries.ts'
 import { countListings, pageOfListings } from '../../storage/listings.ts'
 import { lastCompleteSync } from '../../storage/runs.ts'
 import { listStoreOrders } from '../../storage/store-orders.ts'
@@ -47,7 +47,7 @@ async function webhookFinding(
     const fix = 'Orders are polled meanwhile. The webhook is made by itself once the shop allows it.'
     return { check, state: 'failed', detail: made.detail, fix }
   }
-  const hasSent = (await db.query(listDeliveries({ source: storeSourceId(store), limit: 1 }))).length > 0
+  const hasSent = (await db.query(anyDelivery(storeSourceId(store)))).length > 0
   const isSilent = !hasSent && (await db.query(listStoreOrders({ store, limit: 1 }))).length > 0
   const detail = made.detail ?? (isSilent ? 'orders came by polling, and never a delivery by it' : undefined)
   if (detail === undefined) return { check, state: 'ok', detail: `it sends its orders to ${url}`, fix: null }
