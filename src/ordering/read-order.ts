@@ -120,7 +120,8 @@ async function isDoubtful(ordering: Ordering, purchase: Purchase, order: Supplie
   const doubtedAt = pace.doubted.get(purchase.id)
   if (doubtedAt !== undefined && now() - doubtedAt >= SECOND_READING_MS) return !pace.doubted.delete(purchase.id)
   const deliveries = await db.query(deliveriesOfPurchases([purchase.id]))
-  if (!deliveries.some(({ event }) => event === 'order.completed')) return false
+  const said = (name: string) => deliveries.some(({ event }) => event === name)
+  if (said('order.failed') && !said('order.completed')) return false
   if (pace.doubted.size >= DOUBTED_MAX) pace.doubted.clear()
   pace.doubted.set(purchase.id, doubtedAt ?? now())
   log.warn('order.contradicts', { purchaseId: purchase.id, supplierOrderId: order.id })

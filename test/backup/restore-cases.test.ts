@@ -124,7 +124,7 @@ describe('a purchase that the backup knows as planned', () => {
   test('and that failed and was bought again by a person is not bought a third time', async () => {
     const { world, app, orderId, planned } = await openShop()
     app.sandbox.faults.add({ fault: 'failed-order' })
-    await world.pass(MINUTE, 10 * SECOND)
+    await world.pass(2 * MINUTE, 10 * SECOND)
     await retryPurchase(app.ordering, (await app.purchase(orderId)).id, 'test')
     await world.pass(MINUTE, 10 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 failed', '2 fulfilled'])

@@ -116,7 +116,7 @@ describe('an accepted order that goes wrong', () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await app.buy('1001')
-    await app.pass(MINUTE)
+    await app.pass(2 * MINUTE)
     expect(await app.state(orderId)).toBe('failed')
     expect(app.callbacks('line.failed').map(({ data }) => data)).toEqual([
       expect.objectContaining({ code: 'out_of_stock', state: 'failed', advice: expect.stringMatching(/.+/) }),
@@ -158,7 +158,7 @@ describe('an accepted order that goes wrong', () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await app.buy('1001')
-    await app.pass(MINUTE)
+    await app.pass(2 * MINUTE)
     const { id } = await app.purchase(orderId)
     const tries = await Promise.allSettled([
       retryPurchase(app.ordering, id, 'ann'),

@@ -121,7 +121,7 @@ describe('a purchase that fails inside Quayside', () => {
     const app = await openTestApp()
     app.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await app.buy('1001')
-    await app.pass(10_000)
+    await app.pass(2 * MINUTE)
     const { id } = await app.purchase(orderId)
     await retryPurchase(app.ordering, id, 'ann')
     // As a bug would leave it: planned again although no operator has written the first one off.
@@ -148,7 +148,7 @@ describe('many reviews', () => {
     await app.pass(10_000)
     const { orders } = app.sandbox.world
     for (const order of orders.known(references.length)) orders.fail(order, 'no more of them')
-    await app.pass(MINUTE)
+    await app.pass(2 * MINUTE)
   }
 
   test('that cancellations caused stop nothing, however many come: what was bought and paid is known', async () => {

@@ -87,7 +87,7 @@ describe('what a purchase reserves', () => {
     const { app, ceiling } = await openRoomy()
     app.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await app.buy('1001')
-    await app.pass(MINUTE)
+    await app.pass(2 * MINUTE)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'failed', reservedMinor: ceiling })
   })
 

@@ -11,13 +11,15 @@ import { openTestApp, type TestApp } from '../support/test-app.ts'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** The supplier says of an order once that it failed, without keys, and keeps the money. */
-function saysFailedOnce({ sandbox }: Pick<TestApp, 'sandbox'>): void {
+/** The supplier says of an order a few times that it failed, without keys, and keeps the money. */
+function saysFailed({ sandbox }: Pick<TestApp, 'sandbox'>, times: number): void {
   const { orders } = sandbox.world
   const { get, keysOf } = orders
+  let left = times
   orders.get = (id) => {
     const order = get(id)
-    orders.get = get
+    if (left === 0) return order
+    left -= 1
     orders.keysOf = () => {
       orders.keysOf = keysOf
       return []
@@ -46,7 +48,7 @@ test('what the supplier failed without giving the money back is not bought again
   const [one] = await app.sell()
   app.sandbox.faults.add({ fault: 'hold-open' })
   const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
-  saysFailedOnce(app)
+  saysFailed(app, 2)
   await app.pass(5 * MINUTE)
   const { id = '' } = (await app.orderOf(reference)) ?? {}
   expect((await app.purchases(id)).map(({ state, refundedAt }) => [state, refundedAt])).toEqual([['failed', null]])
@@ -66,13 +68,27 @@ test('an order that a delivery said is completed is not given up for one reading
   app.move(1_000)
   app.sandbox.advance()
   await app.sandbox.deliverDue()
-  saysFailedOnce(app)
+  saysFailed(app, 1)
   await endpoint.process()
   expect(await endpoint.events()).toEqual(['order.completed'])
   await app.pass(5 * MINUTE)
   expect(app.callbacks('line.failed')).toEqual([])
   app.expectLedger({ charges: 1, keys: 1 })
   expect(await app.state(orderId)).toBe('fulfilled')
+})
+
+test('an order is not given up, and not bought again for a tag, for one reading that says failed where no delivery says so', async () => {
+  const app = await openShopifyApp()
+  const variant = await app.sell()
+  app.sandbox.faults.add({ fault: 'hold-open' })
+  const { id } = app.shop.buy({ lines: [{ variant }] })
+  await app.settle()
+  saysFailed(app, 1)
+  await app.pass(2 * MINUTE)
+  app.shop.tag(id, 'quayside-retry')
+  await app.pass(10 * MINUTE)
+  expect(app.sandbox.world.report().charges).toHaveLength(1)
+  expect((await app.purchases((await app.orderOf(id))?.id ?? '')).map(({ state }) => state)).toEqual(['accepted'])
 })
 
 test('no key leaves a line because an earlier request of ours acts after a later one, when its answer is not waited for any more', async () => {

@@ -331,6 +331,7 @@ export const calls: Record<string, unknown[]> = {
   clearSuspicion: [at, at],
   forgetMovements: ['0'],
   listDiscrepancies: [page],
+  anyDelivery: ['supplier'],
   deliveriesUnderId: ['supplier', 'i'],
   deliveryTwins: [delivery],
   tokenByDigest: [bytes],
