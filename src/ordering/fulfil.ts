@@ -31,6 +31,7 @@ import {
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
+import { endPause } from '../storage/publications.ts'
 import { purchaseById } from '../storage/purchases.ts'
 import { lineById, storeOrderById } from '../storage/store-orders.ts'
 import type { FulfilResult, NotEntitled, PushResult, Store } from '../stores/store.ts'
@@ -61,6 +62,9 @@ const WAITING_MS = 90_000
 
 /** A hand-over that waits for an operator, or an update for a store that is not configured any more, is tried again after this long. */
 const PARKED_MS = 15 * 60_000
+
+/** The longest pause of listings after a callback that was confirmed: some stores take the one and not the other. */
+const PAUSED_MS = 60_000
 
 /**
  * Pushes the due updates of a store to it. Each store has a queue of its own: one that answers slowly delays no other.
@@ -147,7 +151,7 @@ async function deliverUpdate(
   }
   at('pushed')
   log.info('callback.confirmed', fields)
-  const done = [markEffectDone(row.id, row.attempts + 1, now())]
+  const done = [markEffectDone(row.id, row.attempts + 1, now()), ...endPause(row.store ?? '', now() + PAUSED_MS)]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
