@@ -151,10 +151,11 @@ async function deliverUpdate(
   }
   at('pushed')
   log.info('callback.confirmed', fields)
-  const done = [markEffectDone(row.id, row.attempts + 1, now()), ...endPause(row.store ?? '', now() + PAUSED_MS)]
+  const done = [markEffectDone(row.id, row.attempts + 1, now())]
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
+  done.push(...endPause(update.order.store, now() + PAUSED_MS))
   // The purchase usually ends with its last hand-over: then both are one commit. What keeps it from ending must not lose the yes.
   const isEnded =
     handsOver !== undefined &&
