@@ -299,7 +299,8 @@ function readAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url && /^https?:$/.test(url.protocol) && /^(\/|\/api\/v1\/?)$/.test(url.pathname) && !url.username)
     return url.origin
-  throw new Failure('invalid', `not an address of a service: ${text}; give one such as http://127.0.0.1:8080`)
+  const shown = text.replace(/\/\/.*@/, '//…@')
+  throw new Failure('invalid', `not an address of a service: ${shown}; give one such as http://127.0.0.1:8080`)
 }
 
 /** Whether both lead to one port of this machine, however it is named: `localhost`, 127.0.0.1 or ::1. */

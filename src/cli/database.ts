@@ -50,11 +50,10 @@ const NEXT = [
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]
 
+type CreateFlags = Omit<RestoreFlags, 'keyFile'> & { besideFile?: true }
+
 /** Creates what `serve` never creates by itself. @returns the exit code */
-export async function runDatabaseCreate(
-  io: Io,
-  { config, json, besideFile }: Omit<RestoreFlags, 'keyFile'> & { besideFile?: true },
-): Promise<number> {
+export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<number> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const settings = loadConfig(file, io.env)
   const created = await createDatabase(settings, besideFile)

@@ -130,7 +130,7 @@ Examples:
       return { price: call.option('price') ?? (await priceToPass(call, path)), ...reason }
     },
   }),
-  change('retry', { about: 'push to the store again at once' }),
+  change('retry', { about: 'push it again at once; what waits for a pause of the store goes with it' }),
   {
     command: 'listings import <file>',
     about: 'link, unlink and ignore as a CSV file says, line by line',

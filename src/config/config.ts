@@ -312,6 +312,10 @@ function hasNoPassword(address: string): boolean {
 function readDatabaseUrl(setting: string | null, folder: string, env: Env, faults: FieldFault[]): Secret | null {
   const { databaseUrl, databasePassword } = SECRETS
   const given = isGiven(databaseUrl, folder, env) ? readSecret(databaseUrl, folder, env, faults) : null
+  if (given !== null && given.reveal() !== '' && !isServerAddress(given.reveal())) {
+    const message = 'must be an address such as postgres://user:password@host/database'
+    faults.push({ field: databaseUrl.variable, message })
+  }
   if (given !== null && setting !== null) {
     const message = `${databaseUrl.variable} (or secrets/${databaseUrl.file}) names a database too: keep one of the two`
     faults.push({ field: 'database.url', message })

@@ -25,10 +25,10 @@ export function withoutKeys(text: string, keys: readonly string[] = []): string 
   return clean.replaceAll(TOKEN, (token) => (mayBeKey(token) ? REMOVED : token))
 }
 
-/** ` and leads to https://…` of a redirect; without its query, which may be a secret. @param from the origin that answered */
+/** ` and leads to https://…` of a redirect: the rest of its address may be a secret. @param from the origin that answered */
 export function leadsTo(location: unknown, from: string): string {
   const url = typeof location === 'string' ? URL.parse(location, from) : null
-  return url === null ? '' : ` and leads to ${`${url.origin}${url.pathname}`.slice(0, 200)}`
+  return url === null ? '' : ` and leads to ${url.origin.slice(0, 200)}`
 }
 
 /**

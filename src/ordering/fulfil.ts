@@ -32,6 +32,7 @@ import {
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
+import { endPause } from '../storage/publications.ts'
 import { purchaseById } from '../storage/purchases.ts'
 import { lineById, storeOrderById } from '../storage/store-orders.ts'
 import type { FulfilResult, NotEntitled, PushResult, Store } from '../stores/store.ts'
@@ -62,6 +63,9 @@ const WAITING_MS = 90_000
 
 /** A hand-over that waits for an operator, or an update for a store that is not configured any more, is tried again after this long. */
 const PARKED_MS = 15 * 60_000
+
+/** The longest pause of listings after a callback that was confirmed: some stores take the one and not the other. */
+const PAUSED_MS = 60_000
 
 /**
  * Pushes the due updates of a store to it. Each store has a queue of its own: one that answers slowly delays no other.
@@ -153,6 +157,7 @@ async function deliverUpdate(
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
+  done.push(...endPause(update.order.store, now() + PAUSED_MS))
   // The purchase usually ends with its last hand-over: then both are one commit. What keeps it from ending must not lose the yes.
   const isEnded =
     handsOver !== undefined &&

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
-import { offers, publications, publishing } from './schema.ts'
+import { listings, offers, publications, publishing } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
 export type Publication = typeof publications.$inferSelect
@@ -102,6 +102,29 @@ export const resumePublishing = change('any', (store: string, now: number) =>
     .set({ attempts: 0, pausedUntil: null, lastError: null, changedAt: now })
     .where(and(eq(publishing.store, store), sql`${publishing.attempts} > 0`)),
 )
+
+const pauseOf = (store: string) => sql`(select paused_until from publishing where store = ${store})`
+
+/** What the pause put off has its instant. */
+const hastenListings = change('any', (store: string, at: number) =>
+  build
+    .update(listings)
+    .set({ nextTryAt: at })
+    .where(and(eq(listings.store, store), gt(listings.nextTryAt, at), eq(listings.nextTryAt, pauseOf(store)))),
+)
+
+const hastenPublishing = change('any', (store: string, at: number) =>
+  build
+    .update(publishing)
+    .set({ pausedUntil: at })
+    .where(and(eq(publishing.store, store), gt(publishing.pausedUntil, at))),
+)
+
+/** The store took something else: its pause ends at this instant. The tries still count: it may take no listings all the same. */
+export const endPause = (store: string, at: number): Change[] => [
+  hastenListings(store, at),
+  hastenPublishing(store, at),
+]
 
 export const pausePublishing = change(
   1,

@@ -362,6 +362,12 @@ describe('every command', () => {
   })
 })
 
+it('an address with a password was shown with it', async () => {
+  const { stderr, exitCode } = await run(['status', '--url', 'http://anna:hunter22@127.0.0.1:8080'], { columns: 200 })
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain('not an address of a service: http://…@127.0.0.1:8080; give one such as')
+})
+
 describe('a guess at a command', () => {
   it.each([
     ['config check', 'there is no `config`: `npx quayside doctor` checks'],

@@ -80,7 +80,7 @@ it('names a refused key, an address without the API, and a dialect that cannot r
   )
   onTestFinished(() => elsewhere.close())
   expect(await said(`${elsewhere.origin}/v1`)).toContain(
-    'it answered 301 and leads to https://www.supplier.example/api/v1/products; redirects are refused. Check the address',
+    'it answered 301 and leads to https://www.supplier.example; redirects are refused. Check the address',
   )
   const misnamed = path.join(temporaryFolder(), 'misnamed.json')
   writeFileSync(

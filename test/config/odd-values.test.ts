@@ -173,6 +173,34 @@ test('every setting is right in the example', () => {
   expect(() => checkedConfig(file, ALL, env)).not.toThrow()
 })
 
+const texts = Object.entries(ODD).filter((one): one is [string, string] => typeof one[1] === 'string')
+
+test.each(texts)('%s in the place of any secret', (_, odd) => {
+  const faults: string[] = []
+  const { database: _url, ...others } = ALL
+  for (const name of [...Object.keys(env), 'QUAYSIDE_DATABASE_URL']) {
+    try {
+      checkedConfig(file, others, { ...env, [name]: odd })
+    } catch (error) {
+      const said = error instanceof Failure ? error.fields : []
+      const text = said.map(({ field, message }) => `${field}: ${message}`).join('\n')
+      if (!said.some(({ field }) => field === name)) faults.push(`${name} is not named: ${text || error}`)
+      else if (NO_SENTENCE.test(text)) faults.push(`${name} gets no sentence: ${text}`)
+      else if (text.includes('hunter22')) faults.push(`${name} shows a password: ${text}`)
+    }
+  }
+  expect(faults).toEqual([])
+})
+
+test.each(['db.example/quayside', 'https://anna:hunter22@db.example/quayside', 'quayside'])(
+  'the address %s of a database was refused without its name, when it was opened',
+  (address) => {
+    const { database: _url, ...others } = ALL
+    const load = () => checkedConfig(file, others, { ...env, QUAYSIDE_DATABASE_URL: address })
+    expect(load).toThrow(/QUAYSIDE_DATABASE_URL: must be an address such as postgres:\/\/user:password@host\/database$/)
+  },
+)
+
 test.each(Object.entries(ODD))('%s in the place of any setting', (_, odd) => {
   const faults: string[] = []
   for (const at of pathsIn(ALL)) {

@@ -44,7 +44,7 @@ describe('an answer of a shop', () => {
       'a redirect somewhere',
       { ...html(301, ''), headers: { location: '/de/?consumer_key=ck_1' } },
       'refused',
-      'it redirects and leads to https://shop.test/de/. Configure',
+      'it redirects and leads to https://shop.test. Configure',
     ],
     ['maintenance', html(503, '<html>'), 'unavailable', 'maintenance'],
     ['too many requests', html(429, ''), 'unavailable', 'fewer requests'],

@@ -6,7 +6,7 @@ import { storeWebhookUrl } from '../../inbox/shop-webhooks.ts'
 import { allCallbackSecrets, type CallbackSecret } from '../../storage/callback-secrets.ts'
 import { audited } from '../../storage/evidence.ts'
 import { countListings } from '../../storage/listings.ts'
-import { allPublishing, countPublications } from '../../storage/publications.ts'
+import { allPublishing, countPublications, endPause } from '../../storage/publications.ts'
 import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
@@ -188,7 +188,9 @@ export function storeOperations({
         const adapter = ordering.storeOf(store)
         if (!adapter) throw new Failure('not_found', `${OF_CALLER} has no store ${store}`)
         const findings = await testStore(db, store, adapter, publicUrl)
-        return ok({ store, healthy: findings.every(({ state }) => state !== 'failed'), findings })
+        const healthy = findings.every(({ state }) => state !== 'failed')
+        if (healthy) await db.commit(endPause(store, ordering.now()))
+        return ok({ store, healthy, findings })
       },
     }),
     operation({
@@ -216,6 +218,7 @@ export function storeOperations({
         const keys = type === 'line.fulfilled' ? EXAMPLE_KEYS : []
         const result = await adapter.sendExample({ ...update, id, at: now(), keys })
         const detail = result.outcome === 'confirmed' ? null : result.detail
+        if (detail === null) await db.commit(endPause(store, now()))
         return ok({ id: `msg_${id}`, type, outcome: result.outcome, detail, ms: Math.round(monotonic() - began) })
       },
     }),

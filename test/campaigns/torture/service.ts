@@ -78,7 +78,7 @@ export function createService({ folder, configFile, name = 'quayside', role, pre
     // A service that is started hundreds of times need not be compiled as often; one that ends in order keeps the result.
     NODE_COMPILE_CACHE: path.join(folder, 'compiled'),
   }
-  execFileSync(process.execPath, [...imports, ENTRY, '--version'], { env: environment, stdio: 'ignore' })
+  execFileSync(process.execPath, [...imports, ENTRY, '--help'], { env: environment, stdio: 'ignore' })
   const command = [process.execPath, ...imports, ENTRY, 'serve', '--config', configFile]
   if (role) command.push('--role', role)
 
