@@ -62,10 +62,11 @@ function commandsOfTheReadme(): string[] {
 }
 
 /** Nothing that configures Quayside reaches the processes from here. */
-/** As on a machine of their own: npm warns about settings of its user that it does not know. */
+/** As on a machine of their own: npm warns about settings of its user that it does not know, and tells of newer versions. */
 const environment = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(QUAYSIDE_|npm_config_)/i.test(name))),
   NPM_CONFIG_USERCONFIG: '/dev/null',
+  NPM_CONFIG_UPDATE_NOTIFIER: 'false',
 }
 
 const answers = (url: string) => fetch(`${url}/readyz`, { headers: { connection: 'close' } }).catch(() => undefined)

@@ -24,7 +24,7 @@ const worldOf = async () => {
 const failed = async (world: Awaited<ReturnType<typeof worldOf>>, reference = '1001') => {
   world.sandbox.faults.add({ fault: 'failed-order' })
   await world.order(reference, [{ sku: world.sku(0) }])
-  await world.pass(60_000)
+  await world.pass(120_000)
 }
 
 describe('the list of orders', () => {

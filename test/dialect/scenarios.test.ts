@@ -100,7 +100,7 @@ describe.each(bothDialects)('under the dialect $name', ({ dialect }) => {
     const app = await openTestApp({ dialect })
     app.sandbox.faults.add({ fault: 'failed-order' })
     const orderId = await app.buy('1001')
-    await app.pass(MINUTE)
+    await app.pass(2 * MINUTE)
     expect(await app.state(orderId)).toBe('failed')
     expect(await app.purchase(orderId)).toMatchObject({
       state: 'failed',

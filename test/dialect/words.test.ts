@@ -57,7 +57,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       refunded: 'domain sandbox',
       'balance.low': 'domain inbox sandbox',
       'order.completed': 'domain ordering sandbox',
-      'order.failed': 'domain sandbox',
+      'order.failed': 'domain ordering sandbox',
       'product.out_of_stock': 'domain sandbox',
       'product.price_changed': 'domain sandbox',
       'product.restocked': 'domain sandbox',

@@ -163,7 +163,7 @@ describe('an example', () => {
     retryPurchase: async (world) => {
       world.sandbox.faults.add({ fault: 'failed-order' })
       await world.ask('POST', '/orders', { token: world.tokens.store, body: orderExample })
-      await world.pass(60_000)
+      await world.pass(120_000)
       return { path: `/purchases/${(await world.ask('GET', '/purchases?state=failed')).body.data.items[0]?.id}/retry` }
     },
     cancelOrder: async (world) => {

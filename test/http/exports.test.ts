@@ -36,7 +36,7 @@ async function worldOf() {
   await world.pass(10_000)
   world.sandbox.faults.add({ fault: 'failed-order' })
   await world.order('1002', [{ sku: second.sku }])
-  await world.pass(60_000)
+  await world.pass(120_000)
   await world.order('1003', [{ sku: first.sku, unitPriceMinor: 1 }])
   await world.pass(2_000)
   return { ...world, first, second }

@@ -111,7 +111,7 @@ async function tour(world: ApiWorld, ask: TourAsk) {
   await ask('POST', `/deliveries/${delivery}/replay`)
   await ask('POST', `/deliveries/nowhere/replay`)
   await ask('POST', '/deliveries/replay', { body: { ids: [delivery] } })
-  world.shop.answerNext(500)
+  world.shop.answerNext(500, 3)
   await ask('POST', '/orders', { token: store, body: order('late', offers[2]?.sku, '60.00') })
   await world.pass(4_000)
   await ask('POST', '/orders/late/keys', { body: { reason: 'a look' } })
