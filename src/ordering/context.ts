@@ -12,7 +12,7 @@ import { noFirsts, type OneFirst } from './one-first.ts'
 
 export type OrderingSupplier = Pick<
   Supplier,
-  'placeOrder' | 'order' | 'orders' | 'differs' | 'unreadable' | 'reach' | 'quota' | 'pausedUntil'
+  'placeOrder' | 'order' | 'orders' | 'differs' | 'unreadable' | 'setAside' | 'reach' | 'quota' | 'pausedUntil'
 >
 
 /** Named instants at which a test may end the process: before and after each commit, send and answer. */

@@ -1,10 +1,11 @@
 /** Answers of the supplier that cannot be read, and what they pause. */
 
 import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
+import { finalStates } from '../domain/purchase.ts'
 import { first } from '../storage/database.ts'
 import { newestKey } from '../storage/licence-keys.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { purchaseById, purchasesInState } from '../storage/purchases.ts'
+import { purchaseById, purchasesBySupplierOrder, purchasesInState } from '../storage/purchases.ts'
 import { NO_KEYS, type UnreadableAnswer, unreadableText } from '../supplier/read.ts'
 import type { Ordering } from './context.ts'
 
@@ -74,6 +75,11 @@ export async function endPause(ordering: Ordering): Promise<void> {
   }
   const differing = pace.differs === undefined ? undefined : await first(db, purchaseById(pace.differs))
   if (differing && !['sending', 'unknown', 'review'].includes(differing.state)) pace.differs = undefined
+  for (const { setting, id } of supplier.unreadable()) {
+    if (setting !== 'order.keys' || id == null) continue
+    const purchases = await db.query(purchasesBySupplierOrder([id]))
+    if (purchases.every(({ state }) => finalStates.includes(state))) supplier.setAside(id)
+  }
   const pausing = supplier.unreadable().filter(blinds)
   if (pausing.length === 0) pace.readAgainAt = 0
   if (pausing.length === 0 || ordering.monotonic() < pace.readAgainAt) return

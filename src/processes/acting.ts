@@ -15,7 +15,7 @@ export interface SupplierReport {
 
 /** The supplier, whose calls are refused while this process is not the worker, also those that were made before and wait. */
 export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => SupplierReport | undefined): Supplier {
-  const { placeOrder, differs, unreadable, isJudged, reach, quota, pausedUntil, close, ...calls } = supplier
+  const { placeOrder, differs, unreadable, setAside, isJudged, reach, quota, pausedUntil, close, ...calls } = supplier
   return {
     ...refusing(calls, acts),
     placeOrder: (request) => {
@@ -26,6 +26,7 @@ export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => S
     reach: () => (acts() ? reach() : (report()?.reach ?? reach())),
     quota: () => (acts() ? quota() : report()?.quota),
     differs,
+    setAside,
     isJudged,
     pausedUntil,
     close,

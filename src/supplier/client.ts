@@ -111,6 +111,8 @@ export interface Supplier {
   openapi(): Promise<unknown>
   /** The kinds of answers that cannot be read at present. */
   unreadable(): readonly UnreadableAnswer[]
+  /** A person has decided on an order whose keys cannot be read: it pauses nothing any more. */
+  setAside(orderId: string): void
   /** Whether this process has seen if answers to a request, such as `GET /orders`, can be read. */
   isJudged(request: string): boolean
   /** Whether it answers. */
@@ -252,6 +254,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
       throw new Failure('unavailable', 'the supplier serves no OpenAPI description', { reason: 'not_found' })
     },
     unreadable: answers.list,
+    setAside: answers.setAside,
     isJudged: answers.isJudged,
     reach: reach.read,
     quota: pacer.quota,

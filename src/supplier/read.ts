@@ -426,6 +426,12 @@ export function createAnswers(now: () => number) {
 
     isJudged: (request: string): boolean => judged.has(request),
 
+    /** Of this order no keys are expected any more. */
+    setAside: (id: string): void => {
+      keylessAlone.add(id)
+      known = known.filter((one) => one.id !== id || !OF_KEYS.test(one.setting))
+    },
+
     /** @param id of the record, where the request names one */
     one: async <T>(request: string, reading: Promise<T | undefined>, id?: string): Promise<T | undefined> => {
       const record = await watched(request, reading, id)

@@ -5,6 +5,7 @@ import { cancelOrder } from '../../src/ordering/actions.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
 import type { StatedOrder } from '../support/changed-answers.ts'
+import { decide } from '../support/reviews.ts'
 import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -137,6 +138,18 @@ describe('keys of a completed order that cannot be read', () => {
     }
     return { app, buy, fix }
   }
+
+  test('stop first sends no longer once a person has decided on the only order without keys', async () => {
+    const { app, buy } = await openKeyless(undefined)
+    const orderId = await buy('1')
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    await buy('2')
+    await app.pass(60 * MINUTE, MINUTE)
+    expect(charges(app)).toBe(1)
+    await decide(app, orderId, { type: 'close' })
+    await app.pass(5 * MINUTE, 5 * SECOND)
+    expect(charges(app)).toBe(2)
+  })
 
   test.each(forms)('alert within five minutes and stop first sends: the list %s', async (_, there) => {
     const { app, buy } = await openKeyless(there)
