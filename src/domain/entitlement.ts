@@ -301,7 +301,7 @@ export function settle(
     const { units, granted } = entitlement.lines.get(line) ?? { units: 0, granted: 0 }
     const wanted = standing === 'cancelled' ? 0 : units
     const own = all.filter(({ isDecided }) => !isDecided).sort((a, b) => b.part - a.part)
-    const planned = sum(all, (part) => part.leftBefore + plannedOf(part))
+    const planned = sum(all, (part) => part.leftBefore + (isKeptForPerson(part) ? part.quantity : plannedOf(part)))
     const gone = sum(own, (part) => part.left + part.leftBefore) - wanted
     if (gone > 0) settled.notices.push({ notice: 'too_late', line, units: gone })
     if (wanted === 0 || hasExpired) {
@@ -424,6 +424,10 @@ const isBeforeSending = ({ state, isMaybeCharged }: PlannedPart): boolean =>
 
 /** It is in review for a reason of its own: how its order stands neither ends nor releases it. */
 const isPersons = ({ state, takenBackBy }: PlannedPart): boolean => state === 'review' && takenBackBy === null
+
+/** Its keys are here and wait for a person, who decided on it before: nothing is bought in their place. */
+const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
+  isDecided && hasKeys && state === 'review'
 
 /** Units of it that have come, or are to come. */
 const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>

@@ -814,6 +814,12 @@ describe('a purchase that a person decided on, against how the order stands', ()
       expect(stepsOf([part(state, decided)], order)).toEqual([])
   })
 
+  test('has nothing bought in its place while its keys wait for a person again', () => {
+    const kept = { ...decided, hasKeys: true, surplus: 1, isCancelled: true, takenBackBy: 'units' } as const
+    expect(stepsOf([part('review', kept)])).toEqual([])
+    expect(stepsOf([part('review', { ...kept, hasKeys: false })])).toEqual([{ step: 'grow', line: 'a', units: 1 }])
+  })
+
   test('counts among the units that are planned', () => {
     expect(stepsOf([part('planned', decided)])).toEqual([])
     expect(stepsOf([part('planned', decided)], { units: 2 })).toEqual([{ step: 'grow', line: 'a', units: 1 }])

@@ -10,11 +10,12 @@ import { refusalOf } from '../../../src/ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../../src/ordering/decide.ts'
 import { ordersOf, unitsLeft } from '../../../src/ordering/effects.ts'
 import { takeByHand } from '../../../src/ordering/shop-orders.ts'
+import { first } from '../../../src/storage/database.ts'
 import { listDiscrepancies } from '../../../src/storage/discrepancies.ts'
 import { attemptsOf } from '../../../src/storage/evidence.ts'
 import { currentFreeze } from '../../../src/storage/freezes.ts'
 import { listOutbox, redeliverEffect } from '../../../src/storage/outbox.ts'
-import { type Purchase, purchasesBySupplierOrder } from '../../../src/storage/purchases.ts'
+import { type Purchase, purchaseById, purchasesBySupplierOrder } from '../../../src/storage/purchases.ts'
 import { purchases } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
@@ -92,6 +93,8 @@ export interface Temper {
 }
 
 const LATE_MS = 25 * HOUR
+/** A person looks again at what was held no longer for a moment. */
+const AGAIN_MS = 10_000
 
 export type Operator = ReturnType<typeof createOperator>
 
@@ -258,6 +261,15 @@ export function createOperator(world: World, temper: Temper) {
   async function release({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
     const change = { ceilingMinor: purchase.ceilingMinor * 3 }
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
+    // What was let go just before has the others looked at again, so that one of them may be held no longer for the moment.
+    timeline.after(AGAIN_MS, () => void host.ask((process) => lookAgain(process, purchase.id)))
+  }
+
+  async function lookAgain({ ordering }: SimProcess, id: string): Promise<void> {
+    const purchase = await first(ordering.db, purchaseById(id))
+    if (purchase?.holdReason !== 'ceiling') return
+    const change = { ceilingMinor: purchase.ceilingMinor * 3 }
+    await releasePurchase(ordering, id, change, 'operator').catch(refused('release', purchase))
   }
 
   /** Has an order go on that waits for a person, or takes the units that a line of it has gained; leaves some as they are. */
