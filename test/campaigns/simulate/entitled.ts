@@ -81,18 +81,18 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
 
   /** What the supplier has or may get for the line of a purchase, besides that one. */
   function unitsAt(reference: string, requested: readonly Units[]): Units[] {
-    const orders = supplier.world.orders
-      .known(1_000)
-      .filter(({ status }) => status === 'open' || status === 'completed')
-    const known = orders.map((order): Units => {
+    const all = supplier.world.orders.known(1_000)
+    const standing = all.filter(({ status }) => status === 'open' || status === 'completed')
+    const known = standing.map((order): Units => {
       const keys = supplier.world.orders.keysOf(order.id)
       const line = lineOf(order.externalOrderId ?? '')
       const inShop = keys.filter((key) => shop?.placesOf(key, line).length).length
       return { reference: order.externalOrderId ?? '', units: order.quantity, inShop }
     })
-    const all = [...known, ...requested.filter((one) => known.every((other) => other.reference !== one.reference))]
+    // One that became an order is no request any more, also where the process died before it heard of it.
+    const asked = requested.filter((one) => all.every(({ externalOrderId }) => externalOrderId !== one.reference))
     const isOther = (one: Units) => isOurs(one.reference) && one.reference !== reference
-    return all.filter((one) => isOther(one) && lineOf(one.reference) === lineOf(reference))
+    return [...known, ...asked].filter((one) => isOther(one) && lineOf(one.reference) === lineOf(reference))
   }
 
   shop.departing.add((body, chainFrom) => {
