@@ -24,12 +24,17 @@ function ordered(world: WooWorld, ...skus: string[]) {
         complete: true,
         keys: [key],
       }),
-    close: () => world.store.closeOrder({ id: 'c1', at, type: 'order.closed', order, state: 'fulfilled' }),
+    close: (state: 'fulfilled' | 'failed' = 'fulfilled') =>
+      world.store.closeOrder({ id: 'c1', at, type: 'order.closed', order, state }),
     mailed: (key: string) => world.keysOf(reference, [key]).length,
     status: () => world.shop.orders.get(id)?.status,
     resend: (key: string) => world.store.resend?.({ reference, lines: [{ id: lines[0] ?? '', keys: [key] }] }),
   }
 }
+
+/** Mails with a key that we had sent: not those of a refund, or of a status that the merchant sets. */
+const ours = (world: WooWorld, key: string): string[] =>
+  world.shop.mailsWith(key).flatMap(({ kind }) => (['completed', 'customer_note'].includes(kind) ? [kind] : []))
 
 describe('the way of licence keys to a customer of WooCommerce', () => {
   test.each([
@@ -87,6 +92,28 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     await order.close()
     expect(order.status()).toBe('completed')
     expect(order.mailed('AAAA-1')).toBe(1)
+  })
+
+  test('is one mail for a key of a line of which money went back, where the mail of a note prints it too', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A', 'B')
+    await order.fulfil('AAAA-1')
+    await order.fulfil('BBBB-2', 1)
+    const line = world.shop.orders.get(order.id)?.lines[0]
+    world.shop.refund(order.id, { amount: '1.00', lines: [{ id: line?.id ?? 0, quantity: 0, total: '1.00' }] })
+    expect(await world.store.sendWaiting?.(String(order.id))).toEqual({ outcome: 'confirmed' })
+    await order.close()
+    expect(['AAAA-1', 'BBBB-2'].map((key) => ours(world, key))).toEqual([['customer_note'], ['customer_note']])
+  })
+
+  test('is one mail, where an order that was completed before a restore ends otherwise after it', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A')
+    await order.fulfil('AAAA-1')
+    await order.close()
+    world.shop.setStatus(order.id, 'processing')
+    await order.close('failed')
+    expect(ours(world, 'AAAA-1')).toEqual(['completed'])
   })
 
   test('is one mail, where the merchant moves the order before it is known that it was completed', async () => {

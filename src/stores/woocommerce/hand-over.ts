@@ -242,8 +242,7 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     if (!put.ok) return put.failure
     const after = shopOrder.safeParse(put.body)
     if (!after.success) return notAnOrder(true)
-    const line_items = after.data.line_items.filter(({ id }) => order.line_items.some((one) => one.id === id))
-    return { outcome: 'read', value: { ...after.data, line_items } }
+    return { outcome: 'read', value: after.data }
   }
 
   /** Stores what was handed over of lines. */
@@ -378,7 +377,8 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     const refunded = await readRefunds(client, new Map(), order)
     if ('outcome' in refunded) return refunded
     const line_items = order.line_items.filter(({ id }) => !refunded.ofLine.has(String(id)))
-    return sendByNote({ ...order, line_items }, [])
+    // The mail of a note prints the keys of the other lines too.
+    return waitingKeys({ ...order, line_items }).length === 0 ? CONFIRMED : sendByNote(order, [])
   }
 
   async function closeOrder({ id, order: ref, state }: Pushed<OrderClosed>): Promise<FulfilResult> {
@@ -404,7 +404,7 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
       })
     }
     // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
-    if (!isCancelled(order.status)) {
+    if (!isCancelled(order.status) && !isMailed(order)) {
       const sent = await sendByNote(order, [])
       if (sent.outcome !== 'confirmed') return sent
     }

@@ -115,6 +115,10 @@ export const keyOfAnother = ({ store, restoredAt }: World): Change => {
 }
 
 export const nowFailed: Change = ofOrder((order) => ({ ...order, status: 'failed', keys: [] }))
+/** The same of an order that has keys: whoever has seen one does not believe it. */
+export const nowFailedWithKeys: Change = ofOrder((order) =>
+  Array.isArray(order.keys) && order.keys.length > 0 ? { ...order, status: 'failed', keys: [] } : order,
+)
 
 function reading({ world }: Scene, chance: Chance): Change {
   const { timeline } = world

@@ -4,7 +4,7 @@ import {
   keyOfAnother,
   listedTwice,
   notFound,
-  nowFailed,
+  nowFailedWithKeys,
   oneKeyMore,
   otherQuantity,
 } from './fault-answers.ts'
@@ -48,7 +48,7 @@ const bentReads: Story = {
       if (kind === 'failed' ? before < 2 : !chance.odds(0.6)) return
       if (kind === 'more') trip.changes.push(oneKeyMore(timeline.now()))
       if (kind === 'elsewhere') trip.changes.push(keyOfAnother(world))
-      if (kind === 'failed' && chance.odds(0.5)) trip.changes.push(nowFailed)
+      if (kind === 'failed' && chance.odds(0.5)) trip.changes.push(nowFailedWithKeys)
       if (kind === 'quantity') trip.changes.push(otherQuantity)
     })
   },
