@@ -115,7 +115,7 @@ export const keyOfAnother = ({ store, restoredAt }: World): Change => {
 }
 
 export const nowFailed: Change = ofOrder((order) => ({ ...order, status: 'failed', keys: [] }))
-/** The same of an order that has keys: whoever has seen one does not believe it. */
+/** The same of an order that has keys: a purchase that has seen one does not believe it. */
 export const nowFailedWithKeys: Change = ofOrder((order) =>
   Array.isArray(order.keys) && order.keys.length > 0 ? { ...order, status: 'failed', keys: [] } : order,
 )

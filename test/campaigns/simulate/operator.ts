@@ -261,7 +261,7 @@ export function createOperator(world: World, temper: Temper) {
   async function release({ ordering }: SimProcess, purchase: Purchase): Promise<void> {
     const change = { ceilingMinor: purchase.ceilingMinor * 3 }
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
-    // What was let go just before has the others looked at again, so that one of them may be held no longer for the moment.
+    // A release has the others looked at again, so that one of them may be held no longer for the moment.
     timeline.after(AGAIN_MS, () => void host.ask((process) => lookAgain(process, purchase.id)))
   }
 
