@@ -262,7 +262,9 @@ export function createOperator(world: World, temper: Temper) {
     const change = { ceilingMinor: purchase.ceilingMinor * 3 }
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
     // A release has the others looked at again, so that one of them may be held no longer for the moment.
-    timeline.after(AGAIN_MS, () => void host.ask((process) => lookAgain(process, purchase.id)))
+    if (timeline.now() < retriesUntil) {
+      timeline.after(AGAIN_MS, () => void host.ask((process) => lookAgain(process, purchase.id)))
+    }
   }
 
   async function lookAgain({ ordering }: SimProcess, id: string): Promise<void> {
