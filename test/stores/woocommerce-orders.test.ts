@@ -65,6 +65,16 @@ describe('an order of WooCommerce', () => {
     expect(fault).toBeUndefined()
   })
 
+  test('is cancelled where all of its money went back, although a person has set it to paid again', () => {
+    const standing = (...totals: string[]) =>
+      read((order) => {
+        order.refunds = totals.map((total, place) => ({ id: place + 1, total }))
+      }).standing
+    const { total } = captured()
+    expect([standing(`-${total}`), standing('-0.01', `-${total}`)]).toEqual(['cancelled', 'cancelled'])
+    expect([standing(), standing('-0.01'), standing('unreadable')]).toEqual(['paid', 'paid', 'paid'])
+  })
+
   test('has the units that were not refunded', () => {
     const none = { shipping_lines: [], fee_lines: [] }
     const refund = (id: string, quantity: number) => ({

@@ -107,13 +107,17 @@ type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'fault'>
  *
  *   | status                               | with a date of payment   | without
  *   | cancelled, refunded, trash           | cancelled                | cancelled
+ *   | any, and all of the money went back  | cancelled                | cancelled
  *   | those of the setting `statuses`      | paid                     | unpaid: on delivery, or by hand
  *   | on-hold                              | held                     | unpaid
  *   | pending, failed, checkout-draft      | unpaid                   | unpaid
  *   | any other, which the merchant made   | held, and people are alerted of the status once  | unpaid
  */
-function standingOf({ status, date_paid_gmt: paid }: ShopOrder, statuses: readonly string[]): Stands {
+function standingOf({ status, date_paid_gmt: paid, total, refunds }: ShopOrder, statuses: readonly string[]): Stands {
   if (isCancelled(status)) return { standing: 'cancelled' }
+  // Refunds count as negative. A person can set an order to paid again of which all the money went back.
+  const left = scaledSum([total, ...refunds.map((refund) => refund.total)])
+  if (refunds.length > 0 && left !== undefined && left <= 0n) return { standing: 'cancelled' }
   if (statuses.includes(status)) {
     return paid === null
       ? { standing: 'unpaid', because: `is ${status} in the shop without a payment, as one that is paid on delivery` }
