@@ -52,13 +52,13 @@ export interface Entitled {
 }
 
 export function watchEntitled(world: World, watch: Watch): Entitled {
-  const { shop, road, host, timeline, supplier, settings } = world
+  const { shop, road, host, timeline, supplier, settings, dialect } = world
   const stored = watchIntents(world)
   if (!shop) return { beyond: stored }
   const bought: Bought[] = []
   const delivered: Delivered[] = []
   const carried = new Map<string, string>()
-  const underway = new Map<string, Units>()
+  const underway = new Map<string, Units & { since: number }>()
   const { entitlementMs = 60 * SECOND } = settings.policy
 
   road.watchers.add({
@@ -68,10 +68,14 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
       const row = host.connection().prepare<[string], Intent>(INTENT).get(key)
       if (!row) return
       const own = { reference, units: row.quantity, inShop: 0 }
-      underway.set(key, own)
+      underway.set(key, { ...own, since: timeline.now() })
       if (row.before === 'unknown' || timeline.now() - watch.clockMovedAt() < CLOCK_MS) return
       const at = row.lastSentAt - host.clockOffsetMs()
-      const others = [...underway].filter(([other]) => other !== key).map(([, one]) => one)
+      // One of a process that died has no end, and runs by then or never.
+      const runsUntil = ({ since }: { since: number }) => since + dialect.settleSeconds * SECOND
+      const others = [...underway].flatMap(([other, one]) =>
+        other !== key && timeline.now() <= runsUntil(one) ? [one] : [],
+      )
       bought.push({ reference, at, units: [own, ...unitsAt(reference, others)] })
     },
     ended: ({ key }) => {
