@@ -183,6 +183,27 @@ describe('an order of WooCommerce that is bought', () => {
   })
 })
 
+test('a unit that is added a second time is asked of people again: the first answer was for the first one', async () => {
+  const shop = await wooCommerceThatChanges()
+  const reference = shop.buys(1)
+  await shop.pass(5 * MINUTE)
+  shop.shop.edit(Number(reference), ({ lines }) => {
+    const { product = 0, sku = '' } = shop.products[1] ?? {}
+    if (lines[0]) lines.push({ ...lines[0], id: 9_001, productId: product, sku, meta: [] })
+  })
+  const asked = async () => (await shop.alerts()).filter((type) => type === 'order_changed').length
+  await shop.pass(5 * MINUTE)
+  expect(await asked()).toBe(1)
+  await takeByHand(shop.ordering, SHOP, reference, { take: { line: '9001' } }, 'ann')
+  await shop.pass(5 * MINUTE)
+  shop.shop.edit(Number(reference), ({ lines }) => {
+    const added = lines.find(({ id }) => id === 9_001)
+    if (added) added.quantity += 1
+  })
+  await shop.pass(5 * MINUTE)
+  expect(await asked()).toBe(2)
+})
+
 describe('an order of WooCommerce of which units are refunded', () => {
   test('while its refunds are read has those units again once that refund is deleted', async () => {
     const world = await wooCommerceWorld()
