@@ -158,6 +158,10 @@ async function calm(world: World, customers: Customers, operator: Operator): Pro
   const until = timeline.now() + CALM_MS
   let overSince = Number.POSITIVE_INFINITY
   while (timeline.now() < until && timeline.now() - overSince < AFTERWARDS_MS) {
+    // Orders that fail take their stock with them: what is tried again needs more.
+    for (const { id, stock } of world.supplier.world.offers.list({}, 0, 100).items) {
+      if (stock !== null && stock < STOCK) world.supplier.changeOffer(id, { stock: STOCK })
+    }
     await timeline.runUntil(Math.min(until, timeline.now() + LOOK_MS))
     const { open, silent } = unfinished(world, customers, operator)
     const isOver = open.length + silent.length === 0 && seed % WATCHED_EVERY !== 0
@@ -166,3 +170,5 @@ async function calm(world: World, customers: Customers, operator: Operator): Pro
 }
 
 const LOOK_MS = 10 * MINUTE
+/** More than any order of a seed. */
+const STOCK = 500
