@@ -159,8 +159,8 @@ async function calm(world: World, customers: Customers, operator: Operator): Pro
   let overSince = Number.POSITIVE_INFINITY
   while (timeline.now() < until && timeline.now() - overSince < AFTERWARDS_MS) {
     // Orders that fail take their stock with them: what is tried again needs more.
-    for (const { id, stock } of world.supplier.world.offers.list({}, 0, 100).items) {
-      if (stock !== null && stock < STOCK) world.supplier.changeOffer(id, { stock: STOCK })
+    for (const { id, localStock, providerStock } of world.supplier.world.offers.list({}, 0, 100).items) {
+      if (localStock + providerStock < STOCK) world.supplier.changeOffer(id, { stock: STOCK })
     }
     await timeline.runUntil(Math.min(until, timeline.now() + LOOK_MS))
     const { open, silent } = unfinished(world, customers, operator)
