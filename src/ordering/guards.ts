@@ -76,7 +76,7 @@ async function readForPurchase(ordering: Ordering, purchase: Purchase) {
     return offerGuard(ordering, purchase, read.offer) ?? { ...read, turn }
   } catch (error) {
     if (!(error instanceof Failure) || error.reason === 'unauthorized') throw error
-    const notBefore = ordering.now() + UNREADABLE_MS * (1 + ordering.random())
+    const notBefore = ordering.now() + Math.round(UNREADABLE_MS * (1 + ordering.random()))
     return { guard: 'offer_unreadable' as const, notBefore, note: `the offer cannot be read: ${messageOf(error)}` }
   }
 }

@@ -298,8 +298,9 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
       too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
       surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
     }[notice.notice]
-    // The same unit may be added again later, and a person has taken the first one.
-    return alert(notice.notice, notice.notice === 'ask' ? `${line}:${row.revision}` : line, words)
+    // The same unit may be added again later, and after a restore it is forgotten that a person has taken it.
+    const again = `${line}:${row.revision}:${epoch?.epoch ?? 1}`
+    return alert(notice.notice, notice.notice === 'ask' ? again : line, words)
   }
 }
 

@@ -95,6 +95,17 @@ describe('before anything is bought', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('an offer that cannot be read is no internal error, whatever the chance in the wait: it ended in review as poisoned', async () => {
+    const app = await openTestApp({ random: () => 1 / 3 })
+    const { sku, productId } = await app.offer()
+    const match = { path: `/products/${productId}`, method: 'GET' }
+    app.sandbox.faults.add({ fault: 'error-before', times: 100_000, match })
+    const { orderId } = await app.order('1001', [{ sku }])
+    await app.pass(9 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'offer_unreadable' })
+    expect(app.lines.filter((line) => line.includes('purchase.error'))).toEqual([])
+  })
+
   test('a price above the ceiling holds the purchase until it falls', async () => {
     const app = await openTestApp()
     const { sku, productId, costMinor } = await app.offer()
