@@ -109,11 +109,14 @@ export async function applyOrder(
 const LOOKS_COUNTED = 2
 const afterLook = (refreshes: number): number => Math.max(refreshes, Math.min(refreshes + 1, LOOKS_COUNTED))
 
-/** A reading that contradicts a delivery is believed once a second one says the same, after so long. */
+/** A reading that no delivery bears out is believed once a second one says the same, after so long. */
 const SECOND_READING_MS = 60_000
 const DOUBTED_MAX = 1_000
 
-/** Whether an authentic delivery has said of an order that it is completed, which is read as failed for the first time. */
+/**
+ * Whether an order is read as failed for the first time, and its deliveries do not bear that out: none has said that it failed, or
+ * one has said that it is completed.
+ */
 async function isDoubtful(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<boolean> {
   const { db, now, pace, log } = ordering
   if (order.status !== 'failed' || purchase.state !== 'accepted') return false
