@@ -75,11 +75,21 @@ export interface ShopRoad {
 const GAP_MS = 10 * SECOND
 const PATIENCE_MS = 60 * SECOND
 
-/** @returns when the chain began that a request goes on with */
-function chainOf({ now, chains }: ShopRoad, life: Life, text: string, transit: CallbackTransit): number {
-  const order = /\/orders\/(\d+)|Order\\?\/(\d+)/.exec(text)?.slice(1).find(Boolean) ?? ''
-  const ofLife = chains.get(life) ?? new Map()
+/**
+ * A request that names no order, such as one about its fulfilment, goes on with the chain whose last answer has just come.
+ *
+ * @returns when the chain began that a request goes on with
+ */
+export function chainOf(
+  { now, chains }: Pick<ShopRoad, 'now' | 'chains'>,
+  life: Life,
+  text: string,
+  transit: Pick<CallbackTransit, 'travelMs' | 'backMs' | 'answerLost'>,
+): number {
+  const ofLife = chains.get(life) ?? new Map<string, { from: number; until: number }>()
   chains.set(life, ofLife)
+  const named = /\/orders\/(\d+)|(?<!Fulfillment)Order\\?\/(\d+)/.exec(text)?.slice(1).find(Boolean)
+  const order = named ?? [...ofLife].find(([, { until }]) => until === now())?.[0] ?? ''
   const before = ofLife.get(order)
   const from = before && before.until + GAP_MS >= now() ? before.from : now()
   ofLife.set(order, { from, until: now() + transit.travelMs + (transit.answerLost ? PATIENCE_MS : transit.backMs) })

@@ -103,6 +103,20 @@ async function partOf({ quantity, store }: { quantity: number; store?: StoreKind
   }
 }
 
+describe('an order of a shop', () => {
+  test('is not paid, and nobody waits for its keys, once its whole money went back, also where it does not add up', async () => {
+    const { shop, chance, supplier } = await simWorld('woocommerce')
+    if (!shop) throw new Error('the seed has no shop')
+    const [offer] = supplier.world.offers.list({}, 0, 1).items
+    const { reference } = shop.counter.buy([{ sku: offer?.sku ?? '', quantity: 1 }] as never, 'does not add up', chance)
+    expect(shop.orderIn(reference)).toMatchObject({ isPaid: true, isFaulty: true })
+    for (const edit of ['a price refunded', 'set to paid'])
+      shop.act(() => shop.counter.edits[edit]?.(reference, chance))
+    expect(shop.counter.status(reference)).toBe('processing')
+    expect(shop.orderIn(reference)).toMatchObject({ isPaid: false, isFaulty: true })
+  })
+})
+
 describe('the verdict of a seed', () => {
   test('finds a double charge after the retry of a failed and refunded purchase', async () => {
     const { decided, charge, refund, verdict } = await partOf({ quantity: 1 })

@@ -122,7 +122,7 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
       const order = shop.orders.get(Number(reference))
       return (
         order && {
-          isPaid: order.paidAt !== null && ['processing', 'completed'].includes(order.status),
+          isPaid: order.paidAt !== null && ['processing', 'completed'].includes(order.status) && moneyLeft(order) > 0,
           isFaulty: order.totalOverride !== null,
           notes: order.notes.map((note) => ({ note: note.note, createdAt: notes.get(note) ?? 0 })),
           lines: order.lines.map(({ id, sku }) => ({ id: String(id), sku: sku ?? '' })),
@@ -154,9 +154,8 @@ const CANCELLED: readonly string[] = ['cancelled', 'refunded', 'trash']
 
 /** @param statuses in which a paid order may be bought */
 function factOf(order: WooOrder, statuses: readonly string[]): ShopFact {
-  const { status, paidAt, lines, totalOverride, refunds } = order
-  const left = sum(lines, (one) => one.total + one.totalTax) - sum(refunds, ({ amount }) => amount)
-  const isPaid = paidAt !== null && statuses.includes(status) && totalOverride === null && left > 0
+  const { status, paidAt, lines, totalOverride } = order
+  const isPaid = paidAt !== null && statuses.includes(status) && totalOverride === null && moneyLeft(order) > 0
   // An order that is not asked for goes into the trash without a word: its webhook has another topic, and no list shows it.
   const before = order.meta.find(({ key }) => key === '_wp_trash_meta_status')?.value
   const isUnheard = status === 'trash' && !statuses.some((one) => before === `wc-${one}`)
@@ -165,6 +164,10 @@ function factOf(order: WooOrder, statuses: readonly string[]): ShopFact {
     units: new Map(lines.map(({ id }) => [String(id), unitsDue(order, id)])),
   }
 }
+
+/** What the customer paid and did not get back. */
+const moneyLeft = ({ lines, totalOverride, refunds }: WooOrder): number =>
+  (totalOverride ?? sum(lines, (one) => one.total + one.totalTax)) - sum(refunds, ({ amount }) => amount)
 
 /** @returns the product that is none of ours */
 function stockShelves(shop: WooShop, chance: Chance, offers: ShopOptions['offers']): number {
