@@ -29,6 +29,7 @@ import { type Part, partsOf, unattachedOf } from '../ordering/parts.ts'
 import { reattachOrder } from '../ordering/reattach.ts'
 import { PROOF_SKEW_MS, pagesSince } from '../ordering/scan.ts'
 import { type Change, type Database, first } from '../storage/database.ts'
+import { settleUngranted } from '../storage/entitlements.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import type { Marker } from '../storage/marker.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -241,6 +242,7 @@ async function conclude(ordering: Ordering, epoch: Epoch): Promise<void> {
   const subject = `epoch ${epoch.epoch}`
   await db.commit([
     clearRestoreHold(),
+    settleUngranted(now),
     insertAudit({ id: newId(), at: now, actor: 'quayside', action: 'restore.reattached', subject }),
   ])
   log.warn('restore.reattached', { count: epoch.epoch })

@@ -145,6 +145,17 @@ export const settleFirst = change('any', (orderId: string, now: number) =>
   build.update(entitlements).set({ settleAt: now, settledRevision: -1 }).where(eq(entitlements.orderId, orderId)),
 )
 
+/** After a restore it is forgotten whether people took units that nothing was granted for: they are asked again. */
+export const settleUngranted = change('any', (now: number) =>
+  build
+    .update(entitlements)
+    .set({ settleAt: now })
+    .where(
+      sql`exists (select 1 from entitlement_lines el where el.store = ${entitlements.store}
+        and el.reference = ${entitlements.reference} and el.units > el.granted)`,
+    ),
+)
+
 const settledAndPaid = change(1, (orderId: string, purchaseId: string, since: number) =>
   build
     .update(entitlements)

@@ -7,8 +7,10 @@ import { freeze } from '../../src/ordering/freeze.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { openMarker } from '../../src/storage/marker.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
 import { databaseFile } from '../support/database.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
+import { besideShop, passingTime } from '../support/shop-app.ts'
 import { defaultDialect, first, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -381,6 +383,28 @@ test('a part of a backend is not enlarged by a quantity that the supplier tells 
   await world.pass(REATTACHED, 30 * SECOND)
   expect(await app.purchases(orderId)).toMatchObject([{ state: 'review', quantity: bought?.quantity }])
   expect(charges(app)).toBe(1)
+})
+
+test('units that were added to an order of a shop, and that a person took since the backup, are asked of people again', async () => {
+  const { shop, beside } = await besideShop()
+  const world = await openRestoreWorld({ beside })
+  const { app } = world
+  const { pass } = passingTime(app)
+  const { sku, name } = await app.offer()
+  const { id: product } = shop.addProduct({ name, sku, regular_price: '99.00', virtual: true })
+  const { id } = shop.buy({ lines: [{ product }] })
+  await pass(3 * MINUTE)
+  shop.edit(id, ({ lines: [line] }) => line && Object.assign(line, { quantity: 2, total: 2 * line.total }))
+  await pass(3 * MINUTE)
+  const asked = async () => {
+    const alerts = await app.db.query(listOutbox({ kind: 'alert', limit: 100 }))
+    return alerts.filter(({ payload }) => /orders take .* --line/.test(JSON.stringify(payload)))
+  }
+  expect(await asked()).toHaveLength(1)
+  const backup = world.backUp()
+  await world.restore(backup)
+  await world.pass(REATTACHED, 30 * SECOND)
+  expect(await asked()).toHaveLength(2)
 })
 
 describe('a database file that was copied back', () => {

@@ -134,14 +134,15 @@ function orphans(
 }
 
 /**
- * A restore took it out of the database, and its shop shows the order as cancelled, or no unit of its line that is not refunded:
- * that is not taken again, and the orphan on record is all that people can know of it.
+ * A restore took it out of the database, and its shop shows the order as cancelled, or as paid only in part, or no unit of its line
+ * that is not refunded: that is not taken again, and the orphan on record is all that people can know of it.
  */
 const isForgotten = (witnesses: Witnesses, { externalOrderId, orderId }: Charge): boolean => {
   const { shop, restoredAt } = witnesses.world
   if (!shop || restoredAt === undefined || !ordersReported(witnesses).has(orderId)) return false
   const [reference = '', line = ''] = lineOf(externalOrderId).split('/')
-  return shop.facts.now(reference)?.standing === 'cancelled' || shop.orderIn(reference)?.unitsDue(line) === 0
+  const isGone = shop.facts.now(reference)?.standing === 'cancelled' || shop.orderIn(reference)?.unitsDue(line) === 0
+  return isGone || shop.counter.status(reference) === 'PARTIALLY_PAID'
 }
 
 /** The customer has all units that the line has now, and an alert named those that were bought in addition. */
