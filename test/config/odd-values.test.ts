@@ -145,6 +145,14 @@ const ODD: Record<string, unknown> = {
   'a name of JavaScript': '__proto__',
   'a cron expression': '61 25 * * *',
   'a day that is none': '2026-02-31',
+  'a day as people write it': '31.01.2026',
+  'a number with a sign for thousands': '1,000.50',
+  'a number in other digits': '١٢',
+  'a number in hexadecimal': '0x1F90',
+  'infinity as text': 'Infinity',
+  'a text that is written backwards': 'USD\u202eDSU',
+  'a path of Windows': 'C:\\quayside\\data',
+  'a word that stands for nothing': 'null',
 }
 
 type Path = (string | number)[]
