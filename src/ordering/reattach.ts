@@ -4,7 +4,7 @@ import { doubtedAt, generationsToAsk, mayBeForgotten, partsAfter, reattachmentOf
 import { type ExpectedOrder, moneyIsOut, type OrderStatus, type SupplierOrder } from '../domain/supplier.ts'
 import { type Change, first } from '../storage/database.ts'
 import { dropOrphan, knownDuplicates, reportDiscrepancy } from '../storage/discrepancies.ts'
-import { ALWAYS_FRESH, entitlementOfOrder, settleFirst } from '../storage/entitlements.ts'
+import { ALWAYS_FRESH, entitlementOfOrder, grantUnits, settleFirst } from '../storage/entitlements.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { setFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -190,6 +190,8 @@ async function putIn(
   const planned = plannedPurchase(ordering.dialect, { ...part, generation }, template)
   const quantity = await quantityIn(ordering, template.orderId, expectedOf(planned), order)
   const entitled = await first(ordering.db, entitlementOfOrder(template.orderId))
+  const others = (await purchasesOfLine(ordering, template)).filter((one) => one.id !== live?.id && !isOver(one.state))
+  const units = others.reduce((sum, one) => sum + one.quantity, quantity)
   const sentAt = order.createdAt ?? now
   await ordering.db.commit([
     ...(live ? superseded(ordering, live, order, now) : []),
@@ -220,6 +222,7 @@ async function putIn(
     ...(live ? [] : [carryCancellation(id)]),
     // The order may be reported as closed. It is reported again when this purchase has ended.
     markReopened(template.orderId),
+    grantUnits(part, units),
     settleFirst(template.orderId, now),
   ])
   const row = await first(ordering.db, purchaseById(id))

@@ -145,6 +145,26 @@ export const settleFirst = change('any', (orderId: string, now: number) =>
   build.update(entitlements).set({ settleAt: now, settledRevision: -1 }).where(eq(entitlements.orderId, orderId)),
 )
 
+/** Of the units that a line has now, so many were bought before a restore: they were granted then. */
+export const grantUnits = change(
+  'any',
+  ({ store, reference, line }: Pick<EntitlementLine, 'store' | 'reference' | 'line'>, bought: number) =>
+    build
+      .update(entitlementLines)
+      .set({
+        granted: sql`case when ${entitlementLines.units} < ${bought} then ${entitlementLines.units} else ${bought} end`,
+      })
+      .where(
+        and(
+          eq(entitlementLines.store, store),
+          eq(entitlementLines.reference, reference),
+          eq(entitlementLines.line, line),
+          lt(entitlementLines.granted, entitlementLines.units),
+          lt(entitlementLines.granted, bought),
+        ),
+      ),
+)
+
 /** After a restore it is forgotten whether people took units that nothing was granted for: they are asked again. */
 export const settleUngranted = change('any', (now: number) =>
   build

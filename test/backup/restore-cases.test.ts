@@ -4,13 +4,15 @@ import { describe, expect, test } from 'vitest'
 import { cancelOrder, retryPurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
+import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
+import { entitlementLinesOf } from '../../src/storage/entitlements.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { databaseFile } from '../support/database.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
-import { besideShop, passingTime } from '../support/shop-app.ts'
+import { besideShop, passingTime, SHOP } from '../support/shop-app.ts'
 import { defaultDialect, first, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -385,26 +387,43 @@ test('a part of a backend is not enlarged by a quantity that the supplier tells 
   expect(charges(app)).toBe(1)
 })
 
-test('units that were added to an order of a shop, and that a person took since the backup, are asked of people again', async () => {
-  const { shop, beside } = await besideShop()
-  const world = await openRestoreWorld({ beside })
-  const { app } = world
-  const { pass } = passingTime(app)
-  const { sku, name } = await app.offer()
-  const { id: product } = shop.addProduct({ name, sku, regular_price: '99.00', virtual: true })
-  const { id } = shop.buy({ lines: [{ product }] })
-  await pass(3 * MINUTE)
-  shop.edit(id, ({ lines: [line] }) => line && Object.assign(line, { quantity: 2, total: 2 * line.total }))
-  await pass(3 * MINUTE)
-  const asked = async () => {
-    const alerts = await app.db.query(listOutbox({ kind: 'alert', limit: 100 }))
-    return alerts.filter(({ payload }) => /orders take .* --line/.test(JSON.stringify(payload)))
+describe('a unit that was added to an order of a shop since it was taken, and that a person is asked for', () => {
+  async function openGrown() {
+    const { shop, beside } = await besideShop()
+    const world = await openRestoreWorld({ beside })
+    const { app } = world
+    const { pass } = passingTime(app)
+    const { sku, name } = await app.offer()
+    const { id: product } = shop.addProduct({ name, sku, regular_price: '99.00', virtual: true })
+    const { id } = shop.buy({ lines: [{ product }] })
+    await pass(3 * MINUTE)
+    shop.edit(id, ({ lines: [line] }) => line && Object.assign(line, { quantity: 2, total: 2 * line.total }))
+    await pass(3 * MINUTE)
+    const asked = async () => {
+      const alerts = await app.db.query(listOutbox({ kind: 'alert', limit: 100 }))
+      return alerts.filter(({ payload }) => /orders take .* --line/.test(JSON.stringify(payload))).length
+    }
+    const granted = async () => (await app.db.query(entitlementLinesOf(SHOP, String(id)))).map((line) => line.granted)
+    expect([await asked(), await granted()]).toEqual([1, [1]])
+    return { world, app, reference: String(id), pass, asked, granted, backup: world.backUp() }
   }
-  expect(await asked()).toHaveLength(1)
-  const backup = world.backUp()
-  await world.restore(backup)
-  await world.pass(REATTACHED, 30 * SECOND)
-  expect(await asked()).toHaveLength(2)
+
+  test('is asked for again after a restore, which may have forgotten that a person has taken it', async () => {
+    const { world, asked, backup } = await openGrown()
+    await world.restore(backup)
+    await world.pass(REATTACHED, 30 * SECOND)
+    expect(await asked()).toBe(2)
+  })
+
+  test('counts as granted where it was bought before a restore: no other unit of its line was sent any more', async () => {
+    const { world, app, reference, pass, asked, granted, backup } = await openGrown()
+    await takeByHand(app.ordering, SHOP, reference, { take: 'all' }, 'test')
+    await pass(MINUTE)
+    expect(charges(app)).toBe(2)
+    await world.restore(backup)
+    await world.pass(REATTACHED, 30 * SECOND)
+    expect([await asked(), await granted()]).toEqual([1, [2]])
+  })
 })
 
 describe('a database file that was copied back', () => {
