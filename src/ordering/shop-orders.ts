@@ -301,8 +301,8 @@ async function follow(
   const refusal =
     isNews && read.standing === 'paid' && read.fault ? refused(ordering, store, read, read.fault).alert : undefined
   // It may have been cancelled when the money went back, and waits for a person only since it is paid again.
-  const isForPerson = after.standing === 'held' && after.refundedMinor > after.acknowledgedMinor
-  const isRefund = after.refundedMinor > known.refundedMinor || isForPerson
+  const isUnreleased = after.standing === 'held' && after.refundedMinor > after.acknowledgedMinor
+  const isRefund = after.refundedMinor > known.refundedMinor || isUnreleased
   const settlement = await settlementOf(ordering, {
     order,
     row: { ...row, revision, standingSince: row.standing === after.standing ? row.standingSince : ordering.now() },
