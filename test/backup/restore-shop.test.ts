@@ -136,11 +136,11 @@ test('an order that a person released after the backup, and that is paid again a
   await world.pass(MINUTE)
   world.shop.refund(id, { amount: '99.00' })
   await world.pass(2 * MINUTE)
-  const told = async () => {
+  const raised = async () => {
     const alerts = await app.db.query(listOutbox({ kind: 'alert', limit: 100 }))
     return alerts.filter(({ payload }) => JSON.stringify(payload).includes(`quayside orders release ${id}`)).length
   }
-  expect(await told()).toBe(1)
+  expect(await raised()).toBe(1)
   const backup = world.backUp()
   await takeByHand(app.ordering, SHOP, String(id), 'release', 'anna')
   world.shop.setStatus(id, 'cancelled')
@@ -149,10 +149,10 @@ test('an order that a person released after the backup, and that is paid again a
   await world.pass(10 * MINUTE)
   world.shop.setStatus(id, 'processing')
   await world.pass(10 * MINUTE)
-  expect(await told()).toBe(2)
+  expect(await raised()).toBe(2)
   app.sandbox.world.offers.change(productId, { stock: 50 })
   await world.pass(30 * MINUTE)
-  expect(await told()).toBe(2)
+  expect(await raised()).toBe(2)
   expect(world.seen().charges).toBe(0)
   await takeByHand(app.ordering, SHOP, String(id), 'release', 'anna')
   await world.pass(30 * MINUTE)
