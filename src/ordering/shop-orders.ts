@@ -30,6 +30,7 @@ import {
 import { audited } from '../storage/evidence.ts'
 import { enqueueAlert, hastenClosing, hastenHeldOver } from '../storage/outbox.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
+import { currentEpoch } from '../storage/restores.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
 import { linesOfOrders, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
 import type { Store, StoreOrderRead } from '../stores/store.ts'
@@ -300,9 +301,8 @@ async function follow(
   const refusal =
     isNews && read.standing === 'paid' && read.fault ? refused(ordering, store, read, read.fault).alert : undefined
   // It may have been cancelled when the money went back, and waits for a person only since it is paid again.
-  const isHeldNow =
-    after.standing === 'held' && known.standing !== 'held' && after.refundedMinor > after.acknowledgedMinor
-  const isRefund = after.refundedMinor > known.refundedMinor || isHeldNow
+  const isUnreleased = after.standing === 'held' && after.refundedMinor > after.acknowledgedMinor
+  const isRefund = after.refundedMinor > known.refundedMinor || isUnreleased
   const settlement = await settlementOf(ordering, {
     order,
     row: { ...row, revision, standingSince: row.standing === after.standing ? row.standingSince : ordering.now() },
@@ -317,24 +317,25 @@ async function follow(
     ...rowChanges(ordering, store, reference, order.id, after, seen, settlement),
     ...(isNews && after.standing === 'paid' ? [hastenClosing(order.id, ordering.now())] : []),
     ...(isNews && keepsDecisions ? [keepDecisions(order.id, row.revision, revision)] : []),
-    ...(isRefund && !asked.byHand ? [refundAlert(ordering, order, after, lines)] : []),
+    ...(isRefund && !asked.byHand ? [await refundAlert(ordering, order, after, lines)] : []),
     ...(refusal ? [refusal] : []),
   ])
   settlement.committed()
 }
 
-/** Money went back, and the shop does not say for which units. */
-function refundAlert(
+/** Money went back, and the shop does not say for which units. A restore forgets that a person has released the order. */
+async function refundAlert(
   ordering: Ordering,
   { id: orderId, store, reference }: StoreOrder,
   { refundedMinor, standing }: Entitlement,
   lines: ReadonlyMap<string, LineNow>,
-): Change {
+): Promise<Change> {
   const currency = [...lines.values()].find((line) => line.currency !== null)?.currency ?? ''
   const next =
     standing === 'held' ? `; what the customer does not have yet waits: quayside orders release ${reference}` : ''
   const note = `${amountText(refundedMinor, currency)} of the order ${reference} of ${store} was refunded without naming units${next}`
-  const occasion = `${store}:${reference}:refund:${refundedMinor}${standing === 'held' ? ':held' : ''}`
+  const held = standing === 'held' ? `:held:${(await currentEpoch(ordering.db))?.epoch ?? 1}` : ''
+  const occasion = `${store}:${reference}:refund:${refundedMinor}${held}`
   return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { note, store, reference }, orderId })
 }
 

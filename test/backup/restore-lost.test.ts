@@ -139,6 +139,18 @@ describe('a new database', () => {
     expect(app.sandbox.world.report().charges).toHaveLength(2)
   })
 
+  test('buys what the supplier refused once as out of stock, also where its offer has not changed since before', async () => {
+    const { app, buy, pass, lose } = await openShop()
+    await pass(LONG, 10 * HOUR)
+    await lose()
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
+    const { orderId } = await buy('1001')
+    await pass(REATTACHED, 30 * SECOND)
+    expect((await app.purchases(orderId)).map(({ state }) => state)).toContain('rejected')
+    await pass(20 * HOUR, 10 * MINUTE)
+    expect((await app.purchases(orderId)).map(({ state }) => state)).toEqual(['rejected', 'fulfilled'])
+  })
+
   test('buys at once where the supplier lists no order of its stores', async () => {
     const { app, buy, pass, lose, frozen } = await openShop()
     await lose()

@@ -4,6 +4,7 @@ import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { first } from '../../src/storage/database.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { openRestoreWorld } from '../support/restore-world.ts'
 import { besideShop, SHOP } from '../support/shop-app.ts'
@@ -125,6 +126,37 @@ test('a unit that was added after the backup, and that an operator took, is not 
     '1 fulfilled',
     '2 fulfilled',
   ])
+})
+
+test('an order that a person released after the backup, and that is paid again after the restore, is not left to wait in silence', async () => {
+  const { app, ...world } = await selling()
+  const { productId } = await app.offer()
+  app.sandbox.world.offers.change(productId, { stock: 0 })
+  const { id } = world.shop.buy({ lines: [{ product: world.product, quantity: 2 }] })
+  await world.pass(MINUTE)
+  world.shop.refund(id, { amount: '99.00' })
+  await world.pass(2 * MINUTE)
+  const raised = async () => {
+    const alerts = await app.db.query(listOutbox({ kind: 'alert', limit: 100 }))
+    return alerts.filter(({ payload }) => JSON.stringify(payload).includes(`quayside orders release ${id}`)).length
+  }
+  expect(await raised()).toBe(1)
+  const backup = world.backUp()
+  await takeByHand(app.ordering, SHOP, String(id), 'release', 'anna')
+  world.shop.setStatus(id, 'cancelled')
+  await world.pass(2 * MINUTE)
+  await world.restore(backup)
+  await world.pass(10 * MINUTE)
+  world.shop.setStatus(id, 'processing')
+  await world.pass(10 * MINUTE)
+  expect(await raised()).toBe(2)
+  app.sandbox.world.offers.change(productId, { stock: 50 })
+  await world.pass(30 * MINUTE)
+  expect(await raised()).toBe(2)
+  expect(world.seen().charges).toBe(0)
+  await takeByHand(app.ordering, SHOP, String(id), 'release', 'anna')
+  await world.pass(30 * MINUTE)
+  expect(world.seen()).toEqual({ charges: 1, mails: [1, 1] })
 })
 
 describe('a paid order that a lost database had not bought', () => {

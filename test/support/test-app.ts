@@ -166,11 +166,14 @@ export async function openTestApp(options: TestAppOptions = {}) {
     }
     return takeOrder(ordering, STORE, input, JSON.stringify(input))
   }
-  /** Stores the first page of the supplier's offers and returns those that can be bought now, with stock for ten. */
+  /**
+   * Stores the first page of the supplier's offers, each as old as its record says, and returns those that can be bought now, with
+   * stock for ten.
+   */
   const offers = async () => {
     const items = sandbox.world.offers.list({}, 0, 100).items
     await db.commit(
-      items.map(({ id, sku, name, priceMinor, localStock, providerStock, available }) =>
+      items.map(({ id, sku, name, priceMinor, localStock, providerStock, available, updatedAt }) =>
         putOffer({
           productId: id,
           sku,
@@ -180,7 +183,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
           localStock,
           providerStock,
           available,
-          asOf: now(),
+          asOf: updatedAt,
           changedAt: now(),
         }),
       ),

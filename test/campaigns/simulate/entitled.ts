@@ -9,12 +9,13 @@
  *   requests about this order that it ends.
  *
  * Left out is what a person had decided on this part, or had said of the order, since the shop last took something away, what was bought within two minutes
- * of a jump of the clock, and the rest of a delivery of which the shop has a part already.
+ * of a jump of the clock, and the rest of a delivery of which the shop has a part already. So are keys of a part that a person had
+ * bought again, where a restore took their delivery out of the database: the other parts of the line are bought beside the new ones.
  */
 import type Connection from 'better-sqlite3'
 import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
 import { type DatedFact, unitsOf } from './facts.ts'
-import type { Operator } from './operator.ts'
+import type { Decided, Operator } from './operator.ts'
 import type { SimShop } from './shop.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
@@ -28,6 +29,8 @@ interface Units {
   units: number
   /** Of these, those whose keys are in the shop. */
   inShop: number
+  /** Of these, those whose delivery a restore took out of the database. */
+  forgotten: number
 }
 
 interface Bought {
@@ -67,7 +70,7 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
       if (key === undefined || !isOurs(reference ?? null) || reference === undefined) return
       const row = host.connection().prepare<[string], Intent>(INTENT).get(key)
       if (!row) return
-      const own = { reference, units: row.quantity, inShop: 0 }
+      const own = { reference, units: row.quantity, inShop: 0, forgotten: 0 }
       underway.set(key, { ...own, since: timeline.now() })
       if (row.before === 'unknown' || timeline.now() - watch.clockMovedAt() < CLOCK_MS) return
       const at = row.lastSentAt - host.clockOffsetMs()
@@ -90,14 +93,19 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
     const known = standing.map((order): Units => {
       const keys = supplier.world.orders.keysOf(order.id)
       const line = lineOf(order.externalOrderId ?? '')
-      const inShop = keys.filter((key) => shop?.placesOf(key, line).length).length
-      return { reference: order.externalOrderId ?? '', units: order.quantity, inShop }
+      const inShop = keys.filter((key) => shop?.placesOf(key, line).length)
+      const reference = order.externalOrderId ?? ''
+      const isKnown = host.connection().prepare<[string]>(DELIVERED).get(reference) !== undefined
+      const forgotten = isKnown ? [] : inShop.filter((key) => writtenAt(key) <= (world.restoredAt ?? -1))
+      return { reference, units: order.quantity, inShop: inShop.length, forgotten: forgotten.length }
     })
     // One that became an order is no request any more, also where the process died before it heard of it.
     const asked = requested.filter((one) => all.every(({ externalOrderId }) => externalOrderId !== one.reference))
     const isOther = (one: Units) => isOurs(one.reference) && one.reference !== reference
     return [...known, ...asked].filter((one) => isOther(one) && lineOf(one.reference) === lineOf(reference))
   }
+
+  const writtenAt = (key: string): number => shop.writes.find(({ body }) => body.includes(key))?.at ?? 0
 
   shop.departing.add((body, chainFrom) => {
     const { keysIssued } = supplier.world.report()
@@ -116,15 +124,17 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
 
   return {
     beyond: ({ decided, claimed, said }) => {
+      const isOn = (one: Decided, reference: string, at: number) => one.reference === reference && one.at <= at
       const lost = (reference: string, at: number) =>
-        decided.some((one) => one.reference === reference && one.at <= at && ENDED.has(one.type)) ||
+        decided.some((one) => isOn(one, reference, at) && ENDED.has(one.type)) ||
         [...claimed].some((id) => supplier.world.orders.get(id)?.externalOrderId === reference)
+      const left = ({ reference, units, inShop, forgotten }: Units, at: number) => {
+        if (!lost(reference, at)) return units
+        return decided.some((one) => isOn(one, reference, at) && one.writesOff) ? inShop - forgotten : inShop
+      }
       const beyond = new Set<string>(stored())
       for (const { reference, at, units } of bought) {
-        const sum = units.reduce(
-          (total, one) => total + (one.reference !== reference && lost(one.reference, at) ? one.inShop : one.units),
-          0,
-        )
+        const sum = units.reduce((total, one) => total + (one.reference === reference ? one.units : left(one, at)), 0)
         const most = mostUnits(reference, at - entitlementMs, at)
         if (sum > most && !isDecided(reference, at, at - entitlementMs)) {
           beyond.add(`${reference}: bought, so that its line has ${sum} units, and the shop had ${most} as paid`)
@@ -167,6 +177,10 @@ const lowers = (facts: readonly DatedFact[]): boolean =>
     const before = facts[place - 1]
     return before && [...before.units.keys()].some((line) => unitsOf(fact, line) < unitsOf(before, line))
   })
+
+/** The database knows that keys of a purchase have left, or may have. */
+const DELIVERED = `select 1 from licence_keys join purchases on purchases.id = purchase_id
+  where external_order_id = ? and coalesce(begun_at, handed_over_at) is not null`
 
 interface Intent {
   quantity: number

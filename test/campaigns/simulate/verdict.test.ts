@@ -4,13 +4,17 @@ import { freeze } from '../../../src/ordering/freeze.ts'
 import { orderBody } from '../../../src/supplier/client.ts'
 import type { Cancellation } from '../../support/cancelled-keys.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
+import { watchEntitled } from './entitled.ts'
 import { API_KEY } from './host.ts'
+import type { Trip } from './network.ts'
 import { createBook, type Decided, type Operator } from './operator.ts'
 import { detectionOf } from './outside.ts'
 import { planOf } from './plan.ts'
+import type { KeyWrite } from './shop.ts'
 import { STORE } from './store.ts'
 import { verdictOf, type Witnesses } from './verdict.ts'
-import { openWorld, type StoreKind, settleIn } from './world.ts'
+import type { Watch } from './watch.ts'
+import { openWorld, type StoreKind, settleIn, type World } from './world.ts'
 
 async function simWorld(store: StoreKind = 'backend') {
   const world = await openWorld(1, planOf(1, store).settings)
@@ -237,6 +241,69 @@ describe('a charge whose purchase a restore took out of the database', () => {
     expect(verdict().orphanCharges).toBe(2)
     world.restoredAt = 1
     expect(verdict().orphanCharges).toBe(1)
+  })
+})
+
+describe('units that are bought beyond what the customer has paid for', () => {
+  /**
+   * Two units in two parts. The customer has the key of the second one, a person has that part bought again, and then the first
+   * one is bought.
+   *
+   * @param key when the customer got the first key, and when a restore came; `isKnown`: the database still knows of it
+   */
+  async function boughtAgain(key: { at: number; restoredAt?: number; isKnown?: boolean }) {
+    const { world: played, charge } = await partOf({ quantity: 1, store: 'woocommerce' })
+    const { shop, host, supplier, timeline, road } = played
+    if (!shop) throw new Error('a shop sells')
+    const sku = supplier.world.offers.list({}, 0, 100).items.find((one) => shop.counter.sells(one.sku))?.sku ?? ''
+    const lines = [{ id: '1', sku, quantity: 2, unitPriceMinor: null, currency: null }]
+    const order = shop.act(() => shop.counter.buy(lines, undefined, played.chance))
+    const line = `${order.reference}/${order.lines[0]}`
+    const nameOf = (part: string) => `q1.${STORE}.${line.replace('/', '.')}.${part}`
+    const writes: KeyWrite[] = []
+    const placesOf = (one: string) => (writes.some(({ body }) => body === one) ? [line] : [])
+    const world: World = { ...played, shop: { ...shop, writes, placesOf }, restoredAt: key.restoredAt }
+    const { beyond } = watchEntitled(world, { clockMovedAt: () => Number.NEGATIVE_INFINITY } as Watch)
+    const decided: Decided[] = []
+    const insert = (part: string, state: string) =>
+      host
+        .connection()
+        .prepare(
+          `insert into purchases (id, order_id, line_id, part, generation, state, idempotency_key, external_order_id, body,
+            supplier_product_id, quantity, ceiling_minor, currency, deadline_at, last_sent_at, created_at, changed_at)
+          values (?, 'o', 'l', ?, ?, ?, ?, ?, '', 'p', 1, 0, 'EUR', 0, ?, 0, 0)`,
+        )
+        .run(part, ...part.split('.'), state, `key of ${part}`, nameOf(part), timeline.now())
+    const deliver = (part: string, at: number) => {
+      charge(1, `key of ${part}`, nameOf(part))
+      for (const body of supplier.world.report().keysIssued[nameOf(part)] ?? []) {
+        writes.push({ at, order: order.reference, body })
+      }
+    }
+    host.connection().pragma('foreign_keys = OFF')
+    deliver('2.1', key.at)
+    if (key.isKnown) {
+      insert('2.1', 'cancelled')
+      host.connection().prepare("insert into licence_keys values ('2.1', 1, x'', 1, x'', 0, null, ?, null)").run(key.at)
+    }
+    const decision = { reference: nameOf('2.1'), at: 0, orders: [], writesOff: false }
+    decided.push({ ...decision, type: 'close' }, { ...decision, type: 'retry', writesOff: true })
+    deliver('2.2', 30)
+    insert('1.1', 'sending')
+    const trip = { key: 'key of 1.1', asked: { body: JSON.stringify({ reference: nameOf('1.1') }) } } as Trip
+    for (const watcher of road.watchers) watcher.written(trip)
+    return beyond({ decided, claimed: new Set(), said: [] })
+  }
+  const tooMany = [expect.stringMatching(/bought, so that its line has 3 units, and the shop had 2 as paid$/)]
+
+  test('leave out a key whose hand-over a restore took away, where a person had its part bought again', async () => {
+    expect(await boughtAgain({ at: 10, restoredAt: 20 })).toEqual([])
+  })
+
+  test('have the key of a part that is bought again where no restore took its hand-over away', async () => {
+    expect(await boughtAgain({ at: 10 })).toEqual(tooMany)
+    expect(await boughtAgain({ at: 25, restoredAt: 20 })).toEqual(tooMany)
+    expect(await boughtAgain({ at: 10, restoredAt: 20, isKnown: true })).toEqual(tooMany)
   })
 })
 
