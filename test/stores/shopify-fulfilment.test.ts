@@ -132,6 +132,17 @@ describe('a line that Shopify split over two locations', () => {
   })
 })
 
+test('a line that is refunded while its fulfilments are read keeps its keys here: it was taken for fulfilled by hand', async () => {
+  const app = await selling()
+  const { id: mug } = app.shop.addProduct({ title: 'A mug', sku: 'MUG', price: '9.00' }).variants[0] ?? { id: '' }
+  const { id, lines } = app.shop.buy({ lines: [{ variant: app.variant, quantity: 2 }, { variant: mug }] })
+  const act = () => void app.shop.refund(id, { lines: [{ id: lines[0]?.id ?? '', quantity: 2 }] })
+  app.shop.strike({ kind: 'OrderFulfillments', fault: 'meanwhile', act })
+  await app.pass(10 * MINUTE)
+  expect(app.shop.metafieldsOf(id)).toEqual([])
+  expect(app.mails(id)).toEqual([])
+})
+
 describe('an order that was fulfilled before its keys came', () => {
   test('reaches its customer by another mail, and people learn once of the setting', async () => {
     const app = await selling()

@@ -420,20 +420,20 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     const { standing, because = 'is not paid' } = standingOf(order, settings)
     // Where some of its keys are on the order, the hand-over goes on to its end.
     const isNew = fresh.length === keys.length
-    const notEntitled = (detail: string, held = standing): FulfilResult => ({
+    const notEntitled = (detail: string, held = standing, left = units): FulfilResult => ({
       outcome: 'not_entitled',
       standing: held,
-      units: held === 'cancelled' ? 0 : units,
+      units: held === 'cancelled' ? 0 : left,
       detail,
     })
+    const refundedNow = (left: number) =>
+      notEntitled(`the line ${asked.id} of the order ${reference} was refunded or removed in the shop`, standing, left)
     if (isNew && standing === 'cancelled') {
       return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
     }
     if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
     // Of keys on the order that a lost database put there nothing is known: whether they count was a person's word.
-    if (isNew && units < delivered) {
-      return notEntitled(`the line ${asked.id} of the order ${reference} was refunded or removed in the shop`)
-    }
+    if (isNew && units < delivered) return refundedNow(units)
     const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
     if (standing === 'cancelled' || units === 0) {
       const kept = await keep(reference, { id: asked.id, heading }, keys, on)
@@ -454,6 +454,13 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     if (plan.outcome === 'blocked') {
       const detail = `the fulfilment of the order ${reference} ${plan.because}`
       return isNew ? notEntitled(detail, 'held') : refused(409, detail)
+    }
+    if (isNew && wanted > 0 && plan.locations.length === 0) {
+      // Neither fulfilled nor to be fulfilled: most often it was refunded since the order was read.
+      const now = await readOrder(reference, asked.id)
+      if (now.outcome !== 'read') return now
+      const left = now.value.node?.currentQuantity ?? 0
+      if (left < delivered) return refundedNow(left)
     }
     // Fulfilled by hand, or by the shop itself: the mail of that left before these keys were there.
     const isLate = plan.locations.length === 0 && (fresh.length > 0 || remarked(order.note ?? '', id))
