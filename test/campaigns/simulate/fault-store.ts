@@ -46,7 +46,7 @@ const poison: Fault = {
     const orders = new Set<string>()
     const bug = (): never => {
       fired()
-      throw new TypeError('a bug, for once')
+      throw new TypeError(BUG)
     }
     const mayCommit = (changes: Change[]): void => {
       for (const { statement } of changes) {
@@ -90,5 +90,8 @@ const poison: Fault = {
 /** Purchases that something is still to happen to. */
 const LIVE = `select id, state, supplier_order_id as orderId from purchases
   where state not in ('fulfilled', 'rejected', 'failed', 'cancelled', 'review') order by id`
+
+/** What a fault of the program says that is made on purpose. */
+export const BUG = 'a bug, for once'
 
 export const storeFaults: Fault[] = [storeInTrouble, poison]

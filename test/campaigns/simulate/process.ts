@@ -195,7 +195,7 @@ export async function startProcess(parts: ProcessParts, fresh: boolean): Promise
 
 function logOf(events: EventLog, name: string, life: Life): Log {
   const add = (event: string, fields?: object) => (life.isDead() ? undefined : events.add(name, event, fields))
-  return { info: add, warn: add, error: add }
+  return { info: add, warn: add, error: (event, fields) => add(event, { ...fields, isError: true }) }
 }
 
 const timeoutOn =

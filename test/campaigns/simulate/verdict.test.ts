@@ -5,6 +5,7 @@ import { orderBody } from '../../../src/supplier/client.ts'
 import type { Cancellation } from '../../support/cancelled-keys.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
 import { watchEntitled } from './entitled.ts'
+import { BUG } from './fault-store.ts'
 import { API_KEY } from './host.ts'
 import type { Trip } from './network.ts'
 import { createBook, type Decided, type Operator } from './operator.ts'
@@ -13,7 +14,7 @@ import { planOf } from './plan.ts'
 import type { KeyWrite } from './shop.ts'
 import { STORE } from './store.ts'
 import { verdictOf, type Witnesses } from './verdict.ts'
-import type { Watch } from './watch.ts'
+import { createWatch, type Watch } from './watch.ts'
 import { openWorld, type StoreKind, settleIn, type World } from './world.ts'
 
 async function simWorld(store: StoreKind = 'backend') {
@@ -192,6 +193,16 @@ describe('a line of which the store has all keys', () => {
     world.restoredAt = 50
     expect(incomplete()).toHaveLength(1)
   })
+})
+
+test('a purchase that could not be handled is found, but for the bug that a fault makes on purpose', async () => {
+  const world = await simWorld()
+  const { broken } = createWatch(world)
+  world.log.add('p1', 'purchase.error', { error: 'the supplier is away' })
+  world.log.add('p1', 'purchase.error', { error: BUG, isError: true })
+  expect(broken).toEqual([])
+  world.log.add('p1', 'purchase.error', { error: 'NOT NULL constraint failed', isError: true })
+  expect(broken).toEqual(['a purchase could not be handled: NOT NULL constraint failed'])
 })
 
 describe('a second charge of a part', () => {

@@ -2,6 +2,7 @@
 import type Connection from 'better-sqlite3'
 import { isOurs } from '../../support/references.ts'
 import { BUSY_MAX_MS } from './disk.ts'
+import { BUG } from './fault-store.ts'
 import { SUPPLIER_ORIGIN, type Trip } from './network.ts'
 import type { World } from './world.ts'
 
@@ -81,6 +82,10 @@ export function createWatch(world: World) {
     }
   }
 
+  log.listeners.add((what, { isError, error }) => {
+    // A supplier that is away and a lost race are warnings: nothing else may keep a purchase from being handled.
+    if (what === 'purchase.error' && isError && error !== BUG) violate(`a purchase could not be handled: ${error}`)
+  })
   road.watchers.add({
     written,
     ended: ({ key }) => {
