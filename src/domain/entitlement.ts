@@ -10,7 +10,7 @@
  *   | cancelled, or no unit left                  | ended                 | cancelled: review if it comes  | one alert
  *   | fewer units                                 | changed in place      | its surplus stays here         | one alert
  *   | more units, granted                         | a new part            |                                |
- *   | more units, not granted                     | one alert: `orders take --line`                        |
+ *   | more units, not granted, or closed by a person before they came back | one alert: `orders take --line` |
  *
  * A purchase that was sent and provably not executed is ended where fewer units are left, and its part bought again for the rest.
  */
@@ -255,7 +255,7 @@ export type Step =
 
 /** What people are alerted of. */
 export type SettleNotice =
-  /** Units that nothing was granted for: a person takes them by `orders take --line`. */
+  /** Units that nothing was granted for, or that a person closed: a person takes them by `orders take --line`. */
   | { notice: 'ask'; line: string; units: number }
   /** Keys that the customer has and is not entitled to any more. */
   | { notice: 'too_late'; line: string; units: number }
@@ -309,7 +309,8 @@ export function settle(
       return
     }
     if (planned > wanted) lessen(line, own, planned - wanted)
-    else if (standing === 'paid') more(line, own, wanted - planned, granted - planned, sum(all, endedOf))
+    else if (standing === 'paid')
+      more(line, own, wanted - planned, granted - planned - sum(all, closedOf), sum(all, endedOf))
     for (const part of own) stand(part)
   }
 
@@ -377,8 +378,7 @@ export function settle(
     }
     const charged: SettleNotice[] = []
     for (const part of own.filter(({ state }) => isOver(state)).toReversed()) {
-      const isTakenBack = part.state === 'cancelled' && part.takenBackBy !== null
-      if (part.isClosed || (!isTakenBack && part.plannedRevision >= wishRevision)) continue
+      if (part.isClosed || (!isTakenBack(part) && part.plannedRevision >= wishRevision)) continue
       const mayCost = part.state === 'cancelled' ? part.isMaybeCharged : wishesByStanding && part.isUnrefunded
       if (mayCost) charged.push({ notice: 'charged', id: part.id })
       if (mayCost) continue
@@ -433,12 +433,17 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>
   finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
 
-/** Units of it that nothing comes for any more, and not because its order took it back: that is planned again by itself. */
-function endedOf({ state, quantity, surplus, left, takenBackBy, isMaybeCharged, isClosed }: PlannedPart): number {
+const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
+
+/** Units of it that nothing comes for any more, and not because its order took it back: those are planned again, or asked for. */
+function endedOf(part: PlannedPart): number {
+  const { state, quantity, surplus, left, isMaybeCharged, isClosed } = part
   if (state === 'fulfilled') return Math.max(0, quantity - surplus - left)
-  const isTakenBack = state === 'cancelled' && takenBackBy !== null && !isMaybeCharged && !isClosed
-  return isOver(state) && !isTakenBack ? quantity - left : 0
+  return isOver(state) && (!isTakenBack(part) || (isMaybeCharged && !isClosed)) ? quantity - left : 0
 }
+
+/** Units of it that a person closed while its order had taken it back: once they are paid again, a person takes them. */
+const closedOf = (part: PlannedPart): number => (isTakenBack(part) && part.isClosed ? part.quantity - part.left : 0)
 
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
   items.reduce((total, item) => total + of(item), 0)
