@@ -314,9 +314,9 @@ export function settle(
     for (const part of own) stand(part)
   }
 
-  /** Ends a purchase, or has it end. */
+  /** Ends a purchase, or has it end. One whose cancellation was asked for here ends by that, and its store hears of it. */
   function takeBack(part: PlannedPart, by: TakenBackBy): void {
-    if (isOver(part.state) || part.state === 'fulfilled') return
+    if (isOver(part.state) || part.state === 'fulfilled' || (isBeforeSending(part) && part.isCancelled)) return
     if (isBeforeSending(part)) push(part, { step: 'shop_ends', id: part.id, by, rest: 0 })
     else if (by === 'units') keepHere(part, part.quantity)
     else if (!part.isCancelled && !isPersons(part)) push(part, { step: 'shop_cancels', id: part.id, by })

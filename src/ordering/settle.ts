@@ -20,6 +20,7 @@ import { enqueueAlert, hastenHandOver } from '../storage/outbox.ts'
 import { type Purchase, type PurchaseUpdate, purchasesOfOrder } from '../storage/purchases.ts'
 import { currentEpoch, isReattaching } from '../storage/restores.ts'
 import {
+  cancelPurchase,
   changeQuantity,
   changeUnitPrice,
   insertLine,
@@ -180,6 +181,9 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
     const why = entitlement.because === null ? standing : `the order ${entitlement.because}`
     const nextGeneration = { plannedRevision: row.revision }
     const { id } = part
+    // A backend that cancelled its order hears of the end of each purchase, also of one that was planned at that instant.
+    if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
+      return { changes: [cancelPurchase(id, at)], committed: () => {} }
     const move = () => {
       switch (step?.step) {
         case 'shop_ends': {

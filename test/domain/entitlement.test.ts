@@ -699,6 +699,14 @@ describe('keys that the store has', () => {
   })
 })
 
+describe('a purchase whose cancellation was asked for here', () => {
+  test.each(beforeSending)('ends by that and with a word to its store, however the order stands ($state)', (one) => {
+    const asked = { ...one, isCancelled: true }
+    for (const order of [{ standing: 'cancelled' }, { units: 0 }] as const)
+      expect(settledOf([asked], order)).toEqual({ steps: [], notices: [], isOpen: false })
+  })
+})
+
 describe('a part that ended because its order took it back', () => {
   const ended = part('cancelled', { takenBackBy: 'standing', quantity: 2 })
 
