@@ -10,9 +10,10 @@
  *   | cancelled, or no unit left                  | ended                 | cancelled: review if it comes  | one alert
  *   | fewer units                                 | changed in place      | its surplus stays here         | one alert
  *   | more units, granted                         | a new part            |                                |
- *   | more units, not granted, or closed by a person before they came back | one alert: `orders take --line` |
+ *   | more units, not granted                     | one alert: `orders take --line`                        |
  *
  * A purchase that was sent and provably not executed is ended where fewer units are left, and its part bought again for the rest.
+ * What a person closed while the order had taken it back is asked for like units that were not granted, once it is paid again.
  */
 import { type HoldReason, isStandingHold, type StandingHold, type TakenBackBy } from './hold.ts'
 import { finalStates, isOver, type PurchaseState } from './purchase.ts'

@@ -51,12 +51,12 @@ describe('cancelling a store order', () => {
       settleSoon(orderId, app.now()),
       markReopened(orderId),
     ])
-    const told = () => app.callbacks('line.failed').length
-    const before = told()
+    const failures = () => app.callbacks('line.failed').length
+    const before = failures()
     app.sandbox.world.topUp(100_000)
     await app.pass(HOUR)
     expect(await app.state(orderId)).toBe('cancelled')
-    expect(told(), 'the store hears of this try as well').toBe(before + 1)
+    expect(failures(), 'the store hears of this try as well').toBe(before + 1)
     expect(app.sent).toEqual([])
     app.expectLedger({ charges: 0, keys: 0 })
   })
