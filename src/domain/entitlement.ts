@@ -13,6 +13,7 @@
  *   | more units, not granted                     | one alert: `orders take --line`                        |
  *
  * A purchase that was sent and provably not executed is ended where fewer units are left, and its part bought again for the rest.
+ * What a person closed while the order had taken it back is asked for like units that were not granted, once it is paid again.
  */
 import { type HoldReason, isStandingHold, type StandingHold, type TakenBackBy } from './hold.ts'
 import { finalStates, isOver, type PurchaseState } from './purchase.ts'
@@ -255,7 +256,7 @@ export type Step =
 
 /** What people are alerted of. */
 export type SettleNotice =
-  /** Units that nothing was granted for: a person takes them by `orders take --line`. */
+  /** Units that nothing was granted for, or that a person closed: a person takes them by `orders take --line`. */
   | { notice: 'ask'; line: string; units: number }
   /** Keys that the customer has and is not entitled to any more. */
   | { notice: 'too_late'; line: string; units: number }
@@ -309,13 +310,14 @@ export function settle(
       return
     }
     if (planned > wanted) lessen(line, own, planned - wanted)
-    else if (standing === 'paid') more(line, own, wanted - planned, granted - planned, sum(all, endedOf))
+    else if (standing === 'paid')
+      more(line, own, wanted - planned, granted - planned - sum(all, closedOf), sum(all, endedOf))
     for (const part of own) stand(part)
   }
 
-  /** Ends a purchase, or has it end. */
+  /** Ends a purchase, or has it end. One whose cancellation was asked for here ends by that, and its store hears of it. */
   function takeBack(part: PlannedPart, by: TakenBackBy): void {
-    if (isOver(part.state) || part.state === 'fulfilled') return
+    if (isOver(part.state) || part.state === 'fulfilled' || (isBeforeSending(part) && part.isCancelled)) return
     if (isBeforeSending(part)) push(part, { step: 'shop_ends', id: part.id, by, rest: 0 })
     else if (by === 'units') keepHere(part, part.quantity)
     else if (!part.isCancelled && !isPersons(part)) push(part, { step: 'shop_cancels', id: part.id, by })
@@ -377,8 +379,7 @@ export function settle(
     }
     const charged: SettleNotice[] = []
     for (const part of own.filter(({ state }) => isOver(state)).toReversed()) {
-      const isTakenBack = part.state === 'cancelled' && part.takenBackBy !== null
-      if (part.isClosed || (!isTakenBack && part.plannedRevision >= wishRevision)) continue
+      if (part.isClosed || (!isTakenBack(part) && part.plannedRevision >= wishRevision)) continue
       const mayCost = part.state === 'cancelled' ? part.isMaybeCharged : wishesByStanding && part.isUnrefunded
       if (mayCost) charged.push({ notice: 'charged', id: part.id })
       if (mayCost) continue
@@ -433,12 +434,17 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>
   finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
 
-/** Units of it that nothing comes for any more, and not because its order took it back: that is planned again by itself. */
-function endedOf({ state, quantity, surplus, left, takenBackBy, isMaybeCharged, isClosed }: PlannedPart): number {
+const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
+
+/** Units of it that nothing comes for any more, and not because its order took it back: those are planned again, or asked for. */
+function endedOf(part: PlannedPart): number {
+  const { state, quantity, surplus, left, isMaybeCharged, isClosed } = part
   if (state === 'fulfilled') return Math.max(0, quantity - surplus - left)
-  const isTakenBack = state === 'cancelled' && takenBackBy !== null && !isMaybeCharged && !isClosed
-  return isOver(state) && !isTakenBack ? quantity - left : 0
+  return isOver(state) && (!isTakenBack(part) || (isMaybeCharged && !isClosed)) ? quantity - left : 0
 }
+
+/** Units of it that a person closed while its order had taken it back: once they are paid again, a person takes them. */
+const closedOf = (part: PlannedPart): number => (isTakenBack(part) && part.isClosed ? part.quantity - part.left : 0)
 
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
   items.reduce((total, item) => total + of(item), 0)

@@ -20,6 +20,7 @@ import { enqueueAlert, hastenHandOver } from '../storage/outbox.ts'
 import { type Purchase, type PurchaseUpdate, purchasesOfOrder } from '../storage/purchases.ts'
 import { currentEpoch, isReattaching } from '../storage/restores.ts'
 import {
+  cancelPurchase,
   changeQuantity,
   changeUnitPrice,
   insertLine,
@@ -50,6 +51,8 @@ export interface OrderNow {
   /** By the store's own ids; without them no price has changed, and an order with something to plan is read again for it. */
   lines?: ReadonlyMap<string, LineNow>
   wishesByStanding?: boolean
+  /** Whether a person takes the units of a line now, also those that were closed before the order came back. */
+  takes?: (line: string) => boolean
   /** Read because the shop refused a delivery: the others of the order are not tried at once. */
   isForDelivery?: boolean
 }
@@ -134,20 +137,23 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
   function partOf(newest: Purchase, own: readonly Purchase[]): PlannedPart {
     const ofPart = own.filter(({ part }) => part === newest.part)
     const left = (one: Purchase) => keysOf.get(one.id)?.left ?? 0
-    const { state, decidedRevision } = newest
+    const { state, decidedRevision, takenBackBy } = newest
+    const line = lineOf.get(newest.lineId)?.line ?? ''
+    const isTaken =
+      state === 'cancelled' && decidedRevision !== null && takenBackBy !== null && (now.takes?.(line) ?? false)
     return {
       ...newest,
-      line: lineOf.get(newest.lineId)?.line ?? '',
+      line,
       isUnsent: newest.sends === 0 && newest.firstSentAt === null && !isForgotten,
-      isMaybeCharged: newest.maybeChargedAt !== null,
+      isMaybeCharged: !isTaken && newest.maybeChargedAt !== null,
       isUnrefunded: state === 'failed' && newest.refundedAt === null && newest.writtenOffAt === null,
       isCancelled: newest.cancelRequestedAt !== null,
       left: left(newest),
       leftBefore: ofPart.reduce((sum, one) => sum + (one === newest ? 0 : left(one)), 0),
       waiting: keysOf.get(newest.id)?.waiting ?? 0,
       hasKeys: (keysOf.get(newest.id)?.stored ?? 0) >= newest.quantity,
-      isDecided: decidedRevision !== null && decidedRevision === now.decidedAt,
-      isClosed: (state === 'cancelled' && decidedRevision !== null) || order.cancelRequestedAt !== null,
+      isDecided: !isTaken && decidedRevision !== null && decidedRevision === now.decidedAt,
+      isClosed: !isTaken && ((state === 'cancelled' && decidedRevision !== null) || order.cancelRequestedAt !== null),
       isLeased: state === 'sending' || (newest.leaseUntil ?? 0) > at,
     }
   }
@@ -175,6 +181,9 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
     const why = entitlement.because === null ? standing : `the order ${entitlement.because}`
     const nextGeneration = { plannedRevision: row.revision }
     const { id } = part
+    // A backend that cancelled its order hears of the end of each purchase, also of one that was planned at that instant.
+    if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
+      return { changes: [cancelPurchase(id, at)], committed: () => {} }
     const move = () => {
       switch (step?.step) {
         case 'shop_ends': {
@@ -294,7 +303,7 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
     const some = `${unitText(units)} of line ${line}${sku ? ` (${sku})` : ''}`
     const is = units === 1 ? 'is' : 'are'
     const words = {
-      ask: `${some} ${units === 1 ? 'was' : 'were'} added and ${is} not bought: quayside orders take ${order.reference} --line ${line}`,
+      ask: `${some} ${is} ordered and not bought: quayside orders take ${order.reference} --line ${line}`,
       too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
       surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
     }[notice.notice]

@@ -180,13 +180,14 @@ const ignored = (detail: string): { outcome: 'ignored'; detail: string } => ({ o
 
 /** A person takes units for which nothing was granted. */
 function byHand(after: Entitlement, word: Asked['byHand']): Entitlement {
-  if (!word || word === 'release') return after
-  const { take } = word
   const lines = [...after.lines].map(([id, line]): [string, typeof line] =>
-    take === 'all' || take.line === id ? [id, { ...line, granted: line.units }] : [id, line],
+    takes(word, id) ? [id, { ...line, granted: line.units }] : [id, line],
   )
   return { ...after, lines: new Map(lines) }
 }
+
+const takes = (word: Asked['byHand'], line: string): boolean =>
+  typeof word === 'object' && (word.take === 'all' || word.take.line === line)
 
 /** The lines of an order that are ours, by the shop's ids: those that were taken, and those whose SKU or variant is a listing. */
 async function linesNow(
@@ -290,7 +291,7 @@ async function follow(
   if (!row || !known) return
   const { store, reference } = order
   const isNews = revision !== row.revision
-  const isEqual = !isNews && after.changedAt !== null && after.changedAt === known.changedAt
+  const isEqual = !isNews && !asked.byHand && after.changedAt !== null && after.changedAt === known.changedAt
   if (isEqual && row.settledRevision === revision && row.settleAt === null) {
     // The shop may have released the fulfilment alone: keys that waited for it are tried now.
     const hastened = asked.isForDelivery ? [] : [hastenHeldOver(order.id, ordering.now())]
@@ -310,6 +311,7 @@ async function follow(
     decidedAt: keepsDecisions ? row.revision : -1,
     lines,
     wishesByStanding,
+    takes: (line) => takes(asked.byHand, line),
     isForDelivery: asked.isForDelivery ?? false,
   })
   await db.commit([

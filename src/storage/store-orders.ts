@@ -254,6 +254,9 @@ export const requestCancellation = change('any', (orderId: string, now: number) 
   askCancellation(eq(purchases.orderId, orderId), now),
 )
 
+/** The same of one purchase. */
+export const cancelPurchase = change('any', (id: string, now: number) => askCancellation(eq(purchases.id, id), now))
+
 /** How many units of a line were ordered in all. */
 export const changeQuantity = change('any', (lineId: string, quantity: number) =>
   build.update(storeOrderLines).set({ quantity }).where(eq(storeOrderLines.id, lineId)),

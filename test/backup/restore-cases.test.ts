@@ -109,6 +109,32 @@ describe('a purchase that the backup knows as planned', () => {
     expect(app.callbacks('line.failed')).toEqual([])
   })
 
+  test('and that the store cancels while another line of its order is reattached is reported as one that does not come', async () => {
+    const world = await openRestoreWorld()
+    const { app } = world
+    const offers = await app.offers()
+    const [one, other] = offers
+    if (!one || !other) throw new Error('the supplier has two offers')
+    app.sandbox.world.offers.change(other.productId, { localStock: 0, providerStock: 0 })
+    app.sandbox.faults.add({ fault: 'out-of-stock' })
+    const { orderId } = await world.handIn('1001', [{ sku: one.sku }, { sku: other.sku }])
+    const planned = world.backUp()
+    await world.pass(HOUR, 5 * MINUTE)
+    expect(charges(app)).toBe(1)
+    await world.restore(planned)
+    await cancelOrder(app.ordering, orderId, 'test')
+    await world.pass(REATTACHED, 30 * SECOND)
+    const rows = (await app.purchases(orderId)).map(({ state, takenBackBy }) => [state, takenBackBy])
+    expect(rows).toEqual([
+      ['cancelled', null],
+      ['review', null],
+      ['cancelled', null],
+    ])
+    expect(app.callbacks('line.failed').map(({ data }) => [data.line, data.quantity, data.code])).toEqual([
+      ['2', 1, 'cancelled'],
+    ])
+  })
+
   test.each([
     ['with a filter by reference', defaultDialect()],
     ['without one', withoutFilter],

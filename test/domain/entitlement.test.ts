@@ -699,6 +699,14 @@ describe('keys that the store has', () => {
   })
 })
 
+describe('a purchase whose cancellation was asked for here', () => {
+  test.each(beforeSending)('ends by that and with a word to its store, however the order stands ($state)', (one) => {
+    const asked = { ...one, isCancelled: true }
+    for (const order of [{ standing: 'cancelled' }, { units: 0 }] as const)
+      expect(settledOf([asked], order)).toEqual({ steps: [], notices: [], isOpen: false })
+  })
+})
+
 describe('a part that ended because its order took it back', () => {
   const ended = part('cancelled', { takenBackBy: 'standing', quantity: 2 })
 
@@ -731,11 +739,28 @@ describe('a part that ended because its order took it back', () => {
     expect(noticesOf([charged], { units: 0 })).toEqual([])
   })
 
-  test('and that a person then closed is not bought again', () => {
-    expect(settledOf([{ ...ended, isClosed: true }], { units: 2, wishRevision: 5 })).toEqual({
-      steps: [],
-      notices: [],
-      isOpen: false,
+  test.each([{}, { isDecided: true }, { isMaybeCharged: true }])(
+    'and that a person then closed is not bought again by itself: a person is asked about the units that are paid again (%o)',
+    (differs) => {
+      const closed = { ...ended, ...differs, isClosed: true }
+      for (const granted of [0, 1, 2])
+        expect(settledOf([closed], { units: 2, granted, wishRevision: 5 })).toEqual({
+          steps: [],
+          notices: [{ notice: 'ask', line: 'a', units: 2 }],
+          isOpen: false,
+        })
+      expect(noticesOf([closed], { units: 1 })).toEqual([{ notice: 'ask', line: 'a', units: 1 }])
+      for (const order of [{ units: 0 }, { units: 2, standing: 'cancelled' }, { units: 2, standing: 'held' }] as const)
+        expect(settledOf([closed], order)).toMatchObject({ steps: [], notices: [] })
+    },
+  )
+
+  test('and that a person then closed takes no unit from the parts beside it, nor from what came in addition', () => {
+    const parts = partsOf(part('fulfilled'), { ...ended, isClosed: true })
+    expect(settledOf(parts)).toMatchObject({ steps: [], notices: [] })
+    expect(settledOf(parts, { units: 4 })).toMatchObject({
+      steps: [{ step: 'grow', line: 'a', units: 1 }],
+      notices: [{ notice: 'ask', line: 'a', units: 2 }],
     })
   })
 

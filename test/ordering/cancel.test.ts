@@ -3,11 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { cancelOrder, retryPurchase } from '../../src/ordering/actions.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
+import { settleSoon } from '../../src/storage/entitlements.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
 import { purchases } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
-import { markCancelRequested, requestCancellation } from '../../src/storage/store-orders.ts'
+import { markCancelRequested, markReopened, requestCancellation } from '../../src/storage/store-orders.ts'
 import { first, openTestApp, type TestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -38,6 +39,7 @@ describe('cancelling a store order', () => {
     const orderId = await app.buy('1001')
     await app.settle()
     await cancel(app, orderId)
+    await app.settle()
     await app.db.commit([
       {
         statement: build
@@ -46,10 +48,15 @@ describe('cancelling a store order', () => {
           .where(eq(purchases.orderId, orderId)),
         rows: 1,
       },
+      settleSoon(orderId, app.now()),
+      markReopened(orderId),
     ])
+    const failures = () => app.callbacks('line.failed').length
+    const before = failures()
     app.sandbox.world.topUp(100_000)
     await app.pass(HOUR)
     expect(await app.state(orderId)).toBe('cancelled')
+    expect(failures(), 'the store hears of this try as well').toBe(before + 1)
     expect(app.sent).toEqual([])
     app.expectLedger({ charges: 0, keys: 0 })
   })

@@ -1,10 +1,11 @@
 /** Faults that the simulation found first, in a few steps each. */
 import { expect, test } from 'vitest'
 import { decidePurchase } from '../../src/ordering/decide.ts'
+import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { wooKey } from '../shops/woocommerce-shop.ts'
-import { shopifyThatChanges } from '../support/changing-shop.ts'
+import { shopifyThatChanges, wooCommerceThatChanges } from '../support/changing-shop.ts'
 import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
-import { openShopApp } from '../support/shop-app.ts'
+import { openShopApp, SHOP } from '../support/shop-app.ts'
 import { openShopifyApp } from '../support/shopify-app.ts'
 import { openTestApp, type TestApp } from '../support/test-app.ts'
 
@@ -147,4 +148,53 @@ test('an order that was refunded by amount, grows and is paid again waits for a 
   shop.paysAgain(reference)
   await shop.pass(10 * MINUTE)
   expect((await shop.alertsAbout(reference)).join()).toContain(`quayside orders release ${reference}`)
+})
+
+test('an order that was closed here while its shop had it as cancelled, and that is paid again, is asked of a person', async () => {
+  const shop = await wooCommerceThatChanges()
+  shop.sandbox.faults.add({ fault: 'hold-open' })
+  const reference = shop.buys(2)
+  await shop.pass(2 * MINUTE)
+  shop.cancels(reference)
+  await shop.pass(2 * MINUTE)
+  shop.completesOpen()
+  await shop.pass(5 * MINUTE)
+  const { id = '' } = (await shop.orderOf(reference)) ?? {}
+  const [bought] = await shop.purchases(id)
+  await decidePurchase(shop.ordering, bought?.id ?? '', { type: 'close' }, { actor: 'ann', reason: 'cancelled' })
+  await shop.pass(5 * MINUTE)
+  const before = await shop.alertsAbout(reference)
+
+  shop.paysAgain(reference)
+  await shop.pass(HOUR)
+  expect(shop.unitsBought(), 'what a person closed is not bought again by itself').toBe(2)
+  const line = String(shop.shop.orders.get(Number(reference))?.lines[0]?.id)
+  const alerts = (await shop.alertsAbout(reference)).filter((one) => !before.includes(one))
+  expect(alerts).toEqual([expect.stringContaining(`quayside orders take ${reference} --line ${line}`)])
+
+  await takeByHand(shop.ordering, SHOP, reference, { take: { line } }, 'ann')
+  await shop.pass(HOUR)
+  expect(shop.unitsBought()).toBe(4)
+  expect(shop.keysIn(reference)).toHaveLength(2)
+  expect(shop.isDone(reference)).toBe(true)
+})
+
+test('units that Shopify took off, that a person then closed, and that are paid once more are asked of a person', async () => {
+  const shop = await shopifyThatChanges()
+  shop.sandbox.faults.add({ fault: 'hold-open' })
+  const reference = shop.buys(1, 1)
+  await shop.pass(2 * MINUTE)
+  const [line] = shop.shop.orders.get(reference)?.lines ?? []
+  shop.shop.edit(reference, { set: [{ id: line?.id ?? '', quantity: 0 }] })
+  await shop.pass(2 * MINUTE)
+  shop.completesOpen()
+  await shop.pass(5 * MINUTE)
+  const { id = '' } = (await shop.orderOf(reference)) ?? {}
+  const kept = (await shop.purchases(id)).find(({ state }) => state === 'review')
+  await decidePurchase(shop.ordering, kept?.id ?? '', { type: 'close' }, { actor: 'ann', reason: 'taken off' })
+  await shop.pass(5 * MINUTE)
+  shop.raises(reference, 0, 1)
+  await shop.pass(HOUR)
+  expect(shop.unitsBought()).toBe(2)
+  expect(await shop.alertsAbout(reference)).toContainEqual(expect.stringMatching(/orders take .* --line/))
 })

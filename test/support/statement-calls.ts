@@ -353,6 +353,7 @@ export const calls: Record<string, unknown[]> = {
   withdrawWaitingKeys: ['o'],
   beginHandOver: ['p', 'e', at],
   requestCancellation: ['o', at],
+  cancelPurchase: ['p', at],
   changeQuantity: ['l', 2],
   changeUnitPrice: ['l', 100, 'EUR'],
   storesToPoll: [at, at, at],

@@ -43,6 +43,9 @@ export const keysLeft = (parts: readonly PlannedPart[]): number =>
 export const toCome = (part: PlannedPart): number => (isLive(part) ? part.quantity - part.surplus - part.left : 0)
 export const unitsToCome = (parts: readonly PlannedPart[]): number =>
   parts.reduce((sum, part) => sum + (part.isCancelled && !isForPerson(part) ? 0 : toCome(part)), 0)
+/** A person closed it while the shop had taken it back: for its units a person is asked once they are paid again. */
+export const isClosedMeanwhile = ({ state, takenBackBy, isClosed }: PlannedPart): boolean =>
+  state === 'cancelled' && takenBackBy !== null && isClosed
 /** Units of purchases that ended, and that are not the shop's to end: failed, refused, given up, perhaps charged. */
 export const unitsEnded = (parts: readonly PlannedPart[]): number => parts.reduce((sum, part) => sum + endedOf(part), 0)
 const endedOf = (part: PlannedPart): number => {

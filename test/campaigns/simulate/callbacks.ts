@@ -12,7 +12,10 @@ export function brokenCallbacks(
   const changed = store.changed.filter(({ firstAt }) => restoredAt === undefined || firstAt > restoredAt)
   const broken = changed.map(({ id }) => `callback ${id} came again with another body`)
   for (const { reference, lines } of customers.placed) {
+    const isClosed = store.heard.some(({ type, data }) => type === 'order.closed' && data.reference === reference)
     for (const { id, quantity } of lines) {
+      if (isClosed && unitsReportedOf(store.heard, reference, id) < quantity)
+        broken.push(`${reference}/${id}: its order was closed with units that neither came nor failed`)
       const own = store.heard.filter(
         ({ type, data }) => type === 'line.fulfilled' && data.reference === reference && data.line === id,
       )
@@ -34,4 +37,12 @@ export function brokenCallbacks(
     }
   }
   return broken
+}
+
+/** Units of a line whose keys came, or that were said to have failed, however often. */
+function unitsReportedOf(heard: readonly Heard[], reference: string, line: string): number {
+  const own = heard.filter(({ data }) => data.reference === reference && data.line === line)
+  const keys = own.flatMap(({ type, data }) => (type === 'line.fulfilled' ? (data.keys as string[]) : []))
+  const failed = own.flatMap(({ type, data }) => (type === 'line.failed' ? [Number(data.quantity)] : []))
+  return failed.reduce((sum, units) => sum + units, new Set(keys).size)
 }

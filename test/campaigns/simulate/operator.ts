@@ -19,7 +19,7 @@ import { type Purchase, purchaseById, purchasesBySupplierOrder } from '../../../
 import { purchases } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
-import { orderOf, partOf } from '../../support/references.ts'
+import { lineOf, orderOf, partOf } from '../../support/references.ts'
 import type { SimProcess } from './process.ts'
 import { STORE } from './store.ts'
 import { HOUR, MINUTE, type World } from './world.ts'
@@ -281,8 +281,31 @@ export function createOperator(world: World, temper: Temper) {
     if (times(command) === 0 && chance.odds(0.3)) left.add(reference)
     if (left.has(reference)) return void asked.delete(command)
     const word = verb === 'release' ? 'release' : { take: line === undefined ? ('all' as const) : { line } }
+    const all = await process.ordering.db.query(unsettled)
+    // What was closed before the order came back is bought once more, whatever it cost the first time.
+    const closed = all.filter(
+      (purchase) =>
+        lineOf(purchase.externalOrderId) === `${reference}/${line}` &&
+        purchase.state === 'cancelled' &&
+        purchase.takenBackBy !== null &&
+        purchase.decidedRevision !== null &&
+        isNewest(purchase, all),
+    )
+    const entries = closed.map(
+      (purchase): Decided => ({
+        type: 'retry',
+        reference: purchase.externalOrderId,
+        at: timeline.now(),
+        orders: ordersOf({ purchase }, []),
+        writesOff: true,
+      }),
+    )
     try {
-      await takeByHand(process.ordering, STORE, reference, word, 'operator')
+      await book.ask(
+        process,
+        () => void decided.push(...entries),
+        async (actor) => void (await takeByHand(process.ordering, STORE, reference, word, actor)),
+      )
       said.push({ reference, at: timeline.now() })
       log.add('operator', 'said', { command })
     } catch (error) {

@@ -1,22 +1,59 @@
-import { describe, expect, test } from 'vitest'
-import type { Life } from './life.ts'
-import { chainOf } from './shop-trouble.ts'
+/** The judge of a simulated seed must know which requests of a process are one chain. */
+import { expect, test } from 'vitest'
+import { createChance } from './chance.ts'
+import { createLife } from './life.ts'
+import { createShopify } from './shopify.ts'
+import { createTimeline } from './timeline.ts'
 
-describe('a chain of requests about an order', () => {
-  test('goes on over what names no order, and is not taken for one of a fulfilment order', () => {
-    let now = 0
-    const road = { now: () => now, chains: new WeakMap() }
-    const life = {} as Life
-    const ask = (text: string, ms: number) => {
-      const from = chainOf(road, life, text, { travelMs: 0, backMs: ms, answerLost: false })
-      now += ms
-      return from
-    }
-    expect(ask('{"id":"gid://shopify/Order/43"}', 8_000)).toBe(0)
-    expect(ask('{"ids":["gid://shopify/FulfillmentOrder/47"]}', 8_000)).toBe(0)
-    expect(ask('mutation DefineKeys', 9_000)).toBe(0)
-    expect(ask('{"ownerId":"gid://shopify/Order/43"}', 5_000)).toBe(0)
-    now += 10_001
-    expect(ask('{"id":"gid://shopify/Order/43"}', 1)).toBe(40_001)
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+test('the keys of a hand-over belong to the reading that this one began with, however slowly Shopify answers', async () => {
+  const timeline = createTimeline(Date.UTC(2026, 0, 1))
+  const chance = createChance(1)
+  const sku = 'GAM-1'
+  const shop = createShopify({
+    timeline,
+    chance,
+    publicUrl: 'https://quayside.test',
+    offers: [{ sku, name: 'A game', priceMinor: 1_000 }],
+    kill: () => {},
   })
+  const bought = { id: '1', sku, quantity: 2, unitPriceMinor: null, currency: null }
+  const { reference, lines } = shop.act(() => shop.counter.buy([bought], undefined, { ...chance, odds: () => false }))
+  await timeline.runUntil(timeline.now() + 2 * MINUTE)
+
+  const adapter = shop.store.open({
+    life: createLife(timeline),
+    now: timeline.now,
+    newId: () => 'none',
+    timeout: () => new AbortController().signal,
+    vault: undefined as never,
+  })
+  shop.store.hooks.add((transit) => {
+    transit.backMs = 15 * SECOND
+  })
+  const chains: number[] = []
+  shop.departing.add((body, chainFrom) => {
+    if (body.includes('AAAAA-')) chains.push(chainFrom)
+  })
+  const handOver = async (delivered: number): Promise<number> => {
+    const begunAt = timeline.now()
+    const handedOver = adapter.fulfil({
+      type: 'line.fulfilled',
+      id: `h${delivered}`,
+      at: begunAt,
+      order: { store: 'sim', reference },
+      line: { id: lines[0] ?? '', sku, quantity: 2 },
+      delivered,
+      complete: delivered === 2,
+      keys: [`AAAAA-${delivered}`],
+    })
+    await timeline.runUntil(begunAt + 5 * MINUTE)
+    expect(await handedOver).toMatchObject({ outcome: 'confirmed' })
+    return begunAt
+  }
+  const first = await handOver(1)
+  const second = await handOver(2)
+  expect(chains).toEqual([first, second])
 })

@@ -65,6 +65,8 @@ export interface ShopRoad {
   departing: Departing
   /** By the life of a process and the order: when its chain of requests began, and when its last one is over. */
   chains: WeakMap<Life, Map<string, { from: number; until: number }>>
+  /** The order that a request is about, also where it names a fulfilment of it; undefined: it names none. */
+  orderIn: (text: string) => string | undefined
   /** The shop answers. */
   run: (options: Dispatcher.DispatchOptions) => StoreAnswer
   /** What something in front of the shop answers. */
@@ -76,24 +78,24 @@ const GAP_MS = 10 * SECOND
 const PATIENCE_MS = 60 * SECOND
 
 /**
- * A request that names no order, such as one about its fulfilment, goes on with the chain whose last answer has just come.
+ * A request that names no order, such as for a definition that its keys need, is of the chain whose answer came at that instant.
  *
  * @returns when the chain began that a request goes on with
  */
-export function chainOf(
-  { now, chains }: Pick<ShopRoad, 'now' | 'chains'>,
-  life: Life,
-  text: string,
-  transit: Pick<CallbackTransit, 'travelMs' | 'backMs' | 'answerLost'>,
-): number {
+function chainOf({ now, chains, orderIn }: ShopRoad, life: Life, text: string, transit: CallbackTransit): number {
+  const order = orderIn(text)
   const ofLife = chains.get(life) ?? new Map<string, { from: number; until: number }>()
   chains.set(life, ofLife)
-  const named = /\/orders\/(\d+)|(?<!Fulfillment)Order\\?\/(\d+)/.exec(text)?.slice(1).find(Boolean)
-  const order = named ?? [...ofLife].find(([, { until }]) => until === now())?.[0] ?? ''
+  const until = now() + transit.travelMs + (transit.answerLost ? PATIENCE_MS : transit.backMs)
+  if (order === undefined) {
+    for (const chain of ofLife.values()) if (chain.until === now()) chain.until = until
+    return now()
+  }
   const before = ofLife.get(order)
-  const from = before && before.until + GAP_MS >= now() ? before.from : now()
-  ofLife.set(order, { from, until: now() + transit.travelMs + (transit.answerLost ? PATIENCE_MS : transit.backMs) })
-  return from
+  const goesOn = before !== undefined && before.until + GAP_MS >= now()
+  const chain = goesOn ? { from: before.from, until: Math.max(before.until, until) } : { from: now(), until }
+  ofLife.set(order, chain)
+  return chain.from
 }
 
 /** A request begins its way to a shop. */

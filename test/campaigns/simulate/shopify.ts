@@ -159,6 +159,12 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     now,
     departing,
     chains: new WeakMap(),
+    orderIn: (text) => {
+      const [, kind, id] = /shopify\/(Order|FulfillmentOrder|Fulfillment)\/(\d+)/.exec(text) ?? []
+      if (kind === undefined || kind === 'Order') return id
+      const all = [...shop.orders.values()]
+      return all.find((order) => [...order.fulfilmentOrders, ...order.fulfilments].some((one) => one.id === id))?.id
+    },
     run,
     refusal: (status) => refusal(status, chance),
   }

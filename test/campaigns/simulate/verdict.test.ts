@@ -205,6 +205,29 @@ test('a purchase that could not be handled is found, but for the bug that a faul
   expect(broken).toEqual(['a purchase could not be handled: NOT NULL constraint failed'])
 })
 
+describe('a line of an order that the store knows as closed', () => {
+  test('must have keys or a failure for each of its units', async () => {
+    const { world, charge, handOver, verdict } = await partOf({ quantity: 2 })
+    const hears = (type: string, data: object) =>
+      world.store.heard.push({
+        id: `${type} ${world.store.heard.length}`,
+        type,
+        at: 0,
+        begunAt: 0,
+        timestamp: 0,
+        data: { reference: 's1', ...data },
+      })
+    const silent = () => verdict().broken.filter((text) => text.includes('neither came nor failed'))
+    hears('line.failed', { line: '1', quantity: 1 })
+    expect(silent()).toEqual([])
+    hears('order.closed', { state: 'cancelled' })
+    expect(silent()).toEqual(['s1/1: its order was closed with units that neither came nor failed'])
+    charge(1)
+    handOver(1)
+    expect(silent()).toEqual([])
+  })
+})
+
 describe('a second charge of a part', () => {
   test('is known to people who claimed its money, also after a restore took it off the record', async () => {
     const { decided, claimed, charge, refund, verdict } = await partOf({ quantity: 1 })

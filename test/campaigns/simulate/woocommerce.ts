@@ -89,6 +89,7 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
     now,
     departing,
     chains: new WeakMap(),
+    orderIn: (text) => /\/orders\/(\d+)/.exec(text)?.[1],
     run,
     refusal: (status) => refusal(status, chance),
   }
