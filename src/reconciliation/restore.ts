@@ -319,7 +319,7 @@ export async function recogniseRestore(
  */
 async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promise<Change[]> {
   const [hold, epoch] = [await restoreHold(db), await currentEpoch(db)]
-  if (hold && epoch?.reattachedAt != null) {
+  if (hold?.actor === RESTORE_ACTOR && epoch?.reattachedAt != null) {
     return [setEpoch({ ...epoch, scans: 0, roundAt: null, reattachedAt: null }, now())]
   }
   if (hold) return []
