@@ -91,10 +91,11 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   }
   // A restore in the future was noted by such a clock. The monotonic clock below then counts from when this process saw it.
   const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
+  // Its wait begins at the first look of this process, beside that of the wall clock.
+  const rounds = roundsOf(ordering, epoch.epoch)
   if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
   // Both clocks must agree: only the wall clock knows a round of another process, and it may have been put ahead while a
   // request that left before the restore is still on its way.
-  const rounds = roundsOf(ordering, epoch.epoch)
   const steady = ordering.monotonic()
   if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
   rounds.roundAt = steady
@@ -320,7 +321,9 @@ export async function recogniseRestore(
 async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promise<Change[]> {
   const [hold, epoch] = [await restoreHold(db), await currentEpoch(db)]
   if (hold?.actor === RESTORE_ACTOR && epoch?.reattachedAt != null) {
-    return [setEpoch({ ...epoch, scans: 0, roundAt: null, reattachedAt: null }, now())]
+    const reason = `restored, epoch ${epoch.epoch}; after the start the supplier's orders are being reattached again`
+    const again = { ...epoch, scans: 0, roundAt: null, reattachedAt: null }
+    return [setEpoch(again, now()), setRestoreHold({ ...hold, reason }, now())]
   }
   if (hold) return []
   // Only what a worker writes counts: stores may hand in lost orders again before the comparison.
