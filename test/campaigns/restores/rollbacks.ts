@@ -31,7 +31,7 @@ export interface RollbackFigures
   /** Rollbacks that lacked an order of the supplier, and those of them that were recognised before anything was sent. */
   lacking: number
   recognised: number
-  /** Workers that were not told that their server has older files. */
+  /** Workers that knew nothing of the older files of their server. */
   outlived: number
   /** Requests to buy that left before the newest orders were compared. */
   early: number

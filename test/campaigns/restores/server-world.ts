@@ -187,7 +187,7 @@ export async function openServerWorld(server: Server, name: string, given: TestA
     await app.settle()
   }
 
-  /** A worker that was not told that its server has older files now: it stores nothing, sends nothing and ends. */
+  /** A worker that knows nothing of the older files of its server: it stores nothing, sends nothing and ends. */
   async function outlive(lines: OrderLine[]): Promise<void> {
     const sent = app.sent.length
     for (let tries = 0; tries < 100 && opened.fatal.length === 0; tries += 1) {
