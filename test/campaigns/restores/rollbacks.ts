@@ -4,7 +4,6 @@ import { seeded } from '../../support/seeded.ts'
 import {
   type Bought,
   buy,
-  type Chance,
   cancel,
   createChance,
   cutLists,
@@ -82,21 +81,23 @@ export async function rollbackCampaign({
     for (let step = 0; step < 2; step += 1) await live(world, chance, shop, skus)
     // What a copy has as planned, or as put off by the supplier, is bought a moment later.
     await buy(world, chance, bought, skus)
-    if (chance.next() < 0.3) {
-      app.sandbox.faults.add({ fault: 'rate-limit', retryAfter: 20 })
+    if (chance.next() < 0.5) {
+      app.sandbox.faults.add({ fault: 'rate-limit', retryAfter: 20, match: { path: '/orders', method: 'POST' } })
       await app.settle()
     }
     if (!isLast) copies.push(await world.copy(chance.pick(['stopped', 'running'])))
-    await live(world, chance, shop, skus)
-    await buyOne(world, chance, bought, skus)
+    // What is lost may be that alone.
+    if (chance.next() < 0.5) await live(world, chance, shop, skus)
+    await untilBought(world, () => buy(world, chance, bought, skus))
     // At once, or after the supplier has forgotten its idempotency keys.
     await world.pass(chance.pick([MINUTE, 30 * HOUR, 80 * HOUR]), 10 * HOUR)
-    const copy = chance.pick(copies)
+    const copy = chance.pick([copies.at(-1), copies.at(-2) ?? copies[0], chance.pick(copies)])
     const asItIs = copy?.how === 'running' ? 'snapshot' : 'files'
-    const way: Way = isLast ? 'old file' : chance.pick([asItIs, asItIs, 'promoted'])
+    const way: Way = isLast ? 'old file' : chance.pick([asItIs, asItIs, asItIs, 'promoted'])
     const outlives = !isLast && chance.next() < 0.5
+    const early = chance.next() < 0.5 ? bought.slice(-3) : []
     const again = async () => {
-      for (const { reference, lines } of bought.slice(-3)) await world.handIn(reference, lines)
+      for (const { reference, lines } of early) await world.handIn(reference, lines)
     }
     const to = isLast ? oldFile : copy
     if (!to) throw new Error('nothing was copied')
@@ -107,9 +108,10 @@ export async function rollbackCampaign({
     if (lacks && recognised) figures.recognised += 1
     if (outlives) figures.outlived += 1
     await shop.record.restored()
-    if (!isLast && chance.next() < 0.3) {
-      // From within the questions of a restore.
+    if (!isLast && early.length === 0) {
+      // From within the questions of a restore, with an order that came meanwhile.
       await world.pass(10 * MINUTE, MINUTE)
+      await buy(world, chance, bought, skus)
       copies.push(await world.copy('running'))
     }
     for (const one of bought.toSorted(() => chance.next() - 0.5)) {
@@ -132,13 +134,12 @@ export async function rollbackCampaign({
   figures.charges += app.sandbox.world.report().charges.length
 }
 
-/** Until the supplier has taken an order that no copy knows. */
-async function buyOne(world: ServerWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
-  const count = () => world.app.sandbox.world.orders.known(10_000).length
-  const before = count()
-  for (let tries = 0; tries < 10 && count() === before; tries += 1) {
-    await buy(world, chance, bought, skus)
+/** Until the supplier has taken an order that no copy knows as bought. */
+async function untilBought(world: ServerWorld, buyMore: () => Promise<unknown>): Promise<void> {
+  const before = world.supplied()
+  for (let tries = 0; tries < 10 && world.supplied() === before; tries += 1) {
+    if (tries > 0) await buyMore()
     await world.pass(2 * MINUTE, 20_000)
   }
-  expect(count()).toBeGreaterThan(before)
+  expect(world.supplied()).toBeGreaterThan(before)
 }

@@ -202,16 +202,20 @@ export async function openServerWorld(server: Server, name: string, given: TestA
     early += app.sent.length - sent
   }
 
+  const orders = () => app.sandbox.world.orders.known(10_000)
+
   /** Supplier orders that the database cannot have bought. */
   async function lacking(): Promise<number> {
     const rows = await database.query(build.select().from(purchases))
     const sent = new Set(rows.filter(({ firstSentAt }) => firstSentAt !== null).map((row) => row.externalOrderId))
-    return app.sandbox.world.orders.known(10_000).filter((order) => !sent.has(order.externalOrderId ?? '')).length
+    return orders().filter((order) => !sent.has(order.externalOrderId ?? '')).length
   }
 
   return {
     app,
     early: () => early,
+    /** How many orders the supplier has taken. */
+    supplied: () => orders().length,
     start,
     pass: async (ms: number, stepMs: number): Promise<void> => {
       // A server takes its time for each round: eight of them show as much as more do.
