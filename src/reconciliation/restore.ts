@@ -92,10 +92,11 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   }
   // A restore in the future was noted by such a clock. The monotonic clock below then counts from when this process saw it.
   const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
+  // Its wait begins at the first look of this process, beside that of the wall clock.
+  const rounds = roundsOf(ordering, epoch.epoch)
   if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
   // Both clocks must agree: only the wall clock knows a round of another process, and it may have been put ahead while a
   // request that left before the restore is still on its way.
-  const rounds = roundsOf(ordering, epoch.epoch)
   const steady = ordering.monotonic()
   if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
   rounds.roundAt = steady
@@ -315,9 +316,18 @@ export async function recogniseRestore(
   return false
 }
 
-/** Holds buying until the newest orders are compared. A hold of a restore or of a new database stays: it asks for more. */
+/**
+ * Holds buying until the newest orders are compared. A hold of a restore or of a new database stays: it asks for more. One that waits
+ * for a person has its orders reattached again: the database may be a copy from before that person's answer.
+ */
 async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promise<Change[]> {
-  if (await restoreHold(db)) return []
+  const [hold, epoch] = [await restoreHold(db), await currentEpoch(db)]
+  if (hold?.actor === RESTORE_ACTOR && epoch?.reattachedAt != null) {
+    const reason = `restored, epoch ${epoch.epoch}; after the start the supplier's orders are being reattached again`
+    const again = { ...epoch, scans: 0, roundAt: null, reattachedAt: null }
+    return [setEpoch(again, now()), setRestoreHold({ ...hold, reason }, now())]
+  }
+  if (hold) return []
   // Only what a worker writes counts: stores may hand in lost orders again before the comparison.
   const last = await first(db, lastInstants())
   // A clock that was ahead for a while has noted instants that have not come yet.
@@ -518,13 +528,17 @@ async function lackingCause(ordering: Ordering, unknownFrom: number): Promise<st
   return undefined
 }
 
-/** An order without a purchase that could have sent it. Those that an earlier restore has noted are known. */
+/**
+ * An order without a purchase that could have sent it: one that was put off, which ran nowhere, has no first send. Those that an
+ * earlier restore has noted are known.
+ */
 async function lackingOf(db: Database, ours: SupplierOrder[]): Promise<SupplierOrder | undefined> {
   const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
   const noted = new Set((await db.query(notedAsUnattached(ours.map(({ id }) => id)))).map(({ id }) => id))
   return ours.find(({ id, externalOrderId }) => {
     const row = rows.find((one) => one.externalOrderId === externalOrderId)
-    const wasSent = row !== undefined && (row.sends > 0 || row.supplierOrderId !== null || row.ordersSeen.includes(id))
+    const wasSent =
+      row !== undefined && (row.firstSentAt !== null || row.supplierOrderId !== null || row.ordersSeen.includes(id))
     return !wasSent && !noted.has(id)
   })
 }

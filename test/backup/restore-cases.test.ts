@@ -347,6 +347,20 @@ describe('the hold of a restore', () => {
     expect(await stands(world)).toBe('restore')
   })
 
+  test('is over four minutes after the start with the usual times of the dialect: it took six', async () => {
+    const { world, app, planned } = await openShop()
+    await world.pass(MINUTE, 10 * SECOND)
+    await world.restore(planned)
+    const { settleSeconds, listLagSeconds, scanGapSeconds } = app.dialect
+    const wait = (settleSeconds + listLagSeconds + scanGapSeconds) * SECOND
+    expect(wait).toBeLessThan(4 * MINUTE)
+    const startedAt = app.now()
+    // As often as the service looks.
+    for (let looks = 0; looks < 100 && (await stands(world)); looks += 1) await world.pass(5 * SECOND, 5 * SECOND)
+    expect(app.now() - startedAt).toBeGreaterThanOrEqual(wait)
+    expect(app.now() - startedAt).toBeLessThan(4 * MINUTE)
+  })
+
   test('keeps a person from handing over keys of which the store may have others already', async () => {
     const { world, app, orderId, planned } = await openShop()
     await world.restore(planned)
@@ -514,6 +528,44 @@ describe('a database file that was copied back', () => {
     await unfreeze(app.ordering, 'person')
     await world.pass(MINUTE, 10 * SECOND)
     expect(charges(app)).toBe(2)
+  })
+
+  test('is recognised from between a request that the supplier put off and the one that it took', async () => {
+    const { world, app, orderId } = await openShop({ dialect: withoutFilter })
+    app.sandbox.faults.add({ fault: 'rate-limit', retryAfter: 30 })
+    await world.work()
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'waiting', sends: 1 })
+    const putOff = world.backUp()
+    await world.pass(2 * MINUTE, 10 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    await world.pass(FORGOTTEN, 10 * HOUR)
+    await world.copyBackWithMarker(putOff)
+    await world.work()
+    expect((await currentFreeze(app.db))?.reason).toContain('the database is an older copy: it lacks order')
+    await world.pass(REATTACHED, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    expect(charges(app)).toBe(1)
+  })
+
+  test('is searched for again from within the questions of a restore, which were answered since', async () => {
+    const { world, app, lines, planned } = await openShop({ dialect: withoutFilter })
+    await world.handIn('1002', lines)
+    await world.pass(MINUTE, 10 * SECOND)
+    await world.restore(planned)
+    await world.pass(REATTACHED, 30 * SECOND)
+    expect((await currentFreeze(app.db))?.reason).toContain('has no matching purchase')
+    const { orderId } = await world.handIn('1003', lines)
+    const asked = world.backUp()
+    await unfreeze(app.ordering, 'anna')
+    await world.pass(10 * MINUTE, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    await world.pass(FORGOTTEN, 10 * HOUR)
+    await world.copyBackWithMarker(asked)
+    await world.handIn('1002', lines)
+    await world.pass(2 * REATTACHED, 30 * SECOND)
+    expect(await stands(world)).toBeUndefined()
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    expect(charges(app)).toBe(3)
   })
 
   test('is recognised when it is from before an earlier restore, though nothing was bought since that', async () => {

@@ -166,8 +166,8 @@ max_client_conn = 200
 }
 
 /** A temporary folder, and as whom to run a program in it. */
-export function ownFolder(name: string) {
-  const folder = mkdtempSync(path.join(tmpdir(), `quayside-${name}-`))
+export function ownFolder(name: string, beneath = tmpdir()) {
+  const folder = mkdtempSync(path.join(beneath, `quayside-${name}-`))
   const user = unprivilegedUser()
   if (user) chownSync(folder, user.uid, user.gid)
   return { folder, owner: { ...user, env: { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8' }, cwd: folder } }

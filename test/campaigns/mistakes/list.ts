@@ -537,6 +537,19 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'worker-not-compared',
+    does: "buys after the lease was taken before the supplier's newest orders were compared with the database",
+    foundBy: 'test/campaigns/rollbacks.test.ts',
+    needs: 'postgres',
+    edits: [
+      {
+        file: 'reconciliation/restore.ts',
+        find: 'await db.commit([...noted, ...(await heldFromStart(parts))])',
+        replace: 'await db.commit(noted)',
+      },
+    ],
+  },
+  {
     name: 'commit-tag-unchecked',
     does: 'takes any answer to COMMIT for a commit, also that of a transaction which has failed',
     foundBy: 'test/storage/postgres.test.ts',

@@ -25,8 +25,11 @@ const HOUR = 60 * MINUTE
 
 const POINTS: CrashPoint[] = ['claimed', 'intended', 'answered', 'recorded', 'pushed', 'noted']
 
+/** What the life of a shop needs of the world that it is played in. */
+export type Played = Pick<RestoreWorld, 'app' | 'handIn' | 'pass' | 'start'>
+
 /** What the store knows of its orders, to hand them in again. */
-interface Bought {
+export interface Bought {
   reference: string
   lines: OrderLine[]
   cancelled: boolean
@@ -126,7 +129,7 @@ export function createChance(seed: number) {
 export type Chance = ReturnType<typeof createChance>
 
 /** Four products that never run out, and money enough: what runs out here does so by a fault. */
-async function stockUp({ app }: RestoreWorld): Promise<string[]> {
+export async function stockUp({ app }: Played): Promise<string[]> {
   const offers = (await app.offers()).slice(0, 4)
   for (const { productId } of offers) app.sandbox.world.offers.change(productId, { stock: 1_000_000 })
   app.sandbox.world.topUp(100_000_000)
@@ -142,7 +145,7 @@ function tell(world: RestoreWorld, bought: Bought[], skus: string[]): Promise<Bu
 }
 
 /** One thing that happens in the life of the shop. */
-async function live(world: RestoreWorld, chance: Chance, shop: Shop, skus: string[]): Promise<void> {
+export async function live(world: Played, chance: Chance, shop: Shop, skus: string[]): Promise<void> {
   const { app } = world
   const { bought } = shop
   const dice = chance.next()
@@ -156,7 +159,7 @@ async function live(world: RestoreWorld, chance: Chance, shop: Shop, skus: strin
   if (await currentFreeze(app.db)) await unfreeze(app.ordering, 'test')
 }
 
-async function buy({ handIn }: RestoreWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
+export async function buy({ handIn }: Played, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
   const lines = Array.from({ length: chance.whole(1, 2) }, (_, place) => ({
     id: String(place + 1),
     sku: chance.pick(skus),
@@ -167,7 +170,7 @@ async function buy({ handIn }: RestoreWorld, chance: Chance, bought: Bought[], s
   await handIn(one.reference, lines)
 }
 
-function addFault({ app }: RestoreWorld, chance: Chance): void {
+function addFault({ app }: Played, chance: Chance): void {
   const { faults } = app.sandbox
   const times = chance.whole(1, 2)
   const fault = chance.pick([
@@ -183,7 +186,7 @@ function addFault({ app }: RestoreWorld, chance: Chance): void {
   })
 }
 
-async function crash(world: RestoreWorld, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
+async function crash(world: Played, chance: Chance, bought: Bought[], skus: string[]): Promise<void> {
   const { app } = world
   app.crash.at = chance.pick(POINTS)
   await buy(world, chance, bought, skus)
@@ -218,15 +221,15 @@ async function cancelWhileOpen(world: RestoreWorld, chance: Chance, shop: Shop, 
 }
 
 /** What the supplier held open comes to its end. */
-function settleOpenOrders({ app }: RestoreWorld): void {
+function settleOpenOrders({ app }: Played): void {
   const { orders } = app.sandbox.world
   for (const order of orders.known(10_000)) {
     if (order.status === 'open' && order.dueAt === null) orders.complete(order)
   }
 }
 
-async function cancel(
-  { app, handIn }: RestoreWorld,
+export async function cancel(
+  { app, handIn }: Played,
   one: Bought | undefined,
   record: CancellationRecord,
 ): Promise<void> {
@@ -237,7 +240,7 @@ async function cancel(
   record.cancelled(one.reference)
 }
 
-async function retryFailed({ app }: RestoreWorld, record: CancellationRecord): Promise<void> {
+async function retryFailed({ app }: Played, record: CancellationRecord): Promise<void> {
   const rows = await app.db.query(build.select().from(purchases))
   const failed = rows.find(
     (row) =>
@@ -265,12 +268,7 @@ async function lift(world: RestoreWorld, figures: Figures): Promise<void> {
 }
 
 /** The store hands in all of its orders, in any order and over some minutes, and cancels again what it has cancelled. */
-async function handInAgain(
-  world: RestoreWorld,
-  chance: Chance,
-  { bought, record }: Shop,
-  figures: Figures,
-): Promise<void> {
+async function handInAgain(world: Played, chance: Chance, { bought, record }: Shop, figures: Figures): Promise<void> {
   for (const one of bought.toSorted(() => chance.next() - 0.5)) {
     const { created } = await world.handIn(one.reference, one.lines)
     if (created) figures.handedInAgain += 1
@@ -281,7 +279,11 @@ async function handInAgain(
 }
 
 /** Until every purchase is final; a person decides what waits for one. */
-async function finish(world: RestoreWorld, record: CancellationRecord, figures: Figures): Promise<void> {
+export async function finish(
+  world: Played,
+  record: CancellationRecord,
+  figures: Pick<Figures, 'lifted' | 'decided'>,
+): Promise<void> {
   const { app } = world
   settleOpenOrders(world)
   for (let round = 0; round < 60; round += 1) {
@@ -327,10 +329,14 @@ interface Found {
   cancelled: string[]
 }
 
-const NO_FAULT: Found = { twice: [], foreign: [], tooMany: [], silent: [], orphans: [], closes: true, cancelled: [] }
+export const NO_FAULT: Found = { twice: [], foreign: [], tooMany: [], silent: [], orphans: [], closes: true, cancelled: [] }
 
 /** What the sandbox's ledger and the shop's own record say, whatever Quayside believes. */
-async function judge({ app }: RestoreWorld, { bought, record }: Shop, figures: Figures): Promise<Found> {
+export async function judge(
+  { app }: Played,
+  { bought, record }: Shop,
+  figures: Pick<Figures, 'doubleCharges'>,
+): Promise<Found> {
   const { charges, refunds, keysIssued, closes } = app.sandbox.world.report()
   // Nothing is written off here: the supplier gives back what it failed, so each part has one charge that stands.
   const twice = doubleChargesIn(standingCharges({ charges, refunds }), new Set()).map(({ part }) => part)

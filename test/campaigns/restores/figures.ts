@@ -1,7 +1,7 @@
 /** What campaigns of restores have counted; filled while they run, so that a failure is counted too. */
 export interface Figures {
-  backups: number
   restores: number
+  backups: number
   /** Files that were copied back without a word, and how many of them lacked a purchase and were recognised. */
   copiedBack: number
   recognised: number
@@ -22,8 +22,8 @@ export interface Figures {
 }
 
 export const noFigures = (): Figures => ({
-  backups: 0,
   restores: 0,
+  backups: 0,
   copiedBack: 0,
   recognised: 0,
   snapshots: 0,

@@ -12,55 +12,26 @@ import { startProxy } from './proxy.ts'
 
 export type Servers = Awaited<ReturnType<typeof startServers>>
 
-interface Server {
+export interface Server {
   data: string
   port: number
   process: ChildProcess
 }
 
-const urlOf = (port: number): string => `postgres://quayside@127.0.0.1:${port}/postgres`
+export const urlOf = (port: number): string => `postgres://quayside@127.0.0.1:${port}/postgres`
 
 /** How long a standby may take to have all that the primary has. */
 const CATCH_UP_MS = 20_000
 
 /** @param logFile what the servers write */
 export async function startServers(logFile: string) {
-  const { folder, owner } = ownFolder('torture')
-  const bin = newestBinaries()
-  const log = openSync(logFile, 'a')
-  const execute = (name: string, args: string[]) => promisify(execFile)(path.join(bin, name), args, owner)
-  let made = 0
-  const newData = (): string => {
-    made += 1
-    return path.join(folder, `data-${made}`)
-  }
+  const { folder, execute, newData, initialised, run, end } = serversIn('torture', openSync(logFile, 'a'), {
+    // Enough for a standby that was cut off.
+    wal_keep_size: '1GB',
+    wal_retrieve_retry_interval: '200ms',
+  })
 
-  async function run(data: string, port: number): Promise<Server> {
-    const settings = {
-      listen_addresses: '127.0.0.1',
-      port,
-      unix_socket_directories: folder,
-      // Enough for a standby that was cut off.
-      wal_keep_size: '1GB',
-      wal_retrieve_retry_interval: '200ms',
-    }
-    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-    const process = spawn(path.join(bin, 'postgres'), ['-D', data, ...options], {
-      ...owner,
-      stdio: ['ignore', log, log],
-    })
-    await whenUp(urlOf(port), process)
-    return { data, port, process }
-  }
-  const end = async ({ process }: Server, signal: NodeJS.Signals): Promise<void> => {
-    if (process.exitCode !== null || process.signalCode !== null) return
-    const ended = once(process, 'exit')
-    process.kill(signal)
-    await ended
-  }
-
-  const data = newData()
-  await execute('initdb', ['-D', data, '-U', 'quayside', '-A', 'trust', '-E', 'UTF8', '--no-sync'])
+  const data = await initialised()
   let primary = await run(data, await freePort())
   const replication = await startProxy({ targetPort: () => primary.port, damage: () => ({ kind: 'none' }) })
   let standby = await followed()
@@ -138,6 +109,50 @@ export async function startServers(logFile: string) {
       await replication.close()
       await Promise.all([end(primary, 'SIGQUIT'), end(standby, 'SIGQUIT')])
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+/**
+ * Servers whose files lie in one folder.
+ *
+ * @param log where they write
+ * @param beneath where that folder is made
+ */
+export function serversIn(name: string, log: number | 'ignore', settings: Record<string, string>, beneath?: string) {
+  const { folder, owner } = ownFolder(name, beneath)
+  const bin = newestBinaries()
+  const execute = (program: string, args: string[]) => promisify(execFile)(path.join(bin, program), args, owner)
+  let made = 0
+  const newData = (): string => {
+    made += 1
+    return path.join(folder, `data-${made}`)
+  }
+  return {
+    folder,
+    execute,
+    newData,
+    /** Files of a new server. */
+    initialised: async (...more: string[]): Promise<string> => {
+      const data = newData()
+      await execute('initdb', ['-D', data, '-U', 'quayside', '-A', 'trust', '-E', 'UTF8', '--no-sync', ...more])
+      return data
+    },
+    run: async (data: string, port: number): Promise<Server> => {
+      const all = { listen_addresses: '127.0.0.1', port, unix_socket_directories: folder, ...settings }
+      const options = Object.entries(all).flatMap(([key, value]) => ['-c', `${key}=${value}`])
+      const process = spawn(path.join(bin, 'postgres'), ['-D', data, ...options], {
+        ...owner,
+        stdio: ['ignore', log, log],
+      })
+      await whenUp(urlOf(port), process)
+      return { data, port, process }
+    },
+    end: async ({ process }: Server, signal: NodeJS.Signals): Promise<void> => {
+      if (process.exitCode !== null || process.signalCode !== null) return
+      const ended = once(process, 'exit')
+      process.kill(signal)
+      await ended
     },
   }
 }
