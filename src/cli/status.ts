@@ -204,8 +204,10 @@ function dutiesOf(facts: Row, width: number): string[] {
     waitingListings(facts, state).map(({ count, how }): [unknown, string, string, string] => [count, one, several, how])
   const [deliveries, callbacks] = [asRow(counts.deliveries), asRow(counts.callbacks)]
   const list = 'deliveries list --state'
+  const heldTooLong = inState(facts.alerts, 'open').filter(({ type }) => type === 'order_held').length
   const duties: [count: unknown, one: string, several: string, how: string][] = [
     [asRow(counts.purchases).review, 'purchase in review', 'purchases in review', 'reviews'],
+    [heldTooLong, 'paid order waits too long', 'paid orders wait too long', 'purchases list --hold any'],
     ...listings('held', 'listing held', 'listings held'),
     ...listings('failed', 'listing not taken', 'listings not taken'),
     [deliveries.dead, 'dead delivery', 'dead deliveries', `${list} dead`],

@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { priceOf as offerPrice } from '../../src/domain/pricing.ts'
 import { retryPurchase } from '../../src/ordering/actions.ts'
+import { alertHeld } from '../../src/ordering/held.ts'
 import { resendKeys } from '../../src/ordering/resend.ts'
 import { beforeAsking, takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
@@ -251,6 +252,29 @@ test('orders of a shop that two processes on one database read and work on are b
     expect(app.notesOf(reference).filter(({ note }) => note.startsWith('Quayside'))).toEqual([])
   }
   expect(await app.alerts()).toEqual([])
+})
+
+describe('an order that brought less than its units cost', () => {
+  test.each([
+    ['a gift card paid', (price: number) => ({ fees: [{ name: 'Gift card', total: `-${(price - 1).toFixed(2)}` }] })],
+    ['a coupon of 100 % paid', (price: number) => ({ coupon: { code: 'FREE', discount: price.toFixed(2) } })],
+  ])('because %s is held, says so in the shop, and alerts people after an hour', async (_, less) => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const product = one?.product ?? 0
+    const price = Number(app.shop.products.get(product)?.regularPrice)
+    const reference = app.customerBuys({ lines: [{ product }], ...less(price) })
+    await app.pass(10 * MINUTE)
+    expect(app.sandbox.world.report().charges).toEqual([])
+    expect(app.notesOf(reference).map(({ note }) => note)).toContainEqual(expect.stringContaining('above what'))
+    for (let quarter = 0; quarter < 8; quarter += 1) {
+      await app.pass(15 * MINUTE)
+      await alertHeld(app.ordering)
+    }
+    expect(await app.alertsAbout(reference)).toEqual([expect.stringContaining(reference)])
+    expect((await app.alerts()).filter((type) => type === 'order_held')).toHaveLength(1)
+  })
 })
 
 describe('keys that a customer has lost', () => {

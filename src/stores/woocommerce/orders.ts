@@ -156,7 +156,7 @@ export function storeOrderOf(
       variant: variantOf(line),
       sku: line.sku ?? '',
       quantity: Math.max(0, line.quantity - (refunded.ofLine.get(String(line.id)) ?? 0)),
-      unitPrice: unitPrice(line, currency),
+      unitPrice: unitPrice(line, order),
       currency,
     })),
     ...(refundedAmount === undefined ? {} : { refundedAmount }),
@@ -198,11 +198,17 @@ function scaled(text: string): bigint | undefined {
 
 const minorUnit = (currency: string): bigint => 10n ** BigInt(SCALE - decimalsOf(currency))
 
-/** What was paid for one unit, rounded down; zero where that cannot be said, and then the order has a fault. */
-function unitPrice({ total, quantity }: ShopLine, currency: string): string {
+/**
+ * What was paid for one unit, rounded down; zero where that cannot be said, and then the order has a fault. A fee below nothing,
+ * such as a gift card, takes from each line by what the line costs.
+ */
+function unitPrice({ total, quantity }: ShopLine, { line_items: lines, fee_lines: fees, currency }: ShopOrder): string {
   const paid = scaled(total)
   const units = Number.isSafeInteger(quantity) && quantity > 0 ? BigInt(quantity) : undefined
-  const minor = paid === undefined || paid < 0n || units === undefined ? 0n : paid / (units * minorUnit(currency))
+  const whole = scaledSum(lines.map((line) => line.total)) ?? 0n
+  const brought = whole + (scaledSum(fees.map((fee) => fee.total).filter((fee) => fee.startsWith('-'))) ?? -whole)
+  const isUnsaid = paid === undefined || paid < 0n || units === undefined || brought <= 0n
+  const minor = isUnsaid ? 0n : (paid * brought) / (whole * units * minorUnit(currency))
   return formatDecimal({ minor: Number(minor), currency })
 }
 
