@@ -96,6 +96,8 @@ export interface StoreVariant {
   name: string
   /** Units that the store sells of it, wherever they are; absent where that is not known. */
   sellable?: number
+  /** What it costs now, as the store writes it; absent where that is not known. */
+  price?: string | undefined
 }
 
 /** A product that a store lacks. Its price and stock follow by `publish`: until then it cannot be bought. */

@@ -460,8 +460,8 @@ describe('the products of a woocommerce store', () => {
       if (cursor === null) break
     }
     expect(items).toEqual([
-      { id: simple, sku: 'A', name: 'Game A' },
-      { id, sku: 'HOME', name: 'Suite - Home' },
+      { id: simple, sku: 'A', name: 'Game A', price: '9.00' },
+      { id, sku: 'HOME', name: 'Suite - Home', price: '30.00' },
     ])
     expect(await publish(world, [listing(id, { price: '33.00' }), listing(simple)])).toMatchObject({
       answers: expect.arrayContaining([expect.objectContaining({ id, ok: true, price: '33.00', stock: 7 })]),

@@ -8,7 +8,7 @@ import { alertHeld } from '../../src/ordering/held.ts'
 import { resendKeys } from '../../src/ordering/resend.ts'
 import { beforeAsking, takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
-import { listingsOfVariants } from '../../src/storage/listings.ts'
+import { listingsOfVariants, pricesOfListing } from '../../src/storage/listings.ts'
 import type { Offer } from '../../src/storage/offers.ts'
 import { enqueuePublications } from '../../src/storage/publications.ts'
 import { offers } from '../../src/storage/schema.ts'
@@ -469,6 +469,33 @@ describe('the products of a WooCommerce shop', () => {
     const before = writes()
     await app.pass(7 * HOUR, 30 * MINUTE)
     expect(writes(), 'what the shop has is pushed no more').toBe(before)
+  })
+
+  test('have a price that the merchant changed by hand put right at the next reading, and their history says it', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const product = first([...app.shop.products.values()].filter(({ id }) => id === one?.product))
+    const ours = product.regularPrice
+    app.shop.editProduct(product.id, { regular_price: '1.00' })
+    await app.pass(6 * HOUR + 2 * MINUTE, 30 * MINUTE)
+    expect(product.regularPrice).toBe(ours)
+    expect(product.stockQuantity).toBeGreaterThan(0)
+    expect(first(await app.db.query(listingsOfVariants(SHOP, [String(product.id)])))).toMatchObject({ state: 'synced' })
+    const history = (await app.db.query(pricesOfListing(SHOP, String(product.id), 10))).map(({ priceMinor, cause }) => [
+      (priceMinor / 100).toFixed(2),
+      cause,
+    ])
+    expect(history).toEqual([
+      [ours, 'shop'],
+      ['1.00', 'shop'],
+      [ours, 'first'],
+    ])
+    expect(await app.alerts()).toEqual([])
+    const writes = () => app.shop.counts()['products.batch']
+    const before = writes()
+    await app.pass(13 * HOUR, 30 * MINUTE)
+    expect(writes(), 'a price that stands is pushed no more').toBe(before)
   })
 
   test('keep the prices of the merchant when their offer is gone: their stock alone is taken out', async () => {

@@ -312,7 +312,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
 
 const SIMPLE = ''
 export const CURRENCY_PATH = '/settings/general/woocommerce_currency'
-const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_id' }
+const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_id,price' }
 
 const unreadable = (what: string, mayHaveLeft = false): NotConfirmed => ({
   outcome: 'unavailable',
@@ -337,6 +337,7 @@ const shopProduct = z.object({
   sku: z.string().nullable().catch(null),
   type: z.string().catch('simple'),
   parent_id: z.number().int().catch(0),
+  price: z.string().optional().catch(undefined),
 })
 type ShopProduct = z.infer<typeof shopProduct>
 
@@ -364,17 +365,18 @@ export function variantsPage(
 ): { items: StoreVariant[]; next: PagePosition | null } {
   const [parent, ...others] = at.parents
   if (parent) {
-    const items = products.map(({ id, sku, name }) => ({
+    const items = products.map(({ id, sku, name, price }) => ({
       id: `${parent.id}:${id}`,
       sku: sku || null,
       name: `${parent.name} - ${plainText(name)}`,
+      price,
     }))
     if (!isLast) return { items, next: { ...at, variationsPage: at.variationsPage + 1 } }
     return { items, next: others.length === 0 && at.page === 0 ? null : { ...at, parents: others, variationsPage: 1 } }
   }
   const items = products
     .filter(({ type }) => !['variable', 'grouped', 'external', 'variation'].includes(type))
-    .map(({ id, sku, name }) => ({ id: String(id), sku: sku || null, name: plainText(name) }))
+    .map(({ id, sku, name, price }) => ({ id: String(id), sku: sku || null, name: plainText(name), price }))
   const parents = products
     .filter(({ type }) => type === 'variable')
     .map(({ id, name }) => ({ id, name: plainText(name) }))
