@@ -10,7 +10,7 @@ import {
 } from '../domain/labels.ts'
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { nameIn } from './alerts.ts'
+import { aboutOf, nameIn } from './alerts.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
 import {
   ageOf,
@@ -135,8 +135,8 @@ function alertsText(alerts: unknown, now: number, width: number): string {
   ].join('')
 }
 
-const raised = ({ type, subject, at, severity }: Row, now: number): string =>
-  `${alertText(storedKind(cell(type)))}${subject ? `, ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${ageOf(at, now)} ago`
+const raised = ({ type, subject, order, at, severity }: Row, now: number): string =>
+  `${alertText(storedKind(cell(type)))}${order || subject ? `, ${aboutOf({ order, subject })}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${ageOf(at, now)} ago`
 
 const rankOf = ({ severity }: Row): number => (severity === 'critical' ? 0 : 1)
 
