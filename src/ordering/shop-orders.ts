@@ -172,10 +172,11 @@ async function takeReading(
     return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
   }
   if (!left) return done
-  const [isNew] = await db.commit([
+  const [stored] = await db.commit([
     ...(left.alert ? [left.alert] : []),
     ...rowChanges(ordering, shop.id, reference, null, after, seen, { isSettled: true, settleAt: null }),
   ])
+  const isNew = left.alert !== undefined && stored === 1
   if (left.tell && (isNew || known?.because !== after.because)) await tell(ordering, shop, read, left.why)
   return isMerged ? done : ignored(left.why)
 }
@@ -444,6 +445,7 @@ function waiting(
   { reference, isForMerchant }: StoreOrderRead,
   why: string,
 ): NotPlanned {
+  if (isForMerchant === 'unalerted') return { why, tell: true }
   return isForMerchant ? { why, alert: onceOfStore(ordering, store, reference, why), tell: true } : { why }
 }
 

@@ -286,7 +286,7 @@ test('keys that left by note are known, although the merchant took their line ou
   expect(world.keysOf(reference, ['AAAA-1'])).toHaveLength(1)
 })
 
-test('an order that is paid on delivery is not bought, and what keeps it says so', async () => {
+test('an order that is paid on delivery is not bought, a note in the shop says why once, and so does what keeps it', async () => {
   const app = await openShopApp()
   const [one] = await app.sell()
   await app.settle()
@@ -296,6 +296,10 @@ test('an order that is paid on delivery is not bought, and what keeps it says so
   await expect(takeByHand(app.ordering, SHOP, reference, { take: 'all' }, 'ann')).rejects.toThrow(
     'is processing in the shop without a payment, as one that is paid on delivery',
   )
+  await app.pass(30 * MINUTE)
+  const notes = app.notesOf(reference).filter(({ note }) => note.startsWith('Quayside'))
+  expect(notes).toMatchObject([{ note: expect.stringContaining('without a payment'), isForCustomer: false }])
+  expect(await app.alerts()).toEqual([])
 })
 
 describe('what the shop is asked for before an order is bought', () => {

@@ -100,7 +100,9 @@ const UNREAD_REFUNDS: Refunded = { ofLine: new Map(), unknown: 1, unnamed: 0n }
 /** Those that WooCommerce gives a paid order: of products that are not handed over by the shop itself, and of others. */
 export const PAID_STATUSES = ['processing', 'completed']
 
-type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'fault'>
+const UNDATED = 'in the shop without a payment, as one that is paid on delivery'
+
+type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant' | 'fault'>
 
 /**
  * How an order stands by its status and its date of payment. Failed is no end: the customer may pay such an order yet.
@@ -120,7 +122,7 @@ function standingOf({ status, date_paid_gmt: paid, total, refunds }: ShopOrder, 
   if (refunds.length > 0 && left !== undefined && left <= 0n) return { standing: 'cancelled' }
   if (statuses.includes(status)) {
     return paid === null
-      ? { standing: 'unpaid', because: `is ${status} in the shop without a payment, as one that is paid on delivery` }
+      ? { standing: 'unpaid', because: `is ${status} ${UNDATED}`, isForMerchant: 'unalerted' }
       : { standing: 'paid' }
   }
   if (paid === null || ['pending', 'failed', 'checkout-draft'].includes(status))
