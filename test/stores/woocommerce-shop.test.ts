@@ -254,6 +254,27 @@ test('orders of a shop that two processes on one database read and work on are b
   expect(await app.alerts()).toEqual([])
 })
 
+test('the deliveries that a shop makes of what Quayside writes to its orders cost no request, and the next change is read', async () => {
+  const app = await openShopApp()
+  const [one] = await app.sell()
+  await app.settle()
+  const deliver = await app.connectWebhook()
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+  await deliver()
+  await app.pass(2 * MINUTE)
+  expect(app.statusOf(reference)).toBe('completed')
+  const reads = () => app.shop.counts()['orders.get']
+  const before = reads()
+  const echoes = app.shop.takeDeliveries()
+  expect(echoes.map(({ topic }) => topic)).toEqual(['order.updated'])
+  await deliver(echoes)
+  expect(reads(), 'the shop is asked for nothing').toBe(before)
+  app.shop.refund(Number(reference), { amount: '0.50' })
+  await deliver()
+  expect(reads()).toBe((before ?? 0) + 1)
+  expect(await app.alertsAbout(reference)).toEqual([expect.stringContaining('0.50 EUR')])
+})
+
 describe('an order that brought less than its units cost', () => {
   test.each([
     ['a gift card paid', (price: number) => ({ fees: [{ name: 'Gift card', total: `-${(price - 1).toFixed(2)}` }] })],

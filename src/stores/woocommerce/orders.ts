@@ -275,7 +275,7 @@ export function verifyDelivery({ headers, body }: StoreRequest, webhookSecret: s
 
 /** The order that a delivery names. `orderKey`: undefined where the body has none. */
 export type NamedOrder =
-  | { outcome: 'named'; id: string; orderKey: string | undefined }
+  | { outcome: 'named'; id: string; orderKey: string | undefined; says?: string | undefined }
   | { outcome: 'ignored' | 'unreadable'; detail: string }
 
 /** Reads which order a delivery is about. Nothing else of it is believed. */
@@ -293,7 +293,8 @@ export function orderNamedBy(body: Buffer): NamedOrder {
     return { outcome: 'named', id: String(action.data.arg), orderKey: undefined }
   }
   const order = z.object({ id, order_key: z.string() }).safeParse(value)
-  if (order.success) return { outcome: 'named', id: String(order.data.id), orderKey: order.data.order_key }
+  const says = saysOf(value)
+  if (order.success) return { outcome: 'named', id: String(order.data.id), orderKey: order.data.order_key, says }
   // An order that was deleted or put into the trash.
   const only = z.strictObject({ id }).safeParse(value)
   if (only.success) return { outcome: 'named', id: String(only.data.id), orderKey: undefined }
@@ -316,6 +317,17 @@ export interface OrderReading {
   /** In which a paid order may be bought. */
   statuses: readonly string[]
   known: KnownRefunds
+  /** What the shop answered last when Quayside wrote to an order. */
+  written: Map<number, string>
+}
+
+/** All that is used of an order; undefined for anything else. */
+const saysOf = (body: unknown): string | undefined => JSON.stringify(shopOrder.safeParse(body).data)
+
+/** Notes what an order is after a write: a delivery that says the same comes of that. */
+export function noteWritten({ written }: OrderReading, id: number, body: unknown): void {
+  if (written.size >= REFUNDS_MAX) written.clear()
+  written.set(id, saysOf(body) ?? '')
 }
 
 /** Reads an order with its refunds, as a delivery names it or by its id. */
@@ -326,6 +338,8 @@ export async function readStoreOrder(reading: OrderReading, named: Buffer | stri
   const name: NamedOrder =
     typeof named === 'string' ? { outcome: 'named', id: named, orderKey: undefined } : orderNamedBy(named)
   if (name.outcome !== 'named') return name
+  if (name.says !== undefined && name.says === reading.written.get(Number(name.id)))
+    return { outcome: 'ignored', detail: 'it repeats what Quayside wrote' }
   const answer = await reading.client.call({ method: 'GET', path: `/orders/${name.id}` })
   if (!answer.ok) {
     const isMissing = answer.code === NO_SUCH_ORDER
