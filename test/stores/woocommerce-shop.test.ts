@@ -269,6 +269,7 @@ test('the deliveries that a shop makes of what Quayside writes to its orders cos
   expect(echoes.map(({ topic }) => topic)).toEqual(['order.updated'])
   await deliver(echoes)
   expect(reads(), 'the shop is asked for nothing').toBe(before)
+  app.move(MINUTE)
   app.shop.refund(Number(reference), { amount: '0.50' })
   await deliver()
   expect(reads()).toBe((before ?? 0) + 1)
