@@ -76,13 +76,19 @@ describe('a customer of a WooCommerce shop', () => {
   })
 
   /** An order of two lines: the supplier has a key for the first one, and none for the second one yet. */
-  async function halfReady(fault: 'out-of-stock' | 'hold-open' = 'out-of-stock') {
+  async function halfReady(fault: 'out-of-stock' | 'hold-open' | 'partial-keys' = 'out-of-stock') {
     const app = await openShopApp()
     const [ready, waiting] = await app.sell(2)
     await app.settle()
     const offer = (await app.offers()).find(({ sku }) => sku === waiting?.sku)
     const match = { productId: offer?.productId ?? '' }
-    const { id } = app.sandbox.faults.add({ fault, times: fault === 'hold-open' ? 1 : 1_000, match })
+    const { id } = app.sandbox.faults.add({
+      fault,
+      times: fault === 'hold-open' ? 1 : 1_000,
+      match,
+      first: 0,
+      delayMs: 20 * HOUR,
+    })
     await app.pass(50_000)
     const reference = app.customerBuys({
       lines: [{ product: ready?.product ?? 0 }, { product: waiting?.product ?? 0 }],
@@ -114,6 +120,23 @@ describe('a customer of a WooCommerce shop', () => {
     expect(mailed()).toEqual([['customer_note'], ['completed']])
     expect(customerNotes()).toHaveLength(1)
   })
+
+  test.each([
+    ['stock', 'out-of-stock', 'planned'],
+    ['the supplier', 'hold-open', 'accepted'],
+    ['a person, who decides on its review', 'partial-keys', 'review'],
+  ] as const)(
+    'gets the key that is ready within two minutes while the other line waits for %s',
+    async (_, fault, state) => {
+      const { app, reference, mailed } = await halfReady(fault)
+      await app.pass(2 * MINUTE, 5_000)
+      expect(mailed()).toEqual([['customer_note']])
+      await app.pass(3 * HOUR, 5 * MINUTE)
+      expect(mailed()).toEqual([['customer_note']])
+      const purchases = await app.purchases((await app.orderOf(reference))?.id ?? '')
+      expect(purchases.map((one) => one.state)).toContain(state)
+    },
+  )
 
   test('of two products that are ready within the same minute gets one mail with both keys, and no note', async () => {
     const { app, reference, issued, mailed, customerNotes, comes } = await halfReady('hold-open')
