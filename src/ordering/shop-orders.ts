@@ -166,11 +166,8 @@ async function takeReading(
   }
   const left = planOf(ordering, shop, read, after, seen) ?? (await planned(ordering, shop, read, after, lines, seen))
   if (doubt) ordering.wake('publish')
-  if (!left && doubt) {
-    await tell(ordering, shop, read, doubt.why)
-    // Its other lines are planned: what follows says to people that this one is not bought.
-    return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
-  }
+  // Its other lines are planned: what follows says to people that this one is not bought.
+  if (!left && doubt) return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
   if (!left) return done
   const [stored] = await db.commit([
     ...(left.alert ? [left.alert] : []),
