@@ -15,6 +15,7 @@ import { lateOrderOf, storeReadingOf } from '../storage/store-readings.ts'
 import { unheldWebhooks } from '../storage/webhooks.ts'
 import type { AlertFacts as Facts } from './facts.ts'
 
+type UntakenAlert = OutboxRow & { reference: string | null }
 type About = AlertEffect['payload']
 
 /** One kind of alert. */
@@ -260,9 +261,9 @@ export function ruleOf(kind: StoredKind): AlertRule {
 export const severityOf = (kind: StoredKind): Severity => ruleOf(kind).severity
 
 /** An alert of the outbox as it first stands. */
-export function alertOf({ id, type: text, payload, createdAt }: OutboxRow): Alert {
+export function alertOf({ id, type: text, payload, createdAt, reference }: UntakenAlert): Alert {
   const type = storedKind(text)
-  const about = payload as About
+  const about: About = { ...(reference !== null && { reference }), ...(payload as About) }
   const { subject } = ruleOf(type)
   return {
     id,
@@ -277,6 +278,8 @@ export function alertOf({ id, type: text, payload, createdAt }: OutboxRow): Aler
     mutedUntil: null,
   }
 }
+
+export const orderIn = ({ reference }: About): string | null => reference ?? null
 
 /** Equal for alerts that say the same: while one is open, another one is no news. */
 export const saysOf = ({ type, subject, note }: Pick<Alert, 'type' | 'subject' | 'note'>): string =>

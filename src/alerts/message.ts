@@ -4,7 +4,7 @@ import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import type { DueMessage, NoticeKind, NoticeSubject, Severity } from '../domain/alert-notice.ts'
 import { cut, plain } from '../domain/text-layout.ts'
 import type { Alert } from '../storage/alerts.ts'
-import { commandOf, ruleOf } from './kinds.ts'
+import { commandOf, orderIn, ruleOf } from './kinds.ts'
 
 export type NoticedAlert = NoticeSubject & Alert
 
@@ -29,6 +29,8 @@ export interface MessageAlert {
   id: string
   state: NoticeKind
   subject: string | null
+  /** The number of the order in its store. */
+  order: string | null
   note: string | null
   since: string
   endedAt: string | null
@@ -75,10 +77,12 @@ const idOf = (parts: readonly string[]): string =>
 
 function shown(state: NoticeKind, alert: NoticedAlert): MessageAlert {
   const { id, subject, note, raisedAt, endedAt, type } = alert
+  const order = orderIn(alert.payload)
   return {
     id,
     state,
     subject: subject === null ? null : plain(subject),
+    order: order === null ? null : plain(order),
     note: note === null ? null : cut(plain(note), NOTE_MAX),
     since: new Date(raisedAt).toISOString(),
     endedAt: endedAt === null ? null : new Date(endedAt).toISOString(),
@@ -90,9 +94,9 @@ function shown(state: NoticeKind, alert: NoticedAlert): MessageAlert {
 function textOf(
   type: StoredKind,
   severity: Severity,
-  { state, subject, note, since, endedAt, advice, command }: MessageAlert,
+  { state, subject, order, note, since, endedAt, advice, command }: MessageAlert,
 ) {
-  const about = subject === null ? [] : [`About: ${subject}`]
+  const about = order !== null ? [`About: order ${order}`] : subject === null ? [] : [`About: ${subject}`]
   const what = note === null ? [] : [`What: ${note}`]
   if (state === 'ended') {
     return [

@@ -4,9 +4,11 @@ import type { StoredStatus } from '../observe/status.ts'
 import { type Alert, alertsEndedFrom, openAlerts, untakenAlerts } from '../storage/alerts.ts'
 import type { Database } from '../storage/database.ts'
 import type { AlertFacts, ServiceFacts } from './facts.ts'
-import { alertOf, commandOf, isOver, ruleOf, saysOf } from './kinds.ts'
+import { alertOf, commandOf, isOver, orderIn, ruleOf, saysOf } from './kinds.ts'
 
 export interface StandingAlert extends Omit<Alert, 'payload' | 'raisedAt'> {
+  /** The number of the order in its store; null where it is about none. */
+  order: string | null
   severity: Severity
   advice: string
   /** The command to begin with: `quayside reviews`. */
@@ -49,7 +51,7 @@ export async function readAlerts(
 
 /** @param isOver default: as it is recorded */
 export function standingOf(row: Alert, isOver = row.endedAt !== null): StandingAlert {
-  const { payload: _, raisedAt: at, ...alert } = row
+  const { payload, raisedAt: at, ...alert } = row
   const { severity, advice } = ruleOf(alert.type)
-  return { ...alert, severity, advice, command: commandOf(alert), at, isOver }
+  return { ...alert, order: orderIn(payload), severity, advice, command: commandOf(alert), at, isOver }
 }

@@ -9,6 +9,9 @@ const reasonOf = ({ option }: Call) => ({ reason: option('reason') })
 /** A name, without the session or the token that follows it. */
 export const nameIn = (actor: unknown): string => cell(actor).replace(/ \(.*$/, '')
 
+/** The number of its order in the store, else the id of its subject. */
+export const aboutOf = ({ order, subject }: Row): string => (order ? `order ${cell(order)}` : cell(subject))
+
 /** What a person did about it, or that it is over. */
 function stateOf({ state, acknowledgedAt, mutedUntil }: Row, now: number): string {
   if (state === 'ended') return 'ended'
@@ -33,7 +36,7 @@ export const alerts: CommandRow[] = [
       ALERT: ({ type }) => alertText(storedKind(cell(type))),
       STATE: stateOf,
       AGE: ago('at'),
-      ABOUT: 'subject',
+      ABOUT: aboutOf,
     },
   },
   {

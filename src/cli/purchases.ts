@@ -30,10 +30,13 @@ export const purchases: CommandRow[] = [
   {
     command: 'purchases list',
     about: 'purchases, the newest first',
-    options: { '--state <state>': 'planned, waiting, sending, unknown, accepted, completed, fulfilled, ...' },
-    help: '\nExamples:\n  quayside purchases list --state unknown\n  quayside purchases list --state waiting',
+    options: {
+      '--state <state>': 'planned, waiting, sending, unknown, accepted, completed, fulfilled, ...',
+      '--hold <reason>': 'those that a hold keeps from being bought: ceiling, balance, ..., or any',
+    },
+    help: '\nExamples:\n  quayside purchases list --state unknown\n  quayside purchases list --hold any',
     call: 'GET /purchases',
-    filters: ['state'],
+    filters: ['state', 'hold'],
     empty: 'No purchase matches.',
     columns: {
       ID: key('id'),

@@ -10,7 +10,7 @@ import {
 } from '../domain/labels.ts'
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { nameIn } from './alerts.ts'
+import { aboutOf, nameIn } from './alerts.ts'
 import { type Call, type CommandRow, confirmed } from './command.ts'
 import {
   ageOf,
@@ -135,8 +135,8 @@ function alertsText(alerts: unknown, now: number, width: number): string {
   ].join('')
 }
 
-const raised = ({ type, subject, at, severity }: Row, now: number): string =>
-  `${alertText(storedKind(cell(type)))}${subject ? `, ${cell(subject)}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${ageOf(at, now)} ago`
+const raised = ({ type, subject, order, at, severity }: Row, now: number): string =>
+  `${alertText(storedKind(cell(type)))}${order || subject ? `, ${aboutOf({ order, subject })}` : ''}${severity === 'critical' ? ', critical' : ''}, raised ${ageOf(at, now)} ago`
 
 const rankOf = ({ severity }: Row): number => (severity === 'critical' ? 0 : 1)
 
@@ -204,8 +204,10 @@ function dutiesOf(facts: Row, width: number): string[] {
     waitingListings(facts, state).map(({ count, how }): [unknown, string, string, string] => [count, one, several, how])
   const [deliveries, callbacks] = [asRow(counts.deliveries), asRow(counts.callbacks)]
   const list = 'deliveries list --state'
+  const heldTooLong = inState(facts.alerts, 'open').filter(({ type }) => type === 'order_held').length
   const duties: [count: unknown, one: string, several: string, how: string][] = [
     [asRow(counts.purchases).review, 'purchase in review', 'purchases in review', 'reviews'],
+    [heldTooLong, 'paid order waits too long', 'paid orders wait too long', 'purchases list --hold any'],
     ...listings('held', 'listing held', 'listings held'),
     ...listings('failed', 'listing not taken', 'listings not taken'),
     [deliveries.dead, 'dead delivery', 'dead deliveries', `${list} dead`],

@@ -146,7 +146,8 @@ function headline(open: readonly AlertView[], channels: readonly AlertChannelVie
 }
 
 const aboutCell = (one: AlertView): Piece =>
-  one.subject && html`<a class="id" href="${alertPath(one)}">${one.subject}</a>`
+  one.subject &&
+  html`<a class="id" href="${alertPath(one)}">${one.order === null ? one.subject : `order ${one.order}`}</a>`
 
 const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
 

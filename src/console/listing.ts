@@ -109,6 +109,7 @@ const causes: Record<string, string> = {
   cost: 'the cost changed',
   policy: 'the rules changed',
   approved: 'a person let it pass',
+  shop: 'the shop had another price',
 }
 
 const priceHistory = ({ prices }: ListingDetailView, now: number): Html =>

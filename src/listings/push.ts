@@ -300,6 +300,7 @@ const sentOf = ({ sentPriceMinor, sentCompareAtMinor, sentCurrency, sentName, se
 function causeOf(before: ListingRow, priceMinor: number, costMinor: number | null): string {
   if (before.pushedAt === null) return 'first'
   if (before.approvedPriceMinor === priceMinor) return 'approved'
+  if (isForeign(before)) return 'shop'
   return before.knownCostMinor === costMinor ? 'policy' : 'cost'
 }
 

@@ -2,16 +2,25 @@
  * Reads what a store with products of its own sells, and begins a listing for each variant whose SKU is an offer's. Variants of
  * other SKUs are none of our business: no row is kept of them.
  */
+import { parseDecimal } from '../domain/money.ts'
 import { VARIANTS_EVERY_MS } from '../domain/pace.ts'
 import { first, need } from '../storage/database.ts'
-import { dropListings, type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
+import {
+  dropListings,
+  insertListingPrices,
+  type ListingPrice,
+  type ListingRow,
+  listingsOfVariants,
+  putListings,
+} from '../storage/listings.ts'
 import { offersBySku } from '../storage/offers.ts'
 import { enqueuePublications, pausePublishing } from '../storage/publications.ts'
 import { syncWithNewOffers } from '../storage/runs.ts'
 import { putStoreReading, storeReadingOf } from '../storage/store-readings.ts'
 import type { Store, StoreVariant } from '../stores/store.ts'
-import { isToCreate, newListing, type SellingStore, variantToCreate } from './assess.ts'
+import { isForeign, isToCreate, knownOf, newListing, type SellingStore, variantToCreate } from './assess.ts'
 import type { Publisher } from './publish.ts'
+import { sentFrom } from './push.ts'
 
 /** Wait before a page that the store did not give is asked for again. */
 const AGAIN_MS = 60_000
@@ -51,27 +60,34 @@ export async function readVariants(
     await db.commit([pausePublishing(store, paused, now)])
     return true
   }
-  const { rows, productIds, made } = await listingsFor(publisher, store, page.items, now)
+  const { rows, productIds, made, prices } = await listingsFor(publisher, store, page.items, now)
   await db.commit([
     ...(made.length === 0 ? [] : [dropListings(store, made)]),
     ...putListings(rows),
+    ...insertListingPrices(prices),
     ...enqueuePublications([{ id: store }], productIds, { newId: publisher.newId, now, cause: 'variants' }),
     putStoreReading(store, {
       variantsCursor: page.next,
       ...(variantsCursor === null && { variantsReadAt: began }),
     }),
   ])
+  if (prices.length > 0) log.warn('listings.priced_in_shop', { store, count: prices.length, id: prices[0]?.variant })
   if (page.next === null) log.info('variants.read', { store })
   return true
 }
 
 /**
- * The listings that are new, or that have another SKU in the store now, and the products behind them. `made`: listings that waited
- * for a product which the store has by now, because it acted without an answer, or a person made one.
+ * The listings that are new, or that have another SKU or price in the store now, and the products behind them. `made`: listings that
+ * waited for a product which the store has by now, because it acted without an answer, or a person made one.
  */
-async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: StoreVariant[], now: number) {
+async function listingsFor(
+  { db, newId }: Pick<Publisher, 'db' | 'newId'>,
+  store: string,
+  items: StoreVariant[],
+  now: number,
+) {
   const named = items.filter((item): item is StoreVariant & { sku: string } => item.sku !== null && item.sku !== '')
-  if (named.length === 0) return { rows: [], productIds: [], made: [] }
+  if (named.length === 0) return { rows: [], productIds: [], made: [], prices: [] }
   const [known, offers] = await Promise.all([
     db.query(
       listingsOfVariants(
@@ -86,7 +102,8 @@ async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: 
   const rows: ListingRow[] = []
   const productIds = new Set<string>()
   const made = new Set<string>()
-  for (const { id, sku, sellable } of named) {
+  const prices: ListingPrice[] = []
+  for (const { id, sku, sellable, price } of named) {
     const row = byVariant.get(id)
     const candidates = bySku.get(sku) ?? []
     const waiting = byVariant.get(variantToCreate(sku))
@@ -94,16 +111,33 @@ async function listingsFor({ db }: Pick<Publisher, 'db'>, store: string, items: 
       made.add(waiting.variant)
       for (const { productId } of candidates) productIds.add(productId)
     }
-    const isOff = row !== undefined && sellsOtherwise(row, sellable)
+    const instead = row && priceInstead(row, price)
+    const isOff = row !== undefined && (instead !== undefined || sellsOtherwise(row, sellable))
     if (row ? row.sku === sku && !isOff : candidates.length === 0) continue
     const listing = row ?? newListing(store, { variant: id, sku, linkedBy: 'sku' }, now)
     // Pending, it is pushed again: what the store really has is then read, and written.
     const again = isOff && { state: 'pending' as const }
-    rows.push({ ...listing, ...again, sku, version: listing.version + 1, changedAt: now })
+    if (instead) prices.push({ ...instead.price, id: newId(), store, variant: id, at: now, cause: 'shop' })
+    rows.push({ ...listing, ...again, ...instead?.row, sku, version: listing.version + 1, changedAt: now })
     if (row?.productId) productIds.add(row.productId)
     for (const { productId } of candidates) productIds.add(productId)
   }
-  return { rows, productIds: [...productIds], made: [...made] }
+  return { rows, productIds: [...productIds], made: [...made], prices }
+}
+
+/** The price that a store has in the place of the one that it confirmed; undefined: it has that one, or its reason says so. */
+function priceInstead(row: ListingRow, text = '') {
+  const known = knownOf(row)
+  const isSaid = row.reason === 'sale_price' && row.detail?.includes(` ${text} `)
+  if (!known || row.state !== 'synced' || isSaid) return undefined
+  const { currency } = known
+  const priceMinor = parseDecimal(text, currency)
+  if (priceMinor === undefined || priceMinor === known.priceMinor) return undefined
+  return {
+    price: { priceMinor, currency, costMinor: null },
+    // No jump is measured from a price of the merchant.
+    row: { knownPriceMinor: priceMinor, knownCostMinor: null, ...(!isForeign(row) && sentFrom(known)) },
+  }
 }
 
 /** Whether a store sells more of a listing than it should and its reason does not say so; or no more of it, although it says so. */

@@ -15,6 +15,7 @@ import {
   verdictOn,
 } from '../domain/entitlement.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
+import { VARIANTS_EVERY_MS } from '../domain/pace.ts'
 import { Failure } from '../errors.ts'
 import { type Change, first, retryStale, StaleWrite } from '../storage/database.ts'
 import {
@@ -28,11 +29,14 @@ import {
   putEntitlementLine,
 } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
+import { type ListingRow, listingsOfVariants } from '../storage/listings.ts'
 import { enqueueAlert, hastenClosing, hastenHeldOver } from '../storage/outbox.ts'
+import { enqueuePublications } from '../storage/publications.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
 import { currentEpoch } from '../storage/restores.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
 import { linesOfOrders, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
+import { putStoreReading } from '../storage/store-readings.ts'
 import type { Store, StoreOrderRead } from '../stores/store.ts'
 import type { Ordering } from './context.ts'
 import type { Fulfilment } from './fulfil.ts'
@@ -135,7 +139,7 @@ async function takeReading(
   }
   const revision = Math.max(asked.revision, (await first(db, newestRevision(shop.id)))?.revision ?? 0) + 1
   const { growth, wishesByStanding = true } = ordering.stores.find(({ id }) => id === shop.id) ?? {}
-  const after = byHand(
+  const after = grantedIn(
     entitlementAfter(
       known,
       reading,
@@ -150,19 +154,27 @@ async function takeReading(
       row?.revision === 0,
     ),
     asked.byHand,
+    order ? undefined : known,
+    lines,
   )
-  const seen: Seen = { row, known, asked, revision: row && known && isSame(known, after) ? row.revision : revision }
+  const doubt = asked.byHand ? undefined : doubtOf(ordering, { store: shop.id, reference }, after, lines, known)
+  const isNews = !row || !known || !isSame(known, after)
+  const seen: Seen = { row, known, asked, revision: isNews ? revision : row.revision, doubt }
   const done: Stored = isMerged ? { outcome: 'again' } : { outcome: 'taken' }
   if (order) {
     await follow(ordering, order, read, after, lines, seen, wishesByStanding)
     return done
   }
-  const left = planOf(ordering, shop, read, after, asked) ?? (await planned(ordering, shop, read, after, lines, seen))
+  const left = planOf(ordering, shop, read, after, seen) ?? (await planned(ordering, shop, read, after, lines, seen))
+  if (doubt) ordering.wake('publish')
+  // Its other lines are planned: what follows says to people that this one is not bought.
+  if (!left && doubt) return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
   if (!left) return done
-  const [isNew] = await db.commit([
+  const [stored] = await db.commit([
     ...(left.alert ? [left.alert] : []),
     ...rowChanges(ordering, shop.id, reference, null, after, seen, { isSettled: true, settleAt: null }),
   ])
+  const isNew = left.alert !== undefined && stored === 1
   if (left.tell && (isNew || known?.because !== after.because)) await tell(ordering, shop, read, left.why)
   return isMerged ? done : ignored(left.why)
 }
@@ -174,20 +186,58 @@ interface Seen {
   asked: Asked
   /** Of the row after it: an equal reading makes no new one. */
   revision: number
+  doubt: Doubt | undefined
 }
 
 const ignored = (detail: string): { outcome: 'ignored'; detail: string } => ({ outcome: 'ignored', detail })
 
-/** A person takes units for which nothing was granted. */
-function byHand(after: Entitlement, word: Asked['byHand']): Entitlement {
-  const lines = [...after.lines].map(([id, line]): [string, typeof line] =>
-    takes(word, id) ? [id, { ...line, granted: line.units }] : [id, line],
-  )
+/** Grants what a person takes, and nothing of a line whose product has another SKU than its listing. */
+function grantedIn(
+  after: Entitlement,
+  word: Asked['byHand'],
+  untaken: Entitlement | undefined,
+  ours: ReadonlyMap<string, LineRead>,
+): Entitlement {
+  const lines = [...after.lines].map(([id, line]): [string, typeof line] => {
+    if (takes(word, id)) return [id, { ...line, granted: line.units }]
+    const before = untaken?.lines.get(id)
+    const isWithheld = ours.get(id)?.listing || (before && before.units > 0 && before.granted === 0)
+    return [id, isWithheld ? { ...line, granted: 0 } : line]
+  })
   return { ...after, lines: new Map(lines) }
 }
 
 const takes = (word: Asked['byHand'], line: string): boolean =>
   typeof word === 'object' && (word.take === 'all' || word.take.line === line)
+
+/** Why paid lines are withheld, and what has the products of the shop read again when that is first seen. */
+interface Doubt {
+  why: string
+  reread: Change[]
+}
+
+function doubtOf(
+  { now, newId }: Ordering,
+  { store, reference }: Pick<StoreOrder, 'store' | 'reference'>,
+  after: Entitlement,
+  lines: ReadonlyMap<string, LineRead>,
+  known: Entitlement | undefined,
+): Doubt | undefined {
+  const [one] = [...lines].filter(([id, { listing }]) => listing && after.lines.get(id)?.units)
+  if (after.standing !== 'paid' || !one?.[1].listing) return undefined
+  const [id, { sku, listing }] = one
+  const why = `line ${id} has the SKU ${sku}, and its product ${listing.variant} was listed under ${listing.sku}: link it to what the customer bought, then quayside orders take ${reference}`
+  if (known?.lines.has(id)) return { why, reread: [] }
+  const reread = putStoreReading(store, { variantsReadAt: now() - VARIANTS_EVERY_MS, variantsCursor: null })
+  const products = listing.productId === null ? [] : [listing.productId]
+  return {
+    why,
+    reread: [reread, ...enqueuePublications([{ id: store }], products, { newId, now: now(), cause: 'variants' })],
+  }
+}
+
+/** A line of ours. `listing`: the one of its variant, where that was matched by another SKU and nothing of the line is bought. */
+type LineRead = LineNow & { units: number; listing?: ListingRow }
 
 /** The lines of an order that are ours, by the shop's ids: those that were taken, and those whose SKU or variant is a listing. */
 async function linesNow(
@@ -196,9 +246,13 @@ async function linesNow(
   read: StoreOrderRead,
   known: Entitlement | undefined,
   order: StoreOrder | undefined,
-): Promise<Map<string, LineNow & { units: number }>> {
+): Promise<Map<string, LineRead>> {
   const stored = order ? await ordering.db.query(linesOfOrders([order.id])) : []
-  const found = new Map<string, LineNow & { units: number }>()
+  const variants = read.lines.flatMap(({ id, variant }) =>
+    stored.some(({ line }) => line === id) ? [] : (variant ?? []),
+  )
+  const listings = variants.length === 0 ? [] : await ordering.db.query(listingsOfVariants(store, variants))
+  const found = new Map<string, LineRead>()
   for (const line of read.lines) {
     const { id, variant, sku, quantity: units, currency } = line
     const before = stored.find((one) => one.line === id)
@@ -206,7 +260,9 @@ async function linesNow(
     // An order that is read first without any unit is cancelled, as a rule: an older reading must not revive it.
     if (!isKnown && units === 0 && known) continue
     const unitPriceMinor = parseDecimal(line.unitPrice, currency) ?? null
-    const now = { variant, sku, unitPriceMinor, currency, units }
+    const listing = listings.find((one) => one.variant === variant && one.linkedBy === 'sku' && one.state !== 'ignored')
+    const isRenamed = !before && sku !== '' && listing !== undefined && listing.sku !== sku
+    const now = { variant, sku, unitPriceMinor, currency, units, ...(isRenamed && { listing }) }
     if (isKnown && (!before || before.sku === sku)) found.set(id, now)
     else {
       const offer = await offerOfLine(ordering, store, now)
@@ -256,7 +312,7 @@ function rowChanges(
   reference: string,
   orderId: string | null,
   { lines, ...after }: Entitlement,
-  { row, known, asked, revision }: Seen,
+  { row, known, asked, revision, doubt }: Seen,
   { isSettled, settleAt }: { isSettled: boolean; settleAt: number | null },
 ): Change[] {
   const isSameStanding = row?.standing === after.standing
@@ -273,6 +329,7 @@ function rowChanges(
   return [
     row ? changeEntitlement(row, set) : insertEntitlement({ store, reference, ...set }),
     ...changed.map(([line, units]) => putEntitlementLine({ store, reference, line, ...units })),
+    ...(doubt?.reread ?? []),
   ]
 }
 
@@ -354,7 +411,7 @@ function planOf(
   { id: store, connectedAt }: ShopOfOrders,
   read: StoreOrderRead,
   after: Entitlement,
-  { byHand }: Asked,
+  { asked: { byHand }, doubt }: Seen,
 ): NotPlanned | undefined {
   const { reference, paidAt, placedAt, fault } = read
   if (read.standing !== 'paid' || paidAt === null) {
@@ -375,7 +432,9 @@ function planOf(
   }
   if (fault) return refused(ordering, store, read, fault)
   const hasUnits = [...after.lines.values()].some(({ granted }) => granted > 0)
-  return hasUnits ? undefined : waiting(ordering, store, read, whyNot(read) ?? 'no unit of it is paid')
+  if (hasUnits) return undefined
+  if (doubt) return refused(ordering, store, read, doubt.why)
+  return waiting(ordering, store, read, whyNot(read) ?? 'no unit of it is paid, or a person takes them')
 }
 
 const whyNot = ({ because }: StoreOrderRead): string | undefined => because && `the order ${because}`
@@ -387,6 +446,7 @@ function waiting(
   { reference, isForMerchant }: StoreOrderRead,
   why: string,
 ): NotPlanned {
+  if (isForMerchant === 'unalerted') return { why, tell: true }
   return isForMerchant ? { why, alert: onceOfStore(ordering, store, reference, why), tell: true } : { why }
 }
 
@@ -416,8 +476,8 @@ async function planned(
   const { id: store, delayMs } = shop
   const { reference } = read
   const notBefore = delayMs > 0 ? ordering.now() + delayMs : null
-  const isSettled = after.standing === 'paid'
-  const settled = { isSettled, settleAt: isSettled ? null : ordering.now() }
+  const isPaid = after.standing === 'paid'
+  const settled = { isSettled: isPaid && !seen.doubt, settleAt: isPaid ? null : ordering.now() }
   const entitlement = (orderId: string) => rowChanges(ordering, store, reference, orderId, after, seen, settled)
   try {
     const shopFacts = { notBefore, revision: seen.revision, entitlement }

@@ -1,17 +1,18 @@
 import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, lt, not, sql } from 'drizzle-orm'
 import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { Change } from './database.ts'
-import { alertChannels, alertNotices, alerts, outbox } from './schema.ts'
+import { alertChannels, alertNotices, alerts, outbox, storeOrders } from './schema.ts'
 import { build, change, insertMany, inWhole, statement } from './statement.ts'
 
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
 
-/** Alerts of the outbox that are not among the alerts yet, the oldest first. */
+/** Alerts of the outbox that are not among the alerts yet, with the order that they are about in its store, the oldest first. */
 export const untakenAlerts = statement((limit: number) =>
   build
-    .select()
+    .select({ ...getTableColumns(outbox), reference: storeOrders.reference })
     .from(outbox)
+    .leftJoin(storeOrders, eq(storeOrders.id, outbox.orderId))
     // Written out and not bound, so that SQLite sees that its index of these alone is enough.
     .where(and(sql`${outbox.kind} = 'alert' and ${outbox.takenAt} is null`, gt(outbox.id, '')))
     .orderBy(asc(outbox.id))

@@ -278,7 +278,7 @@ export const listingPrices = sqliteTable(
     currency: text('currency').notNull(),
     /** In the supplier's currency. */
     costMinor: minor('cost_minor'),
-    /** first | cost | policy | approved */
+    /** first | cost | policy | approved | shop */
     cause: text('cause').notNull(),
   },
   (t) => [index('listing_prices_variant').on(t.store, t.variant, t.at), index('listing_prices_at').on(t.at)],

@@ -96,6 +96,8 @@ export interface StoreVariant {
   name: string
   /** Units that the store sells of it, wherever they are; absent where that is not known. */
   sellable?: number
+  /** What it costs now, as the store writes it; absent where that is not known. */
+  price?: string | undefined
 }
 
 /** A product that a store lacks. Its price and stock follow by `publish`: until then it cannot be bought. */
@@ -129,8 +131,8 @@ export interface StoreOrderRead {
   standing: Standing
   /** Why it is unpaid or held, as the end of a sentence that begins with "the order": `is on hold in the shop`. */
   because?: string
-  /** Only the merchant ends that, who reads it on the order. */
-  isForMerchant?: boolean
+  /** Only the merchant ends that, who reads it on the order; `unalerted`: people need no alert of the first such order. */
+  isForMerchant?: boolean | 'unalerted'
   /** Whether the shop states that all of its money came. A shop that cannot state it says so of every paid order. */
   fullyPaid: boolean
   /** When the customer placed it; null where the shop does not say. */

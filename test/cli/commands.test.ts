@@ -467,6 +467,14 @@ describe('status', () => {
 `)
   })
 
+  it('lists a paid order that is held too long under what waits for a person', async () => {
+    const held = { id, type: 'order_held', subject: '62', severity: 'critical', state: 'open', at, note: 'it waits' }
+    const alerts = [{ ...held, advice: 'see what it waits for', command: 'quayside orders show 62' }]
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, alerts }) })
+    const { stdout } = await run(['status', '--config', config], { terminal: true })
+    expect(stdout).toContain('For a person:\n  1 paid order waits too long: npx quayside purchases list --hold any\n')
+  })
+
   it('says that the last reading of the catalogue failed, when and why, in one line of 80 columns', async () => {
     const error = 'the supplier cannot be reached: ECONNREFUSED, and it was tried three times, as always'
     const freshness = { catalogueAt: null, catalogueFailure: { run: id, at, error }, balanceAt: null }

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { takeAlerts } from '../../src/alerts/watcher.ts'
+import { first } from '../../src/storage/database.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
+import { storeOrderById } from '../../src/storage/store-orders.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { type RunOptions, run, writePlace } from '../support/cli-run.ts'
 import { keysShort, MINUTE, orderedTwice } from '../support/reviews.ts'
@@ -63,6 +66,16 @@ describe('a person on duty', () => {
     expect(again.stdout).toContain(`Next    ${next}`)
     expect((await quayside('purchases', 'show', id)).stdout).toContain(next)
     expect((await quayside('reviews')).stdout).toMatch(new RegExp(`^${id} +1 +57 s  2 orders`, 'm'))
+  })
+
+  test('reads the number of the order in the shop in its alert, and not an id of ours', async () => {
+    const world = await openApi()
+    const quayside = terminal(world)
+    const orderId = await keysShort(world, 5, 2)
+    const { reference = '' } = (await first(world.db, storeOrderById(orderId))) ?? {}
+    await takeAlerts(world)
+    expect((await quayside('alerts', 'list')).stdout).toMatch(new RegExp(`order ${reference}$`, 'm'))
+    expect((await quayside('status')).stdout).toContain(`, order ${reference}, critical, raised`)
   })
 
   test('sees what each decision would do, and the decision does it', async () => {

@@ -1,7 +1,9 @@
 /** A paid order that waits for too long: people are alerted once, and its shop says why. */
 import { describe, expect, test } from 'vitest'
+import { heldAlertMs, holdReasons } from '../../src/domain/hold.ts'
 import { alertHeld } from '../../src/ordering/held.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
+import { changePurchase } from '../../src/storage/purchases.ts'
 import { wooCommerceThatChanges } from '../support/changing-shop.ts'
 
 const MINUTE = 60_000
@@ -23,6 +25,31 @@ async function orderThatWaits() {
   const ownNotes = () => shop.notesOf(reference).filter(({ note }) => note.startsWith('Quayside'))
   return { ...shop, reference, look, alerts, ownNotes }
 }
+
+test.each(
+  holdReasons.flatMap((reason) => (heldAlertMs[reason] === null ? [] : [[reason, heldAlertMs[reason]] as const])),
+)(
+  'a paid order that is held as %s alerts people once its time of %d ms is over, and once only',
+  async (reason, time) => {
+    const shop = await wooCommerceThatChanges({ delayMinutes: 10 })
+    const reference = shop.buys(1)
+    await shop.pass(3 * MINUTE)
+    const [purchase] = await shop.purchases((await shop.orderOf(reference))?.id ?? '')
+    if (!purchase) throw new Error('the order has a purchase')
+    await shop.db.commit([changePurchase(purchase, { holdReason: reason, heldAt: shop.now() }, shop.now())])
+    const alerts = async () => {
+      await alertHeld(shop.ordering)
+      const all = await shop.db.query(listOutbox({ kind: 'alert', limit: 100 }))
+      return all.filter(({ type }) => type === 'order_held')
+    }
+    shop.move(time - 1)
+    expect(await alerts()).toEqual([])
+    shop.move(1)
+    expect(await alerts()).toMatchObject([{ payload: { reference, reason } }])
+    shop.move(time)
+    expect(await alerts()).toHaveLength(1)
+  },
+)
 
 describe('an order whose payment failed', () => {
   test('raises no alert and leaves no note in the shop on the first day', async () => {

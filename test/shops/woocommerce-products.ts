@@ -194,7 +194,8 @@ export function createProducts({ now, utcOffsetMinutes, home, newPostId, changed
   })
 
   const checkSku = (sku: string, own: number | undefined): void => {
-    const taken = (text: string) => products.values().find((one) => one.sku === text && one.id !== own)
+    const taken = (text: string) =>
+      products.values().find((one) => one.sku === text && one.id !== own && one.status !== 'trash')
     const other = sku === '' ? undefined : taken(sku)
     if (!other) return
     let number = 1
@@ -307,6 +308,11 @@ export function createProducts({ now, utcOffsetMinutes, home, newPostId, changed
     const product = products.get(Number(id))
     if (!product || product.parentId !== parent) throw invalidVariation()
     return product
+  }
+  /** Its topic is that of a deletion. What is written to it later leaves it there. */
+  const trash = (product: WooProduct): void => {
+    product.status = 'trash'
+    changed('product.deleted', product.id)
   }
   const remove = (product: WooProduct): WooProduct => {
     for (const { id } of [product, ...variationsOf(product.id)]) products.delete(id)
@@ -495,7 +501,7 @@ export function createProducts({ now, utcOffsetMinutes, home, newPostId, changed
     },
   ]
 
-  return { products, categories, routes, create, update, remove, productJson, fullName, priceOf }
+  return { products, categories, routes, create, update, trash, remove, productJson, fullName, priceOf }
 }
 
 const sortedProducts = (products: WooProduct[], query: URLSearchParams): WooProduct[] =>

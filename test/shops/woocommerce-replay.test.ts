@@ -103,7 +103,15 @@ const hook = (name: string) => comparable(JSON.parse(textOf(`hook-${name}.body`)
 
 test('the shop answers every captured exchange as WooCommerce did', () => {
   let at = Date.parse('2026-11-20T21:22:55Z')
-  const shop = createWooCommerceShop({ keys: [wooKey, readOnly], home: 'http://127.0.0.1:8081', now: () => at })
+  const shop = createWooCommerceShop({
+    keys: [wooKey, readOnly],
+    home: 'http://127.0.0.1:8081',
+    now: () => at,
+    // As the captured shop was set up.
+    httpRequestHostIsExternal: true,
+    httpAllowedSafePorts: 'any',
+    wpCronLockTimeoutMs: 0,
+  })
   const overHttp = createWooCommerceShop({ scheme: 'http' })
   const delivered = (topic: string) =>
     shop.takeDeliveries().flatMap((one) => (one.topic === topic ? [comparable(JSON.parse(one.body))] : []))

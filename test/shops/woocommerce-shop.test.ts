@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { request } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
 import { createWooCommerceShop, startWooCommerceShop, type WooShopOptions, wooKey } from './woocommerce-shop.ts'
+import { isSafeAddress } from './woocommerce-webhooks.ts'
 
 async function started(options: WooShopOptions = {}) {
   const running = await startWooCommerceShop(options)
@@ -26,6 +27,9 @@ test('answers an https address without TLS, on the same port after a stop', asyn
   expect((await list()).statusCode).toBe(200)
   expect(shop.counts()).toEqual({ 'products.list': 2 })
 })
+
+/** Filters of WordPress by which a shop delivers to this machine. */
+const loopback = { httpRequestHostIsExternal: true, httpAllowedSafePorts: 'any' } as const
 
 const answered = (shop: ReturnType<typeof createWooCommerceShop>, method: string, path: string, fields?: unknown) => {
   const url = `https://shop.test/wp-json/wc/v3${path}`
@@ -124,7 +128,7 @@ test('a refund names the line that its units come from', () => {
 })
 
 test('an order in the trash is in no list, is read by its id, and comes back as it was; the topics are those of the trash', () => {
-  const shop = createWooCommerceShop()
+  const shop = createWooCommerceShop({ ...loopback, wpCronLockTimeoutMs: 0 })
   const { id: product } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00' })
   for (const topic of ['order.updated', 'order.deleted', 'order.restored'])
     answered(shop, 'POST', '/webhooks', { topic, delivery_url: 'http://127.0.0.1:1/' })
@@ -158,7 +162,7 @@ test("a merchant's own status is listed and may be asked for, and a corrected cl
 
 test('a refund that is deleted returns its units, changes no date and fires nothing', () => {
   let at = Date.parse('2026-11-20T12:00:00Z')
-  const shop = createWooCommerceShop({ now: () => at })
+  const shop = createWooCommerceShop({ now: () => at, wpCronLockTimeoutMs: 0 })
   const { id: product } = shop.addProduct({ name: 'Key', sku: 'K-1', regular_price: '5.00' })
   answered(shop, 'POST', '/webhooks', { topic: 'order.updated', delivery_url: 'http://127.0.0.1:1/' })
   const order = shop.buy({ lines: [{ product, quantity: 2 }] })
@@ -202,8 +206,73 @@ test('items of a batch fail alone, and every fault passes', () => {
   expect(shop.counts()).toEqual({ 'products.batch': 8 })
 })
 
+test('a delivery goes to no private host and no port but 80, 443 and 8080, unless a filter of WordPress lets it, and fails', () => {
+  const home = 'https://127.0.0.1:8443'
+  const reached = (url: string, allowed = {}) => isSafeAddress(url, home, allowed)
+  expect(reached('https://quayside.test/webhooks')).toBe(true)
+  expect(reached('http://quayside.test:8080/')).toBe(true)
+  expect(reached('https://quayside.test:47210/')).toBe(false)
+  for (const host of ['localhost', '10.0.0.1', '192.168.1.2', '172.20.0.1', '[::1]'])
+    expect(reached(`http://${host}/`), host).toBe(false)
+  expect(reached('https://172.40.0.1/')).toBe(true)
+  expect([reached('http://127.0.0.1/'), reached('http://127.0.0.1:8443/')], 'the shop itself').toEqual([true, true])
+  expect(reached('http://127.0.0.1:47210/')).toBe(false)
+  expect(reached('http://localhost:47210/', loopback)).toBe(true)
+
+  const shop = createWooCommerceShop()
+  const hook = { topic: 'order.updated', delivery_url: 'http://127.0.0.1:47210/' }
+  expect(answered(shop, 'POST', '/webhooks', hook).status).toBe(201)
+  shop.buy({ lines: [{ product: shop.addProduct({ name: 'Key', regular_price: '5.00' }).id }] })
+  expect(shop.takeDeliveries()).toEqual([])
+  expect(shop.webhooks.get(1)).toMatchObject({ status: 'active', failures: 1 })
+})
+
+test('deliveries go once a minute, at the next request to the shop after that', () => {
+  let at = 0
+  const shop = createWooCommerceShop({ now: () => at })
+  answered(shop, 'POST', '/webhooks', { topic: 'order.updated', delivery_url: 'https://quayside.test/' })
+  expect(shop.takeDeliveries().map(({ body }) => body)).toEqual(['webhook_id=1'])
+  const { id } = shop.addProduct({ name: 'Key', regular_price: '5.00' })
+  const buy = () => shop.buy({ lines: [{ product: id }] })
+  buy()
+  expect(shop.takeDeliveries()).toHaveLength(1)
+  at += 15_000
+  buy()
+  at += 44_999
+  expect(answered(shop, 'GET', '/orders').status).toBe(200)
+  expect(shop.takeDeliveries()).toEqual([])
+  at += 60_000
+  expect(shop.takeDeliveries(), 'a quiet shop').toEqual([])
+  answered(shop, 'GET', '/orders')
+  expect(shop.takeDeliveries()).toHaveLength(1)
+})
+
+test('each write of the REST API to an order comes back as a delivery, which says what the write was answered', () => {
+  const shop = createWooCommerceShop({ wpCronLockTimeoutMs: 0 })
+  answered(shop, 'POST', '/webhooks', { topic: 'order.updated', delivery_url: 'https://quayside.test/' })
+  const order = shop.buy({ lines: [{ product: shop.addProduct({ name: 'Key', regular_price: '5.00' }).id }] })
+  shop.takeDeliveries()
+  for (const fields of [{ meta_data: [{ key: 'a', value: 'b' }] }, { status: 'completed' }]) {
+    const { body } = answered(shop, 'PUT', `/orders/${order.id}`, fields)
+    const [echo, ...others] = shop.takeDeliveries()
+    expect(others).toEqual([])
+    const { _links: _, ...said } = JSON.parse(echo?.body ?? '')
+    expect(JSON.parse(body)).toMatchObject(said)
+  }
+})
+
+test('a product in the trash is in no list, and takes what is written to it', () => {
+  const shop = createWooCommerceShop()
+  const { id } = shop.addProduct({ name: 'Key', sku: 'KEY', regular_price: '5.00' })
+  shop.trashProduct(id)
+  expect(JSON.parse(answered(shop, 'GET', '/products').body)).toEqual([])
+  const written = answered(shop, 'POST', '/products/batch', { update: [{ id, regular_price: '6.00' }] })
+  expect(JSON.parse(written.body)).toMatchObject({ update: [{ id, status: 'trash', price: '6.00' }] })
+  expect(shop.addProduct({ name: 'Key', sku: 'KEY' }).id, 'its SKU is free').not.toBe(id)
+})
+
 test('a webhook is disabled by its seventh failure in a row, and what failed is not sent again', async () => {
-  const { shop, deliverDue } = await started({ now: () => 5000 })
+  const { shop, deliverDue } = await started({ now: () => 5000, ...loopback, wpCronLockTimeoutMs: 0 })
   const created = answered(shop, 'POST', '/webhooks', { topic: 'order.updated', delivery_url: 'http://127.0.0.1:1/' })
   expect(JSON.parse(created.body)).toMatchObject({ id: 1, status: 'active' })
   expect(await deliverDue()).toEqual([null])

@@ -18,9 +18,9 @@ import {
 } from './woocommerce-answers.ts'
 import { createOrders } from './woocommerce-orders.ts'
 import { createProducts } from './woocommerce-products.ts'
-import { createWebhooks, type WooDelivery } from './woocommerce-webhooks.ts'
+import { createWebhooks, type WooDelivery, type WordPressDelivery } from './woocommerce-webhooks.ts'
 
-export interface WooShopOptions {
+export interface WooShopOptions extends WordPressDelivery {
   /** Default: one that may read and write. */
   keys?: WooKey[]
   /** Which scheme the shop takes its requests to come by (default: https). */
@@ -98,6 +98,7 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
   const shared = { now, utcOffsetMinutes, home: () => home, newPostId }
   const access = createAccess({ keys, scheme, hidesAuthorization: () => hidesAuthorization, now })
   const webhooks = createWebhooks({
+    ...options,
     ...shared,
     payload: (resource, id) => {
       const order = resource === 'order' ? orders.orders.get(id) : undefined
@@ -165,6 +166,7 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
       fields: isFields(parsed) ? parsed : {},
     }
     requests.push(counted)
+    webhooks.requested()
     const fault = faultFor(counted)
     const address = `${scheme}://${url.host}`
     const act = (): ShopAnswer => {
@@ -254,6 +256,11 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     editProduct: (id: number, fields: Fields) => {
       const product = products.products.get(id)
       if (product) products.update(product, fields)
+    },
+    /** The merchant moves a product to the trash: it is in no list, and still takes what is written to it. */
+    trashProduct: (id: number) => {
+      const product = products.products.get(id)
+      if (product) products.trash(product)
     },
     /** The merchant deletes a product for good. */
     removeProduct: (id: number) => {

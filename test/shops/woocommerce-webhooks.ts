@@ -34,7 +34,17 @@ export interface WooDelivery {
   body: string
 }
 
-interface WebhooksOptions {
+/** What WordPress lets its safe requests reach, by the names of its own filters, and how often WP-Cron runs. */
+export interface WordPressDelivery {
+  /** Filter `http_request_host_is_external`: private hosts are reached, too (default: no). */
+  httpRequestHostIsExternal?: boolean
+  /** Filter `http_allowed_safe_ports` (default: 80, 443, 8080); `any` for tests whose ports are given by the machine. */
+  httpAllowedSafePorts?: readonly number[] | 'any'
+  /** `WP_CRON_LOCK_TIMEOUT` in milliseconds: deliveries go at most so often (default: 60,000). */
+  wpCronLockTimeoutMs?: number
+}
+
+interface WebhooksOptions extends WordPressDelivery {
   now: () => number
   utcOffsetMinutes: number
   /** The shop's address as its cron sees it. */
@@ -51,7 +61,28 @@ const statuses = ['active', 'paused', 'disabled'] as const
 export const signWebhook = (secret: string, body: string | Buffer): string =>
   createHmac('sha256', secret).update(body).digest('base64')
 
-export function createWebhooks({ now, utcOffsetMinutes, home, payload }: WebhooksOptions) {
+const safePorts = [80, 443, 8080]
+const privateHost = /^(localhost$|(0|10|127)\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/
+
+/** Whether WordPress sends a request there: the shop itself is no stranger. @see wp_http_validate_url */
+export function isSafeAddress(address: string, home: string, allowed: WordPressDelivery = {}): boolean {
+  const { httpRequestHostIsExternal = false, httpAllowedSafePorts = safePorts } = allowed
+  const [to, own] = [new URL(address), new URL(home)]
+  const isOwn = to.hostname === own.hostname
+  if (to.hostname.startsWith('[')) return false
+  if (!isOwn && !httpRequestHostIsExternal && privateHost.test(to.hostname)) return false
+  if (to.port === '' || (isOwn && to.port === own.port) || httpAllowedSafePorts === 'any') return true
+  return httpAllowedSafePorts.includes(Number(to.port))
+}
+
+export function createWebhooks(options: WebhooksOptions) {
+  const { now, utcOffsetMinutes, home, payload, wpCronLockTimeoutMs = 60_000 } = options
+  /** When WP-Cron ran last, and when the last request came to the shop. */
+  let ranAt = Number.NEGATIVE_INFINITY
+  let requestedAt = Number.NEGATIVE_INFINITY
+  const requested = (): void => {
+    requestedAt = now()
+  }
   const webhooks = new Map<number, WooWebhook>()
   let due: { webhook: number; id: number | null }[] = []
   let lastId = 0
@@ -160,6 +191,7 @@ export function createWebhooks({ now, utcOffsetMinutes, home, payload }: Webhook
 
   /** Queues what a change means to each webhook; a change of something that is queued already adds nothing. */
   const changed = (topic: string, id: number): void => {
+    requested()
     for (const webhook of webhooks.values()) {
       if (webhook.topic !== topic || webhook.status !== 'active') continue
       if (!due.some((one) => one.webhook === webhook.id && one.id === id)) due.push({ webhook: webhook.id, id })
@@ -197,13 +229,21 @@ export function createWebhooks({ now, utcOffsetMinutes, home, payload }: Webhook
     }
   }
 
-  /** Takes what is due out of the queue: each delivery has its contents as of now, and is made once. */
+  /**
+   * Takes what is due out of the queue: each delivery has its contents as of now, and is made once. A ping goes at once; the others
+   * wait for a request to the shop after the lock of WP-Cron is over. What WordPress sends nowhere fails.
+   */
   const take = (): WooDelivery[] => {
-    const taken = due.map(({ webhook, id }) => ({ webhook: webhooks.get(webhook), id }))
-    due = []
-    return taken.flatMap(({ webhook, id }) => {
+    const runs = requestedAt >= ranAt + wpCronLockTimeoutMs
+    const taken = due.filter(({ id }) => runs || id === null)
+    due = due.filter((one) => !taken.includes(one))
+    if (taken.some(({ id }) => id !== null)) ranAt = now()
+    return taken.flatMap(({ webhook: of, id }) => {
+      const webhook = webhooks.get(of)
       const delivery = webhook?.status === 'active' ? deliveryOf(webhook, id) : undefined
-      return delivery ?? []
+      if (!delivery || isSafeAddress(delivery.url, home(), options)) return delivery ?? []
+      delivered(delivery, null)
+      return []
     })
   }
 
@@ -217,7 +257,7 @@ export function createWebhooks({ now, utcOffsetMinutes, home, payload }: Webhook
     else webhook.failures += 1
   }
 
-  return { webhooks, routes, changed, take, delivered, signed: deliveryOf }
+  return { webhooks, routes, changed, requested, take, delivered, signed: deliveryOf }
 }
 
 function topicOf(value: unknown): string {

@@ -430,6 +430,19 @@ describe('the products of a woocommerce store', () => {
     },
   )
 
+  test('are created with a request for each category in a run, and not in each batch', async () => {
+    const world = await wooCommerceWorld()
+    const { create } = methodsOf(world)
+    const named = Array.from({ length: 60 }, (_, at) => ({ ...product(`S${at}`), category: `Games ${at % 3}` }))
+    await create(named.slice(0, 40))
+    await create(named.slice(40))
+    expect(world.shop.products.size).toBe(60)
+    expect(world.shop.counts()).toMatchObject({ 'categories.list': 3, 'categories.create': 3 })
+    world.clock.now += 2 * 3_600_000
+    await create([product('LATER')])
+    expect(world.shop.counts()['categories.list'], 'another run').toBe(4)
+  })
+
   test('are read with their variations, which are priced and found by their SKU', async () => {
     const world = await wooCommerceWorld()
     const simple = world.sell('A')
@@ -447,8 +460,8 @@ describe('the products of a woocommerce store', () => {
       if (cursor === null) break
     }
     expect(items).toEqual([
-      { id: simple, sku: 'A', name: 'Game A' },
-      { id, sku: 'HOME', name: 'Suite - Home' },
+      { id: simple, sku: 'A', name: 'Game A', price: '9.00' },
+      { id, sku: 'HOME', name: 'Suite - Home', price: '30.00' },
     ])
     expect(await publish(world, [listing(id, { price: '33.00' }), listing(simple)])).toMatchObject({
       answers: expect.arrayContaining([expect.objectContaining({ id, ok: true, price: '33.00', stock: 7 })]),

@@ -1,5 +1,6 @@
 /** What an order of WooCommerce entitles its customer to, whatever its merchant does after it was paid. */
 import { describe, expect, test } from 'vitest'
+import { linkListing } from '../../src/listings/actions.ts'
 import { alertHeld } from '../../src/ordering/held.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { wooCommerceThatChanges } from '../support/changing-shop.ts'
@@ -285,7 +286,7 @@ test('keys that left by note are known, although the merchant took their line ou
   expect(world.keysOf(reference, ['AAAA-1'])).toHaveLength(1)
 })
 
-test('an order that is paid on delivery is not bought, and what keeps it says so', async () => {
+test('an order that is paid on delivery is not bought, a note in the shop says why once, and so does what keeps it', async () => {
   const app = await openShopApp()
   const [one] = await app.sell()
   await app.settle()
@@ -295,6 +296,10 @@ test('an order that is paid on delivery is not bought, and what keeps it says so
   await expect(takeByHand(app.ordering, SHOP, reference, { take: 'all' }, 'ann')).rejects.toThrow(
     'is processing in the shop without a payment, as one that is paid on delivery',
   )
+  await app.pass(30 * MINUTE)
+  const notes = app.notesOf(reference).filter(({ note }) => note.startsWith('Quayside'))
+  expect(notes).toMatchObject([{ note: expect.stringContaining('without a payment'), isForCustomer: false }])
+  expect(await app.alerts()).toEqual([])
 })
 
 describe('what the shop is asked for before an order is bought', () => {
@@ -346,5 +351,57 @@ describe('what the shop is asked for before an order is bought', () => {
     world.shop.strike({ fault: 'refused', kind: 'refunds.list', status: 500, code: 'internal', times: 1_000 })
     expect(await world.store.ordersNow?.(references)).toEqual({ outcome: 'read', orders: [] })
     expect(world.shop.counts()['refunds.list']).toBe(2)
+  })
+})
+
+describe('an order of a product whose SKU the merchant has changed', () => {
+  const world = async ({ sku }: { sku?: string } = {}) => {
+    const shop = await wooCommerceThatChanges()
+    await shop.settle()
+    const another = (await shop.offers())[4]
+    const [one] = shop.products
+    if (!one || !another) throw new Error('the shop has products, and the supplier other ones')
+    shop.shop.editProduct(one.product, { sku: sku ?? another.sku })
+    return { shop, one, another }
+  }
+
+  test('waits for a person, who reads why, and its product is read again at that instant and has no stock', async () => {
+    const { shop, one } = await world({ sku: 'CHANGED-1' })
+    const reference = shop.buys(1)
+    await shop.pass(30 * MINUTE)
+    expect(shop.unitsBought()).toBe(0)
+    expect(await shop.alertsAbout(reference)).toEqual([
+      expect.stringMatching(new RegExp(`CHANGED-1.*${one.sku}.*quayside orders take ${reference}`)),
+    ])
+    expect(shop.notesOf(reference).filter(({ note }) => note.includes('CHANGED-1'))).toHaveLength(1)
+    expect(shop.shop.products.get(one.product)?.stockQuantity).toBe(0)
+  })
+
+  test('has its other line bought, and this one once a person takes it', async () => {
+    const { shop, one } = await world({ sku: 'CHANGED-1' })
+    const reference = shop.buys(1, 1)
+    await shop.pass(30 * MINUTE)
+    expect(shop.unitsBought()).toBe(1)
+    expect(shop.keysIn(reference)).toHaveLength(1)
+    expect(await shop.alertsAbout(reference)).toEqual([
+      expect.stringMatching(/CHANGED-1.* is not bought.*quayside orders take \d+ --line \d+/),
+    ])
+    const said = shop.notesOf(reference).filter(({ note }) => note.includes('nothing is bought'))
+    expect(said, 'the other line is').toEqual([])
+    const line = String(shop.shop.orders.get(Number(reference))?.lines[0]?.id)
+    const linking = { ...shop.ordering, wake: () => shop.ordering.wake('publish') }
+    await linkListing(linking, { store: SHOP, variant: String(one.product), actor: 'cli' }, { offerSku: one.sku })
+    await takeByHand(shop.ordering, SHOP, reference, { take: { line } }, 'cli')
+    await shop.pass(5 * MINUTE)
+    expect(shop.unitsBought()).toBe(2)
+    expect(shop.keysIn(reference)).toHaveLength(2)
+  })
+
+  test('is not bought by itself where the new SKU is that of another offer, either', async () => {
+    const { shop } = await world()
+    const reference = shop.buys(1)
+    await shop.pass(30 * MINUTE)
+    expect(shop.unitsBought()).toBe(0)
+    expect(await shop.alertsAbout(reference)).toHaveLength(1)
   })
 })

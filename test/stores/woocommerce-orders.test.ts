@@ -65,6 +65,16 @@ describe('an order of WooCommerce', () => {
     expect(fault).toBeUndefined()
   })
 
+  test('of which a gift card paid a part brought less for each unit, and nothing where it paid all', () => {
+    // The lines cost 42.00 for two units, and 33.00 for one.
+    const paid = (fee: string, total: string) =>
+      read((order) => Object.assign(order, { fee_lines: [{ total: fee }], total }))
+    expect(paid('-15.00', '60.00').lines.map(({ unitPrice }) => unitPrice)).toEqual(['16.80', '26.40'])
+    expect(paid('-75.00', '0.00').lines.map(({ unitPrice }) => unitPrice)).toEqual(['0.00', '0.00'])
+    expect(paid('2.00', '77.00').lines.map(({ unitPrice }) => unitPrice)).toEqual(['21.00', '33.00'])
+    expect(paid('-15.00', '60.00').fault).toBeUndefined()
+  })
+
   test('is cancelled where all of its money went back, although a person has set it to paid again', () => {
     const standing = (...totals: string[]) =>
       read((order) => {

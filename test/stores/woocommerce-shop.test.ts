@@ -4,10 +4,11 @@ import { eq } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { priceOf as offerPrice } from '../../src/domain/pricing.ts'
 import { retryPurchase } from '../../src/ordering/actions.ts'
+import { alertHeld } from '../../src/ordering/held.ts'
 import { resendKeys } from '../../src/ordering/resend.ts'
 import { beforeAsking, takeFromShop } from '../../src/ordering/shop-orders.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
-import { listingsOfVariants } from '../../src/storage/listings.ts'
+import { listingsOfVariants, pricesOfListing } from '../../src/storage/listings.ts'
 import type { Offer } from '../../src/storage/offers.ts'
 import { enqueuePublications } from '../../src/storage/publications.ts'
 import { offers } from '../../src/storage/schema.ts'
@@ -75,13 +76,19 @@ describe('a customer of a WooCommerce shop', () => {
   })
 
   /** An order of two lines: the supplier has a key for the first one, and none for the second one yet. */
-  async function halfReady(fault: 'out-of-stock' | 'hold-open' = 'out-of-stock') {
+  async function halfReady(fault: 'out-of-stock' | 'hold-open' | 'partial-keys' = 'out-of-stock') {
     const app = await openShopApp()
     const [ready, waiting] = await app.sell(2)
     await app.settle()
     const offer = (await app.offers()).find(({ sku }) => sku === waiting?.sku)
     const match = { productId: offer?.productId ?? '' }
-    const { id } = app.sandbox.faults.add({ fault, times: fault === 'hold-open' ? 1 : 1_000, match })
+    const { id } = app.sandbox.faults.add({
+      fault,
+      times: fault === 'hold-open' ? 1 : 1_000,
+      match,
+      first: 0,
+      delayMs: 20 * HOUR,
+    })
     await app.pass(50_000)
     const reference = app.customerBuys({
       lines: [{ product: ready?.product ?? 0 }, { product: waiting?.product ?? 0 }],
@@ -113,6 +120,23 @@ describe('a customer of a WooCommerce shop', () => {
     expect(mailed()).toEqual([['customer_note'], ['completed']])
     expect(customerNotes()).toHaveLength(1)
   })
+
+  test.each([
+    ['stock', 'out-of-stock', 'planned'],
+    ['the supplier', 'hold-open', 'accepted'],
+    ['a person, who decides on its review', 'partial-keys', 'review'],
+  ] as const)(
+    'gets the key that is ready within two minutes while the other line waits for %s',
+    async (_, fault, state) => {
+      const { app, reference, mailed } = await halfReady(fault)
+      await app.pass(2 * MINUTE, 5_000)
+      expect(mailed()).toEqual([['customer_note']])
+      await app.pass(3 * HOUR, 5 * MINUTE)
+      expect(mailed()).toEqual([['customer_note']])
+      const purchases = await app.purchases((await app.orderOf(reference))?.id ?? '')
+      expect(purchases.map((one) => one.state)).toContain(state)
+    },
+  )
 
   test('of two products that are ready within the same minute gets one mail with both keys, and no note', async () => {
     const { app, reference, issued, mailed, customerNotes, comes } = await halfReady('hold-open')
@@ -251,6 +275,51 @@ test('orders of a shop that two processes on one database read and work on are b
     expect(app.notesOf(reference).filter(({ note }) => note.startsWith('Quayside'))).toEqual([])
   }
   expect(await app.alerts()).toEqual([])
+})
+
+test('the deliveries that a shop makes of what Quayside writes to its orders cost no request, and the next change is read', async () => {
+  const app = await openShopApp()
+  const [one] = await app.sell()
+  await app.settle()
+  const deliver = await app.connectWebhook()
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+  await deliver()
+  await app.pass(2 * MINUTE)
+  expect(app.statusOf(reference)).toBe('completed')
+  const reads = () => app.shop.counts()['orders.get']
+  const before = reads()
+  const echoes = app.shop.takeDeliveries()
+  expect(echoes.map(({ topic }) => topic)).toEqual(['order.updated'])
+  await deliver(echoes)
+  expect(reads(), 'the shop is asked for nothing').toBe(before)
+  app.move(MINUTE)
+  app.shop.refund(Number(reference), { amount: '0.50' })
+  await deliver()
+  expect(reads()).toBe((before ?? 0) + 1)
+  expect(await app.alertsAbout(reference)).toEqual([expect.stringContaining('0.50 EUR')])
+})
+
+describe('an order that brought less than its units cost', () => {
+  test.each([
+    ['a gift card paid', (price: number) => ({ fees: [{ name: 'Gift card', total: `-${(price - 1).toFixed(2)}` }] })],
+    ['a coupon of 100 % paid', (price: number) => ({ coupon: { code: 'FREE', discount: price.toFixed(2) } })],
+  ])('because %s is held, says so in the shop, and alerts people after an hour', async (_, less) => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const product = one?.product ?? 0
+    const price = Number(app.shop.products.get(product)?.regularPrice)
+    const reference = app.customerBuys({ lines: [{ product }], ...less(price) })
+    await app.pass(10 * MINUTE)
+    expect(app.sandbox.world.report().charges).toEqual([])
+    expect(app.notesOf(reference).map(({ note }) => note)).toContainEqual(expect.stringContaining('above what'))
+    for (let quarter = 0; quarter < 8; quarter += 1) {
+      await app.pass(15 * MINUTE)
+      await alertHeld(app.ordering)
+    }
+    expect(await app.alertsAbout(reference)).toEqual([expect.stringContaining(reference)])
+    expect((await app.alerts()).filter((type) => type === 'order_held')).toHaveLength(1)
+  })
 })
 
 describe('keys that a customer has lost', () => {
@@ -445,6 +514,33 @@ describe('the products of a WooCommerce shop', () => {
     const before = writes()
     await app.pass(7 * HOUR, 30 * MINUTE)
     expect(writes(), 'what the shop has is pushed no more').toBe(before)
+  })
+
+  test('have a price that the merchant changed by hand put right at the next reading, and their history says it', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const product = first([...app.shop.products.values()].filter(({ id }) => id === one?.product))
+    const ours = product.regularPrice
+    app.shop.editProduct(product.id, { regular_price: '1.00' })
+    await app.pass(6 * HOUR + 2 * MINUTE, 30 * MINUTE)
+    expect(product.regularPrice).toBe(ours)
+    expect(product.stockQuantity).toBeGreaterThan(0)
+    expect(first(await app.db.query(listingsOfVariants(SHOP, [String(product.id)])))).toMatchObject({ state: 'synced' })
+    const history = (await app.db.query(pricesOfListing(SHOP, String(product.id), 10))).map(({ priceMinor, cause }) => [
+      (priceMinor / 100).toFixed(2),
+      cause,
+    ])
+    expect(history).toEqual([
+      [ours, 'shop'],
+      ['1.00', 'shop'],
+      [ours, 'first'],
+    ])
+    expect(await app.alerts()).toEqual([])
+    const writes = () => app.shop.counts()['products.batch']
+    const before = writes()
+    await app.pass(13 * HOUR, 30 * MINUTE)
+    expect(writes(), 'a price that stands is pushed no more').toBe(before)
   })
 
   test('keep the prices of the merchant when their offer is gone: their stock alone is taken out', async () => {

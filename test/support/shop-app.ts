@@ -117,8 +117,8 @@ export async function openShopApp({ database, marker, ...options }: ShopAppOptio
     connectWebhook: async () => {
       const path = `/webhooks/stores/${SHOP}`
       await app.ordering.storeOf(SHOP)?.provision?.(`https://quayside.test${path}`)
-      return async (): Promise<void> => {
-        for (const { headers, body } of shop.takeDeliveries()) {
+      return async (deliveries = shop.takeDeliveries()): Promise<void> => {
+        for (const { headers, body } of deliveries) {
           const distinct = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
           await app.runtime.inbox.receive({ path, headers: distinct, body: Buffer.from(body) })
         }

@@ -21,6 +21,7 @@ export const Alert = view(
       type: z.custom<StoredKind>().meta({ description: NAMES, examples: ['freeze'], override: { type: 'string' } }),
       severity: z.enum(severities).meta({ description: '`critical`: money or keys are at stake, or nothing is sold' }),
       subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
+      order: words.meta({ description: 'The number of the order in its store; null where it is about none' }),
       note: words,
       advice: z.string().meta({ description: 'What to do' }),
       command: z.string().meta({ description: 'The command to begin with', examples: ['quayside reviews'] }),

@@ -134,7 +134,7 @@ const Detail = view(
         .meta({ description: 'How its price and stock come about by the current rules; null while it has no offer' }),
       prices: z.array(
         view(
-          z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved']) }),
+          z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved', 'shop']) }),
           (one: ListingPrice) => ({ ...one, price: amountOf(one.priceMinor, one.currency) }),
         ),
       ),

@@ -24,7 +24,8 @@ const QUICK_MS = 5_000
 const CREATE_MAX = 20
 /** WooCommerce searches a URL that every web server takes. */
 const SKUS_LENGTH_MAX = 1_500
-const CURRENCY_AGE_MS = 3_600_000
+/** So long what changes rarely is not read again: the currency, and which categories there are. */
+const READ_AGE_MS = 3_600_000
 
 export interface CatalogueOptions {
   client: ShopClient
@@ -125,10 +126,11 @@ export type Catalogue = ReturnType<typeof shopCatalogue>
 export function shopCatalogue({ client, now, create: status, ownsSalePrice }: CatalogueOptions) {
   let size = ITEMS_MAX
   let currency: { code: string; readAt: number } | undefined
+  let categories = { ids: new Map<string, number>(), readAt: now() }
 
   /** The shop sells in one currency, which is no part of a product. */
   async function readCurrency(): Promise<{ outcome: 'read'; code: string } | NotConfirmed> {
-    if (currency && now() - currency.readAt < CURRENCY_AGE_MS) return { outcome: 'read', code: currency.code }
+    if (currency && now() - currency.readAt < READ_AGE_MS) return { outcome: 'read', code: currency.code }
     const answer = await client.call({ method: 'GET', path: CURRENCY_PATH })
     if (!answer.ok) return answer.failure
     const code = currencyIn(answer.body)
@@ -223,13 +225,14 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
   }
 
   async function createSome(variants: NewVariant[]): Promise<CreatedVariant[] | NotConfirmed> {
-    const categories = new Map<string, number>()
+    if (now() - categories.readAt >= READ_AGE_MS) categories = { ids: new Map(), readAt: now() }
+    const { ids } = categories
     for (const name of new Set(variants.flatMap(({ category }) => category ?? []))) {
-      const category = await categoryId(name)
+      const category = ids.get(name) ?? (await categoryId(name))
       if (typeof category !== 'number') return category
-      categories.set(name, category)
+      ids.set(name, category)
     }
-    const bodies = variants.map((variant) => newProduct(variant, status, categories.get(variant.category ?? '')))
+    const bodies = variants.map((variant) => newProduct(variant, status, ids.get(variant.category ?? '')))
     const answer = await timed({ method: 'POST', path: '/products/batch', body: { create: bodies } })
     if (!answer.ok) return answer.failure
     const items = z.object({ create: z.array(z.unknown()).length(variants.length) }).safeParse(answer.body)
@@ -309,7 +312,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
 
 const SIMPLE = ''
 export const CURRENCY_PATH = '/settings/general/woocommerce_currency'
-const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_id' }
+const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_id,price' }
 
 const unreadable = (what: string, mayHaveLeft = false): NotConfirmed => ({
   outcome: 'unavailable',
@@ -334,6 +337,7 @@ const shopProduct = z.object({
   sku: z.string().nullable().catch(null),
   type: z.string().catch('simple'),
   parent_id: z.number().int().catch(0),
+  price: z.string().optional().catch(undefined),
 })
 type ShopProduct = z.infer<typeof shopProduct>
 
@@ -361,17 +365,18 @@ export function variantsPage(
 ): { items: StoreVariant[]; next: PagePosition | null } {
   const [parent, ...others] = at.parents
   if (parent) {
-    const items = products.map(({ id, sku, name }) => ({
+    const items = products.map(({ id, sku, name, price }) => ({
       id: `${parent.id}:${id}`,
       sku: sku || null,
       name: `${parent.name} - ${plainText(name)}`,
+      price,
     }))
     if (!isLast) return { items, next: { ...at, variationsPage: at.variationsPage + 1 } }
     return { items, next: others.length === 0 && at.page === 0 ? null : { ...at, parents: others, variationsPage: 1 } }
   }
   const items = products
     .filter(({ type }) => !['variable', 'grouped', 'external', 'variation'].includes(type))
-    .map(({ id, sku, name }) => ({ id: String(id), sku: sku || null, name: plainText(name) }))
+    .map(({ id, sku, name, price }) => ({ id: String(id), sku: sku || null, name: plainText(name), price }))
   const parents = products
     .filter(({ type }) => type === 'variable')
     .map(({ id, name }) => ({ id, name: plainText(name) }))

@@ -3,13 +3,13 @@ import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } fr
 import { closingRemarks, failureRemark, holdRemark, refusalRemark, remarkMark, resumptionRemark } from '../remarks.ts'
 import type { FulfilResult, NotConfirmed, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
 import { escaped, plainText } from './catalogue.ts'
-import type { ShopCall } from './client.ts'
 import {
   hasKnownRefunds,
   isCancelled,
   KEYS_META,
   NO_SUCH_ORDER,
   notAnOrder,
+  noteWritten,
   type OrderReading,
   type Refunded,
   readRefunds,
@@ -151,13 +151,11 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     return read.success ? { outcome: 'read', value: read.data } : notAnOrder()
   }
 
-  async function write(call: ShopCall): Promise<PushResult> {
-    const answer = await client.call(call)
+  async function postNote(order: number, note: string, isForCustomer: boolean): Promise<PushResult> {
+    const body = { note, customer_note: isForCustomer }
+    const answer = await client.call({ method: 'POST', path: `/orders/${order}/notes`, body })
     return answer.ok ? CONFIRMED : answer.failure
   }
-
-  const postNote = (order: number, note: string, isForCustomer: boolean) =>
-    write({ method: 'POST', path: `/orders/${order}/notes`, body: { note, customer_note: isForCustomer } })
 
   /** Of these keys those that no note for the customer has. */
   async function unnoted(order: ShopOrder, keys: readonly string[]): Promise<Read<string[]>> {
@@ -247,20 +245,22 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
 
   /** Stores what was handed over of lines. */
   async function putLines(order: ShopOrder, lines: StoredLine[]) {
-    return client.call({
-      method: 'PUT',
-      path: `/orders/${order.id}`,
-      body: {
-        line_items: lines.map(({ line, all, shown }) => {
-          const entry = (key: string, value: string | null) => {
-            const there = line.meta_data.find((meta) => meta.key === key)
-            return { ...(there ? { id: there.id } : {}), key, value }
-          }
-          const hidden = entry(KEYS_META, JSON.stringify(all))
-          return { id: line.id, meta_data: shown === undefined ? [hidden] : [entry(label, shown), hidden] }
-        }),
-      },
+    return put(order, {
+      line_items: lines.map(({ line, all, shown }) => {
+        const entry = (key: string, value: string | null) => {
+          const there = line.meta_data.find((meta) => meta.key === key)
+          return { ...(there ? { id: there.id } : {}), key, value }
+        }
+        const hidden = entry(KEYS_META, JSON.stringify(all))
+        return { id: line.id, meta_data: shown === undefined ? [hidden] : [entry(label, shown), hidden] }
+      }),
     })
+  }
+
+  async function put({ id }: ShopOrder, body: object) {
+    const answer = await client.call({ method: 'PUT', path: `/orders/${id}`, body })
+    if (answer.ok) noteWritten(reading, id, answer.body)
+    return answer
   }
 
   const putKeys = (order: ShopOrder, line: ShopLine, all: string[], shown?: string | null) =>
@@ -397,11 +397,9 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
       const cleared = await clearNoted(order)
       if (cleared.outcome !== 'read') return cleared
       const keys = keysOf(order).length
-      return write({
-        method: 'PUT',
-        path: `/orders/${order.id}`,
-        body: { status: 'completed', meta_data: [{ key: COMPLETED_META, value: String(keys) }] },
-      })
+      const meta_data = [{ key: COMPLETED_META, value: String(keys) }]
+      const completed = await put(order, { status: 'completed', meta_data })
+      return completed.ok ? CONFIRMED : completed.failure
     }
     // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
     if (!isCancelled(order.status) && !isMailed(order)) {

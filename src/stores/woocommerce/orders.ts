@@ -100,7 +100,9 @@ const UNREAD_REFUNDS: Refunded = { ofLine: new Map(), unknown: 1, unnamed: 0n }
 /** Those that WooCommerce gives a paid order: of products that are not handed over by the shop itself, and of others. */
 export const PAID_STATUSES = ['processing', 'completed']
 
-type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'fault'>
+const UNDATED = 'in the shop without a payment, as one that is paid on delivery'
+
+type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant' | 'fault'>
 
 /**
  * How an order stands by its status and its date of payment. Failed is no end: the customer may pay such an order yet.
@@ -120,7 +122,7 @@ function standingOf({ status, date_paid_gmt: paid, total, refunds }: ShopOrder, 
   if (refunds.length > 0 && left !== undefined && left <= 0n) return { standing: 'cancelled' }
   if (statuses.includes(status)) {
     return paid === null
-      ? { standing: 'unpaid', because: `is ${status} in the shop without a payment, as one that is paid on delivery` }
+      ? { standing: 'unpaid', because: `is ${status} ${UNDATED}`, isForMerchant: 'unalerted' }
       : { standing: 'paid' }
   }
   if (paid === null || ['pending', 'failed', 'checkout-draft'].includes(status))
@@ -156,7 +158,7 @@ export function storeOrderOf(
       variant: variantOf(line),
       sku: line.sku ?? '',
       quantity: Math.max(0, line.quantity - (refunded.ofLine.get(String(line.id)) ?? 0)),
-      unitPrice: unitPrice(line, currency),
+      unitPrice: unitPrice(line, order),
       currency,
     })),
     ...(refundedAmount === undefined ? {} : { refundedAmount }),
@@ -198,11 +200,17 @@ function scaled(text: string): bigint | undefined {
 
 const minorUnit = (currency: string): bigint => 10n ** BigInt(SCALE - decimalsOf(currency))
 
-/** What was paid for one unit, rounded down; zero where that cannot be said, and then the order has a fault. */
-function unitPrice({ total, quantity }: ShopLine, currency: string): string {
+/**
+ * What was paid for one unit, rounded down; zero where that cannot be said, and then the order has a fault. A fee below nothing,
+ * such as a gift card, takes from each line by what the line costs.
+ */
+function unitPrice({ total, quantity }: ShopLine, { line_items: lines, fee_lines: fees, currency }: ShopOrder): string {
   const paid = scaled(total)
   const units = Number.isSafeInteger(quantity) && quantity > 0 ? BigInt(quantity) : undefined
-  const minor = paid === undefined || paid < 0n || units === undefined ? 0n : paid / (units * minorUnit(currency))
+  const whole = scaledSum(lines.map((line) => line.total)) ?? 0n
+  const brought = whole + (scaledSum(fees.map((fee) => fee.total).filter((fee) => fee.startsWith('-'))) ?? -whole)
+  const isUnsaid = paid === undefined || paid < 0n || units === undefined || brought <= 0n
+  const minor = isUnsaid ? 0n : (paid * brought) / (whole * units * minorUnit(currency))
   return formatDecimal({ minor: Number(minor), currency })
 }
 
@@ -267,7 +275,7 @@ export function verifyDelivery({ headers, body }: StoreRequest, webhookSecret: s
 
 /** The order that a delivery names. `orderKey`: undefined where the body has none. */
 export type NamedOrder =
-  | { outcome: 'named'; id: string; orderKey: string | undefined }
+  | { outcome: 'named'; id: string; orderKey: string | undefined; says?: string | undefined }
   | { outcome: 'ignored' | 'unreadable'; detail: string }
 
 /** Reads which order a delivery is about. Nothing else of it is believed. */
@@ -285,7 +293,8 @@ export function orderNamedBy(body: Buffer): NamedOrder {
     return { outcome: 'named', id: String(action.data.arg), orderKey: undefined }
   }
   const order = z.object({ id, order_key: z.string() }).safeParse(value)
-  if (order.success) return { outcome: 'named', id: String(order.data.id), orderKey: order.data.order_key }
+  const says = saysOf(value)
+  if (order.success) return { outcome: 'named', id: String(order.data.id), orderKey: order.data.order_key, says }
   // An order that was deleted or put into the trash.
   const only = z.strictObject({ id }).safeParse(value)
   if (only.success) return { outcome: 'named', id: String(only.data.id), orderKey: undefined }
@@ -308,6 +317,17 @@ export interface OrderReading {
   /** In which a paid order may be bought. */
   statuses: readonly string[]
   known: KnownRefunds
+  /** What the shop answered last when Quayside wrote to an order. */
+  written: Map<number, string>
+}
+
+/** All that is used of an order; undefined for anything else. */
+const saysOf = (body: unknown): string | undefined => JSON.stringify(shopOrder.safeParse(body).data)
+
+/** Notes what an order is after a write: a delivery that says the same comes of that. */
+export function noteWritten({ written }: OrderReading, id: number, body: unknown): void {
+  if (written.size >= REFUNDS_MAX) written.clear()
+  written.set(id, saysOf(body) ?? '')
 }
 
 /** Reads an order with its refunds, as a delivery names it or by its id. */
@@ -318,6 +338,8 @@ export async function readStoreOrder(reading: OrderReading, named: Buffer | stri
   const name: NamedOrder =
     typeof named === 'string' ? { outcome: 'named', id: named, orderKey: undefined } : orderNamedBy(named)
   if (name.outcome !== 'named') return name
+  if (name.says !== undefined && name.says === reading.written.get(Number(name.id)))
+    return { outcome: 'ignored', detail: 'it repeats what Quayside wrote' }
   const answer = await reading.client.call({ method: 'GET', path: `/orders/${name.id}` })
   if (!answer.ok) {
     const isMissing = answer.code === NO_SUCH_ORDER

@@ -39,7 +39,7 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
   const { webhookSecret, settings, now, settleMs = SETTLE_MS } = options
   const { create, ownsSalePrice, statuses = PAID_STATUSES, handOver, currency } = settings
   const client = shopClient(options)
-  const reading: OrderReading = { client, statuses, known: new Map() }
+  const reading: OrderReading = { client, statuses, known: new Map(), written: new Map() }
   const catalogue = shopCatalogue({ client, now, create, ownsSalePrice })
   return {
     batchSize: ITEMS_MAX,

@@ -23,7 +23,14 @@ const FAULTS = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'login_p
 const COMMON = FAULTS.map((fault) => (fault === 'items' ? 'lost_after' : fault))
 
 export async function openWooCommerce({ now, own }: ShopOpening): Promise<PlayedShop> {
-  const running = await startWooCommerceShop({ scheme: 'http', now })
+  const running = await startWooCommerceShop({
+    scheme: 'http',
+    now,
+    httpRequestHostIsExternal: true,
+    httpAllowedSafePorts: 'any',
+    // The weather decides when a delivery comes.
+    wpCronLockTimeoutMs: 0,
+  })
   const { shop } = running
   for (const { sku, name } of own) {
     const fields = { manage_stock: true, stock_quantity: 50, virtual: true }

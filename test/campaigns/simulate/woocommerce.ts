@@ -18,7 +18,9 @@ const SECOND = 1_000
 export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }: ShopOptions): SimShop {
   const { now } = timeline
   const scheme = chance.odds(0.2) ? 'http' : 'https'
-  const shop = createWooCommerceShop({ now, scheme, hidesAuthorization: scheme === 'https' && chance.odds(0.2) })
+  const hidesAuthorization = scheme === 'https' && chance.odds(0.2)
+  // More deliveries overtake each other without the lock.
+  const shop = createWooCommerceShop({ now, scheme, hidesAuthorization, wpCronLockTimeoutMs: 0 })
   const settings = {
     create: chance.odds(0.3) ? ('publish' as const) : null,
     statuses: ['processing', 'completed'],
