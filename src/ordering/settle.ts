@@ -303,7 +303,7 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
     const some = `${unitText(units)} of line ${line}${sku ? ` (${sku})` : ''}`
     const is = units === 1 ? 'is' : 'are'
     const words = {
-      ask: `${some} ${is} ordered and not bought: quayside orders take ${order.reference} --line ${line}`,
+      ask: `${some} ${is} ordered and not bought (added later, closed here, or listed under another SKU): quayside orders take ${order.reference} --line ${line}`,
       too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
       surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
     }[notice.notice]

@@ -384,7 +384,7 @@ describe('an order of a product whose SKU the merchant has changed', () => {
     expect(shop.unitsBought()).toBe(1)
     expect(shop.keysIn(reference)).toHaveLength(1)
     expect(await shop.alertsAbout(reference)).toEqual([
-      expect.stringMatching(/CHANGED-1.* is not bought.*quayside orders take \d+ --line \d+/),
+      expect.stringMatching(/CHANGED-1.* is ordered and not bought.*quayside orders take \d+ --line \d+/),
     ])
     const said = shop.notesOf(reference).filter(({ note }) => note.includes('nothing is bought'))
     expect(said, 'the other line is').toEqual([])

@@ -380,6 +380,8 @@ export const calls: Record<string, unknown[]> = {
   putEntitlementLine: [{ store: 's', reference: 'r', line: '1', units: 1, granted: 1, most: 1 }],
   cancelEntitlement: ['o', at],
   settleFirst: ['o', at],
+  settleUngranted: [at],
+  grantUnits: [{ store: 's', reference: 'r', line: '1' }, 2],
   settleSoon: ['o', at],
   assertEntitled: [{ id: 'p', orderId: 'o' }, at],
   assertMayLeave: ['o', 'p'],
