@@ -1,0 +1,223 @@
+/** What every kind of shop keeps that lists products, tried on each kind against a shop that really answers. */
+import { describe, expect, test } from 'vitest'
+import type { StoreListing } from '../../src/stores/store.ts'
+import { TEST_NOW } from '../support/database.ts'
+import { type ShopWorld, shopifyWorld, wooCommerceWorld } from '../support/store-worlds.ts'
+
+const worlds: [kind: string, open: () => Promise<ShopWorld>][] = [
+  ['woocommerce', wooCommerceWorld],
+  ['shopify', shopifyWorld],
+]
+
+const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
+  id,
+  sku: 'A',
+  name: 'Game A',
+  category: null,
+  price: '12.50',
+  compareAt: null,
+  currency: 'EUR',
+  stock: 7,
+  available: true,
+  revision: 1,
+  ...set,
+})
+
+/** Pushes listings. @returns by id what became of each, in words */
+async function pushed({ store }: ShopWorld, listings: StoreListing[]): Promise<Record<string, string>> {
+  const result = await store.publish({ id: 'p1', at: TEST_NOW, listings })
+  if (result.outcome !== 'answered' || result.answers === 'all') throw new Error('the shop answers for each listing')
+  expect(result.failure).toBeUndefined()
+  expect(result.answers).toHaveLength(listings.length)
+  return Object.fromEntries(
+    result.answers.map((one) => [one.id, one.ok ? `${one.price}, ${one.stock} in stock` : String(one.reason)]),
+  )
+}
+
+describe.each(worlds)('a product of a %s shop with several variants', (_kind, open) => {
+  /** A price and a stock for each, which no other one has. */
+  const listingsOf = (ids: string[]) =>
+    ids.map((id, index) => listing(id, { price: `${12 + index}.00`, stock: 20 + index }))
+
+  test.each([0, 1, 2])(
+    'of which number %i is gone has the others at their prices, and that one is named',
+    async (gone) => {
+      const world = await open()
+      const ids = world.sellVariants(['A', 'B', 'C'])
+      const lost = ids[gone] ?? ''
+      world.removeVariant(lost)
+      const answers = await pushed(world, listingsOf(ids))
+      for (const [index, id] of ids.entries()) {
+        if (index === gone) continue
+        expect(answers[id]).toBe(`${12 + index}.00, ${20 + index} in stock`)
+        expect(world.shelf(id)).toEqual({ price: `${12 + index}.00`, stock: 20 + index })
+      }
+      expect(answers[lost]).toMatch(/^the shop has no (product|variant) /)
+    },
+  )
+
+  test.each([0, 1, 2])('of which number %i is refused has the others at their prices', async (refused) => {
+    const world = await open()
+    const ids = world.sellVariants(['A', 'B', 'C'])
+    world.refuse(ids[refused] ?? '')
+    const answers = await pushed(world, listingsOf(ids))
+    const taken = ids.map((id) => /in stock$/.test(answers[id] ?? ''))
+    expect(taken).toEqual(ids.map((_, index) => index !== refused))
+    const prices = ids.map((id) => world.shelf(id)?.price)
+    expect(prices).toEqual(['12.00', '13.00', '14.00'].map((price, index) => (index === refused ? '9.00' : price)))
+  })
+
+  test('that is gone as a whole keeps no other product from its price', async () => {
+    const world = await open()
+    const ids = world.sellVariants(['A', 'B'])
+    const others = [world.sell('C'), ...world.sellVariants(['D', 'E'])]
+    world.removeProductOf(ids[0] ?? '')
+    const answers = await pushed(world, listingsOf([...ids, ...others]))
+    for (const id of ids) expect(answers[id]).toMatch(/^the shop has no (product|variant) /)
+    expect(others.map((id) => world.shelf(id)?.price)).toEqual(['14.00', '15.00', '16.00'])
+  })
+
+  test('of which the supplier sells one no more has the others on sale as before', async () => {
+    const world = await open()
+    const [a = '', b = '', c = ''] = world.sellVariants(['A', 'B', 'C'])
+    await pushed(world, [listing(a), listing(b, { stock: 0, available: false, isGone: true }), listing(c)])
+    expect([a, b, c].map((id) => world.shelf(id)?.stock)).toEqual([7, 0, 7])
+    expect([a, c].map(world.isShown)).toEqual([true, true])
+  })
+})
+
+describe('a product of a woocommerce shop', () => {
+  test('whose variations have no address any more keeps no other product from its price', async () => {
+    const world = await wooCommerceWorld()
+    const [a = ''] = world.sellVariants(['A'])
+    const others = [...world.sellVariants(['B']), world.sell('C')]
+    const [parent] = a.split(':')
+    const code = 'woocommerce_rest_product_invalid_id'
+    const path = `/products/${parent}/variations/batch`
+    world.shop.strike({ fault: 'refused', status: 404, code, matches: (request) => request.path.endsWith(path) })
+    const answers = await pushed(
+      world,
+      [a, ...others].map((id) => listing(id)),
+    )
+    expect(answers[a]).toBe(`the shop has no product ${parent}`)
+    expect(others.map((id) => world.shelf(id)?.price)).toEqual(['12.50', '12.50'])
+  })
+
+  test('is not said to be gone where there is no WooCommerce at the address', async () => {
+    const world = await wooCommerceWorld()
+    const a = world.sell('A')
+    world.shop.strike({ kind: 'products.batch', fault: 'refused', status: 404, code: 'rest_no_route' })
+    const result = await world.store.publish({ id: 'p1', at: TEST_NOW, listings: [listing(a)] })
+    expect(result).toMatchObject({ outcome: 'refused', status: 404 })
+  })
+})
+
+describe.each(worlds)('a line of a %s order of which one of several units is refunded', (_kind, open) => {
+  const KEYS = ['AAAA-1111', 'BBBB-2222', 'CCCC-3333']
+
+  async function refunded() {
+    const world = await open()
+    const { reference, lines } = world.buy([
+      { id: world.sell('A'), quantity: 3 },
+      { id: world.sell('B'), quantity: 1 },
+    ])
+    const line = { id: lines[0] ?? '', sku: 'A', quantity: 3 }
+    const order = { store: 'demo-1', reference }
+    const fulfil = (id: string, keys: string[], delivered = keys.length) =>
+      world.store.fulfil({ id, type: 'line.fulfilled', at: TEST_NOW, order, line, delivered, complete: true, keys })
+    const close = () =>
+      world.store.closeOrder({ id: 'c1', at: TEST_NOW, type: 'order.closed', order, state: 'fulfilled' })
+    const refund = () => world.refundUnits(reference, line.id, 1)
+    const read = async () => {
+      const result = await world.store.order?.(reference)
+      if (result?.outcome !== 'order') throw new Error('the shop has the order')
+      return result.order
+    }
+    return { world, fulfil, close, refund, read, received: () => world.keysOf(reference, KEYS) }
+  }
+
+  test('has the units that are left, and no money that names none', async () => {
+    const { refund, read } = await refunded()
+    refund()
+    const order = await read()
+    expect(order).toMatchObject({ standing: 'paid', lines: [{ quantity: 2 }, { quantity: 1 }] })
+    expect(order).not.toHaveProperty('refundedAmount')
+    expect(order).not.toHaveProperty('fault')
+    refund()
+    expect((await read()).lines.map(({ quantity }) => quantity)).toEqual([1, 1])
+  })
+
+  test('gets the keys of the units that are left, each once, at another attempt', async () => {
+    const { world, fulfil, close, refund, received } = await refunded()
+    refund()
+    expect(await fulfil('u1', KEYS)).toMatchObject({ outcome: 'not_entitled', standing: 'paid', units: 2 })
+    expect(received()).toEqual([])
+    world.strike('lost_after')
+    expect(await fulfil('u2', KEYS.slice(0, 2))).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
+    for (const _attempt of [1, 2]) expect(await fulfil('u2', KEYS.slice(0, 2))).toEqual({ outcome: 'confirmed' })
+    expect(await fulfil('u3', KEYS.slice(2), 3)).toMatchObject({ outcome: 'not_entitled', units: 2 })
+    await close()
+    expect(received()).toEqual(KEYS.slice(0, 2))
+  })
+})
+
+describe('the webhook of a shop', () => {
+  const ADDRESS = 'https://quayside.test/webhooks/stores/demo'
+  const requestOf = ({ headers, body }: { headers: Record<string, string>; body: string }) => ({
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])),
+    body: Buffer.from(body),
+  })
+
+  test.each(['active', 'paused', 'disabled'] as const)(
+    'of woocommerce that is %s, with the secret of an earlier installation, sends what counts from then on',
+    async (status) => {
+      const world = await wooCommerceWorld()
+      await world.store.provision?.(ADDRESS)
+      const [webhook] = world.shop.webhooks.values()
+      if (!webhook) throw new Error('it was made')
+      Object.assign(webhook, { status, secret: 'of-an-earlier-installation' })
+      expect(await world.store.provision?.(ADDRESS)).toMatchObject({ outcome: 'confirmed' })
+      expect(world.shop.webhooks.size).toBe(1)
+      world.shop.takeDeliveries()
+      world.buy([{ id: world.sell('A'), quantity: 1 }])
+      const deliveries = world.shop.takeDeliveries().map(requestOf)
+      expect(deliveries).not.toEqual([])
+      for (const one of deliveries) expect(world.store.verify?.(one)).toMatchObject({ outcome: 'authentic' })
+    },
+  )
+
+  test.each([
+    ['in another format', { format: 'XML' }],
+    ['for some orders alone', { filter: 'total_price:>=100.00' }],
+    ['with other fields', { includeFields: ['id', 'email'] }],
+    ['with fewer fields', { includeFields: ['id'] }],
+  ])(
+    'of shopify that was changed to send %s is put right where it is, and the others are left alone',
+    async (_, set) => {
+      const world = await shopifyWorld()
+      await world.store.provision?.(ADDRESS)
+      const all = () => [...world.shop.webhooks.values()].map(({ updatedAt: _at, ...one }) => one)
+      const asMade = structuredClone(all())
+      const paid = [...world.shop.webhooks.values()].find(({ topic }) => topic === 'ORDERS_PAID')
+      Object.assign(paid ?? {}, set)
+      expect(await world.store.provision?.(ADDRESS)).toMatchObject({
+        detail: expect.stringContaining('missing or changed'),
+      })
+      expect(all().map((one) => ({ ...one, filter: one.filter || null }))).toEqual(asMade)
+      expect(world.shop.counts().UpdateWebhook).toBe(1)
+    },
+  )
+
+  test('of shopify sends with the secret that the app has got since, and with none of another app', async () => {
+    const world = await shopifyWorld({ credentials: { secret: 'shpss_new', previousSecret: 'shpss_before' } })
+    world.shop.rotateSecret('shpss_new')
+    await world.store.provision?.(ADDRESS)
+    const outcomes = ['shpss_new', 'shpss_before', 'shpss_of_another_app'].map((signing) => {
+      world.shop.rotateSecret('shpss_new', signing)
+      const { id } = world.shop.buy({ lines: [{ variant: world.sell('A') }] })
+      const [delivery] = world.shop.takeDeliveries()
+      return delivery && id ? world.store.verify?.(requestOf(delivery)).outcome : undefined
+    })
+    expect(outcomes).toEqual(['authentic', 'authentic', 'not_authentic'])
+  })
+})
