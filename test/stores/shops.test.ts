@@ -4,10 +4,16 @@ import type { StoreListing } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { type ShopWorld, shopifyWorld, wooCommerceWorld } from '../support/store-worlds.ts'
 
-const worlds: [kind: string, open: () => Promise<ShopWorld>][] = [
+const worlds: [kind: string, open: () => Promise<ShopWorld & Played>][] = [
   ['woocommerce', wooCommerceWorld],
   ['shopify', shopifyWorld],
 ]
+
+/** What both worlds have of a shop. */
+interface Played {
+  shop: { setPageMax: (items: number) => void; setCurrency: (code: string) => void }
+  clock: { now: number }
+}
 
 const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
   id,
@@ -84,6 +90,133 @@ describe.each(worlds)('a product of a %s shop with several variants', (_kind, op
     expect([a, b, c].map((id) => world.shelf(id)?.stock)).toEqual([7, 0, 7])
     expect([a, c].map(world.isShown)).toEqual([true, true])
   })
+})
+
+/** Reads a list to its end. */
+async function all<Item>(
+  page: (cursor: string | null) => Promise<{ outcome: string; items?: Item[]; next?: string | null }>,
+): Promise<Item[]> {
+  const items: Item[] = []
+  for (let cursor: string | null = null, pages = 0; pages < 100; pages += 1) {
+    const read = await page(cursor)
+    items.push(...(read.items ?? []))
+    if (read.next === null) return items
+    cursor = read.next ?? null
+  }
+  throw new Error('the list has no end')
+}
+
+describe.each(worlds)('what a %s shop sells, whose pages hold three', (_kind, open) => {
+  test('is read to its end: products, and the variants of each that has several', async () => {
+    const world = await open()
+    const sold = [
+      world.sell('A'),
+      ...world.sellVariants(['B', 'C', 'D', 'E', 'F', 'G', 'H']),
+      ...world.sellVariants(['I', 'J']),
+      world.sell('K'),
+      world.sell('L'),
+      ...world.sellVariants(['M', 'N', 'O', 'P']),
+      world.sell('Q'),
+    ]
+    world.shop.setPageMax(3)
+    const read = await all((cursor) => world.store.variants?.(cursor) ?? Promise.reject(new Error('it lists nothing')))
+    expect(read.map(({ id }) => id).toSorted()).toEqual(sold.toSorted())
+    expect(
+      read
+        .map(({ sku }) => sku)
+        .toSorted()
+        .join(''),
+    ).toBe('ABCDEFGHIJKLMNOPQ')
+  })
+
+  test('gets no price in the currency that the shop has left', async () => {
+    const world = await open()
+    const id = world.sell('A')
+    expect(await pushed(world, [listing(id)])).toEqual({ [id]: '12.50, 7 in stock' })
+    world.shop.setCurrency('USD')
+    world.clock.now += 2 * 3_600_000
+    expect(await pushed(world, [listing(id, { price: '13.00' })])).toEqual({
+      [id]: 'the shop sells in USD, the price is in EUR',
+    })
+    expect(world.shelf(id)?.price).toBe('12.50')
+  })
+
+  test('is made without its picture where the shop does not take that', async () => {
+    const world = await open()
+    const made = (sku: string, image: string | null) => ({
+      sku,
+      name: `Game ${sku}`,
+      category: null,
+      description: null,
+      image,
+      isPublished: true,
+    })
+    world.refusePictures()
+    const result = await world.store.create?.([made('A', 'https://pictures.test/a.png'), made('B', null)])
+    if (result?.outcome !== 'answered') throw new Error('the shop answers')
+    expect(
+      result.answers
+        .map((one) => ('id' in one ? `${one.sku} is ${one.isNew ? 'new' : 'old'}` : one.refusal))
+        .toSorted(),
+    ).toEqual(['A is new', 'B is new'])
+  })
+})
+
+describe('keys of a woocommerce order that the merchant wrote down in a note of their own', () => {
+  test('are sent to the customer all the same', async () => {
+    const handOver = { by: 'note', complete: true, label: 'Licence key' } as const
+    const world = await wooCommerceWorld({ settings: { handOver } })
+    const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])
+    const line = { id: lines[0] ?? '', sku: 'A', quantity: 1 }
+    world.shop.edit(Number(reference), ({ notes }) => {
+      notes.push({
+        id: 900,
+        note: 'asked for\nAAAA-1111',
+        isForCustomer: false,
+        createdAt: TEST_NOW,
+        author: 'merchant',
+      } as never)
+    })
+    const about = { at: TEST_NOW, order: { store: 'demo-1', reference }, line, delivered: 1, complete: true }
+    const keys = ['AAAA-1111']
+    const fulfil = () => world.store.fulfil({ id: 'u1', type: 'line.fulfilled', ...about, keys })
+    expect(await fulfil()).toEqual({ outcome: 'confirmed' })
+    expect(world.keysOf(reference, keys)).toEqual(keys)
+  })
+})
+
+test.each(['products', 'orders'])(
+  'a key of woocommerce that may not write %s is named so, and for nothing else',
+  async (what) => {
+    const world = await wooCommerceWorld()
+    world.shop.strike({
+      fault: 'refused',
+      status: 403,
+      code: 'woocommerce_rest_cannot_batch',
+      matches: ({ method, path }) => method === 'POST' && path.endsWith(`/${what}/batch`),
+    })
+    const failed = (await world.store.test()).filter(({ state }) => state !== 'ok').map(({ detail }) => detail)
+    expect(failed).toEqual([`the key may read, and may not write ${what}`])
+  },
+)
+
+test('keys of a woocommerce order that were stored as the merchant completed it may be with the customer, whatever fails then', async () => {
+  const world = await wooCommerceWorld()
+  const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])
+  const line = { id: lines[0] ?? '', sku: 'A', quantity: 1 }
+  const isKeys = ({ method, path }: { method: string; path: string }) => method === 'PUT' && /\/orders\/\d+$/.test(path)
+  world.shop.strike({
+    fault: 'echo',
+    matches: isKeys,
+    change: (json) => {
+      world.shop.setStatus(Number(reference), 'completed')
+      world.shop.strike({ fault: 'too_many', matches: ({ path }) => path.endsWith('/notes') })
+      return { ...(json as object), status: 'completed' }
+    },
+  })
+  const about = { at: TEST_NOW, order: { store: 'demo-1', reference }, line, delivered: 1, complete: true }
+  const fulfil = () => world.store.fulfil({ id: 'u1', type: 'line.fulfilled', ...about, keys: ['AAAA-1111'] })
+  expect(await fulfil()).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
 })
 
 describe('a product of a woocommerce shop', () => {

@@ -58,6 +58,8 @@ export interface ShopWorld extends StoreWorld {
   removeProductOf: (id: string) => void
   /** Whether customers see a variant. */
   isShown: (id: string) => boolean
+  /** The shop takes no picture: a product with one is refused. */
+  refusePictures: () => void
   /** The merchant pays back units of a line. */
   refundUnits: (reference: string, line: string, units: number) => void
 }
@@ -220,6 +222,11 @@ export async function wooCommerceWorld(
       const parent = product?.parentId ? shop.products.get(product.parentId) : product
       return product?.status === 'publish' && parent?.status === 'publish'
     },
+    refusePictures: () => {
+      const code = 'woocommerce_product_image_upload_error'
+      const fails = (item: object) => 'images' in item
+      shop.strike({ kind: 'products.batch', fault: 'items', fails, code, times: Number.POSITIVE_INFINITY })
+    },
     refundUnits: (reference, line, units) => {
       const total = (9 * units).toFixed(2)
       shop.refund(Number(reference), { amount: total, lines: [{ id: Number(line), quantity: units, total }] })
@@ -330,6 +337,14 @@ export async function shopifyWorld(
     removeVariant: shop.removeVariant,
     removeProductOf: (id) => shop.removeProduct(shop.variants.get(id)?.product.id ?? ''),
     isShown: (id) => shop.variants.get(id)?.product.status === 'ACTIVE',
+    refusePictures: () =>
+      shop.strike({
+        kind: 'CreateProduct',
+        fault: 'user_error',
+        field: ['input', 'files'],
+        matches: ({ variables }) => 'files' in (variables.input as object),
+        times: Number.POSITIVE_INFINITY,
+      }),
     refundUnits: (reference, line, units) => void shop.refund(reference, { lines: [{ id: line, quantity: units }] }),
     keepPrice: (id, price) =>
       shop.strike({
