@@ -294,8 +294,9 @@ describe.each(worlds)('a line of a %s order of which one of several units is ref
   })
 })
 
+const ADDRESS = 'https://quayside.test/webhooks/stores/demo'
+
 describe('the webhook of a shop', () => {
-  const ADDRESS = 'https://quayside.test/webhooks/stores/demo'
   const requestOf = ({ headers, body }: { headers: Record<string, string>; body: string }) => ({
     headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])),
     body: Buffer.from(body),
@@ -352,5 +353,61 @@ describe('the webhook of a shop', () => {
       return delivery && id ? world.store.verify?.(requestOf(delivery)).outcome : undefined
     })
     expect(outcomes).toEqual(['authentic', 'authentic', 'not_authentic'])
+  })
+})
+
+describe('a shopify shop whose pages hold three', () => {
+  const inPages = async (given: Parameters<typeof shopifyWorld>[0] = {}) => {
+    const world = await shopifyWorld(given)
+    world.shop.setPageMax(3)
+    return world
+  }
+
+  test('has its webhooks found and not made a second time, behind those of others', async () => {
+    const world = await inPages()
+    await world.store.provision?.('https://another.test/webhooks')
+    await world.store.provision?.(ADDRESS)
+    const made = world.shop.webhooks.size
+    expect(await world.store.provision?.(ADDRESS)).toEqual({ outcome: 'confirmed', detail: null })
+    expect(world.shop.webhooks.size).toBe(made)
+  })
+
+  test('has its stock written at the one location that serves online orders, behind those that serve none', async () => {
+    const world = await inPages()
+    for (const one of world.shop.locations.values()) one.fulfillsOnlineOrders = false
+    for (const name of ['One', 'Two', 'Three', 'Four']) world.shop.addLocation({ name, fulfillsOnlineOrders: false })
+    const { id: location } = world.shop.addLocation({ name: 'Last' })
+    const id = world.sell('A')
+    expect(await pushed(world, [listing(id)])).toEqual({ [id]: '12.50, 7 in stock' })
+    expect(world.shop.stockOf(id, location)).toBe(7)
+    expect(await world.store.test()).toContainEqual(expect.objectContaining({ check: 'location', state: 'ok' }))
+  })
+})
+
+describe('a shopify shop', () => {
+  test('that has one SKU on several variants has none of them taken for it', async () => {
+    const world = await shopifyWorld()
+    const variants = ['Home', 'Pro'].map((title) => ({ title, sku: 'TWICE', price: '9.00', stock: 5 }))
+    world.shop.addProduct({ title: 'Suite', variants })
+    const drafted = { sku: 'TWICE', name: 'Game', category: null, description: null, image: null, isPublished: true }
+    const result = await world.store.create?.([drafted])
+    expect(result).toMatchObject({ answers: [{ sku: 'TWICE', refusal: expect.stringContaining('several variants') }] })
+    expect(world.shop.products.size).toBe(1)
+  })
+
+  test('whose merchant undid a fulfilment has the units fulfilled again with their keys', async () => {
+    const world = await shopifyWorld()
+    const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 2 }])
+    const line = { id: lines[0] ?? '', sku: 'A', quantity: 2 }
+    const { id: undone } = world.shop.fulfilByHand(reference)
+    world.shop.cancelFulfilment(undone)
+    const about = { at: TEST_NOW, order: { store: 'demo-1', reference }, line, delivered: 2, complete: true }
+    const keys = ['AAAA-1111', 'BBBB-2222']
+    expect(await world.store.fulfil({ id: 'u1', type: 'line.fulfilled', ...about, keys })).toEqual({
+      outcome: 'confirmed',
+    })
+    expect(world.keysOf(reference, keys)).toEqual(keys)
+    const standing = world.shop.orders.get(reference)?.fulfilments.filter(({ status }) => status === 'SUCCESS')
+    expect(standing?.flatMap((one) => one.lines.map(({ quantity }) => quantity))).toEqual([2])
   })
 })

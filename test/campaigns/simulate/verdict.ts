@@ -144,7 +144,7 @@ const isForgotten = (witnesses: Witnesses, { externalOrderId, orderId }: Charge)
   return shop.facts.now(reference)?.standing === 'cancelled' || shop.orderIn(reference)?.unitsDue(line) === 0
 }
 
-/** The customer has all units that the line has now, and an alert named those that were bought in addition. */
+/** The customer has all units that the line has now, and an alert named those of the line that were bought in addition. */
 function isSurplus(
   { world: { shop }, operator }: Witnesses,
   { keys }: KeyRecord,
@@ -154,7 +154,7 @@ function isSurplus(
   const [reference = '', id = ''] = line.split('/')
   const fact = shop?.facts.now(reference)
   const got = [...keys.values()].filter((place) => place === line).length
-  return fact !== undefined && got >= unitsOf(fact, id) && operator.surplus.has(reference)
+  return fact !== undefined && got >= unitsOf(fact, id) && operator.surplus.has(line)
 }
 
 /** Whether a decision means that nothing more comes of an order. */
