@@ -385,6 +385,33 @@ describe('a shopify shop whose pages hold three', () => {
 })
 
 describe('a shopify shop', () => {
+  test.each([
+    ['with', true, '10.00'],
+    ['without', false, '11.44'],
+  ])(
+    'that has prices %s their tax says what was refunded beyond the units, and no tax of these',
+    async (_, isIncluded, amount) => {
+      const world = await shopifyWorld()
+      const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 3 }])
+      world.shop.refund(reference, { lines: [{ id: lines[0] ?? '', quantity: 1 }], amount })
+      const answers = (kind: string, part: RegExp, words: string) =>
+        world.shop.strike({
+          kind,
+          fault: 'echo',
+          change: (json) => {
+            const text = JSON.stringify(json)
+            expect(text).toMatch(part)
+            return JSON.parse(text.replace(part, words))
+          },
+        })
+      answers('Order', /"taxesIncluded":(true|false)/, `"taxesIncluded":${isIncluded}`)
+      // A unit costs 9.00.
+      answers('OrderRefunds', /("totalTaxSet":\{"shopMoney":\{"amount":)"[^"]*"/, '$1"1.44"')
+      const read = await world.store.order?.(reference)
+      expect(read).toMatchObject({ order: { refundedAmount: '1.00', lines: [{ quantity: 2 }] } })
+    },
+  )
+
   test('that has one SKU on several variants has none of them taken for it', async () => {
     const world = await shopifyWorld()
     const variants = ['Home', 'Pro'].map((title) => ({ title, sku: 'TWICE', price: '9.00', stock: 5 }))
