@@ -5,6 +5,7 @@ import { openAlerts } from '../../src/alerts/alerts.ts'
 import type { AlertKind } from '../../src/domain/alert-kinds.ts'
 import { alertChannelNamed } from '../../src/storage/alerts.ts'
 import { type Alert, enqueueAlert } from '../../src/storage/outbox.ts'
+import { putPublishing, resumePublishing } from '../../src/storage/publications.ts'
 import { outbox } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { connectStore, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
@@ -13,7 +14,7 @@ import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { type ApiOptions, type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 import { SECRET, signedDelivery, timestampOf } from '../support/delivery.ts'
 import { startSmtpServer } from '../support/smtp-server.ts'
-import { until } from '../support/test-app.ts'
+import { STORE, until } from '../support/test-app.ts'
 import { addWebhook } from '../support/webhook-server.ts'
 
 const MINUTE = 60_000
@@ -350,6 +351,93 @@ describe('a channel', () => {
     await raise(world, low('1'))
     await pass(world, HOUR)
     expect(elsewhere.received).toEqual([])
+  })
+
+  test.each([301, 302, 303, 308])(
+    'that answers %i was not sent the message, and gets it once it takes it',
+    async (status) => {
+      const world = await openAlerting()
+      const elsewhere = await startAlertReceiver()
+      world.receiver.answer = (response) => void response.writeHead(status, { location: elsewhere.url }).end()
+      await raise(world, low('1'))
+      const failingSince = new Date(world.now() + MINUTE).toISOString()
+      await pass(world, 10 * MINUTE)
+      expect(elsewhere.received).toEqual([])
+      const { body } = await world.ask('GET', '/alerts/channels')
+      expect(body.data.items).toMatchObject([
+        {
+          sentAt: null,
+          failingSince,
+          error: expect.stringMatching(`^answered ${status}: redirects`),
+        },
+      ])
+      world.receiver.received.length = 0
+      world.receiver.answer = (response) => void response.writeHead(204).end()
+      await pass(world, HOUR)
+      expect(world.saidOf('balance_low')).toEqual(['balance_low raised'])
+    },
+  )
+
+  test('is sent of two stores with the same trouble that each has it, and of each when it is over there', async () => {
+    const world = await openAlerting()
+    const stores = [STORE, OTHER_STORE]
+    const attempts = (store: string, count: number) =>
+      putPublishing({
+        store,
+        policy: 'p',
+        epoch: 0,
+        attempts: count,
+        pausedUntil: world.now(),
+        lastError: 'answered 500',
+        changedAt: world.now(),
+      })
+    const heard = () =>
+      world.receiver.received
+        .filter(({ data }) => data.kind === 'listings_not_taken')
+        .flatMap(({ data }) => data.alerts.map(({ state, subject }) => `${subject} ${state}`))
+    // One after the other, so that the second one begins while an alert of the first is open.
+    await world.db.commit([attempts(STORE, 5)])
+    await pass(world, 2 * HOUR, 10 * MINUTE)
+    await world.db.commit([attempts(OTHER_STORE, 5)])
+    await pass(world, 2 * HOUR, 10 * MINUTE)
+    expect(heard()).toEqual(stores.map((store) => `${store} raised`))
+    await world.db.commit([resumePublishing(STORE, world.now())])
+    await pass(world, 2 * HOUR, 10 * MINUTE)
+    expect(heard().slice(2)).toEqual([`${STORE} ended`])
+    const { items } = (await world.ask('GET', '/alerts?state=open')).body.data
+    expect(items).toMatchObject([{ type: 'listings_not_taken', subject: OTHER_STORE }])
+    // It begins again where it was over, while the other one goes on.
+    await world.db.commit([attempts(STORE, 5)])
+    await pass(world, 2 * HOUR, 10 * MINUTE)
+    expect(heard().slice(3)).toEqual([`${STORE} raised`])
+  })
+
+  test('is sent of two stores at once one message that names both, and a mute of one is none of the other', async () => {
+    const world = await openAlerting()
+    const payload = { note: 'answered 500', reference: '11' }
+    const both = (occasion: string) =>
+      [STORE, OTHER_STORE].map((store) =>
+        enqueueAlert(world.ordering, {
+          type: 'order_fulfilled_early',
+          occasion: `${store} ${occasion}`,
+          payload: { ...payload, store },
+        }),
+      )
+    await world.db.commit(both('1'))
+    await pass(world, MINUTE)
+    const messages = () => world.receiver.received.filter(({ data }) => data.kind === 'order_fulfilled_early')
+    expect(messages().map(({ data }) => data.alerts.map(({ subject }) => subject).toSorted())).toEqual([
+      [STORE, OTHER_STORE].toSorted(),
+    ])
+    const { items } = (await world.ask('GET', '/alerts')).body.data
+    const muted = items.find(({ subject }) => subject === STORE)
+    await world.ask('POST', `/alerts/${muted?.id}/mute`, { body: { hours: 200 } })
+    await pass(world, 2 * DAY, HOUR)
+    expect(
+      messages()
+        .slice(1)
+        .map(({ data }) => data.alerts.map(({ subject }) => subject)),
+    ).toEqual([[OTHER_STORE], [OTHER_STORE]])
   })
 
   test('is sent one message an hour of a disk that is full every other minute', async () => {

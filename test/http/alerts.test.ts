@@ -87,6 +87,46 @@ describe('an alert', () => {
     ])
   })
 
+  test('that is muted after an older one of its subject was muted for less stays so for those that come', async () => {
+    const world = await openAlerting()
+    const muteFirst = async (hours: number) => {
+      const newest = (await listOf(world)).find(({ type }) => type === 'order_changed')
+      return world.ask('POST', `/alerts/${newest?.id}/mute`, { body: { hours } })
+    }
+    await world.raise('1')
+    await muteFirst(2)
+    // Its kind is over after some days.
+    await world.pass(4 * DAY)
+    await world.raise('2')
+    expect(world.said().slice(-2), 'that mute is over').toEqual(['ended', 'raised'])
+    expect((await muteFirst(20 * 24)).status).toBe(200)
+    const before = world.said().length
+    for (const occasion of ['3', '4', '5']) {
+      await world.pass(4 * DAY)
+      await world.raise(occasion)
+    }
+    expect(world.said().slice(before)).toEqual([])
+    const muted = (await listOf(world, '?state=open')).filter(({ type }) => type === 'order_changed')
+    expect(muted.length).toBeGreaterThan(0)
+    for (const { mutedUntil } of muted) expect(mutedUntil).not.toBeNull()
+    await world.raise('6', '12')
+    expect(world.said().slice(before), 'another order').toEqual(['raised'])
+  })
+
+  test('that is muted by an older one of its subject, which is over, is not sent', async () => {
+    const world = await openAlerting()
+    await world.raise('1')
+    const older = (await listOf(world)).find(({ type }) => type === 'order_changed')
+    await world.pass(4 * DAY)
+    await world.ask('POST', `/alerts/${older?.id}/mute`, { body: { hours: 48 } })
+    const before = world.said().length
+    await world.raise('2')
+    await world.pass(2 * HOUR)
+    expect(world.said().slice(before)).toEqual([])
+    await world.pass(48 * HOUR)
+    expect(world.said().slice(before)).toEqual(['raised'])
+  })
+
   test('that is unknown cannot be acknowledged or muted', async () => {
     const world = await openAlerting()
     expect((await world.ask('POST', '/alerts/x/acknowledge', {})).status).toBe(404)

@@ -1,6 +1,7 @@
 /** Orders that a shop does not give when they are polled: what is asked for again, and when. */
 
 import { expect, test } from 'vitest'
+import { Failure } from '../../src/errors.ts'
 import { type PolledStore, pollOrders } from '../../src/inbox/poll.ts'
 import { createLog } from '../../src/log.ts'
 import { first } from '../../src/storage/database.ts'
@@ -29,6 +30,8 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
   const asked: string[] = []
   const answers = new Map<string, OrderReadResult>()
   const isDown = { list: false }
+  /** Orders at which the database fails. */
+  const untakeable = new Set<string>()
   const unavailable = { outcome: 'unavailable', mayHaveLeft: false, detail: 'it failed' } as const
   const store: PolledStore = {
     id: SHOP,
@@ -53,6 +56,7 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
     asking:
       async () =>
       async ({ reference }) => {
+        if (untakeable.has(reference)) throw new Failure('unavailable', 'the database stores nothing now')
         taken.push(reference)
         return { outcome: 'taken' }
       },
@@ -67,6 +71,7 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
     asked,
     answers,
     isDown,
+    untakeable,
     poll,
     pass: async (ms: number) => {
       for (const end = clock + ms; clock < end; clock += MINUTE) await poll()
@@ -101,6 +106,31 @@ test('a shop that gives a list and none of its orders is asked for the next page
   expect(asked).toEqual(['page 0'])
   await pass(2 * MINUTE)
   expect(asked.filter((one) => one.startsWith('page'))).toEqual(['page 0', 'page 1'])
+})
+
+test('a page at one of whose orders the database fails is read again, and no order of it is skipped', async () => {
+  const { untakeable, pass, poll, taken, reading } = await openPolling([
+    { given: ['1', '2'], unread: [] },
+    { given: ['3'], unread: [] },
+  ])
+  untakeable.add('2')
+  await poll()
+  expect(taken).toEqual(['1'])
+  expect(await reading()).toMatchObject({ ordersCursor: null, failingSince: TEST_NOW })
+  untakeable.clear()
+  await pass(20 * MINUTE)
+  expect(taken.slice(0, 4)).toEqual(['1', '1', '2', '3'])
+  expect(await reading()).toMatchObject({ failingSince: null })
+})
+
+test('an order that was late is late no more once a page has it', async () => {
+  const { asked, poll, late } = await openPolling([
+    { given: ['0'], unread: ['1'] },
+    { given: ['1'], unread: [] },
+  ])
+  await poll()
+  expect(asked).toEqual(['page 0', 'page 1'])
+  expect(await late()).toEqual([])
 })
 
 test('an order that is late is read less and less often, and at least every quarter of an hour', async () => {

@@ -79,6 +79,20 @@ test('a ping is answered 200 and not stored', async () => {
   expect(endpoint.seen.counts).toContain('ping')
 })
 
+test('a ping, which anyone can send, ends no suspicion of a wrong secret; a delivery whose signature fits does', async () => {
+  const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
+  const suspected = () => endpoint.inbox.secretSuspect()
+  for (const body of ['{"id":1}', '{"id":2}']) await post(body, 'Zm9yZ2Vk')
+  expect(suspected()).toBe(false)
+  expect(await post('webhook_id=1', null)).toBe(200)
+  await post('{"id":3}', 'Zm9yZ2Vk')
+  expect(suspected()).toBe(true)
+  expect(await post('webhook_id=1', null)).toBe(200)
+  expect(suspected()).toBe(true)
+  expect(await post('{"id":4}')).toBe(200)
+  expect(suspected()).toBe(false)
+})
+
 test('a delivery without a time says nothing about the clock', async () => {
   const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
   for (const age of [600, 601, 602]) {

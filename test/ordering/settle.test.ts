@@ -40,6 +40,19 @@ describe.each(shops)('an order of $kind of which a unit is refunded', ({ open })
   })
 })
 
+test('a unit that is refunded after it was bought is named with its line, and not with another one of its order', async () => {
+  const shop = await wooCommerceThatChanges()
+  const reference = shop.buys(1, 2)
+  const isDone = shop.beforeHandOver(reference, 3, () => shop.refundsUnits(reference, 1, 1))
+  await shop.pass(30 * MINUTE)
+  expect(isDone()).toBe(true)
+  const [first, second] = shop.shop.orders.get(Number(reference))?.lines ?? []
+  const surplus = (await shop.alertsAbout(reference)).filter((note) => note.includes('not ordered any more'))
+  expect(surplus).toEqual([expect.stringContaining(`1 unit of line ${second?.id} `)])
+  expect(surplus[0]).not.toContain(`line ${first?.id} `)
+  expect(shop.keysIn(reference)).toHaveLength(2)
+})
+
 describe('an order of two units, of which one is refunded after a delivery of both was lost on its way to the shop', () => {
   test('gets the key of the other one (WooCommerce)', async () => {
     const shop = await wooCommerceThatChanges()

@@ -218,6 +218,11 @@ export function createProducts({ now, currency, newId, searchLagMs, need, failIt
       items.delete(item.id)
     }
   }
+  const removeVariant = ({ id, item, product }: ShopifyVariant): void => {
+    product.variants = product.variants.filter((one) => one.id !== id)
+    variants.delete(id)
+    items.delete(item.id)
+  }
   const touch = (variant: ShopifyVariant): void => {
     variant.updatedAt = now()
     variant.product.updatedAt = now()
@@ -656,6 +661,7 @@ export function createProducts({ now, currency, newId, searchLagMs, need, failIt
     nodeOf,
     create,
     remove,
+    removeVariant,
     touch,
     commit,
     uncommit,

@@ -412,6 +412,11 @@ export function createShopifyShop(options: ShopifyShopOptions = {}) {
       const product = products.products.get(id)
       if (product) products.remove(product)
     },
+    /** The merchant deletes one variant of a product. */
+    removeVariant: (id: string) => {
+      const variant = products.variants.get(id)
+      if (variant) products.removeVariant(variant)
+    },
     addLocation: products.addLocation,
     addPublication: products.addPublication,
     /** Units of a variant that can be sold at a location (default: the first); undefined where it is not stocked. */

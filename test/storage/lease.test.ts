@@ -65,6 +65,19 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
   })
 
+  test('that was given back is not held from that moment on, and its holder ends for nothing', async () => {
+    const url = await postgresUrl()
+    const one = await candidate('one', url)
+    await one.elected
+    const giving = one.lease()?.release()
+    expect(one.lease()?.isHeld()).toBe(false)
+    await giving
+    const two = await candidate('two', url)
+    await two.elected
+    expect([one.lease()?.isHeld(), two.lease()?.isHeld()]).toEqual([false, true])
+    expect(one.fatal).toEqual([])
+  })
+
   test('whose epoch another process has got from a standby that lacked it lets nothing be stored', async () => {
     const url = await postgresUrl()
     const one = await candidate('one', url)

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import path from 'node:path'
 import { eq, is, sql } from 'drizzle-orm'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { type Change, type Database, first, StaleWrite } from '../../src/storage/database.ts'
 import { readMigrations } from '../../src/storage/migration-files.ts'
@@ -66,6 +67,58 @@ describe.runIf(hasPostgres)('a commit', () => {
     await Promise.all(Array.from({ length: 50 }, (_, n) => database.commit([insert(`n${n}`)])))
     expect(proxy.trips.filter((trip) => trip.includes(COMMIT))).toHaveLength(1)
     expect(await namesIn(database)).toHaveLength(50)
+  })
+
+  test('shares it with ninety-nine others at most: of 250 in one turn each is stored and answered, in their order', async () => {
+    const { proxy, database } = await throughProxy()
+    const order: number[] = []
+    const answers = await Promise.all(
+      Array.from({ length: 250 }, async (_, n) => {
+        // Each has another length, so that an answer shows whose it is.
+        const changes = Array.from({ length: 1 + (n % 3) }, (_one, part) => insert(`n${n}.${part}`))
+        const touched = await database.commit(changes)
+        order.push(n)
+        return touched.length
+      }),
+    )
+    expect(answers).toEqual(Array.from({ length: 250 }, (_, n) => 1 + (n % 3)))
+    expect(order).toEqual(Array.from({ length: 250 }, (_, n) => n))
+    expect(proxy.trips.filter((trip) => trip.includes(COMMIT))).toHaveLength(3)
+    expect(await namesIn(database)).toHaveLength(answers.reduce((sum, one) => sum + one, 0))
+  })
+
+  test('that is stale at the end of one transaction and at the begin of the next is refused alone', async () => {
+    const { database } = await throughProxy()
+    const stale = [99, 100, 249]
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 250 }, (_, n) =>
+        database.commit([stale.includes(n) ? countUp('absent', 1) : insert(`n${n}`)]),
+      ),
+    )
+    expect(outcomes.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual(stale)
+    expect(await namesIn(database)).toHaveLength(247)
+  })
+
+  test('that waits when the database is closed is stored before it closes, and one that comes later is refused', async () => {
+    const { database, direct } = await throughProxy()
+    const waiting = Array.from({ length: 250 }, (_, n) => database.commit([insert(`n${n}`)]))
+    const closing = database.close()
+    await expect(database.commit([insert('late')])).rejects.toMatchObject({ code: 'unavailable' })
+    await closing
+    expect((await Promise.allSettled(waiting)).filter(({ status }) => status === 'rejected')).toEqual([])
+    expect(await namesIn(direct)).toHaveLength(250)
+    await database.close()
+  })
+
+  test('that is queued while another one is on its way is stored before the database closes', async () => {
+    const { database, direct } = await throughProxy()
+    const first = database.commit([insert('first')])
+    await new Promise(setImmediate)
+    await new Promise(setImmediate)
+    const second = database.commit([insert('second')])
+    await database.close()
+    await Promise.all([first, second])
+    expect(await namesIn(direct)).toEqual(['first', 'second'])
   })
 
   test('that is stale among fifty leaves them alone, in few round trips', async () => {
@@ -209,6 +262,41 @@ describe.runIf(hasPostgres)('two processes on one database', () => {
     )
     expect(await storedIn(both[0], 'x')).toBe('+'.repeat(40))
     expect(await storedIn(both[1], 'y')).toBe('+'.repeat(40))
+  })
+
+  test('that lock the same rows crosswise both store theirs, whichever of them the server takes back', async () => {
+    const url = await newPostgresUrl()
+    const name = new URL(url).pathname.slice(1)
+    // The engine asks for its lock until the server looks for a deadlock, and gives up only later.
+    await run(url, `alter database ${name} set deadlock_timeout = '400ms'`)
+    const { database } = await openPostgresDatabase(url)
+    await database.commit([insert('x', ''), insert('y', '')])
+    const other = new pg.Client(url)
+    await other.connect()
+    onTestFinished(() => other.end())
+    const add = (row: string, sign: string) => `update settings set value = value || '${sign}' where name = '${row}'`
+    await other.query("set deadlock_timeout = '1min'; begin isolation level serializable")
+    await other.query(add('y', 'o'))
+    const crossed = ['x', 'y'].map(
+      (row): Change => ({ statement: sql`update settings set value = value || '+' where name = ${row}`, rows: 1 }),
+    )
+    const stored = database.commit(crossed)
+    const waits = `select 1 from pg_stat_activity where datname = '${name}' and wait_event_type = 'Lock'`
+    const watcher = new pg.Client(url)
+    await watcher.connect()
+    onTestFinished(() => watcher.end())
+    await until('the engine to wait for the row of the other', async () => (await watcher.query(waits)).rowCount === 1)
+    // It is let in once the engine has let go.
+    await other.query(add('x', 'o'))
+    await other.query('commit')
+    expect(await stored).toEqual([1, 1])
+    expect([await storedIn(database, 'x'), await storedIn(database, 'y')]).toEqual(['o+', 'o+'])
+    const deadlocks = `select deadlocks::int as total from pg_stat_database where datname = '${name}'`
+    await until('the server to have counted the deadlock', async () => {
+      // A connection says what it counted at the end of a transaction.
+      await database.commit([{ statement: sql`delete from settings where name = 'nobody'`, rows: 0 }])
+      return (await watcher.query(deadlocks)).rows[0]?.total > 0
+    })
   })
 
   test('that insert one key store it once, and the other gets a conflict', async () => {

@@ -36,10 +36,10 @@ test('an offer that the shop of Shopify lacks is created, and then priced', asyn
 })
 
 describe('a merchant of Shopify', () => {
-  async function failedOrder(app: App): Promise<string> {
+  async function failedOrder(app: App, quantity = 1): Promise<string> {
     const variant = await app.sell()
     app.sandbox.faults.add({ fault: 'failed-order' })
-    const { id } = app.shop.buy({ lines: [{ variant }] })
+    const { id } = app.shop.buy({ lines: [{ variant, quantity }] })
     await app.pass(5 * MINUTE)
     expect(app.keysOf(id)).toEqual([])
     expect(app.shop.orders.get(id)?.note).toContain('will not come')
@@ -55,6 +55,19 @@ describe('a merchant of Shopify', () => {
     expect(app.shop.orders.get(id)?.tags).toEqual(['vip'])
     await app.pass(15 * MINUTE)
     expect(Object.values(app.sandbox.world.report().keysIssued).flat()).toHaveLength(1)
+  })
+
+  test('tags an order of which one of several units was refunded, and only the others are bought', async () => {
+    const app = await openShopifyApp()
+    const id = await failedOrder(app, 3)
+    const [line] = app.shop.orders.get(id)?.lines ?? []
+    app.shop.refund(id, { lines: [{ id: line?.id ?? '', quantity: 1 }] })
+    app.shop.tag(id, 'quayside-retry')
+    await app.pass(5 * MINUTE)
+    expect(app.keysOf(id)).toHaveLength(2)
+    await app.pass(15 * MINUTE)
+    expect(Object.values(app.sandbox.world.report().keysIssued).flat()).toHaveLength(2)
+    expect(app.shop.orders.get(id)?.tags).toEqual([])
   })
 
   test('tags an order, and a tag that cannot be taken off has it read again', async () => {

@@ -48,6 +48,22 @@ export interface StoreWorld {
   start: () => Promise<void>
 }
 
+/** A world that lists products. */
+export interface ShopWorld extends StoreWorld {
+  /** Puts a product with a variant for each of these on the shelf; their ids for the store. */
+  sellVariants: (skus: string[]) => string[]
+  /** The merchant deletes one variant of a product. */
+  removeVariant: (id: string) => void
+  /** The merchant deletes a product with all of its variants. */
+  removeProductOf: (id: string) => void
+  /** Whether customers see a variant. */
+  isShown: (id: string) => boolean
+  /** The shop takes no picture: a product with one is refused. */
+  refusePictures: () => void
+  /** The merchant pays back units of a line. */
+  refundUnits: (reference: string, line: string, units: number) => void
+}
+
 const secret = randomBytes(32)
 
 export async function backendWorld(): Promise<StoreWorld> {
@@ -176,7 +192,7 @@ export async function wooCommerceWorld(
   })
   const productOf = (id: string) => shop.products.get(Number(id.split(':').at(-1)))
   const isWrite = ({ method }: { method: string }) => method !== 'GET'
-  const world: StoreWorld = {
+  const world: ShopWorld = {
     kind: 'woocommerce',
     store,
     sell: (sku) => {
@@ -191,7 +207,35 @@ export async function wooCommerceWorld(
       const product = productOf(id)
       if (product) product.salePrice = price
     },
-    refuse: (id) => shop.strike({ kind: 'products.batch', fault: 'items', fails: (item) => item.id === Number(id) }),
+    sellVariants: (skus) => {
+      const parent = shop.addProduct({ name: 'Suite', type: 'variable', sku: `SUITE-${skus.join('-')}` })
+      return skus.map((sku) => {
+        const stocked = { manage_stock: true, stock_quantity: 5, virtual: true }
+        const attributes = [{ name: 'Edition', option: sku }]
+        return `${parent.id}:${shop.addVariation(parent.id, { sku, regular_price: '9.00', attributes, ...stocked }).id}`
+      })
+    },
+    removeVariant: (id) => shop.removeProduct(productOf(id)?.id ?? 0),
+    removeProductOf: (id) => shop.removeProduct(productOf(id)?.parentId ?? 0),
+    isShown: (id) => {
+      const product = productOf(id)
+      const parent = product?.parentId ? shop.products.get(product.parentId) : product
+      return product?.status === 'publish' && parent?.status === 'publish'
+    },
+    refusePictures: () => {
+      const code = 'woocommerce_product_image_upload_error'
+      const fails = (item: object) => 'images' in item
+      shop.strike({ kind: 'products.batch', fault: 'items', fails, code, times: Number.POSITIVE_INFINITY })
+    },
+    refundUnits: (reference, line, units) => {
+      const total = (9 * units).toFixed(2)
+      shop.refund(Number(reference), { amount: total, lines: [{ id: Number(line), quantity: units, total }] })
+    },
+    refuse: (id) => {
+      const own = Number(id.split(':').at(-1))
+      const kind = id.includes(':') ? 'variations.batch' : 'products.batch'
+      shop.strike({ kind, fault: 'items', fails: (item) => item.id === own })
+    },
     buy: (items) => {
       const order = shop.buy({
         lines: items.map(({ id, quantity }) => {
@@ -274,7 +318,7 @@ export async function shopifyWorld(
   })
   const variantGid = (id: string) => `gid://shopify/ProductVariant/${id}`
   const ofVariant = (id: string, input: unknown) => (input as { id?: string }).id === variantGid(id)
-  const world: StoreWorld = {
+  const world: ShopWorld = {
     kind: 'shopify',
     store,
     sell: (sku) => {
@@ -286,6 +330,22 @@ export async function shopifyWorld(
       const price = variant && formatDecimal({ minor: variant.price, currency: 'EUR' })
       return price === undefined ? undefined : { price, stock: shop.stockOf(id) ?? null }
     },
+    sellVariants: (skus) => {
+      const variants = skus.map((sku) => ({ title: sku, sku, price: '9.00', stock: 5, requiresShipping: false }))
+      return shop.addProduct({ title: 'Suite', variants }).variants.map(({ id }) => id)
+    },
+    removeVariant: shop.removeVariant,
+    removeProductOf: (id) => shop.removeProduct(shop.variants.get(id)?.product.id ?? ''),
+    isShown: (id) => shop.variants.get(id)?.product.status === 'ACTIVE',
+    refusePictures: () =>
+      shop.strike({
+        kind: 'CreateProduct',
+        fault: 'user_error',
+        field: ['input', 'files'],
+        matches: ({ variables }) => 'files' in (variables.input as object),
+        times: Number.POSITIVE_INFINITY,
+      }),
+    refundUnits: (reference, line, units) => void shop.refund(reference, { lines: [{ id: line, quantity: units }] }),
     keepPrice: (id, price) =>
       shop.strike({
         kind: 'UpdateVariants',

@@ -470,6 +470,30 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'late-keys-unsaid',
+    does: 'leaves no word on a Shopify order that its keys came after its mail',
+    foundBy: 'test/stores/shopify-shop.test.ts',
+    edits: [
+      {
+        file: 'stores/shopify/hand-over.ts',
+        find: '    if (isLate) {\n',
+        replace: '    if (isLate && keys.length === 0) {\n',
+      },
+    ],
+  },
+  {
+    name: 'surplus-of-another-line',
+    does: 'names the first line of an order where units of another one were bought and are not ordered any more',
+    foundBy: 'test/ordering/settle.test.ts',
+    edits: [
+      {
+        file: 'ordering/settle.ts',
+        find: 'const { line, units } = notice\n',
+        replace: 'const { units } = notice\n    const line = lines[0]?.line ?? notice.line\n',
+      },
+    ],
+  },
+  {
     name: 'refreshed-offer-publishes-nothing',
     does: 'wakes no publisher when an offer was refreshed',
     foundBy: 'test/runtime.test.ts',

@@ -7,7 +7,9 @@ const KEYS = ['AAAA-1111', 'AAAA-2222', 'AAAA-3333']
 const [FIRST = '', SECOND = '', THIRD = ''] = KEYS
 const EMAIL = 'one@shop.test'
 const NAMESPACE = 'quayside'
-const LATE = 'Quayside: nothing left to fulfil. They are on the order now: send the mail again. [quayside 1]'
+const late = (sku: string) =>
+  `Quayside: the order was fulfilled in the shop before 1 licence keys of ${sku} came. They are on the order now, and the shop is asked to write to the customer again. [quayside 1]`
+const LATE = late('GAME')
 
 /** A customer has paid for three units of one product, and has their keys by two hand-overs: all is as it must be. */
 function booksOfOneOrder() {
@@ -145,6 +147,11 @@ const wrong: [string, string[], (story: Story) => unknown][] = [
     'a key without mail and note, where its line was fulfilled by hand before',
     ['given by no mail'],
     ({ lastByHand }) => lastByHand(),
+  ],
+  [
+    'a key without mail, where a note speaks of the keys of another product',
+    ['given by no mail'],
+    ({ lastByHand, note }) => [lastByHand(), note(late('OTHER'), `Quayside: GAME came. [quayside 2]`)],
   ],
   [
     'a key of which a note speaks, although the service fulfilled the line',

@@ -20,8 +20,9 @@ export interface ShopifyBooks extends SupplierBooks {
 
 /** By which a merchant has an order tried again. */
 export const RETRY_TAG = 'quayside-retry'
-/** The service tells the merchant of keys that no mail has brought. */
-const LATE = 'They are on the order now'
+/** The service tells the merchant of keys of a product that no mail has brought. What it says of one product is no word of another. */
+const isLateRemark = (line: string, sku: string): boolean =>
+  line.includes(` licence keys of ${sku} came. They are on the order now`)
 
 /** @returns one sentence for each thing that is wrong; none where all is right */
 export function faultsIn(books: ShopifyBooks): string[] {
@@ -142,8 +143,9 @@ function mailFaults(
       return shown >= units ? [] : [`a mail shows ${shown} keys of line ${order.id}/${line.id}, not ${units}`]
     })
   })
-  const hasWord = order.note?.includes(LATE) === true || crossed.has(order.id)
-  const unsent = order.lines.flatMap(({ id }) => {
+  const words = (order.note ?? '').split('\n')
+  const unsent = order.lines.flatMap(({ id, sku }) => {
+    const hasWord = crossed.has(order.id) || words.some((line) => isLateRemark(line, sku ?? ''))
     const isByHand = fulfilments.some((one) => byHand.has(one.id) && one.lines.some(({ line }) => line.id === id))
     if (isByHand && hasWord) return []
     const shown = new Set(mails.flatMap(({ text }) => keysIn(text, id)))

@@ -117,11 +117,11 @@ export function createOperator(world: World, temper: Temper) {
   const said: { reference: string; at: number }[] = []
   /** Commands that alerts have named: an order that waits, or a line of it that grew. */
   const asked = new Set<string>()
-  /** Orders of which units were bought that are not ordered any more. */
+  /** Lines, as `order/line`, of which units were bought that are not ordered any more. */
   const surplus = new Set<string>()
   log.listeners.add((what, { detail }) => {
-    const order = what === 'alert' ? SURPLUS.exec(String(detail))?.[1] : undefined
-    if (order) surplus.add(order)
+    const [, order, line] = (what === 'alert' && SURPLUS.exec(String(detail))) || []
+    if (order && line) surplus.add(`${order}/${line}`)
     const command = what === 'alert' ? /quayside orders (?:take|release) .*/.exec(String(detail))?.[0] : undefined
     const held = what === 'alert' ? FOR_PERSON.exec(String(detail))?.[1] : undefined
     if (command) asked.add(command)
@@ -397,7 +397,7 @@ const isNewest = (purchase: Purchase, all: Purchase[]): boolean =>
 const FOR_PERSON =
   /\border (\d+) of .* waits since .*(?:was fulfilled in the shop before|had money refunded without|is paid less than before)/
 
-const SURPLUS = /\border (\d+) of .* bought already and not ordered any more/
+const SURPLUS = /\border (\d+) of .* of line (\d+)\b.* bought already and not ordered any more/
 
 /** As the timeline of a purchase names them. */
 const REVIEWS_IN_DOUBT = `select count(distinct purchase_id) as total from transitions

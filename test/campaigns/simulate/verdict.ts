@@ -145,7 +145,7 @@ const isForgotten = (witnesses: Witnesses, { externalOrderId, orderId }: Charge)
   return isGone || shop.counter.status(reference) === 'PARTIALLY_PAID'
 }
 
-/** The customer has all units that the line has now, and an alert named those that were bought in addition. */
+/** The customer has all units that the line has now, and an alert named those of the line that were bought in addition. */
 function isSurplus(
   { world: { shop }, operator }: Witnesses,
   { keys }: KeyRecord,
@@ -155,7 +155,7 @@ function isSurplus(
   const [reference = '', id = ''] = line.split('/')
   const fact = shop?.facts.now(reference)
   const got = [...keys.values()].filter((place) => place === line).length
-  return fact !== undefined && got >= unitsOf(fact, id) && operator.surplus.has(reference)
+  return fact !== undefined && got >= unitsOf(fact, id) && operator.surplus.has(line)
 }
 
 /** Whether a decision means that nothing more comes of an order. */
