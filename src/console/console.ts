@@ -15,6 +15,8 @@ import { consoleRouter } from './router.ts'
 export interface ConsoleParts {
   /** The address that people use behind TLS; null: loopback. */
   url: string | null
+  /** The page of the sandbox, where that is the supplier of a demo. */
+  sandboxUrl?: string | undefined
   operations: readonly Operation[]
   access: TokenContext
   monotonic: () => number
@@ -50,12 +52,13 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-export function createConsole({ url, operations, access, monotonic, log, count }: ConsoleParts): Console {
+export function createConsole({ url, sandboxUrl, operations, access, monotonic, log, count }: ConsoleParts): Console {
   let listening: AddressInfo | undefined
   let origins: ReadonlyMap<string, string> = new Map()
   const server = createHttpServer({
     pages: consoleRouter({
       pages: consolePages,
+      sandboxUrl,
       operations,
       access,
       monotonic,

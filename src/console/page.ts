@@ -4,13 +4,10 @@ import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { Html } from './html.ts'
 
-/** A page for people who are signed in. */
-export interface Page {
+/** What the navigation needs of a page. */
+export interface NavigationEntry {
   /** Pieces that vary start with a colon: `/orders/:id`. */
   path: string
-  role: PersonRole
-  /** An operation without which there is no such page: that of the sandbox is there only while an embedded supplier runs. */
-  needs?: string
   /** Where it stands in the navigation; absent for a page that is reached from another one. */
   navigation?: {
     group: NavigationGroup
@@ -18,6 +15,11 @@ export interface Page {
     /** How many things of it wait for a person. */
     waiting?: (status: StatusView) => number
   }
+}
+
+/** A page for people who are signed in. */
+export interface Page extends NavigationEntry {
+  role: PersonRole
   /** Path of the page of the navigation that it belongs to (default: its own). */
   below?: string
   show: (visit: Visit) => Promise<Shown>

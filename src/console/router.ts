@@ -21,12 +21,14 @@ import { isFromElsewhere, isFromOwnPage } from './guard.ts'
 import type { Html } from './html.ts'
 import { footerText, framed, landing, refusalPart, refusalTitle } from './layout.ts'
 import { digestOf, withDigest } from './live.ts'
-import type { Action, Notice, Page, Shown, Visit } from './page.ts'
+import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page.ts'
 import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
 import { sentenceOf } from './words.ts'
 
 export interface RouterParts {
   pages: readonly Page[]
+  /** The page of the sandbox, where that is the supplier of a demo. */
+  sandboxUrl: string | undefined
   /** Of the API, called in process. */
   operations: readonly Operation[]
   access: TokenContext
@@ -70,7 +72,10 @@ export function consoleRouter(parts: RouterParts): Router {
   const cookie = sessionCookie(parts.isSecure)
   const countFailure = failureLimit(monotonic)
   const performers = new Map(parts.operations.map((one) => [one.name, performerOf(one)]))
-  const pages = parts.pages.filter(({ needs }) => needs === undefined || performers.has(needs))
+  const { pages, sandboxUrl } = parts
+  const navigation: readonly NavigationEntry[] = sandboxUrl
+    ? [...pages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
+    : pages
   /** What the next page of a session says first, by the id of the session. */
   const notices = new Map<string, Notice>()
   let read: { at: number; status: Promise<StatusView> } | undefined
@@ -109,7 +114,7 @@ export function consoleRouter(parts: RouterParts): Router {
     const status = await visit.status().catch(() => undefined)
     const current = page.below ?? page.path
     const footer = footerText(version, monotonic() - startedAt)
-    send(response, framed({ ...shown, caller: visit.caller, pages, current, status, notice, footer }))
+    send(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
   }
 
   /** The page of an action that failed, with what was typed and what is wrong with it. */

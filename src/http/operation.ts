@@ -23,66 +23,6 @@ import { methodNotAllowed } from './answers.ts'
 import { readCsv, readJson } from './bodies.ts'
 import { check, fields, versionIn } from './input.ts'
 
-/** The supplier of a demo, which runs in this process: what people see of it, and how they break it. Amounts in minor units. */
-export interface EmbeddedSandbox {
-  /** Of its page. */
-  address: string
-  currency: string
-  /** @param limit how many entries, newest first */
-  ledger: (limit: number) => {
-    startMinor: number
-    balanceMinor: number
-    closes: boolean
-    charges: SandboxSum
-    refunds: SandboxSum
-    topUps: SandboxSum
-    keysIssued: number
-    newest: {
-      kind: 'charge' | 'refund' | 'top_up'
-      orderId: string | null
-      externalOrderId: string | null
-      amountMinor: number
-      balanceMinor: number
-      at: number
-    }[]
-  }
-  /** Every kind of fault, with how often those that are set can still fire and have fired. */
-  faults: () => { name: string; subject: string; does: string; left: number; fired: number }[]
-  /** @throws Failure `invalid` for a fault that it does not have, or that does not read the delay */
-  setFault: (name: string, delayMs: number | undefined) => void
-  clearFaults: () => void
-  topUp: (amountMinor: number) => void
-  /** Orders that are not completed, newest first. */
-  openOrders: () => {
-    id: string
-    externalOrderId: string | null
-    quantity: number
-    amountMinor: number
-    createdAt: number
-  }[]
-  /** @returns whether there is such an order, and it could be ended */
-  endOrder: (id: string, as: 'complete' | 'fail') => 'done' | 'unknown' | 'over'
-  /** Buys in the demo store, slowly. */
-  customer: {
-    state: () => {
-      running: boolean
-      orders: number
-      lastReference: string | null
-      lastAt: number | null
-      problem: string | null
-    }
-    start: () => void
-    stop: () => void
-    /** @returns the reference of the order; rejects when it was not taken */
-    orderNow: () => Promise<string>
-  }
-}
-
-interface SandboxSum {
-  count: number
-  minor: number
-}
-
 /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
 export interface NextRuns {
   catalogue: number | null
@@ -118,8 +58,6 @@ export interface ApiContext {
   /** Where people reach the console; null: it is switched off. */
   consoleAddress: () => string | null
   randomBytes: (count: number) => Buffer
-  /** The supplier of a demo; absent where the supplier is another service. */
-  sandbox?: EmbeddedSandbox
 }
 
 /** @throws Failure `not_found` for a store that is not configured */

@@ -18,7 +18,6 @@ import { orderOperations } from './orders.ts'
 import { outboxOperations } from './outbox.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
-import { sandboxOperations } from './sandbox.ts'
 import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
@@ -62,5 +61,4 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...webhookOperations(context),
   ...dialectOperations(context),
   ...backupOperations(context),
-  ...sandboxOperations(context),
 ]
