@@ -61,7 +61,7 @@ export const alertsPage: Page = {
     test: {
       role: 'operator',
       run: async (visit) => {
-        const { items } = await visit.call<{ items: TriedView[] }>('testAlertChannels', { body: {} })
+        const { items } = await visit.call('testAlertChannels', { body: {} })
         return show(visit, triedPart(items))
       },
     },
@@ -71,10 +71,7 @@ export const alertsPage: Page = {
 async function show(visit: Visit, first?: Html): Promise<Shown> {
   const { query, call, caller, now } = visit
   const before = query.get('before')
-  const [status, ended] = await Promise.all([
-    visit.status(),
-    call<List<AlertView>>('listAlerts', { query: { state: 'ended', ...(before && { before }) } }),
-  ])
+  const [status, ended] = await Promise.all([visit.status(), call('listAlerts', { query: { state: 'ended', before } })])
   const open = openOf(status)
   const may = caller.role !== 'viewer'
   return {
@@ -87,8 +84,16 @@ ${section('ended-h', 'Over', undefined, endedPart(visit, ended))}`,
   }
 }
 
+interface Attending {
+  text: string
+  operation: 'acknowledgeAlert' | 'muteAlert' | 'unmuteAlert'
+  body: object
+  word: string
+  done: string
+}
+
 /** What a person can do about alerts: the operation, what it is asked, and what was done. */
-const attending: Record<string, { text: string; operation: string; body: object; word: string; done: string }> = {
+const attending: Record<string, Attending> = {
   acknowledge: {
     text: 'I look after them',
     operation: 'acknowledgeAlert',

@@ -67,7 +67,7 @@ export const auditPage: Page = {
     const asked = Object.fromEntries(
       [...NAMES, 'before'].flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])),
     )
-    const { items, next } = await visit.call<{ items: AuditEntryView[]; next: string | null }>('listAudit', {
+    const { items, next } = await visit.call('listAudit', {
       query: asked,
     })
     const isFiltered = Object.keys(asked).length > 0

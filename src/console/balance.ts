@@ -16,7 +16,7 @@ export const balancePage: Page = {
   navigation: { group: 'Supplier', label: 'Balance' },
   show: async ({ call, query, now }) => {
     const before = query.get('before')
-    const answer = await call<BalanceView>('viewBalance', { query: before ? { before } : {} })
+    const answer = await call('viewBalance', { query: { before } })
     const { balance, account, items, next } = answer
     if (!balance) {
       return {

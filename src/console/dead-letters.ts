@@ -38,10 +38,10 @@ export const deadLettersPage: Page = {
     const { query, now, caller } = visit
     const before = query.get('before')
     const [messages, deliveries, status, names] = await Promise.all([
-      visit.call<List<EffectView>>('listOutbox', {
-        query: { state: 'dead', kind: 'callback', ...(before && { before }) },
+      visit.call('listOutbox', {
+        query: { state: 'dead', kind: 'callback', before },
       }),
-      visit.call<List<DeliveryView>>('listDeliveries', { query: { state: 'dead' } }),
+      visit.call('listDeliveries', { query: { state: 'dead' } }),
       visit.status(),
       storeNames(visit),
     ])
@@ -76,7 +76,7 @@ ${!may && section('actions-h', 'Actions', undefined, notNow(['Send again, replay
     replay: {
       role: 'operator',
       run: async ({ call, form }) => {
-        const { replayed, left } = await call<{ replayed: string[]; left: string[] }>('replayDeliveries', {
+        const { replayed, left } = await call('replayDeliveries', {
           body: { ids: idsOf(form, 'replay') },
         })
         return { notice: replayedNotice(replayed.length, left.length) }

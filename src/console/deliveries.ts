@@ -3,7 +3,7 @@
 import { counted } from '../domain/figures.ts'
 import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
 import { eventNames } from '../domain/supplier.ts'
-import type { CaptureDetailView, CaptureListView, DeliveryView } from '../http/api/deliveries.ts'
+import type { CaptureListView, DeliveryView } from '../http/api/deliveries.ts'
 import type { StatusView } from '../http/api/status.ts'
 import {
   act,
@@ -41,8 +41,8 @@ export const deliveriesPage: Page = {
     )
     const [from, to] = [instantOf(query.get('from')), instantOf(query.get('to'))]
     const [{ items, next }, status, names] = await Promise.all([
-      visit.call<{ items: DeliveryView[]; next: string | null }>('listDeliveries', {
-        query: { ...asked, ...(from && { from }), ...(to && { to }) },
+      visit.call('listDeliveries', {
+        query: { ...asked, from, to },
       }),
       visit.status(),
       storeNames(visit),
@@ -88,7 +88,7 @@ ${items.length > 0 && section('replay-h', 'Actions', undefined, mayReplay ? repl
       role: 'operator',
       run: async ({ call, form, query }) => {
         const ids = idsOf(form, 'replay')
-        const { replayed, left } = await call<{ replayed: string[]; left: string[] }>('replayDeliveries', {
+        const { replayed, left } = await call('replayDeliveries', {
           body: { ids },
         })
         const wanted = query.toString()
@@ -219,7 +219,7 @@ export const refusedPage: Page = {
     const isAdmin = visit.caller.role === 'admin'
     const [{ refusedDeliveries: refused }, captures] = await Promise.all([
       visit.status(),
-      isAdmin ? visit.call<CaptureListView>('listCaptures') : undefined,
+      isAdmin ? visit.call('listCaptures') : undefined,
     ])
     const reasons = Object.entries(refused.reasons)
     return {
@@ -265,7 +265,7 @@ ${section('capture-h', 'Look at one', undefined, captures ? captureParts(capture
     reveal: {
       role: 'admin',
       run: async ({ call, form, now }) => {
-        const one = await call<CaptureDetailView>('viewCapture', { path: { id: form.get('id') ?? '' } })
+        const one = await call('viewCapture', { path: { id: form.get('id') ?? '' } })
         const headers = Object.entries(one.headers).flatMap(([name, values]) =>
           values.map((value) => `${name}: ${value}`),
         )

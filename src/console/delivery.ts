@@ -2,7 +2,7 @@
 
 import { counted, grouped } from '../domain/figures.ts'
 import { deliveryLabels } from '../domain/labels.ts'
-import type { DeliveryDetailView, DeliveryView } from '../http/api/deliveries.ts'
+import type { DeliveryDetailView } from '../http/api/deliveries.ts'
 import type { OrderEntryView } from '../http/api/orders.ts'
 import { eventText, senderOf } from './deliveries.ts'
 import { act, notNow } from './forms.ts'
@@ -18,14 +18,14 @@ export const deliveryPage: Page = {
   role: 'viewer',
   below: '/deliveries',
   show: async (visit) => {
-    const one = await visit.call<DeliveryDetailView>('viewDelivery', { path: visit.path })
+    const one = await visit.call('viewDelivery', { path: visit.path })
     return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
   },
   actions: {
     replay: {
       role: 'operator',
       run: async ({ call, path }) => {
-        await call<DeliveryView>('replayDelivery', { path })
+        await call('replayDelivery', { path })
         const text = 'The delivery is in the inbox again, with a fresh count of attempts.'
         return { notice: { kind: 'done', word: 'Replayed', text } }
       },
@@ -33,7 +33,7 @@ export const deliveryPage: Page = {
     reveal: {
       role: 'admin',
       run: async (visit) => {
-        const one = await visit.call<DeliveryDetailView>('viewDelivery', {
+        const one = await visit.call('viewDelivery', {
           path: visit.path,
           query: { reveal: 'true' },
         })
@@ -124,9 +124,7 @@ ${section(
 
 /** What it was bought for. */
 const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<OrderEntryView[]> =>
-  purchaseId === null
-    ? []
-    : (await call<{ items: OrderEntryView[] }>('listOrders', { query: { search: purchaseId, limit: '1' } })).items
+  purchaseId === null ? [] : (await call('listOrders', { query: { search: purchaseId, limit: '1' } })).items
 
 const whyTitles: Record<string, string> = {
   dead: 'Why it stopped',

@@ -13,11 +13,6 @@ import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
-interface List<R> {
-  items: R[]
-  next: string | null
-}
-
 export const discrepanciesPage: Page = {
   path: '/discrepancies',
   role: 'viewer',
@@ -26,7 +21,7 @@ export const discrepanciesPage: Page = {
     const { query, now, call } = visit
     const before = query.get('before')
     const [{ items, next }, status] = await Promise.all([
-      call<List<DiscrepancyView>>('listDiscrepancies', { query: before ? { before } : {} }),
+      call('listDiscrepancies', { query: { before } }),
       visit.status(),
     ])
     return {
@@ -53,7 +48,7 @@ ${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === '
     sweep: {
       role: 'operator',
       run: async ({ call }) => {
-        const { sweep } = await call<{ sweep: SweepView }>('requestSweep')
+        const { sweep } = await call('requestSweep')
         const text =
           'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.'
         return { notice: { kind: 'done', word: 'Started', text }, to: `/sweeps/${sweep.id}` }
@@ -105,7 +100,7 @@ const listOf = (items: readonly DiscrepancyView[], now: number): Html =>
   })
 
 async function sweepsPart({ call, now }: Visit): Promise<Html> {
-  const { items } = await call<List<SweepView>>('listSweeps', { query: { limit: '10' } })
+  const { items } = await call('listSweeps', { query: { limit: '10' } })
   const head = html`<div class="head quay"><h2 id="sweeps-h">Sweeps</h2></div>`
   if (items.length === 0) return html`${head}${empty('No sweep yet', 'The first one runs in the coming night.')}`
   return html`${head}${table<SweepView>({
@@ -148,8 +143,7 @@ export const sweepPage: Page = {
   parts: { state: async (visit) => sweepPart(await sweepOf(visit), visit.now) },
 }
 
-const sweepOf = ({ call, path }: Visit): Promise<SweepView> =>
-  call<SweepView>('viewSweep', { path: { id: path.id ?? '' } })
+const sweepOf = ({ call, path }: Visit): Promise<SweepView> => call('viewSweep', { path: { id: path.id ?? '' } })
 
 function sweepPart(sweep: SweepView, now: number): Html {
   const { startedAt, finishedAt, from, cause, error } = sweep

@@ -18,7 +18,7 @@ export const dryRunPage: Page = {
   role: 'viewer',
   below: '/syncs',
   show: async (visit) => {
-    const { run } = await visit.call<{ run: KeptDryRunView | null }>('viewDryRun')
+    const { run } = await visit.call('viewDryRun')
     return {
       title: 'Dry run',
       main: html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / dry run</p><h1>Dry run</h1><p class="quiet">Reads the catalogue as a sync does, on a copy, and says what would change. Nothing is changed, here or in a store.</p></header>
@@ -47,7 +47,7 @@ ${section('actions-h', 'Actions', undefined, html`<div>${actions(visit, run)}</d
     },
   },
   parts: {
-    state: async ({ call, now }) => statePart((await call<{ run: KeptDryRunView | null }>('viewDryRun')).run, now),
+    state: async ({ call, now }) => statePart((await call('viewDryRun')).run, now),
   },
 }
 

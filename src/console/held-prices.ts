@@ -2,7 +2,7 @@
 
 import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
-import type { HeldPriceView, ListingDetailView } from '../http/api/listings.ts'
+import type { HeldPriceView } from '../http/api/listings.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { nameOf, priceSteps } from './listing.ts'
@@ -25,8 +25,8 @@ export const heldPricesPage: Page = {
     const { query } = visit
     const after = query.get('after')
     const [{ items, next }, { counts }] = await Promise.all([
-      visit.call<{ items: HeldPriceView[]; next: string | null }>('listHeldPrices', {
-        query: { limit: String(SHOWN), ...(after && { after }) },
+      visit.call('listHeldPrices', {
+        query: { limit: String(SHOWN), after },
       }),
       visit.status(),
     ])
@@ -62,7 +62,7 @@ export async function heldPriceParts(visit: Visit, items: readonly HeldPriceView
     visit,
     store,
     name: storeName(names, store),
-    listing: await visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant: id } }),
+    listing: await visit.call('viewStoreListing', { path: { store, variant: id } }),
   }))
   return html`${(await Promise.all(drawn)).map(heldPart)}`
 }

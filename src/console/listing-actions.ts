@@ -147,7 +147,7 @@ const done = (word: string, text: string, form: URLSearchParams) => ({
 })
 
 const operation = (
-  name: string,
+  name: `${'release' | 'ignore' | 'unignore' | 'retry' | 'unlink'}Listing`,
   said: (visit: Visit) => [word: string, text: string],
   body?: (form: URLSearchParams) => object,
 ): Action => ({

@@ -29,7 +29,7 @@ export const listingPage: Page = {
   show: async (visit) => {
     const { store = '', variant = '' } = visit.path
     const [one, names] = await Promise.all([
-      visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant } }),
+      visit.call('viewStoreListing', { path: { store, variant } }),
       storeNames(visit),
     ])
     const name = nameOf(one)

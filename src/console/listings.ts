@@ -30,17 +30,14 @@ export const listingsPage: Page = {
     const store = query.get('store') || (status.stores[0]?.store ?? '')
     const name = storeName(names, store)
     const [state, search, after] = [query.get('state') ?? '', query.get('q') ?? '', query.get('after')]
-    const { items, next } = await visit.call<{ items: ListingView[]; next: string | null }>(
-      state === PROBLEMS ? 'listListingProblems' : 'listStoreListings',
-      {
-        path: { store },
-        query: {
-          ...(state !== PROBLEMS && state !== '' && search === '' && { state }),
-          ...(state !== PROBLEMS && search !== '' && { search }),
-          ...(after && { after }),
-        },
+    const { items, next } = await visit.call(state === PROBLEMS ? 'listListingProblems' : 'listStoreListings', {
+      path: { store },
+      query: {
+        ...(state !== PROBLEMS && state !== '' && search === '' && { state }),
+        ...(state !== PROBLEMS && search !== '' && { search }),
+        after,
       },
-    )
+    })
     const isFiltered = state !== '' || search !== ''
     return {
       title: 'Listings',

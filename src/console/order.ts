@@ -29,8 +29,7 @@ const named = ({ path: { store = '', reference = '' } }: Pick<Visit, 'path'>) =>
   query: { store },
 })
 
-const historyOf = (visit: Visit): Promise<OrderHistoryView> =>
-  visit.call<OrderHistoryView>('viewOrderHistory', named(visit))
+const historyOf = (visit: Visit): Promise<OrderHistoryView> => visit.call('viewOrderHistory', named(visit))
 
 export const orderPage: Page = {
   path: PATH,
@@ -73,7 +72,7 @@ export const orderPage: Page = {
       role: 'operator',
       run: async (visit) => {
         const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { state } = await visit.call<{ state: string }>('cancelOrder', asked)
+        const { state } = await visit.call('cancelOrder', asked)
         const isOpen = state === 'open'
         return done(
           'Cancelled',
@@ -87,7 +86,7 @@ export const orderPage: Page = {
       role: 'operator',
       run: async (visit) => {
         const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { keys } = await visit.call<{ keys: number }>('resendOrder', asked)
+        const { keys } = await visit.call('resendOrder', asked)
         return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
       },
     },
@@ -102,7 +101,7 @@ export const orderPage: Page = {
       role: 'admin',
       run: async (visit) => {
         const line = visit.form.get('line') ?? ''
-        const { items } = await visit.call<RevealedKeysView>('revealKeys', {
+        const { items } = await visit.call('revealKeys', {
           ...named(visit),
           body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
         })

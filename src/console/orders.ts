@@ -40,8 +40,8 @@ export const ordersPage: Page = {
   show: async (visit) => {
     const { query } = visit
     const [orders, open, stores] = await Promise.all([
-      visit.call<OrderPage>('listOrders', { query: askedOf(query) }),
-      visit.call<OrderPage>('listOrders', { query: { state: 'open', limit: String(NAMED_MAX) } }),
+      visit.call('listOrders', { query: askedOf(query) }),
+      visit.call('listOrders', { query: { state: 'open', limit: String(NAMED_MAX) } }),
       storeNames(visit),
     ])
     const [newest] = orders.items
@@ -68,7 +68,7 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
     /** New rows are announced, and not pushed in above the reader. */
     newer: async ({ call, query }) => {
       const newest = query.get('newest') ?? ''
-      const { items } = await call<OrderPage>('listOrders', { query: { ...askedOf(query), limit: String(NEWER_MAX) } })
+      const { items } = await call('listOrders', { query: { ...askedOf(query), limit: String(NEWER_MAX) } })
       const count = items.filter(({ id }) => id > newest).length
       if (count === 0) return html``
       const wanted = new URLSearchParams(query)

@@ -5,7 +5,6 @@ import { alertText } from '../domain/alert-kinds.ts'
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { countsByWord, holdLabels, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
-import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { StoreView } from '../http/api/stores.ts'
 import { act, reasonField } from './forms.ts'
@@ -29,7 +28,7 @@ const periodOf = ({ query }: Visit): Period => {
   return asked === 'week' || asked === 'month' ? asked : 'day'
 }
 
-const activityOf = ({ call }: Visit, period: Period) => call<ActivityView>('viewActivity', { query: { period } })
+const activityOf = ({ call }: Visit, period: Period) => call('viewActivity', { query: { period } })
 
 /** Reviews that are named one by one; the page of reviews has all of them. */
 const REVIEWS_SHOWN = 5
@@ -52,7 +51,7 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const { counts, stores } = status
   const reviews =
     (counts.purchases.review ?? 0) > 0
-      ? await visit.call<{ items: ListedPurchaseView[] }>('listPurchases', {
+      ? await visit.call('listPurchases', {
           query: { state: 'review', limit: String(REVIEWS_SHOWN) },
         })
       : { items: [] }
@@ -397,7 +396,7 @@ function spendPlot(
 
 async function freshPart(visit: Visit): Promise<Html> {
   const { now } = visit
-  const [status, { items: stores }] = [await visit.status(), await visit.call<{ items: StoreView[] }>('listStores')]
+  const [status, { items: stores }] = [await visit.status(), await visit.call('listStores')]
   return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
     caption: 'Freshness of what is read from the supplier',
     columns: [
@@ -532,7 +531,7 @@ export const overviewPage: Page = {
     unfreeze: {
       role: 'operator',
       run: async ({ call, form }) => {
-        const { freeze } = await call<{ freeze: StatusView['freeze'] }>('unfreeze', {
+        const { freeze } = await call('unfreeze', {
           body: { causes: form.getAll('cause') },
         })
         if (freeze) {

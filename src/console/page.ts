@@ -2,6 +2,7 @@
 import type { PersonRole, SessionCaller } from '../access/sessions.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf, OperationId, PathNameOf, QueryNameOf } from '../http/api/table.ts'
 import type { Html } from './html.ts'
 
 /** What the navigation needs of a page. */
@@ -78,15 +79,18 @@ export interface Visit {
    *
    * @throws Failure as the API would answer it
    */
-  call: <T>(name: string, asked?: OperationInput) => Promise<T>
+  call: <N extends OperationId>(name: N, asked?: OperationInput<N>) => Promise<AnswerOf<N>>
   /** `viewStatus`, at most two seconds old; an action makes it new. */
   status: () => Promise<StatusView>
 }
 
-export interface OperationInput {
-  path?: Record<string, string>
-  query?: Record<string, string>
+/** What stands in neither the address nor the form is left out: as the API is asked, an empty value is none. */
+export interface OperationInput<N extends OperationId> {
+  path?: Given<PathNameOf<N>>
+  query?: Given<QueryNameOf<N>>
   body?: object
   /** The version that the change is based on. */
   version?: string
 }
+
+type Given<Name extends string> = { [K in Name]?: string | null | undefined }

@@ -12,11 +12,6 @@ import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ageOf, clockTag, countedInWords, money, sentenceOf, timeTag } from './words.ts'
 
-interface Purchases {
-  items: ListedPurchaseView[]
-  next: string | null
-}
-
 export const reviewsPage: Page = {
   path: '/reviews',
   role: 'viewer',
@@ -28,7 +23,7 @@ export const reviewsPage: Page = {
   show: async ({ call, query, status, now }) => {
     const before = query.get('before')
     const [{ items, next }, { counts }, stores] = await Promise.all([
-      call<Purchases>('listPurchases', { query: { state: 'review', ...(before !== null && { before }) } }),
+      call('listPurchases', { query: { state: 'review', before } }),
       status(),
       storeNames({ status }),
     ])
@@ -77,7 +72,7 @@ export const heldPurchasesPage: Page = {
     const hold = query.get('hold') ?? 'any'
     const before = query.get('before')
     const [{ items, next }, { counts }, stores] = await Promise.all([
-      call<Purchases>('listPurchases', { query: { hold, ...(before !== null && { before }) } }),
+      call('listPurchases', { query: { hold, before } }),
       status(),
       storeNames({ status }),
     ])

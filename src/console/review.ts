@@ -23,7 +23,7 @@ export const reviewPage: Page = {
   show: async (visit) => {
     const isRead = visit.query.get('read') === 'true'
     const [evidence, stores] = await Promise.all([
-      visit.call<EvidenceView>('viewEvidence', { path: visit.path, ...(isRead && { query: { read: 'true' } }) }),
+      visit.call('viewEvidence', { path: visit.path, ...(isRead && { query: { read: 'true' } }) }),
       storeNames(visit),
     ])
     const { order } = evidence
@@ -36,7 +36,7 @@ export const reviewPage: Page = {
         const [decision = '', which] = (form.get('decision') ?? '').split('-')
         // The id itself travels with the form: what was shown under that number is what is adopted.
         const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
-        const { purchase, order } = await call<EvidenceView>('decidePurchase', {
+        const { purchase, order } = await call('decidePurchase', {
           path,
           version: form.get('version') ?? '',
           body: {

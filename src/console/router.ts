@@ -13,6 +13,7 @@ import { assertAllowed, type TokenContext } from '../access/tokens.ts'
 import { Failure } from '../errors.ts'
 import { errorOf } from '../http/answers.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { readForm } from '../http/bodies.ts'
 import { type Operation, performerOf } from '../http/operation.ts'
 import type { Log } from '../log.ts'
@@ -86,13 +87,14 @@ export function consoleRouter(parts: RouterParts): Router {
   }
 
   function visitOf(request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit {
-    const call: Visit['call'] = async <T>(name: string, asked: Parameters<Visit['call']>[1] = {}) => {
+    const call: Visit['call'] = async (name, asked = {}) => {
       const perform = performers.get(name)
       if (!perform) throw new Failure('internal', `there is no operation ${name}`)
-      const { path = {}, query = {}, body, version } = asked
+      const { path, query, body, version } = asked
       const ifMatch = version === undefined ? undefined : `"${version}"`
-      const { data } = await perform({ caller, path, query, ifMatch, readBody: async () => body })
-      return data as T
+      const input = { path: given(path), query: given(query), ifMatch, readBody: async () => body }
+      const { data } = await perform({ caller, ...input })
+      return data as AnswerOf<typeof name>
     }
     return {
       caller,
@@ -103,8 +105,7 @@ export function consoleRouter(parts: RouterParts): Router {
       now: access.now(),
       call,
       status: () => {
-        if (!read || monotonic() - read.at > STATUS_MS)
-          read = { at: monotonic(), status: call<StatusView>('viewStatus') }
+        if (!read || monotonic() - read.at > STATUS_MS) read = { at: monotonic(), status: call('viewStatus') }
         return read.status
       },
     }
@@ -255,6 +256,10 @@ class ConsoleRefusal extends Error {
 }
 
 const send = (response: Response, content: Html): void => void response.type('html').send(content.toString())
+
+/** Those that have a value. */
+const given = (values: Record<string, string | null | undefined> = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 
 /** A path with its pieces put in. */
 export const filled = (path: string, pieces: Record<string, string>): string =>

@@ -23,7 +23,7 @@ export const settingsPage: Page = {
     'rotate-webhook': {
       role: 'admin',
       run: async ({ call }) => {
-        const { webhook, replaces } = await call<{ webhook: WebhookView; replaces: string[] }>('rotateWebhook')
+        const { webhook, replaces } = await call('rotateWebhook')
         const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
         return { notice: { kind: 'done', word: 'Rotated', text } }
       },
@@ -31,7 +31,7 @@ export const settingsPage: Page = {
     'retire-webhook': {
       role: 'admin',
       run: async ({ call, form }) => {
-        const { id } = await call<WebhookView>('retireWebhook', { path: { id: form.get('webhook') ?? '' } })
+        const { id } = await call('retireWebhook', { path: { id: form.get('webhook') ?? '' } })
         const text = `Later deliveries through ${id} are counted and have no effect.`
         return { notice: { kind: 'done', word: 'Retired', text } }
       },
@@ -39,7 +39,7 @@ export const settingsPage: Page = {
     'rotate-key': {
       role: 'admin',
       run: async ({ call }) => {
-        const { before, after } = await call<{ before: string; after: string }>('rotateKeys')
+        const { before, after } = await call('rotateKeys')
         const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
         return { notice: { kind: 'done', word: 'Rotated', text } }
       },
@@ -50,7 +50,7 @@ export const settingsPage: Page = {
         const { form } = visit
         const role = form.get('role') ?? ''
         const days = (form.get('expiresInDays') ?? '').trim()
-        const made = await visit.call<NewTokenView>('createToken', {
+        const made = await visit.call('createToken', {
           body: {
             name: form.get('name') ?? '',
             role,
@@ -66,7 +66,7 @@ export const settingsPage: Page = {
     'revoke-token': {
       role: 'admin',
       run: async ({ call, form }) => {
-        const { name, hint } = await call<TokenView>('revokeToken', { path: { id: form.get('token') ?? '' } })
+        const { name, hint } = await call('revokeToken', { path: { id: form.get('token') ?? '' } })
         return {
           notice: { kind: 'done', word: 'Revoked', text: `The token ${hint}… of ${name} is worth nothing any more.` },
         }
@@ -87,11 +87,11 @@ export const settingsPage: Page = {
 async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   const isAdmin = visit.caller.role === 'admin'
   const [settings, webhooks, names, tokens, sessions] = await Promise.all([
-    visit.call<SettingsView>('viewSettings'),
-    visit.call<{ items: WebhookView[] }>('listWebhooks'),
+    visit.call('viewSettings'),
+    visit.call('listWebhooks'),
     storeNames(visit),
-    isAdmin ? visit.call<{ items: TokenView[] }>('listTokens') : { items: [] },
-    isAdmin ? visit.call<{ items: ConsoleSession[] }>('listSessions') : { items: [] },
+    isAdmin ? visit.call('listTokens') : { items: [] },
+    isAdmin ? visit.call('listSessions') : { items: [] },
   ])
   const open = webhooks.items.filter(({ state }) => state !== 'retired')
   return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <span class="id">${settings.file}</span>: change the file, then restart.</span></p></header>

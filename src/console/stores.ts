@@ -12,8 +12,7 @@ import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
-const storesOf = async ({ call }: Visit): Promise<StoreView[]> =>
-  (await call<{ items: StoreView[] }>('listStores')).items
+const storesOf = async ({ call }: Visit): Promise<StoreView[]> => (await call('listStores')).items
 
 export const storesPage: Page = {
   path: '/stores',
@@ -109,7 +108,7 @@ export const storePage: Page = {
       role: 'operator',
       run: async (visit) => {
         const store = await storeOf(visit)
-        const tested = await visit.call<TestedStoreView>('testStore', { path: { store: store.id } })
+        const tested = await visit.call('testStore', { path: { store: store.id } })
         return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
       },
     },
@@ -117,7 +116,7 @@ export const storePage: Page = {
       role: 'operator',
       run: async ({ call, path, form }) => {
         const type = form.get('type') ?? ''
-        const { outcome, detail, ms } = await call<TriggeredView>('triggerUpdate', {
+        const { outcome, detail, ms } = await call('triggerUpdate', {
           path: { store: path.store ?? '' },
           body: { type },
         })
@@ -133,7 +132,7 @@ export const storePage: Page = {
       role: 'admin',
       run: async (visit) => {
         const hours = (visit.form.get('overlapHours') ?? '').trim()
-        const made = await visit.call<RotatedSecretView>('rotateCallbackSecret', {
+        const made = await visit.call('rotateCallbackSecret', {
           path: { store: visit.path.store ?? '' },
           body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
         })

@@ -3,7 +3,6 @@
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { runLabels } from '../domain/labels.ts'
 import type { OfferChangeView, SyncRunView } from '../http/api/catalogue.ts'
-import type { HeldPriceView } from '../http/api/listings.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { act, notNow } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
@@ -14,11 +13,6 @@ import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
-
-interface List<R> {
-  items: R[]
-  next: string | null
-}
 
 export const syncsPage: Page = {
   path: '/syncs',
@@ -39,7 +33,7 @@ ${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === '
     start: {
       role: 'operator',
       run: async ({ call }) => {
-        const { run } = await call<{ run: SyncRunView }>('requestSync')
+        const { run } = await call('requestSync')
         const text = 'The catalogue is being read. If a sync was under way already, this is that one.'
         return { notice: { kind: 'done', word: 'Started', text }, to: `/syncs/${run.id}` }
       },
@@ -70,8 +64,8 @@ function freshness({ freshness: { catalogueAt, catalogueFailure }, counts }: Sta
 
 async function runsPart({ call, query, now }: Visit): Promise<Html> {
   const before = query.get('before')
-  const { items, next } = await call<List<SyncRunView>>('listSyncRuns', {
-    query: { limit: '25', ...(before && { before }) },
+  const { items, next } = await call('listSyncRuns', {
+    query: { limit: '25', before },
   })
   const head = html`<div class="head quay"><h2 id="runs-h">Runs</h2></div>`
   if (items.length === 0) {
@@ -129,11 +123,11 @@ export const syncPage: Page = {
     const [field, after] = [query.get('field') ?? '', query.get('after')]
     const run = await runOf(visit)
     const [changes, held] = await Promise.all([
-      call<List<OfferChangeView>>('listSyncChanges', {
+      call('listSyncChanges', {
         path: { id },
-        query: { limit: '100', ...(field && { field }), ...(after && { after }) },
+        query: { limit: '100', field, after },
       }),
-      call<List<HeldPriceView>>('listHeldPrices', { query: { limit: '50' } }),
+      call('listHeldPrices', { query: { limit: '50' } }),
     ])
     const products = new Set(changes.items.map(({ productId }) => productId))
     const waiting = held.items.filter(({ productId }) => productId !== null && products.has(productId)).slice(0, 5)
@@ -170,7 +164,7 @@ function noChanges({ id, state }: SyncRunView, field: string): Html | string {
 }
 
 const runOf = ({ call, path }: Visit): Promise<SyncRunView> =>
-  call<SyncRunView>('viewSyncRun', { path: { id: path.id ?? '' }, query: { changes: 'false' } })
+  call('viewSyncRun', { path: { id: path.id ?? '' }, query: { changes: 'false' } })
 
 function progressPart(run: SyncRunView, now: number): Html {
   const { startedAt, finishedAt, pages, pagesTotal, state } = run
