@@ -7,16 +7,12 @@ import type { AlertChannelView, AlertView, TriedView } from '../http/api/alerts.
 import type { StatusView } from '../http/api/status.ts'
 import { act, actOnSeveral, idsOf, notNow, selectField, textField, tick } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
+import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
-import type { Done, Page, Shown, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
+import type { Done, Shown, Visit } from './page.ts'
+import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
-
-interface List<R> {
-  items: R[]
-  next: string | null
-}
 
 /** Where people see what an alert reports, by the first word of the command that it advises. */
 const alertPages: Record<string, (subject: string) => string> = {
@@ -47,42 +43,44 @@ const openOf = ({ alerts }: StatusView): AlertView[] =>
     .filter(({ state }) => state === 'open')
     .sort((a, b) => Number(b.severity === 'critical') - Number(a.severity === 'critical'))
 
-export const alertsPage: Page = {
+export const alertsPage = listPage({
   path: '/alerts',
-  role: 'viewer',
   navigation: {
     group: 'Needs attention',
     label: 'Alerts',
     waiting: (status) => openOf(status).filter(({ acknowledgedAt }) => acknowledgedAt === null).length,
   },
-  show: (visit) => show(visit),
+  operation: 'listAlerts',
+  ask: () => ({ query: { state: 'ended' } }),
+  headline: ({ status }) => headline(openOf(status), status.alertChannels),
+  above: ({ visit, status, mayAct }) =>
+    html`${section('open-h', 'Open', undefined, openPart(visit, openOf(status), mayAct))}
+${section('channels-h', 'Who is notified', undefined, channelPart(status.alertChannels, mayAct, visit.now))}`,
+  heading: () => ['Over'],
+  none: () => empty('None was over yet', 'Alerts that ended stay here for 90 days.'),
+  rows: ({ items, now }) =>
+    table({
+      caption: 'Alerts that are over',
+      rows: items,
+      columns: [
+        { head: 'Alert', cell: ({ type }) => alertText(type) },
+        { head: 'About', cell: aboutCell },
+        { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
+        { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
+        { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },
+      ],
+    }),
   actions: {
     attend: { role: 'operator', run: attend },
     test: {
       role: 'operator',
-      run: async (visit) => {
+      run: async (visit): Promise<Shown> => {
         const { items } = await visit.call('testAlertChannels', { body: {} })
-        return show(visit, triedPart(items))
+        return alertsPage.show(visit, triedPart(items))
       },
     },
   },
-}
-
-async function show(visit: Visit, first?: Html): Promise<Shown> {
-  const { query, call, caller, now } = visit
-  const before = query.get('before')
-  const [status, ended] = await Promise.all([visit.status(), call('listAlerts', { query: { state: 'ended', before } })])
-  const open = openOf(status)
-  const may = caller.role !== 'viewer'
-  return {
-    title: 'Alerts',
-    main: html`<header class="title"><h1>Alerts</h1><p>${headline(open, status.alertChannels)}</p></header>
-${first}
-${section('open-h', 'Open', undefined, openPart(visit, open, may))}
-${section('channels-h', 'Who is notified', undefined, channelPart(status.alertChannels, may, now))}
-${section('ended-h', 'Over', undefined, endedPart(visit, ended))}`,
-  }
-}
+})
 
 interface Attending {
   text: string
@@ -271,19 +269,4 @@ function triedPart(items: readonly TriedView[]): Html {
       ],
     }),
   )
-}
-
-function endedPart({ query, now }: Visit, { items, next }: List<AlertView>): Html {
-  if (items.length === 0) return empty('None was over yet', 'Alerts that ended stay here for 90 days.')
-  return html`${table<AlertView>({
-    caption: 'Alerts that are over',
-    rows: items,
-    columns: [
-      { head: 'Alert', cell: ({ type }) => alertText(type) },
-      { head: 'About', cell: aboutCell },
-      { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
-      { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
-      { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },
-    ],
-  })}${pager({ at: '/alerts', query, next })}`
 }

@@ -9,9 +9,9 @@ import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { orderPath, storeName, storeNames } from './orders.ts'
+import { orderPath } from './orders.ts'
 import type { Page, Visit } from './page.ts'
-import { clockTag, sentenceOf } from './words.ts'
+import { clockTag, sentenceOf, storeName, storeNames } from './words.ts'
 
 export const deliveryPage: Page = {
   path: '/deliveries/:id',

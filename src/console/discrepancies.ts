@@ -6,44 +6,30 @@ import type { DiscrepancyView, SweepView } from '../http/api/reconcile.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { figures, section } from './lists.ts'
+import { listPage } from './list-page.ts'
+import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
+import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
-export const discrepanciesPage: Page = {
+export const discrepanciesPage = listPage({
   path: '/discrepancies',
-  role: 'viewer',
   navigation: { group: 'Needs attention', label: 'Discrepancies' },
-  show: async (visit) => {
-    const { query, now, call } = visit
-    const before = query.get('before')
-    const [{ items, next }, status] = await Promise.all([
-      call('listDiscrepancies', { query: { before } }),
-      visit.status(),
-    ])
-    return {
-      title: 'Discrepancies',
-      main: html`<header class="title"><h1>Discrepancies</h1><p>${headline(status, now)}</p></header>
-${section(
-  'list-h',
-  'Where the books differ',
-  html`<a class="small" href="/balance">Where the money went</a>`,
-  items.length === 0
-    ? empty(
-        'No discrepancies',
-        'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
-      )
-    : html`${listOf(items, now)}${pager({ at: '/discrepancies', query, next })}`,
-)}
-<div class="split">
+  operation: 'listDiscrepancies',
+  headline: ({ status, now }) => headline(status, now),
+  heading: () => ['Where the books differ', html`<a class="small" href="/balance">Where the money went</a>`],
+  none: () =>
+    empty(
+      'No discrepancies',
+      'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
+    ),
+  rows: ({ items, now }) => listOf(items, now),
+  below: async ({ visit, mayAct }) => html`<div class="split">
 ${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepancies/parts/sweeps', content: await sweepsPart(visit) })}
-${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === 'viewer' ? notNow(['Sweep: it needs the role operator; you are viewer.']) : sweepAct}</div>`)}
+${section('actions-h', 'Actions', undefined, html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
 </div>`,
-    }
-  },
   actions: {
     sweep: {
       role: 'operator',
@@ -55,8 +41,8 @@ ${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === '
       },
     },
   },
-  parts: { sweeps: (visit) => sweepsPart(visit) },
-}
+  parts: { sweeps: sweepsPart },
+})
 
 const sweepAct = act({
   summary: 'Request a sweep…',
@@ -101,7 +87,7 @@ const listOf = (items: readonly DiscrepancyView[], now: number): Html =>
 
 async function sweepsPart({ call, now }: Visit): Promise<Html> {
   const { items } = await call('listSweeps', { query: { limit: '10' } })
-  const head = html`<div class="head quay"><h2 id="sweeps-h">Sweeps</h2></div>`
+  const head = sectionHead('sweeps-h', 'Sweeps')
   if (items.length === 0) return html`${head}${empty('No sweep yet', 'The first one runs in the coming night.')}`
   return html`${head}${table<SweepView>({
     caption: 'Sweeps, newest first',

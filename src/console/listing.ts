@@ -17,10 +17,9 @@ import {
 } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, money, sentenceOf } from './words.ts'
+import { ago, clockTag, money, sentenceOf, storeName, storeNames } from './words.ts'
 
 export const listingPage: Page = {
   path: '/listings/:store/:variant',

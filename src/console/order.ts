@@ -13,9 +13,9 @@ import { facts, folded, notice, section, sectionHead, tabs, timeline } from './l
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
-import { orderMark, orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
+import { orderMark, orderPath } from './orders.ts'
 import type { Done, Page, Visit } from './page.ts'
-import { ago, clock, clockTag, money, sentenceOf, timeTag } from './words.ts'
+import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
 type Line = OrderHistoryView['lines'][number]
 type Purchase = Line['purchases'][number]

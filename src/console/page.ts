@@ -87,7 +87,7 @@ export interface Visit {
 /** What stands in neither the address nor the form is left out: as the API is asked, an empty value is none. */
 export interface OperationInput<N extends OperationId> {
   path?: Given<PathNameOf<N>>
-  query?: Given<QueryNameOf<N>>
+  query?: Given<N extends OperationId ? QueryNameOf<N> : never>
   body?: object
   /** The version that the change is based on. */
   version?: string

@@ -8,10 +8,10 @@ import { type Choice, hidden, notNow, pick, reasonField, textField } from './for
 import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
+import { orderPath } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
-import { ageOf, clock, clockTag, money, sentenceOf, timeTag } from './words.ts'
+import { ageOf, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
 type Order = EvidenceView['orders'][number]
 type Decision = EvidenceView['choices'][number]['decision']

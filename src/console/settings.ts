@@ -9,10 +9,9 @@ import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
-import { type StoreNames, storeName, storeNames } from './orders.ts'
 import type { Done, Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag } from './words.ts'
+import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
 export const settingsPage: Page = {
   path: '/settings',

@@ -6,51 +6,41 @@ import type { ListingState } from '../domain/listing.ts'
 import type { RotatedSecretView, StoreView, TestedStoreView, TriggeredView } from '../http/api/stores.ts'
 import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
+import { listPage } from './list-page.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
-const storesOf = async ({ call }: Visit): Promise<StoreView[]> => (await call('listStores')).items
-
-export const storesPage: Page = {
+export const storesPage = listPage({
   path: '/stores',
-  role: 'viewer',
   navigation: { group: 'Selling', label: 'Stores' },
-  show: async (visit) => {
-    const stores = await storesOf(visit)
-    return {
-      title: 'Stores',
-      main: html`<header class="title"><h1>Stores</h1><p>${headline(stores)}</p></header>
-${section(
-  'list-h',
-  'Each store',
-  undefined,
-  stores.length === 0
-    ? empty(
-        'No store yet',
-        html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
-      )
-    : table<StoreView>({
-        caption: 'Stores',
-        rows: stores,
-        columns: [
-          {
-            head: 'Store',
-            cell: ({ id, name, kindLabel }) =>
-              html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
-          },
-          { head: 'State', isTop: true, cell: stateOf },
-          { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
-          { head: 'Listings', cell: listingsText },
-          { head: 'To be pushed', cell: ({ publications }) => pagesText(publications) },
-        ],
-      }),
-)}`,
-    }
-  },
-}
+  operation: 'listStores',
+  headline: ({ items }) => headline(items),
+  heading: () => ['Each store'],
+  none: () =>
+    empty(
+      'No store yet',
+      html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
+    ),
+  rows: ({ items }) =>
+    table({
+      caption: 'Stores',
+      rows: items,
+      columns: [
+        {
+          head: 'Store',
+          cell: ({ id, name, kindLabel }) =>
+            html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
+        },
+        { head: 'State', isTop: true, cell: stateOf },
+        { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
+        { head: 'Listings', cell: listingsText },
+        { head: 'To be pushed', cell: ({ publications }) => pagesText(publications) },
+      ],
+    }),
+})
 
 function headline(stores: readonly StoreView[]): string {
   const troubled = stores.filter((store) => problemOf(store) !== undefined)
@@ -146,7 +136,7 @@ export const storePage: Page = {
 /** @throws Failure `not_found` as the API would answer it */
 async function storeOf(visit: Visit): Promise<StoreView> {
   const id = visit.path.store ?? ''
-  const store = (await storesOf(visit)).find((one) => one.id === id)
+  const store = (await visit.call('listStores')).items.find((one) => one.id === id)
   if (store) return store
   // Which store there is, and which a caller may see, is said by the API.
   await visit.call('listStoreListings', { path: { store: id }, query: { limit: '1' } })
