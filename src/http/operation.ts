@@ -67,11 +67,11 @@ export function configuredStore({ stores }: Pick<ApiContext, 'stores'>, id: stri
   return store
 }
 
-/** A checked request. */
-export interface Call<Q, B> {
+/** A checked request. @typeParam P names of the pieces of its path that vary */
+export interface Call<Q, B, P extends string = string> {
   caller: Caller
   /** Pieces of the path, decoded. */
-  path: Record<string, string>
+  path: Record<P, string>
   query: Q
   body: B
   /** From If-Match; empty for an operation without it. */
@@ -80,20 +80,27 @@ export interface Call<Q, B> {
   file: Uint8Array
 }
 
-/**
- * One operation of the API, as data: the routes and the OpenAPI document are made from it, so that they agree.
- */
-export interface Operation<
-  Q extends z.core.$ZodLooseShape = z.core.$ZodLooseShape,
-  B extends z.ZodType = z.ZodType,
-  A extends z.ZodType = z.ZodType,
-  S extends number = number,
+/** Method, and path below /api/v1; pieces that vary start with a colon: `GET /orders/:reference`. */
+export type Route = `${'GET' | 'POST' | 'DELETE'} /${string}`
+
+/** The names of the pieces that vary. */
+export type PieceOf<P extends string> = P extends `${string}:${infer Piece}/${infer Rest}`
+  ? Piece | PieceOf<Rest>
+  : P extends `${string}:${infer Piece}`
+    ? Piece
+    : never
+
+/** One operation of the API, as data: the routes and the OpenAPI document are made from it, so that they agree. */
+interface Declaration<
+  R extends Route,
+  Q extends z.core.$ZodLooseShape,
+  B extends z.ZodType,
+  A extends z.ZodType,
+  S extends number,
 > {
   /** The operationId. */
   name: string
-  method: 'get' | 'post' | 'delete'
-  /** Below /api/v1; pieces that vary start with a colon. */
-  path: string
+  route: R
   /** What it does, one sentence for people. */
   summary: string
   allowed: Allowed
@@ -111,30 +118,42 @@ export interface Operation<
   /** Statuses of failure beyond those of the token and of the input, and when. */
   failures?: Record<number, string>
   /** It calls the supplier or a store, or changes what the worker remembers; of several processes the worker performs it. */
-  needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => boolean)
-  handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.input<A> }>
+  needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => boolean)
+  handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => Promise<{ status: S; data: z.input<A> }>
+}
+
+type Loose = Declaration<Route, z.core.$ZodLooseShape, z.ZodType, z.ZodType, number>
+type LooseCall = Call<Record<string, unknown>, unknown>
+
+/** An operation whose types are left behind, its route in two pieces. */
+export interface Operation extends Omit<Loose, 'handle' | 'needsWorker'> {
+  method: 'get' | 'post' | 'delete'
+  path: string
+  needsWorker?: boolean | ((call: LooseCall) => boolean)
+  handle: (call: LooseCall) => Promise<{ status: number; data: unknown }>
 }
 
 /** An operation of a list, which keeps the types of its route, its input and its answer for those who call it. */
-type Declared<N, M, P, Q, B, A> = Operation & {
-  name: N
-  method: M
-  path: P
-  types?: { query: Q; body: B; answer: A }
-}
+type Declared<N, R, Q, B, A> = Operation & { name: N; route: R; types?: { query: Q; body: B; answer: A } }
 
 /** Lets the compiler check a handler against its shapes; the result fits a list of operations. */
-export const operation = <
+export function operation<
   const N extends string,
-  const M extends Operation['method'],
-  const P extends string,
+  const R extends Route,
   A extends z.ZodType,
   S extends number,
   Q extends z.core.$ZodLooseShape = Record<never, never>,
   B extends z.ZodType = z.ZodUndefined,
->(
-  declared: Operation<Q, B, A, S> & { name: N; method: M; path: P },
-) => declared as unknown as Declared<N, M, P, Q, z.input<B>, z.output<A>>
+>(declared: Declaration<R, Q, B, A, S> & { name: N }) {
+  const [method = '', path] = declared.route.split(' ')
+  const made = { ...declared, method: method.toLowerCase(), path }
+  return made as unknown as Declared<N, R, Q, z.input<B>, z.output<A>>
+}
+
+/** Who may: people of this role or above. */
+export const viewer = { people: 'viewer' } as const
+export const operator = { people: 'operator' } as const
+export const admin = { people: 'admin' } as const
 
 /** The usual success. */
 export const ok = <T>(data: T) => ({ status: 200 as const, data })

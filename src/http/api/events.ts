@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../errors.ts'
 import { recordOf } from '../../log.ts'
-import { type ApiContext, jsonLines, ok, operation } from '../operation.ts'
+import { type ApiContext, jsonLines, ok, operation, viewer } from '../operation.ts'
 
 const ServiceEvent = z
   .object({
@@ -20,10 +20,9 @@ export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 't
   return [
     operation({
       name: 'watchEvents',
-      method: 'get',
-      path: '/events',
+      route: 'GET /events',
       summary: 'The records of the log from now on, a line of JSON each, until the client or the service ends.',
-      allowed: { people: 'viewer' },
+      allowed: viewer,
       answer: jsonLines(ServiceEvent),
       success: {
         200: 'Begins at once; a record that is skipped for a slow reader is counted in `tail.skipped`. Of several processes it is of this one alone, which `tail.partial` says first',

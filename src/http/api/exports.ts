@@ -7,7 +7,7 @@ import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.
 import { csvText, FILE_START } from '../../listings/links-file.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
 import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from '../input.ts'
-import { type ApiContext, ok, operation, rowsFile, type SentFile } from '../operation.ts'
+import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
 import { amount, amountOf, at, count, currency, maybeAt, view, words } from './views.ts'
 
 const orderShape = {
@@ -122,10 +122,7 @@ const cellOf = (value: unknown): string => (Array.isArray(value) ? value.join('\
 
 /** Data that people take along. The audit has an entry for each export. */
 export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
-  const viewer = { people: 'viewer' } as const
-  const admin = { people: 'admin' } as const
   const orders = {
-    path: '/exports/orders' as const,
     query: {
       from: queryInstant('Only orders that were taken then or later'),
       to: queryInstant('Only orders that were taken before'),
@@ -136,7 +133,6 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
     success: { 200: 'A row for each line of an order, the newest orders first' },
   }
   const deliveries = {
-    path: '/exports/deliveries' as const,
     query: {
       from: queryInstant('Only deliveries that arrived then or later'),
       to: queryInstant('Only deliveries that arrived before'),
@@ -151,7 +147,7 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
     operation({
       ...orders,
       name: 'exportOrders',
-      method: 'get',
+      route: 'GET /exports/orders',
       allowed: viewer,
       summary: 'Store orders as a file, without licence keys.',
       answer: rowsFile(OrderLineRow),
@@ -163,7 +159,7 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
     operation({
       ...orders,
       name: 'exportOrdersWithKeys',
-      method: 'post',
+      route: 'POST /exports/orders',
       allowed: admin,
       summary: 'Store orders as a file, with the licence keys that stores have, or are being given.',
       body: exportBody,
@@ -176,7 +172,7 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
     operation({
       ...deliveries,
       name: 'exportDeliveries',
-      method: 'get',
+      route: 'GET /exports/deliveries',
       allowed: viewer,
       summary: 'Deliveries as a file, without their bodies.',
       answer: rowsFile(DeliveryFileRow),
@@ -188,7 +184,7 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
     operation({
       ...deliveries,
       name: 'exportDeliveriesWithBodies',
-      method: 'post',
+      route: 'POST /exports/deliveries',
       allowed: admin,
       summary: 'Deliveries as a file, with their bodies as they were received.',
       body: exportBody,

@@ -5,7 +5,7 @@ import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
 import { placeName } from '../../storage/database-place.ts'
 import { nameOfKey } from '../../vault/vault.ts'
-import { type ApiContext, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation, viewer } from '../operation.ts'
 import { words } from './views.ts'
 
 const Secret = z.object({
@@ -41,9 +41,8 @@ export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' |
   return [
     operation({
       name: 'viewSettings',
-      method: 'get',
-      path: '/settings',
-      allowed: { people: 'viewer' },
+      route: 'GET /settings',
+      allowed: viewer,
       summary: 'The settings in force, and which secrets are set.',
       answer: Settings,
       success: { 200: 'As they were read at the start' },

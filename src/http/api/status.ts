@@ -11,7 +11,7 @@ import { currentFreeze } from '../../storage/freezes.ts'
 import { COUNT_MAX } from '../../storage/statement.ts'
 import type { Supplier } from '../../supplier/client.ts'
 import { freezeBody, unfreezeBody } from '../input.ts'
-import { type ApiContext, type NextRuns, ok, operation } from '../operation.ts'
+import { type ApiContext, type NextRuns, ok, operation, operator, viewer } from '../operation.ts'
 import { Alert, AlertChannel } from './alerts.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
@@ -272,14 +272,11 @@ export function statusOperations({
   workerAbsentSince = () => null,
 }: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>) {
   const { db } = ordering
-  const viewer = { people: 'viewer' } as const
-  const operator = { people: 'operator' } as const
   const freezeNow = async () => ({ freeze: (await currentFreeze(db)) ?? null })
   return [
     operation({
       name: 'viewStatus',
-      method: 'get',
-      path: '/status',
+      route: 'GET /status',
       allowed: viewer,
       answer: Status,
       summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness, alerts.',
@@ -304,8 +301,7 @@ export function statusOperations({
     }),
     operation({
       name: 'freeze',
-      method: 'post',
-      path: '/freeze',
+      route: 'POST /freeze',
       allowed: operator,
       body: freezeBody,
       summary: 'Stop all buying. Reads continue; a second freeze is a second cause.',
@@ -318,8 +314,7 @@ export function statusOperations({
     }),
     operation({
       name: 'unfreeze',
-      method: 'post',
-      path: '/unfreeze',
+      route: 'POST /unfreeze',
       allowed: operator,
       body: unfreezeBody,
       summary: 'Lift causes of the freeze. Buying resumes once none is left; a later cause stays.',

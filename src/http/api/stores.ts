@@ -11,7 +11,7 @@ import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
-import { type ApiContext, ok, operation } from '../operation.ts'
+import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
 import { testStore } from './store-test.ts'
 import { at, count, counts, maybeAt, words } from './views.ts'
 
@@ -127,9 +127,8 @@ export function storeOperations({
   return [
     operation({
       name: 'listStores',
-      method: 'get',
-      path: '/stores',
-      allowed: { people: 'viewer' },
+      route: 'GET /stores',
+      allowed: viewer,
       summary: 'The stores, where each is, the state of publishing to it, and which callback secret is in use.',
       answer: z.object({ items: z.array(StoreStanding) }),
       success: { 200: 'All of them' },
@@ -175,11 +174,10 @@ export function storeOperations({
     }),
     operation({
       name: 'testStore',
-      method: 'post',
-      path: '/stores/:store/test',
+      route: 'POST /stores/:store/test',
       needsWorker: true,
       summary: 'Try a store: whether it lets us in, its webhook, how its orders are read, what it did not take.',
-      allowed: { people: 'operator' },
+      allowed: operator,
       answer: TestedStore,
       success: { 200: 'What was found' },
       failures: { 404: 'no such store' },
@@ -195,11 +193,10 @@ export function storeOperations({
     }),
     operation({
       name: 'triggerUpdate',
-      method: 'post',
-      path: '/stores/:store/trigger',
+      route: 'POST /stores/:store/trigger',
       needsWorker: true,
       summary: 'Send the store an example of a callback, marked `test: true`. It is sent once and stored nowhere.',
-      allowed: { people: 'operator' },
+      allowed: operator,
       body: triggerBody,
       answer: Triggered,
       success: { 200: 'What the store answered' },
@@ -224,11 +221,10 @@ export function storeOperations({
     }),
     operation({
       name: 'rotateCallbackSecret',
-      method: 'post',
-      path: '/stores/:store/rotate-secret',
+      route: 'POST /stores/:store/rotate-secret',
       needsWorker: true,
       summary: 'Take a new callback secret into use. Its text is in this answer and never shown again.',
-      allowed: { people: 'admin' },
+      allowed: admin,
       body: rotateSecretBody,
       answer: RotatedSecret,
       success: { 201: 'In use; callbacks carry both signatures until the previous secret expires' },

@@ -1,11 +1,11 @@
 /** The operations of the API as types: what each is asked and what it answers. Nothing of it is left at run time. */
-import type { Events } from '../operation.ts'
+import type { Events, PieceOf } from '../operation.ts'
 import type { apiOperations } from './api.ts'
 
 type Declared = ReturnType<typeof apiOperations>[number]
 
 /** Each operation by its name. */
-type Operations = { [O in Declared as O['name']]: NonNullable<O['types']> & Pick<O, 'method' | 'path'> }
+type Operations = { [O in Declared as O['name']]: NonNullable<O['types']> & Pick<O, 'route'> }
 
 export type OperationId = keyof Operations
 
@@ -25,17 +25,11 @@ export type BodyOf<N extends OperationId> = Operations[N]['body']
 export type QueryNameOf<N extends OperationId> = keyof Operations[N]['query'] & string
 
 /** Names of the pieces of its path that vary. */
-export type PathNameOf<N extends OperationId> = PieceOf<Operations[N]['path']>
-
-type PieceOf<P extends string> = P extends `${string}:${infer Piece}/${infer Rest}`
-  ? Piece | PieceOf<Rest>
-  : P extends `${string}:${infer Piece}`
-    ? Piece
-    : never
+export type PathNameOf<N extends OperationId> = PieceOf<Operations[N]['route']>
 
 /** Method and path of each operation, as people write them: `GET /status`. */
 type Routes = { [N in OperationId as RouteOf<N>]: N }
-export type RouteOf<N extends OperationId> = `${Uppercase<Operations[N]['method']>} ${Operations[N]['path']}`
+export type RouteOf<N extends OperationId> = Operations[N]['route']
 export type Route = keyof Routes
 
 /** The name of the operation behind a route. */

@@ -3,8 +3,9 @@ import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
 import { Failure } from '../../errors.ts'
 import { allTokens } from '../../storage/tokens.ts'
 import { tokenBody } from '../input.ts'
-import { type ApiContext, ok, operation } from '../operation.ts'
-import { at, maybeAt, oneOf, page, words } from './views.ts'
+import { type ApiContext, admin, ok, operation } from '../operation.ts'
+import { page } from './list-operation.ts'
+import { at, maybeAt, oneOf, words } from './views.ts'
 
 const token = z.object({
   id: z.string(),
@@ -30,12 +31,10 @@ export function tokenOperations({
 }: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>) {
   const { db, now, newId } = ordering
   const context = { db, now, newId, randomBytes }
-  const admin = { people: 'admin' } as const
   return [
     operation({
       name: 'listTokens',
-      method: 'get',
-      path: '/tokens',
+      route: 'GET /tokens',
       allowed: admin,
       summary: 'All tokens, revoked ones too, without their text.',
       answer: page(Token),
@@ -44,8 +43,7 @@ export function tokenOperations({
     }),
     operation({
       name: 'createToken',
-      method: 'post',
-      path: '/tokens',
+      route: 'POST /tokens',
       allowed: admin,
       body: tokenBody,
       summary: 'Create a token. Its text is in this answer and never shown again.',
@@ -63,14 +61,13 @@ export function tokenOperations({
     }),
     operation({
       name: 'revokeToken',
-      method: 'delete',
-      path: '/tokens/:id',
+      route: 'DELETE /tokens/:id',
       allowed: admin,
       summary: 'Revoke a token at once. The owner token cannot be revoked: it changes with each start.',
       answer: Token,
       success: { 200: 'Revoked' },
       failures: { 404: 'unknown id, or already revoked' },
-      handle: async ({ caller, path }) => ok(await revokeToken(context, path.id ?? '', caller.actor)),
+      handle: async ({ caller, path }) => ok(await revokeToken(context, path.id, caller.actor)),
     }),
   ]
 }
