@@ -3,8 +3,8 @@
 import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
-import type { AlertChannelView, AlertView, TriedView } from '../http/api/alerts.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { act, actOnSeveral, idsOf, notNow, selectField, textField, tick } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
@@ -13,6 +13,8 @@ import { mark } from './marks.ts'
 import type { Done, Shown, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
+
+type AlertView = ItemOf<'listAlerts'>
 
 /** Where people see what an alert reports, by the first word of the command that it advises. */
 const alertPages: Record<string, (subject: string) => string> = {
@@ -134,7 +136,7 @@ async function attend({ call, form }: Visit): Promise<Done> {
   return { notice: { kind: 'done', word: chosen.word, text: `${countedInWords(count, 'alert')}. ${chosen.done}` } }
 }
 
-function headline(open: readonly AlertView[], channels: readonly AlertChannelView[]): string {
+function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAlertChannels'>[]): string {
   const silent = channels.filter(({ failingSince }) => failingSince !== null).length
   const notified =
     channels.length === 0
@@ -166,7 +168,7 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
     return empty('No open alerts', 'What needs a person comes here, and goes when it is over.')
   }
   const ids = items.map(({ id }) => id)
-  return html`${table<AlertView>({
+  return html`${table({
     caption: 'Open alerts',
     rows: items,
     columns: [
@@ -207,14 +209,14 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
   }`
 }
 
-function channelPart(channels: readonly AlertChannelView[], may: boolean, now: number): Html {
+function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: boolean, now: number): Html {
   if (channels.length === 0) {
     return empty(
       'No channel',
       html`Name one in the configuration under <code>alerts.channels</code>: a webhook, Slack or e-mail.`,
     )
   }
-  return html`${table<AlertChannelView>({
+  return html`${table({
     caption: 'Channels of alerts',
     rows: channels,
     columns: [
@@ -249,12 +251,12 @@ function channelPart(channels: readonly AlertChannelView[], may: boolean, now: n
   }`
 }
 
-function triedPart(items: readonly TriedView[]): Html {
+function triedPart(items: readonly ItemOf<'testAlertChannels'>[]): Html {
   return section(
     'tried-h',
     'The test',
     undefined,
-    table<TriedView>({
+    table({
       caption: 'What became of the test messages',
       rows: items,
       columns: [

@@ -1,5 +1,5 @@
 /** Who did what: every action of people and stores, newest first. */
-import type { AuditEntryView } from '../http/api/audit.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { filterField, filters } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
@@ -106,7 +106,7 @@ function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html
 }
 
 /** The name, which may have brackets of its own, and the session or token behind it. */
-function splitActor({ actor }: Pick<AuditEntryView, 'actor'>): { name: string; by: string } {
+function splitActor({ actor }: Pick<ItemOf<'listAudit'>, 'actor'>): { name: string; by: string } {
   const [, name = actor, by = ''] = /^(.*) \(([^()]*)\)$/.exec(actor) ?? []
   return { name, by }
 }

@@ -1,7 +1,7 @@
 /** Where the money went: the balance at the supplier, explained to the cent. */
 
 import { grouped } from '../domain/figures.ts'
-import type { BalanceView } from '../http/api/reconcile.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { lessThan } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
@@ -9,6 +9,8 @@ import { mark } from './marks.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, money } from './words.ts'
+
+type BalanceView = AnswerOf<'viewBalance'>
 
 export const balancePage: Page = {
   path: '/balance',

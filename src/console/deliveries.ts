@@ -3,8 +3,8 @@
 import { counted } from '../domain/figures.ts'
 import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
 import { eventNames } from '../domain/supplier.ts'
-import type { CaptureListView, DeliveryView } from '../http/api/deliveries.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import {
   act,
   actOnSeveral,
@@ -26,6 +26,8 @@ import { stateMark } from './marks.ts'
 import type { Notice, Page, Visit } from './page.ts'
 import { empty, table, withQuery } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
+
+type DeliveryView = ItemOf<'listDeliveries'>
 
 export const deliveriesPage = listPage({
   path: '/deliveries',
@@ -139,7 +141,7 @@ export const deliveryTable = (
   caption: string,
   { items, stores, now, mayAct }: { items: readonly DeliveryView[]; stores: StoreNames; now: number; mayAct: boolean },
 ): Html =>
-  table<DeliveryView>({
+  table({
     caption,
     rows: items,
     columns: [
@@ -269,7 +271,7 @@ ${section('body-h', 'Body', undefined, html`<pre tabindex="0">${Buffer.from(one.
   },
 }
 
-const captureParts = ({ open, items }: CaptureListView, now: number): Html => html`<div>${
+const captureParts = ({ open, items }: AnswerOf<'listCaptures'>, now: number): Html => html`<div>${
   open
     ? html`<p>Refused deliveries are being kept until ${clockTag(open.closesAt, now, 'minutes')}, ${open.left} more at most.</p>`
     : act({

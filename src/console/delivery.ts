@@ -2,8 +2,7 @@
 
 import { counted, grouped } from '../domain/figures.ts'
 import { deliveryLabels } from '../domain/labels.ts'
-import type { DeliveryDetailView } from '../http/api/deliveries.ts'
-import type { OrderEntryView } from '../http/api/orders.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { eventText, senderOf } from './deliveries.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
@@ -12,6 +11,8 @@ import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { clockTag, sentenceOf, storeName, storeNames } from './words.ts'
+
+type DeliveryDetailView = AnswerOf<'viewDelivery'>
 
 export const deliveryPage: Page = {
   path: '/deliveries/:id',
@@ -123,7 +124,7 @@ ${section(
 }
 
 /** What it was bought for. */
-const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<OrderEntryView[]> =>
+const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<ItemOf<'listOrders'>[]> =>
   purchaseId === null ? [] : (await call('listOrders', { query: { search: purchaseId, limit: '1' } })).items
 
 const whyTitles: Record<string, string> = {

@@ -2,8 +2,8 @@
 
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
-import type { DiscrepancyView, SweepView } from '../http/api/reconcile.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
@@ -66,8 +66,8 @@ function headline({ counts: { discrepancies }, sweep }: StatusView, now: number)
   return html`${countedInWords(total, 'difference is', 'differences are')} on record: ${list}. ${compared}`
 }
 
-const listOf = (items: readonly DiscrepancyView[], now: number): Html =>
-  table<DiscrepancyView>({
+const listOf = (items: readonly ItemOf<'listDiscrepancies'>[], now: number): Html =>
+  table({
     caption: 'Discrepancies, newest first',
     rows: items,
     columns: [
@@ -89,7 +89,7 @@ async function sweepsPart({ call, now }: Visit): Promise<Html> {
   const { items } = await call('listSweeps', { query: { limit: '10' } })
   const head = sectionHead('sweeps-h', 'Sweeps')
   if (items.length === 0) return html`${head}${empty('No sweep yet', 'The first one runs in the coming night.')}`
-  return html`${head}${table<SweepView>({
+  return html`${head}${table({
     caption: 'Sweeps, newest first',
     rows: items,
     columns: [
@@ -129,9 +129,10 @@ export const sweepPage: Page = {
   parts: { state: async (visit) => sweepPart(await sweepOf(visit), visit.now) },
 }
 
-const sweepOf = ({ call, path }: Visit): Promise<SweepView> => call('viewSweep', { path: { id: path.id ?? '' } })
+const sweepOf = ({ call, path }: Visit): Promise<AnswerOf<'viewSweep'>> =>
+  call('viewSweep', { path: { id: path.id ?? '' } })
 
-function sweepPart(sweep: SweepView, now: number): Html {
+function sweepPart(sweep: AnswerOf<'viewSweep'>, now: number): Html {
   const { startedAt, finishedAt, from, cause, error } = sweep
   const span = from === null ? 'all orders' : html`orders since ${clockTag(from, now, 'minutes')}`
   const took = finishedAt && html` It took ${duration(Date.parse(finishedAt) - Date.parse(startedAt))}.`

@@ -2,7 +2,7 @@
 
 import { counted, grouped } from '../domain/figures.ts'
 import { listingLabels, runLabels } from '../domain/labels.ts'
-import type { KeptDryRunView } from '../http/api/catalogue.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { figures, section } from './lists.ts'
@@ -12,6 +12,8 @@ import type { Page, Visit } from './page.ts'
 import { changesTable } from './syncs.ts'
 import { empty, table } from './tables.ts'
 import { clockTag, sentenceOf } from './words.ts'
+
+type KeptDryRunView = NonNullable<AnswerOf<'viewDryRun'>['run']>
 
 export const dryRunPage: Page = {
   path: '/syncs/dry-run',

@@ -2,7 +2,7 @@
 
 import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
-import type { HeldPriceView } from '../http/api/listings.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
@@ -36,7 +36,7 @@ export const heldPricesPage = listPage({
 })
 
 /** What waits, each in a section of its own, with its actions. */
-export async function heldPriceParts(visit: Visit, items: readonly HeldPriceView[]): Promise<Html> {
+export async function heldPriceParts(visit: Visit, items: readonly ItemOf<'listHeldPrices'>[]): Promise<Html> {
   const names = await storeNames(visit)
   const drawn = items.map(async ({ store, id }) => ({
     visit,

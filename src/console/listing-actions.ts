@@ -1,7 +1,8 @@
 /** What people do with a listing. Each is posted to the page of the listing, from wherever it is drawn. */
+
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
-import type { ListingDetailView } from '../http/api/listings.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, reasonField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import type { Action, Visit } from './page.ts'
@@ -20,7 +21,7 @@ export interface Drawn {
   /** Its id; `name` is what people call it. */
   store: string
   name: string
-  listing: ListingDetailView
+  listing: AnswerOf<'viewStoreListing'>
   isOpen?: boolean
   /** Drawn on the page of the held prices. */
   isAway?: boolean
@@ -35,7 +36,7 @@ export function lessThan(one: string, other: string, currency: string): string |
 }
 
 /** What a unit leaves over its cost, where both are in one currency. */
-function marginOf(listing: ListingDetailView, price: string): string | undefined {
+function marginOf(listing: AnswerOf<'viewStoreListing'>, price: string): string | undefined {
   const { explained } = listing
   const [cost] = explained?.steps ?? []
   if (!explained || cost?.step !== 'cost' || cost.amount === null || cost.currency !== explained.currency)

@@ -2,7 +2,7 @@
 
 import { grouped } from '../domain/figures.ts'
 import { listingLabels } from '../domain/labels.ts'
-import type { ListingDetailView } from '../http/api/listings.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import {
@@ -20,6 +20,8 @@ import { mark, stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, money, sentenceOf, storeName, storeNames } from './words.ts'
+
+type ListingDetailView = AnswerOf<'viewStoreListing'>
 
 export const listingPage: Page = {
   path: '/listings/:store/:variant',

@@ -3,8 +3,8 @@
 import { counted, grouped } from '../domain/figures.ts'
 import { listingLabels, reasonText } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
-import type { ListingView } from '../http/api/listings.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { filterField, filters, selectField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
@@ -98,16 +98,16 @@ function headline({ stores, paused }: StatusView, store: string, name: string): 
 }
 
 /** A price that waits says more than what became of the one before. */
-function whyText({ wantedPrice, known, reason, detail }: ListingView): string | null {
+function whyText({ wantedPrice, known, reason, detail }: ItemOf<'listStoreListings'>): string | null {
   if (wantedPrice !== null && known) return `${money(wantedPrice, known.currency)} waits for a person`
   return reason && (detail ?? reasonText(reason))
 }
 
 const listOf = (
-  items: readonly ListingView[],
+  items: readonly ItemOf<'listStoreListings'>[],
   { store, name, now }: { store: string; name: string; now: number },
 ): Html =>
-  table<ListingView>({
+  table({
     caption: `Listings of ${name}`,
     rows: items,
     isPairs: true,

@@ -5,8 +5,8 @@ import { holdLabels, lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
-import type { OrderHistoryView, RevealedKeysView } from '../http/api/orders.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, maybeReason, maybeReasonField, notNow, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
@@ -16,6 +16,8 @@ import { eventsOf } from './order-events.ts'
 import { orderMark, orderPath } from './orders.ts'
 import type { Done, Page, Visit } from './page.ts'
 import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
+
+type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 type Line = OrderHistoryView['lines'][number]
 type Purchase = Line['purchases'][number]
@@ -530,7 +532,7 @@ const mostOf = (purchases: readonly Purchase[]): string => {
   return `${amountText(minor, currency)} at most`
 }
 
-function revealedOf(items: RevealedKeysView['items'], visit: Visit): Html {
+function revealedOf(items: AnswerOf<'revealKeys'>['items'], visit: Visit): Html {
   const { store = '', reference = '' } = visit.path
   const here = orderPath({ store, reference })
   const count = items.reduce((sum, { keys }) => sum + keys.length, 0)

@@ -3,8 +3,7 @@
 import { counted, duration } from '../domain/figures.ts'
 import { lineLabels, orderLabels, purchaseLabels } from '../domain/labels.ts'
 import { orderStates } from '../domain/store-order.ts'
-import type { OrderEntryView } from '../http/api/orders.ts'
-import type { AnswerOf } from '../http/api/table.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { filters, hidden, selectField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
@@ -13,6 +12,8 @@ import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { empty, table, withQuery } from './tables.ts'
 import { clockTag, countedInWords, money, type StoreNames, sentenceStart, storeName } from './words.ts'
+
+type OrderEntryView = ItemOf<'listOrders'>
 
 /** Where an order is shown. */
 export const orderPath = ({ store, reference }: Pick<OrderEntryView, 'store' | 'reference'>): string =>
@@ -102,7 +103,7 @@ export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'line
 }
 
 function listOf(items: readonly OrderEntryView[], stores: StoreNames, now: number): Html {
-  return table<OrderEntryView>({
+  return table({
     caption: 'Orders, newest first',
     rows: items,
     isPairs: true,

@@ -4,9 +4,8 @@ import { daysLeft } from '../domain/activity.ts'
 import { alertText } from '../domain/alert-kinds.ts'
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { countsByWord, holdLabels, listingLabels, type Sign } from '../domain/labels.ts'
-import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
 import type { StatusView } from '../http/api/status.ts'
-import type { StoreView } from '../http/api/stores.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, WARN_DAYS } from './health.ts'
 import { type Html, html, type Piece } from './html.ts'
@@ -18,6 +17,8 @@ import type { Page, Visit } from './page.ts'
 import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { table } from './tables.ts'
 import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
+
+type ActivityView = AnswerOf<'viewActivity'>
 
 const DAY_MS = 24 * 3_600_000
 const periods = { day: 'Day', week: 'Week', month: 'Month' } as const
@@ -268,7 +269,7 @@ const PERIOD_TITLE = { day: 'Last 24 hours', week: 'Last 7 days', month: 'Last 3
 const BEFORE = { day: 'the day before', week: 'the week before', month: 'the month before' } as const
 const STEP = { day: 'hour', week: 'six hours', month: 'day' } as const
 
-const labelOf = (period: Period) => (step: ActivityStepView) => {
+const labelOf = (period: Period) => (step: AnswerOf<'viewActivity'>['total']) => {
   if (period === 'day') return step.at.slice(11, 16)
   const day = dayOf(step.at)
     .slice(4, -1)
@@ -420,7 +421,7 @@ async function freshPart(visit: Visit): Promise<Html> {
     rows: stores,
   })}</section>`
 
-  function storeMark({ listings, publications, pausedUntil, error }: StoreView): Html {
+  function storeMark({ listings, publications, pausedUntil, error }: ItemOf<'listStores'>): Html {
     if (pausedUntil !== null)
       return html`${mark('stop', 'refuses')}<small>until ${clockTag(pausedUntil, now, 'minutes')}${error && `: ${error}`}</small>`
     if (publications > 0) return mark('moving', 'updating')

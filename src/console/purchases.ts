@@ -3,7 +3,7 @@
 import { countText } from '../domain/figures.ts'
 import { type HoldReason, holdReasons } from '../domain/hold.ts'
 import { holdLabels } from '../domain/labels.ts'
-import type { ListedPurchaseView } from '../http/api/purchases.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { tabs } from './lists.ts'
@@ -21,6 +21,8 @@ import {
   storeName,
   timeTag,
 } from './words.ts'
+
+type ListedPurchaseView = ItemOf<'listPurchases'>
 
 export const reviewsPage = listPage({
   path: '/reviews',

@@ -3,7 +3,7 @@
 import { counted } from '../domain/figures.ts'
 import { decisionLabels, discrepancyLabels, plainName, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
-import type { EvidenceView } from '../http/api/purchases.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { type Choice, hidden, notNow, pick, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
@@ -12,6 +12,8 @@ import { orderPath } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
 import { ageOf, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
+
+type EvidenceView = AnswerOf<'viewEvidence'>
 
 type Order = EvidenceView['orders'][number]
 type Decision = EvidenceView['choices'][number]['decision']

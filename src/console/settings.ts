@@ -1,10 +1,7 @@
 /** What the service goes by, which secrets are set, how they are rotated, and who may come in. */
 
 import { counted } from '../domain/figures.ts'
-import type { ConsoleSession } from '../http/api/console.ts'
-import type { WebhookView } from '../http/api/deliveries.ts'
-import type { SettingsView } from '../http/api/settings.ts'
-import type { NewTokenView, TokenView } from '../http/api/tokens.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
@@ -12,6 +9,9 @@ import { mark } from './marks.ts'
 import type { Done, Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
+
+type SettingsView = AnswerOf<'viewSettings'>
+type TokenView = ItemOf<'listTokens'>
 
 export const settingsPage: Page = {
   path: '/settings',
@@ -119,7 +119,11 @@ interface SecretRow {
   more: Html | string
 }
 
-function secretsPart({ secrets, keyInUse }: SettingsView, webhooks: readonly WebhookView[], now: number): Html {
+function secretsPart(
+  { secrets, keyInUse }: SettingsView,
+  webhooks: readonly ItemOf<'listWebhooks'>[],
+  now: number,
+): Html {
   const rows: SecretRow[] = [
     ...secrets.map(({ name, file, about, isSet, keyName, fault }) => ({
       name: html`<span class="id">${name}</span>`,
@@ -154,7 +158,7 @@ function secretsPart({ secrets, keyInUse }: SettingsView, webhooks: readonly Web
   )
 }
 
-function rotations(visit: Visit, settings: SettingsView, webhooks: readonly WebhookView[]): Html {
+function rotations(visit: Visit, settings: SettingsView, webhooks: readonly ItemOf<'listWebhooks'>[]): Html {
   const isAdmin = visit.caller.role === 'admin'
   const next = settings.secrets.find(({ name }) => name === 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY')
   const replaced = webhooks.filter(({ state }) => state === 'replaced')
@@ -228,14 +232,14 @@ ${notNow([
 <p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
 }
 
-function sessionsPart({ caller, now }: Visit, sessions: readonly ConsoleSession[]): Html {
+function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSessions'>[]): Html {
   const isAdmin = caller.role === 'admin'
   return section(
     'sessions-h',
     'Who is signed in here',
     isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
     isAdmin
-      ? table<ConsoleSession>({
+      ? table({
           caption: 'Open sessions',
           rows: sessions,
           columns: [
@@ -279,7 +283,7 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
           'No token',
           html`Stores and people call the API with one. <code>quayside tokens create</code> makes one, and so does this page.`,
         )
-      : table<TokenView>({
+      : table({
           caption: 'Tokens that are good',
           rows: good,
           columns: [
@@ -300,7 +304,7 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
 interface People {
   visit: Visit
   tokens: readonly TokenView[]
-  sessions: readonly ConsoleSession[]
+  sessions: readonly ItemOf<'listSessions'>[]
   names: StoreNames
 }
 
@@ -383,7 +387,7 @@ ${notNow([
 ])}`
 }
 
-const tokenMade = ({ name, role, token }: NewTokenView): Html =>
+const tokenMade = ({ name, role, token }: AnswerOf<'createToken'>): Html =>
   html`${notice({ kind: 'done', word: 'Created', text: `A token of the role ${role} for ${name}.` })}
 <section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new token, shown this once</h2><pre tabindex="0" id="token">${token}</pre><p class="small quiet">Hand it over now. When you leave this page it is gone.</p></section>`
 

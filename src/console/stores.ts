@@ -3,7 +3,7 @@
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
-import type { RotatedSecretView, StoreView, TestedStoreView, TriggeredView } from '../http/api/stores.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
@@ -12,6 +12,8 @@ import { mark, stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
+
+type StoreView = ItemOf<'listStores'>
 
 export const storesPage = listPage({
   path: '/stores',
@@ -75,7 +77,7 @@ const pagesText = (count: number): string => (count === 0 ? 'nothing' : counted(
 const listingsText = ({ listings }: StoreView): string => countsByWord(listings, listingLabels) || 'none yet'
 
 /** Callbacks that a backend can be sent an example of. */
-const exampleTypes: TriggeredView['type'][] = [
+const exampleTypes: AnswerOf<'triggerUpdate'>['type'][] = [
   'line.fulfilled',
   'line.failed',
   'line.held',
@@ -284,12 +286,12 @@ ${notNow([
 }
 
 /** What a test found, shown this once. */
-const testedPart = ({ healthy, findings }: TestedStoreView): Html =>
+const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
   section(
     'tested-h',
     'What the test found',
     healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
-    table<TestedStoreView['findings'][number]>({
+    table<AnswerOf<'testStore'>['findings'][number]>({
       caption: 'Findings',
       rows: findings,
       columns: [
@@ -304,6 +306,6 @@ const testedPart = ({ healthy, findings }: TestedStoreView): Html =>
   )
 
 /** The new secret, shown this once. */
-const rotatedPart = ({ secret, generation, previousUntil }: RotatedSecretView, now: number): Html =>
+const rotatedPart = ({ secret, generation, previousUntil }: AnswerOf<'rotateCallbackSecret'>, now: number): Html =>
   html`${notice({ kind: 'done', word: 'Rotated', text: html`Generation ${generation} is in use. The one before stays valid until ${clockTag(previousUntil, now, 'minutes')}.` })}
 <section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new secret, shown this once</h2><pre tabindex="0" id="secret">${secret}</pre><p class="small quiet">Put it into the store now. When you leave this page it is gone; only another rotation makes one.</p></section>`

@@ -2,8 +2,8 @@
 
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { runLabels } from '../domain/labels.ts'
-import type { OfferChangeView, SyncRunView } from '../http/api/catalogue.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
 import { type Html, html } from './html.ts'
@@ -13,6 +13,8 @@ import { stateMark } from './marks.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
+
+type SyncRunView = ItemOf<'listSyncRuns'>
 
 export const syncsPage: Page = {
   path: '/syncs',
@@ -72,7 +74,7 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
     return html`${head}${empty('No sync yet', 'The first one begins when the service starts, and then by the schedule.')}`
   }
   const page = new URLSearchParams(before ? { before } : {})
-  return html`${head}${table<SyncRunView>({
+  return html`${head}${table({
     caption: 'Sync runs, newest first',
     rows: items,
     isPairs: true,
@@ -208,8 +210,8 @@ const fields: Record<string, string> = {
 }
 
 /** What changed, from what to what. */
-export const changesTable = (items: readonly Omit<OfferChangeView, 'id'>[]): Html =>
-  table<Omit<OfferChangeView, 'id'>>({
+export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[]): Html =>
+  table<Omit<ItemOf<'listSyncChanges'>, 'id'>>({
     caption: 'Changes of offers',
     rows: items,
     columns: [

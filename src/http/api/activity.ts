@@ -53,7 +53,6 @@ const ActivityAnswer = view(shape, (whole: Whole) => {
 
 /** As it is answered. */
 export type ActivityView = z.output<typeof ActivityAnswer>
-export type ActivityStepView = z.output<typeof step>
 
 /** What happened in the last day, week or month. */
 export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>) {

@@ -35,7 +35,6 @@ export const Alert = view(
     .meta({ id: 'Alert' }),
   ({ isOver, ...alert }: StandingAlert) => ({ ...alert, state: isOver ? ('ended' as const) : ('open' as const) }),
 )
-export type AlertView = z.output<typeof Alert>
 
 /** How sending to a channel goes. */
 export const AlertChannel = z
@@ -49,7 +48,6 @@ export const AlertChannel = z
     error: words.meta({ description: 'Why it takes none, or for whom the last message was not taken' }),
   })
   .meta({ id: 'AlertChannel' })
-export type AlertChannelView = z.output<typeof AlertChannel>
 
 const Tried = z.object({
   channel: z.string(),
@@ -58,7 +56,6 @@ const Tried = z.object({
   detail: words.meta({ description: 'Why it was not sent, or for whom' }),
   ms: count.meta({ description: 'How long it took, in milliseconds' }),
 })
-export type TriedView = z.output<typeof Tried>
 
 /** Alerts, what people do about them, and the channels by which they are notified. */
 export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>) {

@@ -15,7 +15,6 @@ const Entry = z
     detail: words.meta({ description: 'The reason that was given, or what changed' }),
   })
   .meta({ id: 'AuditEntry' })
-export type AuditEntryView = z.output<typeof Entry>
 
 /** What people and stores did. Entries are added and never changed. */
 export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>) {

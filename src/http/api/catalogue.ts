@@ -36,7 +36,6 @@ const syncRun = z
   })
   .meta({ id: 'SyncRun' })
 const SyncRun = view(syncRun, (row: SyncRunRow) => row)
-export type SyncRunView = z.output<typeof SyncRun>
 
 /** One difference in one offer. */
 const offerChange = {
@@ -49,7 +48,6 @@ const offerChange = {
 }
 
 const ListedChange = z.object({ id: z.string(), ...offerChange }).meta({ id: 'OfferChange' })
-export type OfferChangeView = z.output<typeof ListedChange>
 
 const detail = syncRun.extend({ changes: z.array(z.object(offerChange)) }).meta({ id: 'SyncRunDetail' })
 const SyncRunDetail = view(detail, (row: SyncRunRow & Pick<z.input<typeof detail>, 'changes'>) => row)
@@ -126,7 +124,6 @@ const KeptDryRun = z
       .meta({ description: 'Its counts are complete; null while it goes on or broke off' }),
   })
   .meta({ id: 'KeptDryRun' })
-export type KeptDryRunView = z.output<typeof KeptDryRun>
 
 /** Reading what the supplier sells. */
 export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>) {

@@ -29,7 +29,6 @@ const Session = z
     endsAt: at.meta({ description: 'Unless it is used again' }),
   })
   .meta({ id: 'ConsoleSession' })
-export type ConsoleSession = z.output<typeof Session>
 
 /** The way into the console, and those who are in. */
 export function consoleOperations({

@@ -33,14 +33,12 @@ export const Delivery = z
     finishedAt: maybeAt,
   })
   .meta({ id: 'Delivery' })
-export type DeliveryView = z.output<typeof Delivery>
 const DeliveryDetail = Delivery.extend({
   bytes: count
     .nullable()
     .meta({ description: 'Length of the body; null: it was deleted after thirty days, that of a store after seven' }),
   body: z.string().optional().meta({ description: 'As received; only with reveal=true' }),
 }).meta({ id: 'DeliveryDetail' })
-export type DeliveryDetailView = z.output<typeof DeliveryDetail>
 const Replayed = z.object({
   replayed: z.array(z.string()).meta({ description: 'Ids of the deliveries that are stored again' }),
   left: z.array(z.string()).meta({ description: 'Ids of the others: they or their bodies are deleted' }),
@@ -149,8 +147,6 @@ const Webhook = view(
     lastReceivedAt: traffic?.lastAt ?? null,
   }),
 )
-
-export type WebhookView = z.output<typeof Webhook>
 
 /** Our webhooks at the supplier: signing secrets come, are rotated and go, and are never shown. */
 export function webhookOperations({
@@ -262,9 +258,6 @@ const CaptureDetail = z.object({
   body: z.string().meta({ description: 'The bytes as received, in base64' }),
   signature: z.record(z.string(), z.unknown()).nullable().meta({ description: 'How it verifies under a held secret' }),
 })
-
-export type CaptureListView = z.output<typeof CaptureList>
-export type CaptureDetailView = z.output<typeof CaptureDetail>
 
 /** Refused deliveries, kept for a while to fit a dialect. */
 export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {

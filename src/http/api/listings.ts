@@ -143,11 +143,8 @@ const Detail = view(
     .meta({ id: 'StoreListingDetail' }),
   ({ row, ...rest }: ListingHistory) => ({ ...shown(row), ...rest }),
 )
-export type ListingView = z.output<typeof StoreListing>
-export type ListingDetailView = z.output<typeof Detail>
 
 const HeldPrice = view(storeListing.extend({ store: z.string() }).meta({ id: 'HeldPrice' }), shown)
-export type HeldPriceView = z.output<typeof HeldPrice>
 
 /** Beyond every text that begins so. */
 const END = '\u{10ffff}'

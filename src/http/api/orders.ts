@@ -85,7 +85,6 @@ const OrderEntry = view(
     .meta({ id: 'OrderEntry' }),
   ({ costMinor, ...row }: ListedOrder) => ({ ...row, cost: amountOf(costMinor, row.currency ?? '') }),
 )
-export type OrderEntryView = z.output<typeof OrderEntry>
 
 const Line = z
   .object({
@@ -173,7 +172,6 @@ const History = view(
     .meta({ id: 'OrderHistory' }),
   ({ order, ...rest }: OrderHistoryRow) => ({ ...order, ...rest }),
 )
-export type OrderHistoryView = z.output<typeof History>
 
 const Revealed = z.object({
   items: z.array(
@@ -191,7 +189,6 @@ const Revealed = z.object({
     }),
   ),
 })
-export type RevealedKeysView = z.output<typeof Revealed>
 
 /** What stores and people do with orders. */
 export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {

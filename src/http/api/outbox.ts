@@ -34,7 +34,6 @@ const ListedEffect = view(
     .meta({ id: 'ListedEffect' }),
   withAbout<OutboxRow & { reference: string | null }>,
 )
-export type EffectView = z.output<typeof ListedEffect>
 
 const effectKinds = ['callback', 'alert'] as const
 

@@ -116,7 +116,6 @@ const ListedPurchase = view(
     .meta({ id: 'ListedPurchase' }),
   ({ costMinor, ...row }: Entry & PurchaseSubject) => ({ ...amountsOf(row), cost: amountOf(costMinor, row.currency) }),
 )
-export type ListedPurchaseView = z.output<typeof ListedPurchase>
 
 const detail = entry
   .extend({
@@ -208,8 +207,6 @@ const Evidence = view(
     freeze: freeze ?? null,
   }),
 )
-
-export type EvidenceView = z.output<typeof Evidence>
 
 /** Purchases: what an operator sees of them, and what waits for a decision. */
 export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {

@@ -46,8 +46,6 @@ const Sweep = view(
   (row: SweepRow) => ({ ...row, from: row.fromAt === 0 ? null : row.fromAt }),
 )
 
-export type SweepView = z.output<typeof Sweep>
-
 export const Discrepancy = z
   .object({
     id: z.string(),
@@ -59,8 +57,6 @@ export const Discrepancy = z
     foundAt: at,
   })
   .meta({ id: 'Discrepancy' })
-
-export type DiscrepancyView = z.output<typeof Discrepancy>
 
 export const Reading = view(z.object({ amount, currency, readAt: at }), (row: BalanceReading) => ({
   ...row,
@@ -112,8 +108,6 @@ const Balance = z.object({
   account: Account.nullable(),
   ...page(Movement).shape,
 })
-
-export type BalanceView = z.output<typeof Balance>
 
 /** The comparisons with the supplier: of orders with purchases, and of the balance with what they cost. */
 export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>) {

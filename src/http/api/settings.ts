@@ -34,7 +34,6 @@ const Settings = z
     keyConfigured: z.string().meta({ description: 'Name of the one that the configuration had at the start' }),
   })
   .meta({ id: 'Settings' })
-export type SettingsView = z.output<typeof Settings>
 
 /** What the service goes by. */
 export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>) {

@@ -60,8 +60,6 @@ const StoreStanding = z.object({
   callbackSecret: CallbackSecretStanding.nullable().meta({ description: 'Null for a shop, which gets no callbacks' }),
 })
 
-export type StoreView = z.output<typeof StoreStanding>
-
 const RotatedSecret = z.object({
   store: z.string(),
   secret: z.string().meta({ description: 'Shown this once', examples: ['whsec_'] }),
@@ -89,10 +87,6 @@ const TestedStore = z.object({
     }),
   ),
 })
-
-export type TestedStoreView = z.output<typeof TestedStore>
-export type TriggeredView = z.output<typeof Triggered>
-export type RotatedSecretView = z.output<typeof RotatedSecret>
 
 /**
  * The store that a path is of; a store token sees its own only.

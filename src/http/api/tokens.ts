@@ -20,8 +20,6 @@ const token = z.object({
 })
 const Token = token.meta({ id: 'Token' })
 const NewToken = token.extend({ token: z.string().meta({ description: 'Shown this once' }) }).meta({ id: 'NewToken' })
-export type TokenView = z.output<typeof Token>
-export type NewTokenView = z.output<typeof NewToken>
 
 /** Tokens: admins create, list and revoke them. */
 export function tokenOperations({
