@@ -10,7 +10,7 @@ import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
-import type { Done, Shown, Visit } from './page.ts'
+import { type Done, done, type Shown, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
@@ -56,8 +56,8 @@ export const alertsPage = listPage({
   ask: () => ({ query: { state: 'ended' } }),
   headline: ({ status }) => headline(openOf(status), status.alertChannels),
   above: ({ visit, status, mayAct }) =>
-    html`${section('open-h', 'Open', undefined, openPart(visit, openOf(status), mayAct))}
-${section('channels-h', 'Who is notified', undefined, channelPart(status.alertChannels, mayAct, visit.now))}`,
+    html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct))}
+${section('channels-h', 'Who is notified', channelPart(status.alertChannels, mayAct, visit.now))}`,
   heading: () => ['Over'],
   none: () => empty('None was over yet', 'Alerts that ended stay here for 90 days.'),
   rows: ({ items, now }) =>
@@ -133,7 +133,7 @@ async function attend({ call, form }: Visit): Promise<Done> {
   const count = outcomes.filter(({ status }) => status === 'fulfilled').length
   const [refused] = outcomes.filter((outcome) => outcome.status === 'rejected')
   if (count === 0 && refused) throw refused.reason
-  return { notice: { kind: 'done', word: chosen.word, text: `${countedInWords(count, 'alert')}. ${chosen.done}` } }
+  return done(chosen.word, `${countedInWords(count, 'alert')}. ${chosen.done}`)
 }
 
 function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAlertChannels'>[]): string {
@@ -255,7 +255,6 @@ function triedPart(items: readonly ItemOf<'testAlertChannels'>[]): Html {
   return section(
     'tried-h',
     'The test',
-    undefined,
     table({
       caption: 'What became of the test messages',
       rows: items,

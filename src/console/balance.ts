@@ -23,7 +23,7 @@ export const balancePage: Page = {
     if (!balance) {
       return {
         title: 'Balance',
-        main: html`<header class="title"><h1>Balance</h1><p>The balance was not read yet.</p></header>${section('why-h', 'Where the money went', undefined, empty('No balance yet', 'It is read when the service starts, and every five minutes.'))}`,
+        main: html`<header class="title"><h1>Balance</h1><p>The balance was not read yet.</p></header>${section('why-h', 'Where the money went', empty('No balance yet', 'It is read when the service starts, and every five minutes.'))}`,
       }
     }
     const { currency } = balance
@@ -31,11 +31,10 @@ export const balancePage: Page = {
       title: 'Balance',
       main: html`<header class="title"><h1>Balance</h1><p>${headline(answer)}</p></header>
 <div class="split">
-${section('why-h', 'Where the money went', undefined, account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
+${section('why-h', 'Where the money went', account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
 ${section(
   'facts-h',
   'At the supplier',
-  undefined,
   html`<p class="sum">${grouped(balance.amount)} <small>${currency}</small></p>${facts([
     ['Read', ago(balance.readAt, now)],
     ...(account
@@ -51,7 +50,6 @@ ${section(
 ${section(
   'moves-h',
   'What moved it',
-  undefined,
   items.length === 0
     ? empty(
         'Nothing moved yet',

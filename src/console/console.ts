@@ -4,23 +4,14 @@
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import type { TokenContext } from '../access/tokens.ts'
-import type { Operation } from '../http/operation.ts'
 import { createHttpServer, type HttpServer } from '../http/server.ts'
-import type { Log } from '../log.ts'
 import { originsOf } from './guard.ts'
 import { consolePages } from './pages.ts'
-import { consoleRouter } from './router.ts'
+import { consoleRouter, type RouterNeeds } from './router.ts'
 
-export interface ConsoleParts {
+export interface ConsoleParts extends RouterNeeds {
   /** The address that people use behind TLS; null: loopback. */
   url: string | null
-  /** The page of the sandbox, where that is the supplier of a demo. */
-  sandboxUrl?: string | undefined
-  operations: readonly Operation[]
-  access: TokenContext
-  monotonic: () => number
-  log: Log
   count?: (route: string, status: number) => void
 }
 
@@ -52,17 +43,14 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-export function createConsole({ url, sandboxUrl, operations, access, monotonic, log, count }: ConsoleParts): Console {
+export function createConsole({ url, count, ...needs }: ConsoleParts): Console {
+  const { log, monotonic, access } = needs
   let listening: AddressInfo | undefined
   let origins: ReadonlyMap<string, string> = new Map()
   const server = createHttpServer({
     pages: consoleRouter({
+      ...needs,
       pages: consolePages,
-      sandboxUrl,
-      operations,
-      access,
-      monotonic,
-      log,
       origins: () => origins,
       isSecure: url !== null,
       version,

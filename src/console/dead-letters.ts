@@ -10,6 +10,7 @@ import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
+import { done } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, countedInWords, storeName } from './words.ts'
 
@@ -37,8 +38,8 @@ export const deadLettersPage = listPage({
     ),
   rows: messageTable,
   below: async (seen) => html`${seen.items.length > 0 && seen.mayAct && sendForm(seen)}
-${section('deliveries-h', 'Deliveries', html`<a class="small" href="/deliveries">All deliveries</a>`, await deliveryPart(seen))}
-${!seen.mayAct && section('actions-h', 'Actions', undefined, notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
+${section('deliveries-h', 'Deliveries', await deliveryPart(seen), html`<a class="small" href="/deliveries">All deliveries</a>`)}
+${!seen.mayAct && section('actions-h', 'Actions', notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
   actions: {
     redeliver: {
       role: 'operator',
@@ -49,13 +50,10 @@ ${!seen.mayAct && section('actions-h', 'Actions', undefined, notNow(['Send again
         const left = ids.length - due
         const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected')
         if (due === 0 && failed) throw failed.reason
-        return {
-          notice: {
-            kind: 'done',
-            word: 'Sent again',
-            text: `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
-          },
-        }
+        return done(
+          'Sent again',
+          `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
+        )
       },
     },
     replay: {

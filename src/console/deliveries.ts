@@ -23,7 +23,7 @@ import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import type { Notice, Page, Visit } from './page.ts'
+import { done, type Notice, type Page, type Visit } from './page.ts'
 import { empty, table, withQuery } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
 
@@ -75,7 +75,6 @@ export const deliveriesPage = listPage({
     section(
       'replay-h',
       'Actions',
-      undefined,
       mayAct
         ? replayForm(visit, items, withQuery('/deliveries/replay', query))
         : notNow(['Replay: it needs the role operator; you are viewer.']),
@@ -223,7 +222,6 @@ export const refusedPage: Page = {
 ${section(
   'why-h',
   'Why',
-  html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
   reasons.length === 0
     ? empty(
         'Nothing was refused',
@@ -238,8 +236,9 @@ ${section(
           { head: 'What it means', cell: ([reason]) => refusals[reason] ?? '' },
         ],
       }),
+  html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
 )}
-${section('capture-h', 'Look at one', undefined, captures ? captureParts(captures, visit.now) : notNow([`Headers and bodies of refused requests: they need the role admin; you are ${visit.caller.role}.`]))}`,
+${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.now) : notNow([`Headers and bodies of refused requests: they need the role admin; you are ${visit.caller.role}.`]))}`,
     }
   },
   actions: {
@@ -247,9 +246,10 @@ ${section('capture-h', 'Look at one', undefined, captures ? captureParts(capture
       role: 'admin',
       run: async ({ call }) => {
         await call('startCapture')
-        const text =
-          'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.'
-        return { notice: { kind: 'done', word: 'Capturing', text } }
+        return done(
+          'Capturing',
+          'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.',
+        )
       },
     },
     reveal: {
@@ -263,8 +263,8 @@ ${section('capture-h', 'Look at one', undefined, captures ? captureParts(capture
           title: 'Refused delivery',
           main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <a href="/deliveries/refused">refused</a></p><h1>Refused: <code>${one.reason}</code></h1><p>${refusals[one.reason]} <span class="quiet">It came to <code>${one.path}</code> at ${clockTag(one.receivedAt, now)}.</span></p></header>
 ${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log says that you looked. Leaving the page hides it again.' })}
-${section('headers-h', 'Headers', undefined, html`<pre tabindex="0">${headers.join('\n')}</pre>`)}
-${section('body-h', 'Body', undefined, html`<pre tabindex="0">${Buffer.from(one.body, 'base64').toString('utf8')}</pre>`)}`,
+${section('headers-h', 'Headers', html`<pre tabindex="0">${headers.join('\n')}</pre>`)}
+${section('body-h', 'Body', html`<pre tabindex="0">${Buffer.from(one.body, 'base64').toString('utf8')}</pre>`)}`,
         }
       },
     },

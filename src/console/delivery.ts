@@ -9,7 +9,7 @@ import { type Html, html } from './html.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { clockTag, sentenceOf, storeName, storeNames } from './words.ts'
 
 type DeliveryDetailView = AnswerOf<'viewDelivery'>
@@ -27,8 +27,7 @@ export const deliveryPage: Page = {
       role: 'operator',
       run: async ({ call, path }) => {
         await call('replayDelivery', { path })
-        const text = 'The delivery is in the inbox again, with a fresh count of attempts.'
-        return { notice: { kind: 'done', word: 'Replayed', text } }
+        return done('Replayed', 'The delivery is in the inbox again, with a fresh count of attempts.')
       },
     },
     reveal: {
@@ -60,11 +59,10 @@ async function contentOf(one: DeliveryDetailView, visit: Visit): Promise<Html> {
 <p>${stateMark(deliveryLabels[one.state])} <span class="quiet">${becameText(one, now)}</span></p></header>
 <div class="split">
 <div class="stack wide">
-${section('why-h', whyTitles[one.state] ?? 'What became of it', undefined, whyText(one, now))}
+${section('why-h', whyTitles[one.state] ?? 'What became of it', whyText(one, now))}
 ${section(
   'proof-h',
   'What its headers proved',
-  undefined,
   html`${facts([
     ['Signature', html`${mark('done', 'valid')} <span class="quiet">else it would not be here</span>`],
     ['Sent to', html`<code>${one.source === 'supplier' ? '/webhooks/supplier' : `/webhooks/${one.source}`}</code>`],
@@ -73,13 +71,12 @@ ${section(
     ['Arrived', clockTag(one.receivedAt, now, 'milliseconds')],
   ])}<p class="small quiet">Quayside keeps what the headers proved, and not the headers. Those of refused requests can be <a href="/deliveries/refused">kept for a while</a>.</p>`,
 )}
-${section('body-h', 'Body', undefined, bodyPart(one, at, caller.role))}
+${section('body-h', 'Body', bodyPart(one, at, caller.role))}
 </div>
 <div class="stack wide">
 ${section(
   'facts-h',
   'Facts',
-  undefined,
   facts([
     ['Event', one.event === null ? html`<span class="quiet">not read</span>` : html`<code>${one.event}</code>`],
     ['From', sender],
@@ -98,7 +95,6 @@ ${section(
 ${section(
   'actions-h',
   'Actions',
-  undefined,
   html`<div>${
     replayed &&
     act({

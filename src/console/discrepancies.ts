@@ -10,7 +10,7 @@ import { listPage } from './list-page.ts'
 import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
@@ -28,16 +28,18 @@ export const discrepanciesPage = listPage({
   rows: ({ items, now }) => listOf(items, now),
   below: async ({ visit, mayAct }) => html`<div class="split">
 ${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepancies/parts/sweeps', content: await sweepsPart(visit) })}
-${section('actions-h', 'Actions', undefined, html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
+${section('actions-h', 'Actions', html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
 </div>`,
   actions: {
     sweep: {
       role: 'operator',
       run: async ({ call }) => {
         const { sweep } = await call('requestSweep')
-        const text =
-          'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.'
-        return { notice: { kind: 'done', word: 'Started', text }, to: `/sweeps/${sweep.id}` }
+        return done(
+          'Started',
+          'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.',
+          `/sweeps/${sweep.id}`,
+        )
       },
     },
   },

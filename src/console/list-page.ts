@@ -95,4 +95,4 @@ ${await list.below?.(seen)}`,
 }
 
 const listSection = ([title, beside]: [title: Piece, beside?: Piece], content: Html): Html =>
-  section('list-h', title, beside, content)
+  section('list-h', title, content, beside)

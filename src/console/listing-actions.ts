@@ -5,7 +5,7 @@ import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, reasonField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
-import type { Action, Visit } from './page.ts'
+import { type Action, done, type Visit } from './page.ts'
 import { money } from './words.ts'
 
 /** The path of the page of a listing. */
@@ -142,11 +142,6 @@ export const unlinkAct = ({ store, name, listing }: Drawn): Html =>
     stops: true,
   })
 
-const done = (word: string, text: string, form: URLSearchParams) => ({
-  notice: { kind: 'done' as const, word, text },
-  ...(form.get('back') === BACK && { to: BACK }),
-})
-
 const operation = (
   name: `${'release' | 'ignore' | 'unignore' | 'retry' | 'unlink'}Listing`,
   said: (visit: Visit) => [word: string, text: string],
@@ -156,9 +151,11 @@ const operation = (
   run: async (visit) => {
     const { store = '', variant = '' } = visit.path
     await visit.call(name, { path: { store, variant }, ...(body && { body: body(visit.form) }) })
-    return done(...said(visit), visit.form)
+    return done(...said(visit), followedBy(visit.form))
   },
 })
+
+const followedBy = (form: URLSearchParams) => (form.get('back') === BACK ? BACK : undefined)
 
 const reasonIn = (form: URLSearchParams) => ({ reason: form.get('reason') ?? '' })
 
@@ -191,7 +188,7 @@ export const listingActions: Record<string, Action> = {
           throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
         })
       })
-      return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, form)
+      return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, followedBy(form))
     },
   },
 }

@@ -41,13 +41,13 @@ export const listingPage: Page = {
 <p>${stateMark(listingLabels[one.state])} <span class="quiet">${standing(one, shop)}</span></p></header>
 <div class="split">
 <div class="stack wide">
-${section('price-h', 'How the price comes about', one.explained?.outcome === 'held' && mark('held', 'no price'), priceSteps(one))}
-${one.explained && section('stock-h', 'How the stock comes about', undefined, stockSteps(one.explained.stock))}
-${section('prices-h', 'Prices that the store has confirmed', undefined, priceHistory(one, visit.now))}
+${section('price-h', 'How the price comes about', priceSteps(one), one.explained?.outcome === 'held' && mark('held', 'no price'))}
+${one.explained && section('stock-h', 'How the stock comes about', stockSteps(one.explained.stock))}
+${section('prices-h', 'Prices that the store has confirmed', priceHistory(one, visit.now))}
 </div>
 <div class="stack wide">
-${section('facts-h', 'Facts', undefined, factsOf(one, shop, visit.now))}
-${section('actions-h', 'Actions', undefined, html`<div>${actionsOf({ visit, store, name: shop, listing: one })}</div>`)}
+${section('facts-h', 'Facts', factsOf(one, shop, visit.now))}
+${section('actions-h', 'Actions', html`<div>${actionsOf({ visit, store, name: shop, listing: one })}</div>`)}
 </div></div>`,
     }
   },

@@ -14,7 +14,7 @@ import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
 import { orderMark, orderPath } from './orders.ts'
-import type { Done, Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
@@ -113,8 +113,6 @@ export const orderPage: Page = {
   },
 }
 
-const done = (word: string, text: string): Done => ({ notice: { kind: 'done', word, text } })
-
 interface Around {
   visit: Visit
   status: StatusView
@@ -132,7 +130,7 @@ ${order.lines.flatMap((line) => line.purchases.flatMap((purchase) => attention(l
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
 <div class="stack wide">
 ${order.lines.map((line, index) => lineSection(order, line, index, around))}
-${section('whole-h', 'The whole order', undefined, wholeOf(order, name, visit))}
+${section('whole-h', 'The whole order', wholeOf(order, name, visit))}
 </div></div>`
 }
 
@@ -226,10 +224,10 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
   return section(
     `l-${index}`,
     title,
-    state,
     html`${facts(lineFacts(line, current, visit.now))}
 ${line.keys.length > 0 && keysOf(line.keys, visit.now)}
 ${actions.length > 0 && html`<div>${actions}</div>`}`,
+    state,
   )
 }
 
@@ -546,7 +544,6 @@ ${items.map(({ line, keys }, index) =>
   section(
     `line-${index}`,
     `Line ${line}`,
-    undefined,
     html`<ul class="keys">${keys.map(
       ({ key, handedOverAt }) =>
         html`<li><code>${key}</code><span class="small quiet">${handedOverAt === null ? 'on its way to the store' : html`handed over ${clockTag(handedOverAt, visit.now)}`}</span></li>`,

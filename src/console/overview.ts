@@ -13,7 +13,7 @@ import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { table } from './tables.ts'
 import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
@@ -72,6 +72,8 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const more = (counts.purchases.review ?? 0) - decisions.length
   const grouping = (kind: Sign, count: number, what: string, to: string, why: Piece): Duty[] =>
     count > 0 ? [{ sign: kind, what, to, why }] : []
+  const dead = (count: number, [one, several]: [string, string], to: string, why: string) =>
+    grouping('stop', count, counted(count, one, several, counts.upTo), to, why)
   const shown = new Set(reviews.items.map(({ id }) => id))
   return [
     ...decisions,
@@ -107,27 +109,15 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
         'The store does not take them.',
       ),
     ]),
-    ...grouping(
-      'stop',
+    ...dead(
       counts.deliveries.dead ?? 0,
-      counted(
-        counts.deliveries.dead ?? 0,
-        'delivery used up its attempts',
-        'deliveries used up their attempts',
-        counts.upTo,
-      ),
+      ['delivery used up its attempts', 'deliveries used up their attempts'],
       '/deliveries?state=dead',
       'Remove the cause, then replay. Quayside reads its orders at the supplier in any case.',
     ),
-    ...grouping(
-      'stop',
+    ...dead(
       counts.callbacks.dead ?? 0,
-      counted(
-        counts.callbacks.dead ?? 0,
-        'message to a store used up its attempts',
-        'messages to stores used up their attempts',
-        counts.upTo,
-      ),
+      ['message to a store used up its attempts', 'messages to stores used up their attempts'],
       '/dead-letters',
       'The store did not take it in a day and more. Fix the store, then send it again.',
     ),
@@ -539,7 +529,7 @@ export const overviewPage: Page = {
           const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
           return { notice: { kind: 'held', word: 'Lifted', text } }
         }
-        return { notice: { kind: 'done', word: 'Buying is on', text: 'What waited goes out now.' } }
+        return done('Buying is on', 'What waited goes out now.')
       },
     },
   },

@@ -54,6 +54,12 @@ export interface Done {
   to?: string
 }
 
+/** @param to the page that follows */
+export const done = (word: string, text: string, to?: string): Done => ({
+  notice: { kind: 'done', word, text },
+  ...(to !== undefined && { to }),
+})
+
 /** The answer to a click. */
 export interface Notice {
   kind: Extract<Sign, 'done' | 'held' | 'stop'>

@@ -26,15 +26,19 @@ import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page
 import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
 import { sentenceOf } from './words.ts'
 
-export interface RouterParts {
-  pages: readonly Page[]
+/** What it is made of, the same for the console as a whole. */
+export interface RouterNeeds {
   /** The page of the sandbox, where that is the supplier of a demo. */
-  sandboxUrl: string | undefined
+  sandboxUrl?: string | undefined
   /** Of the API, called in process. */
   operations: readonly Operation[]
   access: TokenContext
   monotonic: () => number
   log: Log
+}
+
+export interface RouterParts extends RouterNeeds {
+  pages: readonly Page[]
   /** The address of each Host header that is ours. */
   origins: () => ReadonlyMap<string, string>
   /** The session is kept behind TLS. */

@@ -6,7 +6,7 @@ import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
-import type { Done, Page, Visit } from './page.ts'
+import { type Done, done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
@@ -24,7 +24,7 @@ export const settingsPage: Page = {
       run: async ({ call }) => {
         const { webhook, replaces } = await call('rotateWebhook')
         const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
-        return { notice: { kind: 'done', word: 'Rotated', text } }
+        return done('Rotated', text)
       },
     },
     'retire-webhook': {
@@ -32,7 +32,7 @@ export const settingsPage: Page = {
       run: async ({ call, form }) => {
         const { id } = await call('retireWebhook', { path: { id: form.get('webhook') ?? '' } })
         const text = `Later deliveries through ${id} are counted and have no effect.`
-        return { notice: { kind: 'done', word: 'Retired', text } }
+        return done('Retired', text)
       },
     },
     'rotate-key': {
@@ -40,7 +40,7 @@ export const settingsPage: Page = {
       run: async ({ call }) => {
         const { before, after } = await call('rotateKeys')
         const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
-        return { notice: { kind: 'done', word: 'Rotated', text } }
+        return done('Rotated', text)
       },
     },
     'create-token': {
@@ -66,18 +66,14 @@ export const settingsPage: Page = {
       role: 'admin',
       run: async ({ call, form }) => {
         const { name, hint } = await call('revokeToken', { path: { id: form.get('token') ?? '' } })
-        return {
-          notice: { kind: 'done', word: 'Revoked', text: `The token ${hint}… of ${name} is worth nothing any more.` },
-        }
+        return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
       },
     },
     'end-session': {
       role: 'admin',
       run: async ({ call, form }): Promise<Done> => {
         await call('endSession', { path: { id: form.get('session') ?? '' } })
-        return {
-          notice: { kind: 'done', word: 'Ended', text: 'That session is over. Signing in again needs a new link.' },
-        }
+        return done('Ended', 'That session is over. Signing in again needs a new link.')
       },
     },
   },
@@ -96,10 +92,10 @@ async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <span class="id">${settings.file}</span>: change the file, then restart.</span></p></header>
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
-<div class="stack">${section('secret-actions-h', 'Rotate', undefined, rotations(visit, settings, open))}</div></div>
+<div class="stack">${section('secret-actions-h', 'Rotate', rotations(visit, settings, open))}</div></div>
 <div class="split"><div class="stack wide">${sessionsPart(visit, sessions.items)}
 ${tokensPart(visit, tokens.items, names)}</div>
-<div class="stack">${section('people-actions-h', 'Let in, lock out', undefined, peopleActions({ visit, tokens: tokens.items, sessions: sessions.items, names }))}</div></div>
+<div class="stack">${section('people-actions-h', 'Let in, lock out', peopleActions({ visit, tokens: tokens.items, sessions: sessions.items, names }))}</div></div>
 ${settingsPart(settings)}`
 }
 
@@ -145,7 +141,6 @@ function secretsPart(
   return section(
     'secrets-h',
     'Secrets',
-    html`<span class="small quiet">no text of them is ever shown</span>`,
     table<SecretRow>({
       caption: 'Secrets',
       rows,
@@ -155,6 +150,7 @@ function secretsPart(
         { head: 'More', cell: ({ more }) => html`<span>${more}</span>` },
       ],
     }),
+    html`<span class="small quiet">no text of them is ever shown</span>`,
   )
 }
 
@@ -237,7 +233,6 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSes
   return section(
     'sessions-h',
     'Who is signed in here',
-    isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
     isAdmin
       ? table({
           caption: 'Open sessions',
@@ -257,6 +252,7 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSes
       : notNow([
           `Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`,
         ]),
+    isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
   )
 }
 
@@ -269,7 +265,6 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
     return section(
       'tokens-h',
       'Tokens of the API',
-      undefined,
       notNow([`Tokens: seeing them needs the role admin; you are ${caller.role}.`]),
     )
   }
@@ -277,7 +272,6 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
   return section(
     'tokens-h',
     'Tokens of the API',
-    html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
     good.length === 0
       ? empty(
           'No token',
@@ -298,6 +292,7 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
             { head: 'Expires', cell: ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never') },
           ],
         }),
+    html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
   )
 }
 
@@ -403,9 +398,9 @@ function settingsPart({ settings, secrets }: SettingsView): Html {
   return section(
     'settings-h',
     'Settings in force',
-    html`<span class="small quiet">${counted(own.length, 'setting')} of ${settings.length} ${own.length === 1 ? 'is' : 'are'} named by the configuration</span>`,
     html`${settingsTable('Settings that the configuration names', own, fromOf)}
 <details class="more"><summary>All ${settings.length} settings, with the defaults</summary>${settingsTable('All settings', settings, fromOf)}</details>`,
+    html`<span class="small quiet">${counted(own.length, 'setting')} of ${settings.length} ${own.length === 1 ? 'is' : 'are'} named by the configuration</span>`,
   )
 }
 

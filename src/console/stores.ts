@@ -9,7 +9,7 @@ import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
@@ -114,7 +114,7 @@ export const storePage: Page = {
         })
         const took = `after ${duration(ms)}`
         if (outcome === 'confirmed') {
-          return { notice: { kind: 'done', word: 'Confirmed', text: `The store took the example of ${type} ${took}.` } }
+          return done('Confirmed', `The store took the example of ${type} ${took}.`)
         }
         const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
         return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
@@ -156,7 +156,6 @@ ${first}
 <div class="split"><div class="stack wide">${section(
     'store-h',
     'The store',
-    stateOf(store),
     facts([
       ['Kind', kindLabel],
       [callbackSecret ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
@@ -165,11 +164,11 @@ ${first}
       ...(pausedUntil ? [['Paused until', clockTag(pausedUntil, now)] as const] : []),
       ...(error ? [['It said', error] as const] : []),
     ]),
+    stateOf(store),
   )}
 ${section(
   'listings-h',
   'Listings',
-  html`<a href="/listings?store=${id}">All listings</a>`,
   states.length === 0
     ? empty('No listing yet', 'They come with the next sync of the catalogue.')
     : table<[string, number]>({
@@ -180,14 +179,14 @@ ${section(
           { head: 'Listings', isNumber: true, cell: ([, count]) => grouped(count) },
         ],
       }),
+  html`<a href="/listings?store=${id}">All listings</a>`,
 )}
-${shop && section('shop-h', 'Orders and products', shop.failingSince ? mark('stop', 'orders not read') : mark('done', 'read'), facts(shopFacts(shop, now)))}
+${shop && section('shop-h', 'Orders and products', facts(shopFacts(shop, now)), shop.failingSince ? mark('stop', 'orders not read') : mark('done', 'read'))}
 ${
   callbackSecret &&
   section(
     'secret-h',
     'Callback secret',
-    mark('done', 'set'),
     facts([
       ['Generation', String(callbackSecret.generation)],
       ['Changed', callbackSecret.changedAt ? ago(callbackSecret.changedAt, now) : 'never: it is the first one'],
@@ -195,9 +194,10 @@ ${
         ? [['The one before', html`valid until ${clockTag(callbackSecret.previousUntil, now, 'minutes')}`] as const]
         : []),
     ]),
+    mark('done', 'set'),
   )
 }</div>
-<div class="stack">${section('actions-h', 'Actions', undefined, actionsOf(visit, store))}</div></div>`
+<div class="stack">${section('actions-h', 'Actions', actionsOf(visit, store))}</div></div>`
 }
 
 const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): (readonly [string, Html | string])[] => [
@@ -290,7 +290,6 @@ const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
   section(
     'tested-h',
     'What the test found',
-    healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
     table<AnswerOf<'testStore'>['findings'][number]>({
       caption: 'Findings',
       rows: findings,
@@ -303,6 +302,7 @@ const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
         },
       ],
     }),
+    healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
   )
 
 /** The new secret, shown this once. */

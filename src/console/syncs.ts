@@ -7,10 +7,10 @@ import type { ItemOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
 import { type Html, html } from './html.ts'
-import { figures, section, tabs } from './lists.ts'
+import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
 
@@ -27,7 +27,7 @@ export const syncsPage: Page = {
       main: html`<header class="title"><h1>Syncs</h1><p>${freshness(await visit.status(), visit.now)}</p></header>
 <div class="split">
 ${live({ id: 'runs', class: 'stack', labelledBy: 'runs-h', from: `/syncs/parts/runs${query.size > 0 ? `?${query}` : ''}`, content: await runsPart(visit) })}
-${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === 'viewer' ? notNow(['Request a sync, dry run: they need the role operator; you are viewer.']) : requestAct}</div>`)}
+${section('actions-h', 'Actions', html`<div>${visit.caller.role === 'viewer' ? notNow(['Request a sync, dry run: they need the role operator; you are viewer.']) : requestAct}</div>`)}
 </div>`,
     }
   },
@@ -36,8 +36,11 @@ ${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === '
       role: 'operator',
       run: async ({ call }) => {
         const { run } = await call('requestSync')
-        const text = 'The catalogue is being read. If a sync was under way already, this is that one.'
-        return { notice: { kind: 'done', word: 'Started', text }, to: `/syncs/${run.id}` }
+        return done(
+          'Started',
+          'The catalogue is being read. If a sync was under way already, this is that one.',
+          `/syncs/${run.id}`,
+        )
       },
     },
   },
@@ -69,7 +72,7 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
   const { items, next } = await call('listSyncRuns', {
     query: { limit: '25', before },
   })
-  const head = html`<div class="head quay"><h2 id="runs-h">Runs</h2></div>`
+  const head = sectionHead('runs-h', 'Runs')
   if (items.length === 0) {
     return html`${head}${empty('No sync yet', 'The first one begins when the service starts, and then by the schedule.')}`
   }
@@ -141,11 +144,6 @@ ${waiting.length > 0 && (await heldPriceParts(visit, waiting))}
 ${section(
   'changes-h',
   'What changed',
-  isFiltered &&
-    tabs(
-      'Kinds of changes',
-      kinds.map(([name, text]) => ({ to: `/syncs/${id}${name && `?field=${name}`}`, text, isCurrent: name === field })),
-    ),
   run.dry
     ? empty(
         'A dry run changes nothing',
@@ -154,6 +152,11 @@ ${section(
     : changes.items.length === 0
       ? empty('No changes', noChanges(run, field))
       : html`${changesTable(changes.items)}${pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
+  isFiltered &&
+    tabs(
+      'Kinds of changes',
+      kinds.map(([name, text]) => ({ to: `/syncs/${id}${name && `?field=${name}`}`, text, isCurrent: name === field })),
+    ),
 )}`,
     }
   },
@@ -177,7 +180,7 @@ function progressPart(run: SyncRunView, now: number): Html {
     : html`${clockTag(startedAt, now)} to ${finishedAt && clockTag(finishedAt, now)}, ${causeText(run)}. It took ${duration(took)}.`
   return html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / ${startedAt.slice(0, 10)}</p><h1>Sync of ${startedAt.slice(11, 16)}</h1>
 <p>${stateMark(runLabels[state])} <span class="quiet">${when}</span></p></header>
-${isRunning && html`<label>Page ${pages}${pagesTotal !== null && ` of ${pagesTotal}`}<progress${pagesTotal !== null && html` max="${Math.max(1, pagesTotal)}" value="${Math.min(pages, pagesTotal)}"`}></progress></label>`}
+${isRunning && pagesRead(pages, pagesTotal)}
 ${run.error && html`<p class="notice is-${state === 'failed' ? 'stop' : 'held'}"><span>${sentenceOf(run.error)}${run.requestId && html` Request <span class="id">${run.requestId}</span>.`}</span></p>`}
 ${run.firstUnreadable && html`<p class="notice is-held"><span>An offer could not be read, and was kept as it was: <code>${run.firstUnreadable.path}</code> (setting <code>${run.firstUnreadable.field}</code>) had ${run.firstUnreadable.value}.</span></p>`}
 ${figures([
