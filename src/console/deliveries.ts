@@ -255,7 +255,7 @@ ${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.no
     reveal: {
       role: 'admin',
       run: async ({ call, form, now }) => {
-        const one = await call('viewCapture', { path: { id: form.get('id') ?? '' } })
+        const one = await call('viewCapture', { path: { id: form.get('id') } })
         const headers = Object.entries(one.headers).flatMap(([name, values]) =>
           values.map((value) => `${name}: ${value}`),
         )

@@ -131,8 +131,7 @@ export const sweepPage: Page = {
   parts: { state: async (visit) => sweepPart(await sweepOf(visit), visit.now) },
 }
 
-const sweepOf = ({ call, path }: Visit): Promise<AnswerOf<'viewSweep'>> =>
-  call('viewSweep', { path: { id: path.id ?? '' } })
+const sweepOf = ({ call, path }: Visit): Promise<AnswerOf<'viewSweep'>> => call('viewSweep', { path: { id: path.id } })
 
 function sweepPart(sweep: AnswerOf<'viewSweep'>, now: number): Html {
   const { startedAt, finishedAt, from, cause, error } = sweep

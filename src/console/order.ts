@@ -52,8 +52,7 @@ export const orderPage: Page = {
     retry: {
       role: 'operator',
       run: async ({ call, form }) => {
-        const id = form.get('purchase') ?? ''
-        await call('retryPurchase', { path: { id }, body: maybeReason(form) })
+        await call('retryPurchase', { path: { id: form.get('purchase') }, body: maybeReason(form) })
         return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
       },
     },
@@ -66,7 +65,7 @@ export const orderPage: Page = {
           ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
           ...maybeReason(form),
         }
-        await call('releasePurchase', { path: { id: form.get('purchase') ?? '' }, body })
+        await call('releasePurchase', { path: { id: form.get('purchase') }, body })
         return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
       },
     },
@@ -95,7 +94,7 @@ export const orderPage: Page = {
     redeliver: {
       role: 'operator',
       run: async ({ call, form }) => {
-        await call('redeliverEffect', { path: { id: form.get('update') ?? '' } })
+        await call('redeliverEffect', { path: { id: form.get('update') } })
         return done('Queued', 'The update goes to the store now. Its attempts start over.')
       },
     },

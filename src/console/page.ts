@@ -90,7 +90,7 @@ export interface Visit {
   status: () => Promise<StatusView>
 }
 
-/** What stands in neither the address nor the form is left out: as the API is asked, an empty value is none. */
+/** A parameter of the query that stands in neither the address nor the form is left out: an empty value is none. */
 export interface OperationInput<N extends OperationId> {
   path?: Given<PathNameOf<N>>
   query?: Given<N extends OperationId ? QueryNameOf<N> : never>

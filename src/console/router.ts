@@ -94,9 +94,9 @@ export function consoleRouter(parts: RouterParts): Router {
     const call: Visit['call'] = async (name, asked = {}) => {
       const perform = performers.get(name)
       if (!perform) throw new Failure('internal', `there is no operation ${name}`)
-      const { path, query, body, version } = asked
+      const { path = {}, query = {}, body, version } = asked
       const ifMatch = version === undefined ? undefined : `"${version}"`
-      const input = { path: given(path), query: given(query), ifMatch, readBody: async () => body }
+      const input = { path: filledIn(path), query: given(query), ifMatch, readBody: async () => body }
       const { data } = await perform({ caller, ...input })
       return data as AnswerOf<typeof name>
     }
@@ -261,8 +261,14 @@ class ConsoleRefusal extends Error {
 
 const send = (response: Response, content: Html): void => void response.type('html').send(content.toString())
 
+type Values = Record<string, string | null | undefined>
+
+/** A form without the id of what it is about asks for what nothing has. */
+const filledIn = (values: Values): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? '']))
+
 /** Those that have a value. */
-const given = (values: Record<string, string | null | undefined> = {}): Record<string, string> =>
+const given = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 
 /** A path with its pieces put in. */

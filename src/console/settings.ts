@@ -30,7 +30,7 @@ export const settingsPage: Page = {
     'retire-webhook': {
       role: 'admin',
       run: async ({ call, form }) => {
-        const { id } = await call('retireWebhook', { path: { id: form.get('webhook') ?? '' } })
+        const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
         const text = `Later deliveries through ${id} are counted and have no effect.`
         return done('Retired', text)
       },
@@ -65,14 +65,14 @@ export const settingsPage: Page = {
     'revoke-token': {
       role: 'admin',
       run: async ({ call, form }) => {
-        const { name, hint } = await call('revokeToken', { path: { id: form.get('token') ?? '' } })
+        const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
         return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
       },
     },
     'end-session': {
       role: 'admin',
       run: async ({ call, form }): Promise<Done> => {
-        await call('endSession', { path: { id: form.get('session') ?? '' } })
+        await call('endSession', { path: { id: form.get('session') } })
         return done('Ended', 'That session is over. Signing in again needs a new link.')
       },
     },

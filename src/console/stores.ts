@@ -109,7 +109,7 @@ export const storePage: Page = {
       run: async ({ call, path, form }) => {
         const type = form.get('type') ?? ''
         const { outcome, detail, ms } = await call('triggerUpdate', {
-          path: { store: path.store ?? '' },
+          path: { store: path.store },
           body: { type },
         })
         const took = `after ${duration(ms)}`
@@ -125,7 +125,7 @@ export const storePage: Page = {
       run: async (visit) => {
         const hours = (visit.form.get('overlapHours') ?? '').trim()
         const made = await visit.call('rotateCallbackSecret', {
-          path: { store: visit.path.store ?? '' },
+          path: { store: visit.path.store },
           body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
         })
         const store = await storeOf(visit)

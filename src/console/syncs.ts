@@ -169,7 +169,7 @@ function noChanges({ id, state }: SyncRunView, field: string): Html | string {
 }
 
 const runOf = ({ call, path }: Visit): Promise<SyncRunView> =>
-  call('viewSyncRun', { path: { id: path.id ?? '' }, query: { changes: 'false' } })
+  call('viewSyncRun', { path: { id: path.id }, query: { changes: 'false' } })
 
 function progressPart(run: SyncRunView, now: number): Html {
   const { startedAt, finishedAt, pages, pagesTotal, state } = run
