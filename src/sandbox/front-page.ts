@@ -71,7 +71,7 @@ export function frontPage(parts: PanelParts): Router {
   const sections = sectionsOfPage()
   const docsHtml = sections.map(
     ({ title, rows }) => html`<h2>${withCode(title)}</h2>
-<table>${rows.map(
+<table tabindex="0">${rows.map(
       ({ name, does }) => html`
 <tr><td><code>${name}</code><td>${withCode(does)}`,
     )}</table>`,
@@ -81,7 +81,7 @@ export function frontPage(parts: PanelParts): Router {
     `${html`${HEAD}${panel}
 <hr>
 <p>${SET_ONE}</p>
-<pre>${exampleAt(request)}</pre>
+<pre tabindex="0">${exampleAt(request)}</pre>
 ${docsHtml}
 </main>
 `}`
@@ -112,7 +112,7 @@ const HEAD = html`<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>The sandbox of Quayside</title>
 <style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
 h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
 table { display: block; overflow-x: auto; border-spacing: 0 }
 td, th { vertical-align: top; text-align: left; padding: .15rem 1rem .15rem 0 }

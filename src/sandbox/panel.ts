@@ -213,7 +213,7 @@ ${now && html`<p role="status" class="${now.isRefused ? 'refused' : 'said'}">${n
     const ended = world.orders.known(ORDERS_SHOWN).filter(({ status }) => status !== 'open')
     const orders = [...open, ...ended].slice(0, Math.max(open.length, ORDERS_SHOWN))
     return html`<h2>Orders</h2><p>${open.length === 0 ? 'No order is open.' : `${open.length === OPEN_MAX ? `${OPEN_MAX} or more` : open.length} open.`}</p>
-<table><tr><th>At<th>Reference<th>What<th>State<th>Keys<th>Amount, ${currency}<th>By hand${orders.map(
+<table tabindex="0"><tr><th>At<th>Reference<th>What<th>State<th>Keys<th>Amount, ${currency}<th>By hand${orders.map(
       ({ id, createdAt, externalOrderId, productId, status, quantity, amountMinor }) => html`
 <tr><td>${timeOf(createdAt)}<td><code>${externalOrderId ?? id}</code><td>${world.offers.get(productId)?.name ?? productId}<td>${status}<td>${world.orders.keysOf(id).length} of ${quantity}<td class="number">${amount(amountMinor)}<td>${status === 'open' && html`<form method="post"><input type="hidden" name="id" value="${id}"><button name="do" value="complete">Hand out its keys</button> <button name="do" value="fail">Fail it, give the money back</button></form>`}`,
     )}</table>`
@@ -224,7 +224,7 @@ ${now && html`<p role="status" class="${now.isRefused ? 'refused' : 'said'}">${n
       world.summary(LEDGER_SHOWN)
     return html`<p>Kept apart from Quayside’s own records, so that the two can be compared. ${closes ? 'It is balanced to the cent.' : html`<b>It does not add up.</b>`}</p>
 <p><b>${amount(balanceMinor)} ${currency}</b>: began with ${amount(startMinor)}, ${charges.count} charged with ${amount(charges.minor)}, ${refunds.count} refunded with ${amount(refunds.minor)}, ${topUps.count} topped up with ${amount(topUps.minor)}. Licence keys handed out: ${keysIssued}.</p>
-<table><tr><th>At<th>Entry<th>Reference<th>Amount, ${currency}<th>Balance${newest.map(
+<table tabindex="0"><tr><th>At<th>Entry<th>Reference<th>Amount, ${currency}<th>Balance${newest.map(
       (entry) => html`
 <tr><td>${timeOf(entry.at)}<td>${entryKinds[entry.kind]}<td><code>${entry.externalOrderId ?? ''}</code><td class="number">${entry.kind === 'charge' ? '−' : '+'}${amount(entry.amountMinor)}<td class="number">${amount(entry.balanceMinor)}`,
     )}</table>`

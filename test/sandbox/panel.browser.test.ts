@@ -33,4 +33,15 @@ describe.skipIf(!hasBrowser)(`the sandbox in a browser (${hasBrowser ? 'Chromium
     await page.getByRole('cell', { name: 'fulfilled' }).first().waitFor()
     if (hasScript) await expectAccessible(page)
   })
+
+  test('fits a phone, with what does not scrolled by the keyboard too', async () => {
+    const world = await openApi()
+    await world.offers()
+    await world.buy('1001')
+    await world.pass(600_000)
+    const page = await openPage({ width: 390 })
+    await page.goto(new URL(world.sandbox.baseUrl).origin)
+    await expectAccessible(page)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390)
+  })
 })
