@@ -27,7 +27,7 @@ import { readRate } from './domain/rates.ts'
 import { Failure, messageOf } from './errors.ts'
 import { noApi } from './http/answers.ts'
 import { apiOperations, apiRouter } from './http/api/api.ts'
-import type { ApiContext, EmbeddedSandbox } from './http/operation.ts'
+import type { ApiContext } from './http/operation.ts'
 import { healthRouter, metricsRouter, notesOf } from './http/probes.ts'
 import { createHttpServer, serverLimits } from './http/server.ts'
 import { webhookRouter } from './http/webhooks.ts'
@@ -65,8 +65,8 @@ export interface AppOptions {
   log: Log
   /** Called once when only a restart can show what is stored; the process should end with 75. */
   onFatal: (failure: Failure) => void
-  /** The supplier of a demo, shown in the console. */
-  sandbox?: EmbeddedSandbox
+  /** Where the supplier of a demo has its page, to which the console leads. */
+  sandboxUrl?: string
   /** What this process does, of those that share the database. Default: all of it. */
   role?: Role
 }
@@ -87,7 +87,7 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
-export async function openApp({ config, log: written, onFatal, sandbox, role = 'all' }: AppOptions): Promise<App> {
+export async function openApp({ config, log: written, onFatal, sandboxUrl, role = 'all' }: AppOptions): Promise<App> {
   if (role !== 'all' && config.databaseUrl === null) {
     const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
     throw new Failure('invalid', `${message}; leave --role out, or set ${ADDRESS}`)
@@ -215,7 +215,6 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
     nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
     consoleAddress: () => pages.address(),
     ...(elect && { workerAbsentSince: processes.absentSince }),
-    ...(sandbox && { sandbox }),
   }
   const access = { db, now, newId, randomBytes }
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
@@ -224,6 +223,7 @@ export async function openApp({ config, log: written, onFatal, sandbox, role = '
   const calls = performCalls(ordering, own)
   const pages = createConsole({
     url: config.console.url,
+    sandboxUrl,
     operations,
     access,
     monotonic,

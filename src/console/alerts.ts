@@ -3,20 +3,18 @@
 import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
-import type { AlertChannelView, AlertView, TriedView } from '../http/api/alerts.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { act, actOnSeveral, idsOf, notNow, selectField, textField, tick } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
+import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
-import type { Done, Page, Shown, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
+import { type Done, done, type Shown, type Visit } from './page.ts'
+import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
-interface List<R> {
-  items: R[]
-  next: string | null
-}
+type AlertView = ItemOf<'listAlerts'>
 
 /** Where people see what an alert reports, by the first word of the command that it advises. */
 const alertPages: Record<string, (subject: string) => string> = {
@@ -47,48 +45,55 @@ const openOf = ({ alerts }: StatusView): AlertView[] =>
     .filter(({ state }) => state === 'open')
     .sort((a, b) => Number(b.severity === 'critical') - Number(a.severity === 'critical'))
 
-export const alertsPage: Page = {
+export const alertsPage = listPage({
   path: '/alerts',
-  role: 'viewer',
   navigation: {
     group: 'Needs attention',
     label: 'Alerts',
     waiting: (status) => openOf(status).filter(({ acknowledgedAt }) => acknowledgedAt === null).length,
   },
-  show: (visit) => show(visit),
+  operation: 'listAlerts',
+  ask: () => ({ query: { state: 'ended' } }),
+  headline: ({ status }) => headline(openOf(status), status.alertChannels),
+  above: ({ visit, status, mayAct }) =>
+    html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct))}
+${section('channels-h', 'Who is notified', channelPart(status.alertChannels, mayAct, visit.now))}`,
+  heading: () => ['Over'],
+  none: () => empty('None was over yet', 'Alerts that ended stay here for 90 days.'),
+  rows: ({ items, now }) =>
+    table({
+      caption: 'Alerts that are over',
+      rows: items,
+      columns: [
+        { head: 'Alert', cell: ({ type }) => alertText(type) },
+        { head: 'About', cell: aboutCell },
+        { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
+        { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
+        { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },
+      ],
+    }),
   actions: {
     attend: { role: 'operator', run: attend },
     test: {
       role: 'operator',
-      run: async (visit) => {
-        const { items } = await visit.call<{ items: TriedView[] }>('testAlertChannels', { body: {} })
-        return show(visit, triedPart(items))
+      run: async (visit): Promise<Shown> => {
+        const { items } = await visit.call('testAlertChannels', { body: {} })
+        return alertsPage.show(visit, triedPart(items))
       },
     },
   },
-}
+})
 
-async function show(visit: Visit, first?: Html): Promise<Shown> {
-  const { query, call, caller, now } = visit
-  const before = query.get('before')
-  const [status, ended] = await Promise.all([
-    visit.status(),
-    call<List<AlertView>>('listAlerts', { query: { state: 'ended', ...(before && { before }) } }),
-  ])
-  const open = openOf(status)
-  const may = caller.role !== 'viewer'
-  return {
-    title: 'Alerts',
-    main: html`<header class="title"><h1>Alerts</h1><p>${headline(open, status.alertChannels)}</p></header>
-${first}
-${section('open-h', 'Open', undefined, openPart(visit, open, may))}
-${section('channels-h', 'Who is notified', undefined, channelPart(status.alertChannels, may, now))}
-${section('ended-h', 'Over', undefined, endedPart(visit, ended))}`,
-  }
+interface Attending {
+  text: string
+  operation: 'acknowledgeAlert' | 'muteAlert' | 'unmuteAlert'
+  body: object
+  word: string
+  done: string
 }
 
 /** What a person can do about alerts: the operation, what it is asked, and what was done. */
-const attending: Record<string, { text: string; operation: string; body: object; word: string; done: string }> = {
+const attending: Record<string, Attending> = {
   acknowledge: {
     text: 'I look after them',
     operation: 'acknowledgeAlert',
@@ -128,10 +133,10 @@ async function attend({ call, form }: Visit): Promise<Done> {
   const count = outcomes.filter(({ status }) => status === 'fulfilled').length
   const [refused] = outcomes.filter((outcome) => outcome.status === 'rejected')
   if (count === 0 && refused) throw refused.reason
-  return { notice: { kind: 'done', word: chosen.word, text: `${countedInWords(count, 'alert')}. ${chosen.done}` } }
+  return done(chosen.word, `${countedInWords(count, 'alert')}. ${chosen.done}`)
 }
 
-function headline(open: readonly AlertView[], channels: readonly AlertChannelView[]): string {
+function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAlertChannels'>[]): string {
   const silent = channels.filter(({ failingSince }) => failingSince !== null).length
   const notified =
     channels.length === 0
@@ -164,7 +169,7 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
     return empty('No open alerts', 'What needs a person comes here, and goes when it is over.')
   }
   const ids = items.map(({ id }) => id)
-  return html`${table<AlertView>({
+  return html`${table({
     caption: 'Open alerts',
     rows: items,
     columns: [
@@ -205,14 +210,14 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
   }`
 }
 
-function channelPart(channels: readonly AlertChannelView[], may: boolean, now: number): Html {
+function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: boolean, now: number): Html {
   if (channels.length === 0) {
     return empty(
       'No channel',
       html`Name one in the configuration under <code>alerts.channels</code>: a webhook, Slack or e-mail.`,
     )
   }
-  return html`${table<AlertChannelView>({
+  return html`${table({
     caption: 'Channels of alerts',
     rows: channels,
     columns: [
@@ -247,12 +252,11 @@ function channelPart(channels: readonly AlertChannelView[], may: boolean, now: n
   }`
 }
 
-function triedPart(items: readonly TriedView[]): Html {
+function triedPart(items: readonly ItemOf<'testAlertChannels'>[]): Html {
   return section(
     'tried-h',
     'The test',
-    undefined,
-    table<TriedView>({
+    table({
       caption: 'What became of the test messages',
       rows: items,
       columns: [
@@ -267,19 +271,4 @@ function triedPart(items: readonly TriedView[]): Html {
       ],
     }),
   )
-}
-
-function endedPart({ query, now }: Visit, { items, next }: List<AlertView>): Html {
-  if (items.length === 0) return empty('None was over yet', 'Alerts that ended stay here for 90 days.')
-  return html`${table<AlertView>({
-    caption: 'Alerts that are over',
-    rows: items,
-    columns: [
-      { head: 'Alert', cell: ({ type }) => alertText(type) },
-      { head: 'About', cell: aboutCell },
-      { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
-      { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
-      { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },
-    ],
-  })}${pager({ at: '/alerts', query, next })}`
 }

@@ -1,10 +1,9 @@
 /** Who did what: every action of people and stores, newest first. */
-import type { AuditEntryView } from '../http/api/audit.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { filterField, filters } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { section } from './lists.ts'
-import type { Page, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
+import { listPage, type Seen } from './list-page.ts'
+import { empty, table } from './tables.ts'
 import { ago, clockTag } from './words.ts'
 
 /** Every action that the audit knows, in words. */
@@ -47,14 +46,6 @@ export const auditWords: Record<string, string> = {
   'purchase.retry': 'had a part bought again',
   restore: 'restored a backup',
   'restore.reattached': 'reattached orders after a restore',
-  'sandbox.clear': 'cleared the faults of the sandbox',
-  'sandbox.complete': 'completed an order of the sandbox',
-  'sandbox.customer_order': "had the demo's customer order",
-  'sandbox.customer_start': "started the demo's customer",
-  'sandbox.customer_stop': "stopped the demo's customer",
-  'sandbox.fail': 'failed an order of the sandbox',
-  'sandbox.fault': 'set a fault of the sandbox',
-  'sandbox.top_up': 'topped up the sandbox',
   'store.rotate_secret': 'rotated a callback secret',
   'store.trigger': 'sent an example callback',
   'token.create': 'created a token',
@@ -64,76 +55,58 @@ export const auditWords: Record<string, string> = {
   'webhook.retire': 'retired a webhook',
 }
 
-const NAMES = ['actor', 'action', 'subject'] as const
-
-export const auditPage: Page = {
+export const auditPage = listPage({
   path: '/audit',
-  role: 'viewer',
   navigation: { group: 'This installation', label: 'Audit log' },
-  show: async (visit) => {
-    const { query } = visit
-    const asked = Object.fromEntries(
-      [...NAMES, 'before'].flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? '']] : [])),
-    )
-    const { items, next } = await visit.call<{ items: AuditEntryView[]; next: string | null }>('listAudit', {
-      query: asked,
-    })
-    const isFiltered = Object.keys(asked).length > 0
-    return {
-      title: 'Audit log',
-      main: html`<header class="title"><h1>Audit log</h1><p>${headline(visit, items, isFiltered)} <span class="quiet">Entries are added and never changed.</span></p></header>
-${filters(
-  '/audit',
-  html`${filterField('Actor', 'actor', query.get('actor') ?? '', [...new Set(items.map((entry) => splitActor(entry).name))])}${filterField('Action', 'action', query.get('action') ?? '', Object.keys(auditWords))}${filterField('Subject', 'subject', query.get('subject') ?? '')}`,
-)}
-${section(
-  'list-h',
-  'Newest first',
-  isFiltered && html`<a href="/audit">Show everything</a>`,
-  items.length === 0
-    ? isFiltered
+  operation: 'listAudit',
+  filters: ['actor', 'action', 'subject'],
+  headline: (seen) => html`${headline(seen)} <span class="quiet">Entries are added and never changed.</span>`,
+  above: ({ query, items }) =>
+    filters(
+      '/audit',
+      html`${filterField('Actor', 'actor', query.get('actor') ?? '', [...new Set(items.map((entry) => splitActor(entry).name))])}${filterField('Action', 'action', query.get('action') ?? '', Object.keys(auditWords))}${filterField('Subject', 'subject', query.get('subject') ?? '')}`,
+    ),
+  heading: ({ isFiltered }) => ['Newest first', isFiltered && html`<a href="/audit">Show everything</a>`],
+  none: ({ isFiltered }) =>
+    isFiltered
       ? empty('No entry matches', 'An actor is a name as it stands here, a subject an id or a word such as buying.')
-      : empty('Nothing was done yet', 'Whatever a person or a store has done through Quayside stands here.')
-    : html`${listOf(items, visit.now)}${pager({ at: '/audit', query, next })}`,
-)}`,
-    }
-  },
-}
+      : empty('Nothing was done yet', 'Whatever a person or a store has done through Quayside stands here.'),
+  rows: ({ items, now }) =>
+    table({
+      caption: 'Audit log',
+      rows: items,
+      columns: [
+        { head: 'At', cell: ({ at }) => clockTag(at, now) },
+        {
+          head: 'Actor',
+          cell: (entry) => {
+            const { name, by } = splitActor(entry)
+            return html`<span><a href="/audit?actor=${encodeURIComponent(name)}">${name}</a>${by && html` <small>${by.startsWith('console ') ? 'in the console' : 'by a token'}</small>`}</span>`
+          },
+        },
+        {
+          head: 'Action',
+          cell: ({ action }) =>
+            html`<span>${auditWords[action] ?? action} <small><a class="id" href="/audit?action=${encodeURIComponent(action)}">${action}</a></small></span>`,
+        },
+        {
+          head: 'Subject',
+          cell: ({ subject }) =>
+            html`<a class="id" href="/audit?subject=${encodeURIComponent(subject)}">${subject}</a>`,
+        },
+        { head: 'Detail', cell: ({ detail }) => detail },
+      ],
+    }),
+})
 
-function headline({ now }: Visit, [newest]: readonly AuditEntryView[], isFiltered: boolean): Html | string {
+function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html | string {
   if (!newest) return isFiltered ? 'Nothing matches.' : 'Nothing was done yet.'
   const { name } = splitActor(newest)
   return html`${isFiltered ? 'The last that matches' : 'The last'}: ${name} ${auditWords[newest.action] ?? newest.action}, ${ago(newest.at, now)}.`
 }
 
 /** The name, which may have brackets of its own, and the session or token behind it. */
-function splitActor({ actor }: Pick<AuditEntryView, 'actor'>): { name: string; by: string } {
+function splitActor({ actor }: Pick<ItemOf<'listAudit'>, 'actor'>): { name: string; by: string } {
   const [, name = actor, by = ''] = /^(.*) \(([^()]*)\)$/.exec(actor) ?? []
   return { name, by }
 }
-
-const listOf = (items: readonly AuditEntryView[], now: number): Html =>
-  table<AuditEntryView>({
-    caption: 'Audit log',
-    rows: items,
-    columns: [
-      { head: 'At', cell: ({ at }) => clockTag(at, now) },
-      {
-        head: 'Actor',
-        cell: (entry) => {
-          const { name, by } = splitActor(entry)
-          return html`<span><a href="/audit?actor=${encodeURIComponent(name)}">${name}</a>${by && html` <small>${by.startsWith('console ') ? 'in the console' : 'by a token'}</small>`}</span>`
-        },
-      },
-      {
-        head: 'Action',
-        cell: ({ action }) =>
-          html`<span>${auditWords[action] ?? action} <small><a class="id" href="/audit?action=${encodeURIComponent(action)}">${action}</a></small></span>`,
-      },
-      {
-        head: 'Subject',
-        cell: ({ subject }) => html`<a class="id" href="/audit?subject=${encodeURIComponent(subject)}">${subject}</a>`,
-      },
-      { head: 'Detail', cell: ({ detail }) => detail },
-    ],
-  })

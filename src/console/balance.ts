@@ -1,7 +1,7 @@
 /** Where the money went: the balance at the supplier, explained to the cent. */
 
 import { grouped } from '../domain/figures.ts'
-import type { BalanceView } from '../http/api/reconcile.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { lessThan } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
@@ -10,18 +10,20 @@ import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, money } from './words.ts'
 
+type BalanceView = AnswerOf<'viewBalance'>
+
 export const balancePage: Page = {
   path: '/balance',
   role: 'viewer',
   navigation: { group: 'Supplier', label: 'Balance' },
   show: async ({ call, query, now }) => {
     const before = query.get('before')
-    const answer = await call<BalanceView>('viewBalance', { query: before ? { before } : {} })
+    const answer = await call('viewBalance', { query: { before } })
     const { balance, account, items, next } = answer
     if (!balance) {
       return {
         title: 'Balance',
-        main: html`<header class="title"><h1>Balance</h1><p>The balance was not read yet.</p></header>${section('why-h', 'Where the money went', undefined, empty('No balance yet', 'It is read when the service starts, and every five minutes.'))}`,
+        main: html`<header class="title"><h1>Balance</h1><p>The balance was not read yet.</p></header>${section('why-h', 'Where the money went', empty('No balance yet', 'It is read when the service starts, and every five minutes.'))}`,
       }
     }
     const { currency } = balance
@@ -29,11 +31,10 @@ export const balancePage: Page = {
       title: 'Balance',
       main: html`<header class="title"><h1>Balance</h1><p>${headline(answer)}</p></header>
 <div class="split">
-${section('why-h', 'Where the money went', undefined, account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
+${section('why-h', 'Where the money went', account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
 ${section(
   'facts-h',
   'At the supplier',
-  undefined,
   html`<p class="sum">${grouped(balance.amount)} <small>${currency}</small></p>${facts([
     ['Read', ago(balance.readAt, now)],
     ...(account
@@ -49,7 +50,6 @@ ${section(
 ${section(
   'moves-h',
   'What moved it',
-  undefined,
   items.length === 0
     ? empty(
         'Nothing moved yet',

@@ -4,21 +4,14 @@
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import type { TokenContext } from '../access/tokens.ts'
-import type { Operation } from '../http/operation.ts'
 import { createHttpServer, type HttpServer } from '../http/server.ts'
-import type { Log } from '../log.ts'
 import { originsOf } from './guard.ts'
 import { consolePages } from './pages.ts'
-import { consoleRouter } from './router.ts'
+import { consoleRouter, type RouterNeeds } from './router.ts'
 
-export interface ConsoleParts {
+export interface ConsoleParts extends RouterNeeds {
   /** The address that people use behind TLS; null: loopback. */
   url: string | null
-  operations: readonly Operation[]
-  access: TokenContext
-  monotonic: () => number
-  log: Log
   count?: (route: string, status: number) => void
 }
 
@@ -50,16 +43,14 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-export function createConsole({ url, operations, access, monotonic, log, count }: ConsoleParts): Console {
+export function createConsole({ url, count, ...needs }: ConsoleParts): Console {
+  const { log, monotonic, access } = needs
   let listening: AddressInfo | undefined
   let origins: ReadonlyMap<string, string> = new Map()
   const server = createHttpServer({
     pages: consoleRouter({
+      ...needs,
       pages: consolePages,
-      operations,
-      access,
-      monotonic,
-      log,
       origins: () => origins,
       isSecure: url !== null,
       version,

@@ -1,24 +1,18 @@
 /** What used up its attempts: deliveries that came in, and messages to stores. */
 
 import { counted } from '../domain/figures.ts'
-import { deliveryLabels, effectLabels } from '../domain/labels.ts'
-import type { DeliveryView } from '../http/api/deliveries.ts'
-import type { EffectView } from '../http/api/outbox.ts'
+import { effectLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
-import { eventText, replayEffect, replayedNotice, supplierOrderCell } from './deliveries.ts'
+import { deliveryTable, replayedNotice, replayForm } from './deliveries.ts'
 import { actOnSeveral, idsOf, notNow, tick } from './forms.ts'
 import { type Html, html } from './html.ts'
+import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
-import type { Page, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, countedInWords } from './words.ts'
-
-interface List<R> {
-  items: R[]
-  next: string | null
-}
+import { orderPath } from './orders.ts'
+import { done } from './page.ts'
+import { empty, table } from './tables.ts'
+import { ago, countedInWords, storeName } from './words.ts'
 
 const deadOf = ({ counts: { deliveries, callbacks, upTo } }: StatusView) => ({
   upTo,
@@ -26,34 +20,26 @@ const deadOf = ({ counts: { deliveries, callbacks, upTo } }: StatusView) => ({
   messages: callbacks.dead ?? 0,
 })
 
-export const deadLettersPage: Page = {
+export const deadLettersPage = listPage({
   path: '/dead-letters',
-  role: 'viewer',
   navigation: {
     group: 'Needs attention',
     label: 'Dead letters',
     waiting: (status) => deadOf(status).deliveries + deadOf(status).messages,
   },
-  show: async (visit) => {
-    const { query, now, caller } = visit
-    const before = query.get('before')
-    const [messages, deliveries, status, names] = await Promise.all([
-      visit.call<List<EffectView>>('listOutbox', {
-        query: { state: 'dead', kind: 'callback', ...(before && { before }) },
-      }),
-      visit.call<List<DeliveryView>>('listDeliveries', { query: { state: 'dead' } }),
-      visit.status(),
-      storeNames(visit),
-    ])
-    const may = caller.role !== 'viewer'
-    return {
-      title: 'Dead letters',
-      main: html`<header class="title"><h1>Dead letters</h1><p>${headline(deadOf(status))}</p></header>
-${section('messages-h', 'Messages to stores', undefined, messagePart(visit, messages, names, may))}
-${section('deliveries-h', 'Deliveries', html`<a class="small" href="/deliveries">All deliveries</a>`, deliveryPart(visit, deliveries, may, now))}
-${!may && section('actions-h', 'Actions', undefined, notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
-    }
-  },
+  operation: 'listOutbox',
+  ask: () => ({ query: { state: 'dead', kind: 'callback' } }),
+  headline: ({ status }) => headline(deadOf(status)),
+  heading: () => ['Messages to stores'],
+  none: () =>
+    empty(
+      'No dead messages',
+      'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
+    ),
+  rows: messageTable,
+  below: async (seen) => html`${seen.items.length > 0 && seen.mayAct && sendForm(seen)}
+${section('deliveries-h', 'Deliveries', await deliveryPart(seen), html`<a class="small" href="/deliveries">All deliveries</a>`)}
+${!seen.mayAct && section('actions-h', 'Actions', notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
   actions: {
     redeliver: {
       role: 'operator',
@@ -64,26 +50,23 @@ ${!may && section('actions-h', 'Actions', undefined, notNow(['Send again, replay
         const left = ids.length - due
         const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected')
         if (due === 0 && failed) throw failed.reason
-        return {
-          notice: {
-            kind: 'done',
-            word: 'Sent again',
-            text: `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
-          },
-        }
+        return done(
+          'Sent again',
+          `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
+        )
       },
     },
     replay: {
       role: 'operator',
       run: async ({ call, form }) => {
-        const { replayed, left } = await call<{ replayed: string[]; left: string[] }>('replayDeliveries', {
+        const { replayed, left } = await call('replayDeliveries', {
           body: { ids: idsOf(form, 'replay') },
         })
         return { notice: replayedNotice(replayed.length, left.length) }
       },
     },
   },
-}
+})
 
 function headline({ deliveries, messages, upTo }: ReturnType<typeof deadOf>): string {
   if (deliveries + messages === 0) return 'Nothing has used up its attempts.'
@@ -109,86 +92,53 @@ const unsaid: Record<string, string> = {
   'keys.waiting': 'keys that are there before the rest of their order',
 }
 
-function messagePart(visit: Visit, { items, next }: List<EffectView>, names: StoreNames, may: boolean): Html {
-  if (items.length === 0) {
-    return empty(
-      'No dead messages',
-      'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
-    )
-  }
-  return html`${table<EffectView>({
+function messageTable({ items, stores, now, mayAct }: Seen<'listOutbox'>): Html {
+  return table({
     caption: 'Messages to stores that used up their attempts',
     rows: items,
     columns: [
       {
         head: 'Message',
         cell: (one) =>
-          html`${may && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
+          html`${mayAct && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
       },
       { head: 'State', cell: ({ state }) => stateMark(effectLabels[state]), isTop: true },
-      { head: 'Store', cell: ({ store }) => store && storeName(names, store) },
+      { head: 'Store', cell: ({ store }) => store && storeName(stores, store) },
       {
         head: 'Order',
         cell: ({ store, reference }) =>
           store !== null && reference !== null && html`<a href="${orderPath({ store, reference })}">${reference}</a>`,
       },
       { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
-      { head: 'Since', cell: ({ createdAt }) => ago(createdAt, visit.now) },
+      { head: 'Since', cell: ({ createdAt }) => ago(createdAt, now) },
       { head: 'Why', cell: ({ lastError }) => lastError },
     ],
-  })}${pager({ at: '/dead-letters', query: visit.query, next })}${
-    may &&
-    html`<div>${actOnSeveral(visit, {
-      id: 'redeliver',
-      ids: items.map(({ id }) => id),
-      summary: 'Send again…',
-      to: '/dead-letters/redeliver',
-      about: 'Puts messages back into the outbox, due now, each with all its attempts.',
-      effect: [
-        ['Money', 'Nothing is bought.'],
-        [
-          'Store',
-          'Gets each message within seconds, under the id that it had: a store that has it already takes it for a repeat.',
-        ],
-        ['Undo', 'Not once a message has left.'],
-      ],
-      button: 'Send these messages again',
-    })}</div>`
-  }`
+  })
 }
 
-function deliveryPart(visit: Visit, { items, next }: List<DeliveryView>, may: boolean, now: number): Html {
+const sendForm = ({ visit, items }: Seen<'listOutbox'>): Html =>
+  html`<div>${actOnSeveral(visit, {
+    id: 'redeliver',
+    ids: items.map(({ id }) => id),
+    summary: 'Send again…',
+    to: '/dead-letters/redeliver',
+    about: 'Puts messages back into the outbox, due now, each with all its attempts.',
+    effect: [
+      ['Money', 'Nothing is bought.'],
+      [
+        'Store',
+        'Gets each message within seconds, under the id that it had: a store that has it already takes it for a repeat.',
+      ],
+      ['Undo', 'Not once a message has left.'],
+    ],
+    button: 'Send these messages again',
+  })}</div>`
+
+async function deliveryPart(seen: Seen<'listOutbox'>): Promise<Html> {
+  const { visit, mayAct } = seen
+  const { items, next } = await visit.call('listDeliveries', { query: { state: 'dead' } })
   if (items.length === 0) {
     return empty('No dead deliveries', 'A delivery that could not be dealt with in ten attempts comes here.')
   }
-  return html`${table<DeliveryView>({
-    caption: 'Deliveries that used up their attempts',
-    rows: items,
-    columns: [
-      {
-        head: 'Delivery',
-        cell: (one) =>
-          html`${may && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(deliveryLabels[state]), isTop: true },
-      {
-        head: 'Supplier order',
-        cell: supplierOrderCell,
-      },
-      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
-      { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
-      { head: 'Why', cell: ({ lastError }) => lastError },
-    ],
-  })}${next !== null && html`<p class="small"><a href="/deliveries?state=dead&amp;before=${next}">Older dead deliveries</a></p>`}${
-    may &&
-    html`<div>${actOnSeveral(visit, {
-      id: 'replay',
-      ids: items.map(({ id }) => id),
-      summary: 'Replay…',
-      to: '/dead-letters/replay',
-      about: 'Puts deliveries back into the inbox, each with a fresh count of attempts.',
-      effect: replayEffect,
-      button: 'Replay these deliveries',
-    })}</div>`
-  }`
+  return html`${deliveryTable('Deliveries that used up their attempts', { ...seen, items })}${next !== null && html`<p class="small"><a href="/deliveries?state=dead&amp;before=${next}">Older dead deliveries</a></p>`}${mayAct && replayForm(visit, items, '/dead-letters/replay')}`
 }

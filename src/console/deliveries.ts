@@ -3,8 +3,8 @@
 import { counted } from '../domain/figures.ts'
 import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
 import { eventNames } from '../domain/supplier.ts'
-import type { CaptureDetailView, CaptureListView, DeliveryView } from '../http/api/deliveries.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import {
   act,
   actOnSeveral,
@@ -20,56 +20,47 @@ import {
   tick,
 } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
+import { listPage } from './list-page.ts'
 import { notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import { type StoreNames, storeName, storeNames } from './orders.ts'
-import type { Notice, Page, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
-import { ago, clockTag, countedInWords } from './words.ts'
+import { done, type Notice, type Page, type Visit } from './page.ts'
+import { empty, table, withQuery } from './tables.ts'
+import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
 
-export const deliveriesPage: Page = {
+type DeliveryView = ItemOf<'listDeliveries'>
+
+export const deliveriesPage = listPage({
   path: '/deliveries',
-  role: 'viewer',
   navigation: { group: 'Supplier', label: 'Deliveries' },
-  show: async (visit) => {
-    const { query } = visit
-    const asked = Object.fromEntries(
-      (['state', 'event', 'before'] as const).flatMap((name) => {
-        const given = query.get(name)
-        return given ? [[name, given]] : []
-      }),
-    )
-    const [from, to] = [instantOf(query.get('from')), instantOf(query.get('to'))]
-    const [{ items, next }, status, names] = await Promise.all([
-      visit.call<{ items: DeliveryView[]; next: string | null }>('listDeliveries', {
-        query: { ...asked, ...(from && { from }), ...(to && { to }) },
-      }),
-      visit.status(),
-      storeNames(visit),
-    ])
-    const chosen = query.get('state') ?? ''
-    const isFiltered = ['state', 'event', 'from', 'to', 'before'].some((name) => query.get(name))
-    const mayReplay = visit.caller.role !== 'viewer'
-    return {
-      title: 'Deliveries',
-      main: html`<header class="title"><h1>Deliveries</h1><p>${headline(status)}</p></header>
-${filters(
-  '/deliveries',
-  html`${selectField({
-    label: 'State',
-    name: 'state',
-    chosen,
-    options: [['', 'all states'], ...Object.keys(deliveryLabels).map((state) => [state, state] as const)],
-  })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('Arrived before (UTC)', 'to', query.get('to') ?? '')}`,
-)}
-${section(
-  'list-h',
-  chosen === '' ? 'Newest first' : `Deliveries in state ${chosen}`,
-  chosen === ''
-    ? undefined
-    : html`<p class="small quiet">${chosen}: ${deliveryLabels[chosen as DeliveryState]?.means}</p>`,
-  items.length === 0
-    ? isFiltered
+  operation: 'listDeliveries',
+  filters: ['state', 'event', 'from', 'to'],
+  ask: ({ query }) => ({
+    query: {
+      state: query.get('state'),
+      event: query.get('event'),
+      from: instantOf(query.get('from')),
+      to: instantOf(query.get('to')),
+    },
+  }),
+  headline: ({ status }) => headline(status),
+  above: ({ query }) =>
+    filters(
+      '/deliveries',
+      html`${selectField({
+        label: 'State',
+        name: 'state',
+        chosen: query.get('state') ?? '',
+        options: [['', 'all states'], ...Object.keys(deliveryLabels).map((state) => [state, state] as const)],
+      })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('Arrived before (UTC)', 'to', query.get('to') ?? '')}`,
+    ),
+  heading: ({ query }) => {
+    const chosen = query.get('state')
+    if (!chosen) return ['Newest first']
+    const { means } = deliveryLabels[chosen as DeliveryState]
+    return [`Deliveries in state ${chosen}`, html`<p class="small quiet">${chosen}: ${means}</p>`]
+  },
+  none: ({ isFiltered }) =>
+    isFiltered
       ? empty(
           'No delivery matches',
           html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
@@ -77,29 +68,27 @@ ${section(
       : empty(
           'No deliveries yet',
           html`What the supplier and shops send comes here, as soon as a webhook leads to this installation. <code>quayside webhooks create</code> makes one.`,
-        )
-    : html`${listOf(items, names, visit.now, mayReplay)}${pager({ at: '/deliveries', query, next })}`,
-)}
-${items.length > 0 && section('replay-h', 'Actions', undefined, mayReplay ? replayForm(visit, items) : notNow(['Replay: it needs the role operator; you are viewer.']))}`,
-    }
-  },
+        ),
+  rows: (seen) => deliveryTable('Deliveries', seen),
+  below: ({ visit, items, mayAct, query }) =>
+    items.length > 0 &&
+    section(
+      'replay-h',
+      'Actions',
+      mayAct
+        ? replayForm(visit, items, withQuery('/deliveries/replay', query))
+        : notNow(['Replay: it needs the role operator; you are viewer.']),
+    ),
   actions: {
     replay: {
       role: 'operator',
       run: async ({ call, form, query }) => {
-        const ids = idsOf(form, 'replay')
-        const { replayed, left } = await call<{ replayed: string[]; left: string[] }>('replayDeliveries', {
-          body: { ids },
-        })
-        const wanted = query.toString()
-        return {
-          notice: replayedNotice(replayed.length, left.length),
-          to: wanted === '' ? '/deliveries' : `/deliveries?${wanted}`,
-        }
+        const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
+        return { notice: replayedNotice(replayed.length, left.length), to: withQuery('/deliveries', query) }
       },
     },
   },
-}
+})
 
 function headline({ counts: { deliveries, upTo }, refusedDeliveries }: StatusView): Html {
   const of = (state: string) => deliveries[state] ?? 0
@@ -138,7 +127,7 @@ export function senderOf(source: string, names: StoreNames): string {
 }
 
 /** The order of an event leads to the order that it was bought for, where that is known. */
-export const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView): Piece =>
+const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView): Piece =>
   supplierOrderId &&
   (purchaseId === null
     ? html`<span class="id">${supplierOrderId}</span>`
@@ -146,21 +135,22 @@ export const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView)
 
 export const eventText = ({ event }: Pick<DeliveryView, 'event'>): string => event ?? 'event not read'
 
-const listOf = (items: readonly DeliveryView[], names: StoreNames, now: number, mayReplay: boolean): Html =>
-  table<DeliveryView>({
-    caption: 'Deliveries',
+/** Deliveries, to be ticked by people who may replay them. */
+export const deliveryTable = (
+  caption: string,
+  { items, stores, now, mayAct }: { items: readonly DeliveryView[]; stores: StoreNames; now: number; mayAct: boolean },
+): Html =>
+  table({
+    caption,
     rows: items,
     columns: [
       {
         head: 'Delivery',
         cell: (one) =>
-          html`${mayReplay && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, names)}</small>`,
+          html`${mayAct && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, stores)}</small>`,
       },
       { head: 'State', cell: ({ state }) => stateMark(deliveryLabels[state]), isTop: true },
-      {
-        head: 'Supplier order',
-        cell: supplierOrderCell,
-      },
+      { head: 'Supplier order', cell: supplierOrderCell },
       { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
       { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
       { head: 'Why', cell: ({ lastError }) => lastError },
@@ -175,24 +165,23 @@ export const replayedNotice = (replayed: number, left: number): Notice => ({
 })
 
 /** What replaying does, whichever deliveries it is. */
-export const replayEffect: Effect = [
+const replayEffect: Effect = [
   ['Money', 'Nothing is bought. A delivery is only a hint to read an order.'],
   ['Store', 'A key that was handed over does not go out again.'],
   ['Undo', 'Not needed: replaying one that was applied is harmless.'],
 ]
 
-function replayForm(visit: Visit, items: readonly DeliveryView[]): Html {
-  const wanted = visit.query.toString()
-  return html`<div>${actOnSeveral(visit, {
+/** @param to where it is posted */
+export const replayForm = (visit: Visit, items: readonly DeliveryView[], to: string): Html =>
+  html`<div>${actOnSeveral(visit, {
     id: 'replay',
     ids: items.map(({ id }) => id),
     summary: 'Replay several…',
-    to: `/deliveries/replay${wanted === '' ? '' : `?${wanted}`}`,
+    to,
     about: 'Puts deliveries back into the inbox, each with a fresh count of attempts.',
     effect: replayEffect,
     button: 'Replay these deliveries',
   })}</div>`
-}
 
 /** Why a request was not taken, by the reason that is counted. */
 const refusals: Record<string, string> = {
@@ -219,7 +208,7 @@ export const refusedPage: Page = {
     const isAdmin = visit.caller.role === 'admin'
     const [{ refusedDeliveries: refused }, captures] = await Promise.all([
       visit.status(),
-      isAdmin ? visit.call<CaptureListView>('listCaptures') : undefined,
+      isAdmin ? visit.call('listCaptures') : undefined,
     ])
     const reasons = Object.entries(refused.reasons)
     return {
@@ -233,7 +222,6 @@ export const refusedPage: Page = {
 ${section(
   'why-h',
   'Why',
-  html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
   reasons.length === 0
     ? empty(
         'Nothing was refused',
@@ -248,8 +236,9 @@ ${section(
           { head: 'What it means', cell: ([reason]) => refusals[reason] ?? '' },
         ],
       }),
+  html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
 )}
-${section('capture-h', 'Look at one', undefined, captures ? captureParts(captures, visit.now) : notNow([`Headers and bodies of refused requests: they need the role admin; you are ${visit.caller.role}.`]))}`,
+${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.now) : notNow([`Headers and bodies of refused requests: they need the role admin; you are ${visit.caller.role}.`]))}`,
     }
   },
   actions: {
@@ -257,15 +246,16 @@ ${section('capture-h', 'Look at one', undefined, captures ? captureParts(capture
       role: 'admin',
       run: async ({ call }) => {
         await call('startCapture')
-        const text =
-          'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.'
-        return { notice: { kind: 'done', word: 'Capturing', text } }
+        return done(
+          'Capturing',
+          'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.',
+        )
       },
     },
     reveal: {
       role: 'admin',
       run: async ({ call, form, now }) => {
-        const one = await call<CaptureDetailView>('viewCapture', { path: { id: form.get('id') ?? '' } })
+        const one = await call('viewCapture', { path: { id: form.get('id') } })
         const headers = Object.entries(one.headers).flatMap(([name, values]) =>
           values.map((value) => `${name}: ${value}`),
         )
@@ -273,15 +263,15 @@ ${section('capture-h', 'Look at one', undefined, captures ? captureParts(capture
           title: 'Refused delivery',
           main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <a href="/deliveries/refused">refused</a></p><h1>Refused: <code>${one.reason}</code></h1><p>${refusals[one.reason]} <span class="quiet">It came to <code>${one.path}</code> at ${clockTag(one.receivedAt, now)}.</span></p></header>
 ${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log says that you looked. Leaving the page hides it again.' })}
-${section('headers-h', 'Headers', undefined, html`<pre tabindex="0">${headers.join('\n')}</pre>`)}
-${section('body-h', 'Body', undefined, html`<pre tabindex="0">${Buffer.from(one.body, 'base64').toString('utf8')}</pre>`)}`,
+${section('headers-h', 'Headers', html`<pre tabindex="0">${headers.join('\n')}</pre>`)}
+${section('body-h', 'Body', html`<pre tabindex="0">${Buffer.from(one.body, 'base64').toString('utf8')}</pre>`)}`,
         }
       },
     },
   },
 }
 
-const captureParts = ({ open, items }: CaptureListView, now: number): Html => html`<div>${
+const captureParts = ({ open, items }: AnswerOf<'listCaptures'>, now: number): Html => html`<div>${
   open
     ? html`<p>Refused deliveries are being kept until ${clockTag(open.closesAt, now, 'minutes')}, ${open.left} more at most.</p>`
     : act({

@@ -2,38 +2,38 @@
 
 import { counted, grouped } from '../domain/figures.ts'
 import { deliveryLabels } from '../domain/labels.ts'
-import type { DeliveryDetailView, DeliveryView } from '../http/api/deliveries.ts'
-import type { OrderEntryView } from '../http/api/orders.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { eventText, senderOf } from './deliveries.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { orderPath, storeName, storeNames } from './orders.ts'
-import type { Page, Visit } from './page.ts'
-import { clockTag, sentenceOf } from './words.ts'
+import { orderPath } from './orders.ts'
+import { done, type Page, type Visit } from './page.ts'
+import { clockTag, sentenceOf, storeName, storeNames } from './words.ts'
+
+type DeliveryDetailView = AnswerOf<'viewDelivery'>
 
 export const deliveryPage: Page = {
   path: '/deliveries/:id',
   role: 'viewer',
   below: '/deliveries',
   show: async (visit) => {
-    const one = await visit.call<DeliveryDetailView>('viewDelivery', { path: visit.path })
+    const one = await visit.call('viewDelivery', { path: visit.path })
     return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
   },
   actions: {
     replay: {
       role: 'operator',
       run: async ({ call, path }) => {
-        await call<DeliveryView>('replayDelivery', { path })
-        const text = 'The delivery is in the inbox again, with a fresh count of attempts.'
-        return { notice: { kind: 'done', word: 'Replayed', text } }
+        await call('replayDelivery', { path })
+        return done('Replayed', 'The delivery is in the inbox again, with a fresh count of attempts.')
       },
     },
     reveal: {
       role: 'admin',
       run: async (visit) => {
-        const one = await visit.call<DeliveryDetailView>('viewDelivery', {
+        const one = await visit.call('viewDelivery', {
           path: visit.path,
           query: { reveal: 'true' },
         })
@@ -59,11 +59,10 @@ async function contentOf(one: DeliveryDetailView, visit: Visit): Promise<Html> {
 <p>${stateMark(deliveryLabels[one.state])} <span class="quiet">${becameText(one, now)}</span></p></header>
 <div class="split">
 <div class="stack wide">
-${section('why-h', whyTitles[one.state] ?? 'What became of it', undefined, whyText(one, now))}
+${section('why-h', whyTitles[one.state] ?? 'What became of it', whyText(one, now))}
 ${section(
   'proof-h',
   'What its headers proved',
-  undefined,
   html`${facts([
     ['Signature', html`${mark('done', 'valid')} <span class="quiet">else it would not be here</span>`],
     ['Sent to', html`<code>${one.source === 'supplier' ? '/webhooks/supplier' : `/webhooks/${one.source}`}</code>`],
@@ -72,13 +71,12 @@ ${section(
     ['Arrived', clockTag(one.receivedAt, now, 'milliseconds')],
   ])}<p class="small quiet">Quayside keeps what the headers proved, and not the headers. Those of refused requests can be <a href="/deliveries/refused">kept for a while</a>.</p>`,
 )}
-${section('body-h', 'Body', undefined, bodyPart(one, at, caller.role))}
+${section('body-h', 'Body', bodyPart(one, at, caller.role))}
 </div>
 <div class="stack wide">
 ${section(
   'facts-h',
   'Facts',
-  undefined,
   facts([
     ['Event', one.event === null ? html`<span class="quiet">not read</span>` : html`<code>${one.event}</code>`],
     ['From', sender],
@@ -97,7 +95,6 @@ ${section(
 ${section(
   'actions-h',
   'Actions',
-  undefined,
   html`<div>${
     replayed &&
     act({
@@ -123,10 +120,8 @@ ${section(
 }
 
 /** What it was bought for. */
-const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<OrderEntryView[]> =>
-  purchaseId === null
-    ? []
-    : (await call<{ items: OrderEntryView[] }>('listOrders', { query: { search: purchaseId, limit: '1' } })).items
+const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<ItemOf<'listOrders'>[]> =>
+  purchaseId === null ? [] : (await call('listOrders', { query: { search: purchaseId, limit: '1' } })).items
 
 const whyTitles: Record<string, string> = {
   dead: 'Why it stopped',

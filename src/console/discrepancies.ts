@@ -2,66 +2,49 @@
 
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
-import type { DiscrepancyView, SweepView } from '../http/api/reconcile.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { figures, section } from './lists.ts'
+import { listPage } from './list-page.ts'
+import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
+import { done, type Page, type Visit } from './page.ts'
+import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
-interface List<R> {
-  items: R[]
-  next: string | null
-}
-
-export const discrepanciesPage: Page = {
+export const discrepanciesPage = listPage({
   path: '/discrepancies',
-  role: 'viewer',
   navigation: { group: 'Needs attention', label: 'Discrepancies' },
-  show: async (visit) => {
-    const { query, now, call } = visit
-    const before = query.get('before')
-    const [{ items, next }, status] = await Promise.all([
-      call<List<DiscrepancyView>>('listDiscrepancies', { query: before ? { before } : {} }),
-      visit.status(),
-    ])
-    return {
-      title: 'Discrepancies',
-      main: html`<header class="title"><h1>Discrepancies</h1><p>${headline(status, now)}</p></header>
-${section(
-  'list-h',
-  'Where the books differ',
-  html`<a class="small" href="/balance">Where the money went</a>`,
-  items.length === 0
-    ? empty(
-        'No discrepancies',
-        'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
-      )
-    : html`${listOf(items, now)}${pager({ at: '/discrepancies', query, next })}`,
-)}
-<div class="split">
+  operation: 'listDiscrepancies',
+  headline: ({ status, now }) => headline(status, now),
+  heading: () => ['Where the books differ', html`<a class="small" href="/balance">Where the money went</a>`],
+  none: () =>
+    empty(
+      'No discrepancies',
+      'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
+    ),
+  rows: ({ items, now }) => listOf(items, now),
+  below: async ({ visit, mayAct }) => html`<div class="split">
 ${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepancies/parts/sweeps', content: await sweepsPart(visit) })}
-${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === 'viewer' ? notNow(['Sweep: it needs the role operator; you are viewer.']) : sweepAct}</div>`)}
+${section('actions-h', 'Actions', html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
 </div>`,
-    }
-  },
   actions: {
     sweep: {
       role: 'operator',
       run: async ({ call }) => {
-        const { sweep } = await call<{ sweep: SweepView }>('requestSweep')
-        const text =
-          'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.'
-        return { notice: { kind: 'done', word: 'Started', text }, to: `/sweeps/${sweep.id}` }
+        const { sweep } = await call('requestSweep')
+        return done(
+          'Started',
+          'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.',
+          `/sweeps/${sweep.id}`,
+        )
       },
     },
   },
-  parts: { sweeps: (visit) => sweepsPart(visit) },
-}
+  parts: { sweeps: sweepsPart },
+})
 
 const sweepAct = act({
   summary: 'Request a sweep…',
@@ -85,8 +68,8 @@ function headline({ counts: { discrepancies }, sweep }: StatusView, now: number)
   return html`${countedInWords(total, 'difference is', 'differences are')} on record: ${list}. ${compared}`
 }
 
-const listOf = (items: readonly DiscrepancyView[], now: number): Html =>
-  table<DiscrepancyView>({
+const listOf = (items: readonly ItemOf<'listDiscrepancies'>[], now: number): Html =>
+  table({
     caption: 'Discrepancies, newest first',
     rows: items,
     columns: [
@@ -105,10 +88,10 @@ const listOf = (items: readonly DiscrepancyView[], now: number): Html =>
   })
 
 async function sweepsPart({ call, now }: Visit): Promise<Html> {
-  const { items } = await call<List<SweepView>>('listSweeps', { query: { limit: '10' } })
-  const head = html`<div class="head quay"><h2 id="sweeps-h">Sweeps</h2></div>`
+  const { items } = await call('listSweeps', { query: { limit: '10' } })
+  const head = sectionHead('sweeps-h', 'Sweeps')
   if (items.length === 0) return html`${head}${empty('No sweep yet', 'The first one runs in the coming night.')}`
-  return html`${head}${table<SweepView>({
+  return html`${head}${table({
     caption: 'Sweeps, newest first',
     rows: items,
     columns: [
@@ -148,10 +131,9 @@ export const sweepPage: Page = {
   parts: { state: async (visit) => sweepPart(await sweepOf(visit), visit.now) },
 }
 
-const sweepOf = ({ call, path }: Visit): Promise<SweepView> =>
-  call<SweepView>('viewSweep', { path: { id: path.id ?? '' } })
+const sweepOf = ({ call, path }: Visit): Promise<AnswerOf<'viewSweep'>> => call('viewSweep', { path: { id: path.id } })
 
-function sweepPart(sweep: SweepView, now: number): Html {
+function sweepPart(sweep: AnswerOf<'viewSweep'>, now: number): Html {
   const { startedAt, finishedAt, from, cause, error } = sweep
   const span = from === null ? 'all orders' : html`orders since ${clockTag(from, now, 'minutes')}`
   const took = finishedAt && html` It took ${duration(Date.parse(finishedAt) - Date.parse(startedAt))}.`

@@ -2,29 +2,31 @@
 
 import { counted, grouped } from '../domain/figures.ts'
 import { listingLabels, runLabels } from '../domain/labels.ts'
-import type { KeptDryRunView } from '../http/api/catalogue.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { figures, section } from './lists.ts'
+import { figures, pagesRead, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { changesTable } from './syncs.ts'
 import { empty, table } from './tables.ts'
 import { clockTag, sentenceOf } from './words.ts'
+
+type KeptDryRunView = NonNullable<AnswerOf<'viewDryRun'>['run']>
 
 export const dryRunPage: Page = {
   path: '/syncs/dry-run',
   role: 'viewer',
   below: '/syncs',
   show: async (visit) => {
-    const { run } = await visit.call<{ run: KeptDryRunView | null }>('viewDryRun')
+    const { run } = await visit.call('viewDryRun')
     return {
       title: 'Dry run',
       main: html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / dry run</p><h1>Dry run</h1><p class="quiet">Reads the catalogue as a sync does, on a copy, and says what would change. Nothing is changed, here or in a store.</p></header>
 ${live({ id: 'dry', class: 'stack', labelledBy: 'dry-h', from: '/syncs/dry-run/parts/state', content: statePart(run, visit.now) })}
 ${run && run.state !== 'running' && resultPart(run)}
-${section('actions-h', 'Actions', undefined, html`<div>${actions(visit, run)}</div>`)}`,
+${section('actions-h', 'Actions', html`<div>${actions(visit, run)}</div>`)}`,
     }
   },
   actions: {
@@ -32,22 +34,19 @@ ${section('actions-h', 'Actions', undefined, html`<div>${actions(visit, run)}</d
       role: 'operator',
       run: async ({ call }) => {
         await call('startDryRun')
-        const text = 'The dry run goes on by itself. This page says how far it is.'
-        return { notice: { kind: 'done', word: 'Started', text } }
+        return done('Started', 'The dry run goes on by itself. This page says how far it is.')
       },
     },
     stop: {
       role: 'operator',
       run: async ({ call }) => {
         await call('stopDryRun')
-        return {
-          notice: { kind: 'done', word: 'Stopped', text: 'The dry run is stopped. What it had found is below.' },
-        }
+        return done('Stopped', 'The dry run is stopped. What it had found is below.')
       },
     },
   },
   parts: {
-    state: async ({ call, now }) => statePart((await call<{ run: KeptDryRunView | null }>('viewDryRun')).run, now),
+    state: async ({ call, now }) => statePart((await call('viewDryRun')).run, now),
   },
 }
 
@@ -81,13 +80,13 @@ function actions({ caller }: Visit, run: KeptDryRunView | null): Html {
 }
 
 function statePart(run: KeptDryRunView | null, now: number): Html {
-  const head = html`<div class="head quay"><h2 id="dry-h">The newest one</h2></div>`
+  const head = sectionHead('dry-h', 'The newest one')
   if (!run) return html`${head}${empty('No dry run yet', 'Since the service started none was begun here.')}`
   const { progress, end } = run
   const [pages, total] = [end?.pages ?? progress?.pages ?? 0, end?.pagesTotal ?? progress?.pagesTotal ?? null]
   const isRunning = run.state === 'running'
   return html`${head}<p>${stateMark(runLabels[run.state])} <span class="quiet">Started ${clockTag(run.startedAt, now)} by ${run.actor}${run.endedAt && html`, ended ${clockTag(run.endedAt, now)}`}.</span></p>
-${isRunning && html`<label>Page ${pages}${total !== null && ` of ${total}`}<progress${total !== null && html` max="${Math.max(1, total)}" value="${Math.min(pages, total)}"`}></progress></label>`}
+${isRunning && pagesRead(pages, total)}
 ${run.error && html`<p class="notice is-stop"><span>${sentenceOf(run.error)}</span></p>`}
 ${figures([
   { name: 'Offers read', value: grouped(end?.offers.seen ?? progress?.offers ?? 0), beside: `${grouped(pages)} pages` },
@@ -115,14 +114,12 @@ function resultPart({ doubts, listings, offers, end }: KeptDryRunView): Html {
     section(
       'doubts-h',
       'What is uncertain',
-      undefined,
       html`<ul class="not-now">${doubts.map(({ page, message, requestId }) => html`<li>${page !== null && `Page ${page}: `}${sentenceOf(message)}${requestId && html` Request <span class="id">${requestId}</span>.`}</li>`)}</ul>`,
     )
   }
 ${section(
   'listings-h',
   'What stores would get',
-  undefined,
   listings.length === 0
     ? empty('No listing would change', 'Every store has what it should have.')
     : table({
@@ -142,6 +139,6 @@ ${section(
         ],
       }),
 )}
-${section('offers-h', 'What would change in offers', undefined, offers.length === 0 ? empty('No offer would change', 'The catalogue is as it was read last.') : changesTable(offers))}
+${section('offers-h', 'What would change in offers', offers.length === 0 ? empty('No offer would change', 'The catalogue is as it was read last.') : changesTable(offers))}
 ${end?.truncated && html`<p class="small quiet">More would change than is listed: ${counted(offers.length, 'change')} of offers and ${listings.length} of listings are shown. <code>quayside sync --dry-run --json</code> lists more.</p>`}`
 }

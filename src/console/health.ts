@@ -2,8 +2,8 @@
 
 import { counted, grouped, lastsText } from '../domain/figures.ts'
 import type { Sign } from '../domain/labels.ts'
-import type { ActivityView } from '../http/api/activity.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { ageOf, clock, countedInWords, money } from './words.ts'
 
 /** Under this many days of sales Quayside warns. */
@@ -12,7 +12,7 @@ export const WARN_DAYS = 3
 export interface HealthFacts {
   status: StatusView
   /** Of the last 24 hours. */
-  day: Pick<ActivityView, 'total' | 'countedSince'>
+  day: Pick<AnswerOf<'viewActivity'>, 'total' | 'countedSince'>
   /** How long the balance lasts at the spend of the last days; null where nothing was spent. */
   daysLeft: number | null
   /** How many things wait for a person. */

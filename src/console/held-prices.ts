@@ -2,67 +2,47 @@
 
 import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
-import type { HeldPriceView, ListingDetailView } from '../http/api/listings.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
+import { listPage } from './list-page.ts'
 import { nameOf, priceSteps } from './listing.ts'
 import { type Drawn, ignoreAct, listingPath, releaseAct } from './listing-actions.ts'
-import { section, sectionHead } from './lists.ts'
+import { sectionHead } from './lists.ts'
 import { mark } from './marks.ts'
-import { storeName, storeNames } from './orders.ts'
-import type { Page, Visit } from './page.ts'
-import { empty, pager } from './tables.ts'
-import { countedInWords, money, sentenceOf } from './words.ts'
+import type { Visit } from './page.ts'
+import { empty } from './tables.ts'
+import { countedInWords, money, sentenceOf, storeName, storeNames } from './words.ts'
 
 /** Each is explained in full, so that a page has few. */
 const SHOWN = 10
 
-export const heldPricesPage: Page = {
+export const heldPricesPage = listPage({
   path: '/held-prices',
-  role: 'viewer',
   navigation: { group: 'Needs attention', label: 'Held prices', waiting: ({ counts }) => counts.heldPrices },
-  show: async (visit) => {
-    const { query } = visit
-    const after = query.get('after')
-    const [{ items, next }, { counts }] = await Promise.all([
-      visit.call<{ items: HeldPriceView[]; next: string | null }>('listHeldPrices', {
-        query: { limit: String(SHOWN), ...(after && { after }) },
-      }),
-      visit.status(),
-    ])
-    const all = counts.heldPrices
-    return {
-      title: 'Held prices',
-      main: html`<header class="title"><h1>Held prices</h1><p>${
-        all === 0
-          ? 'No price waits for a person.'
-          : `${countedInWords(all, 'price')} jumped further than the rules let pass, and ${all === 1 ? 'waits' : 'wait'} for a person.`
-      }</p></header>
-${
-  items.length === 0
-    ? section(
-        'none-h',
-        'What waits',
-        undefined,
-        empty(
-          'No held prices',
-          'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
-        ),
-      )
-    : html`${await heldPriceParts(visit, items)}${pager({ at: '/held-prices', query, next, by: 'after' })}`
-}`,
-    }
-  },
-}
+  operation: 'listHeldPrices',
+  by: 'after',
+  ask: () => ({ query: { limit: String(SHOWN) } }),
+  headline: ({ status: { counts } }) =>
+    counts.heldPrices === 0
+      ? 'No price waits for a person.'
+      : `${countedInWords(counts.heldPrices, 'price')} jumped further than the rules let pass, and ${counts.heldPrices === 1 ? 'waits' : 'wait'} for a person.`,
+  none: () =>
+    empty(
+      'No held prices',
+      'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
+    ),
+  rows: ({ visit, items }) => heldPriceParts(visit, items),
+})
 
 /** What waits, each in a section of its own, with its actions. */
-export async function heldPriceParts(visit: Visit, items: readonly HeldPriceView[]): Promise<Html> {
+export async function heldPriceParts(visit: Visit, items: readonly ItemOf<'listHeldPrices'>[]): Promise<Html> {
   const names = await storeNames(visit)
   const drawn = items.map(async ({ store, id }) => ({
     visit,
     store,
     name: storeName(names, store),
-    listing: await visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant: id } }),
+    listing: await visit.call('viewStoreListing', { path: { store, variant: id } }),
   }))
   return html`${(await Promise.all(drawn)).map(heldPart)}`
 }

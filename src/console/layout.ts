@@ -5,7 +5,7 @@ import type { StatusView } from '../http/api/status.ts'
 import { assets } from './assets.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { mark } from './marks.ts'
-import { type Notice, navigationGroups, type Page } from './page.ts'
+import { type NavigationEntry, type Notice, navigationGroups } from './page.ts'
 
 const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
 
@@ -34,7 +34,7 @@ export interface Frame {
   title: string
   main: Html
   caller: SessionCaller
-  pages: readonly Page[]
+  navigation: readonly NavigationEntry[]
   /** Path of the page of the navigation that it belongs to. */
   current: string
   /** Absent where it cannot be read: the navigation then has no counts. */
@@ -44,7 +44,7 @@ export interface Frame {
 }
 
 /** A page for a person who is signed in. */
-export function framed({ title, main, caller, pages, current, status, notice, footer }: Frame): Html {
+export function framed({ title, main, caller, navigation, current, status, notice, footer }: Frame): Html {
   return html`<!doctype html>
 <html lang="en" id="top">
 ${head(title)}
@@ -54,7 +54,7 @@ ${head(title)}
 <header><a class="brand" href="/overview">${BRAND}</a><a class="open" href="#menu">Menu</a></header>
 <nav id="menu" aria-label="Pages">
 <a class="shut" href="#top">Close</a>
-${navigationGroups.map((group) => groupOf(group, pages, current, status))}
+${navigationGroups.map((group) => groupOf(group, navigation, current, status))}
 <div class="who">${status && html`<p>${buyingMark(status)}</p>`}<p><a href="/session">${caller.name}</a>, ${caller.role}</p><form method="post" action="/signout"><input type="hidden" name="scope" value="here"><button class="text">Sign out</button></form></div>
 </nav>
 </div>
@@ -70,11 +70,11 @@ ${main}
 
 function groupOf(
   group: (typeof navigationGroups)[number],
-  pages: readonly Page[],
+  all: readonly NavigationEntry[],
   current: string,
   status: StatusView | undefined,
 ): Html | undefined {
-  const inside = pages.flatMap(({ path, navigation }) => (navigation?.group === group ? [{ path, ...navigation }] : []))
+  const inside = all.flatMap(({ path, navigation }) => (navigation?.group === group ? [{ path, ...navigation }] : []))
   if (inside.length === 0) return undefined
   const entries = inside.map(({ path, label, waiting }) => {
     const count = (status && waiting?.(status)) ?? 0

@@ -1,10 +1,11 @@
 /** What people do with a listing. Each is posted to the page of the listing, from wherever it is drawn. */
+
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
-import type { ListingDetailView } from '../http/api/listings.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, reasonField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
-import type { Action, Visit } from './page.ts'
+import { type Action, done, type Visit } from './page.ts'
 import { money } from './words.ts'
 
 /** The path of the page of a listing. */
@@ -20,7 +21,7 @@ export interface Drawn {
   /** Its id; `name` is what people call it. */
   store: string
   name: string
-  listing: ListingDetailView
+  listing: AnswerOf<'viewStoreListing'>
   isOpen?: boolean
   /** Drawn on the page of the held prices. */
   isAway?: boolean
@@ -35,7 +36,7 @@ export function lessThan(one: string, other: string, currency: string): string |
 }
 
 /** What a unit leaves over its cost, where both are in one currency. */
-function marginOf(listing: ListingDetailView, price: string): string | undefined {
+function marginOf(listing: AnswerOf<'viewStoreListing'>, price: string): string | undefined {
   const { explained } = listing
   const [cost] = explained?.steps ?? []
   if (!explained || cost?.step !== 'cost' || cost.amount === null || cost.currency !== explained.currency)
@@ -141,13 +142,8 @@ export const unlinkAct = ({ store, name, listing }: Drawn): Html =>
     stops: true,
   })
 
-const done = (word: string, text: string, form: URLSearchParams) => ({
-  notice: { kind: 'done' as const, word, text },
-  ...(form.get('back') === BACK && { to: BACK }),
-})
-
 const operation = (
-  name: string,
+  name: `${'release' | 'ignore' | 'unignore' | 'retry' | 'unlink'}Listing`,
   said: (visit: Visit) => [word: string, text: string],
   body?: (form: URLSearchParams) => object,
 ): Action => ({
@@ -155,9 +151,11 @@ const operation = (
   run: async (visit) => {
     const { store = '', variant = '' } = visit.path
     await visit.call(name, { path: { store, variant }, ...(body && { body: body(visit.form) }) })
-    return done(...said(visit), visit.form)
+    return done(...said(visit), followedBy(visit.form))
   },
 })
+
+const followedBy = (form: URLSearchParams) => (form.get('back') === BACK ? BACK : undefined)
 
 const reasonIn = (form: URLSearchParams) => ({ reason: form.get('reason') ?? '' })
 
@@ -190,7 +188,7 @@ export const listingActions: Record<string, Action> = {
           throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
         })
       })
-      return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, form)
+      return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, followedBy(form))
     },
   },
 }

@@ -2,7 +2,7 @@
 
 import { grouped } from '../domain/figures.ts'
 import { listingLabels } from '../domain/labels.ts'
-import type { ListingDetailView } from '../http/api/listings.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import {
@@ -17,10 +17,11 @@ import {
 } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { storeName, storeNames } from './orders.ts'
 import type { Page, Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag, money, sentenceOf } from './words.ts'
+import { ago, clockTag, money, sentenceOf, storeName, storeNames } from './words.ts'
+
+type ListingDetailView = AnswerOf<'viewStoreListing'>
 
 export const listingPage: Page = {
   path: '/listings/:store/:variant',
@@ -29,7 +30,7 @@ export const listingPage: Page = {
   show: async (visit) => {
     const { store = '', variant = '' } = visit.path
     const [one, names] = await Promise.all([
-      visit.call<ListingDetailView>('viewStoreListing', { path: { store, variant } }),
+      visit.call('viewStoreListing', { path: { store, variant } }),
       storeNames(visit),
     ])
     const name = nameOf(one)
@@ -40,13 +41,13 @@ export const listingPage: Page = {
 <p>${stateMark(listingLabels[one.state])} <span class="quiet">${standing(one, shop)}</span></p></header>
 <div class="split">
 <div class="stack wide">
-${section('price-h', 'How the price comes about', one.explained?.outcome === 'held' && mark('held', 'no price'), priceSteps(one))}
-${one.explained && section('stock-h', 'How the stock comes about', undefined, stockSteps(one.explained.stock))}
-${section('prices-h', 'Prices that the store has confirmed', undefined, priceHistory(one, visit.now))}
+${section('price-h', 'How the price comes about', priceSteps(one), one.explained?.outcome === 'held' && mark('held', 'no price'))}
+${one.explained && section('stock-h', 'How the stock comes about', stockSteps(one.explained.stock))}
+${section('prices-h', 'Prices that the store has confirmed', priceHistory(one, visit.now))}
 </div>
 <div class="stack wide">
-${section('facts-h', 'Facts', undefined, factsOf(one, shop, visit.now))}
-${section('actions-h', 'Actions', undefined, html`<div>${actionsOf({ visit, store, name: shop, listing: one })}</div>`)}
+${section('facts-h', 'Facts', factsOf(one, shop, visit.now))}
+${section('actions-h', 'Actions', html`<div>${actionsOf({ visit, store, name: shop, listing: one })}</div>`)}
 </div></div>`,
     }
   },

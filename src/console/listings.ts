@@ -3,77 +3,85 @@
 import { counted, grouped } from '../domain/figures.ts'
 import { listingLabels, reasonText } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
-import type { ListingView } from '../http/api/listings.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { filterField, filters, selectField } from './forms.ts'
 import { type Html, html } from './html.ts'
+import { listPage, type Seen } from './list-page.ts'
 import { listingPath } from './listing-actions.ts'
-import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import { storeName, storeNames } from './orders.ts'
-import type { Page } from './page.ts'
-import { empty, pager, table } from './tables.ts'
-import { ago, money, sentenceOf } from './words.ts'
+import { empty, table } from './tables.ts'
+import { ago, money, sentenceOf, storeName } from './words.ts'
 
 /** Beside the states: those that are held because their offer is not clear. */
 const PROBLEMS = 'problems'
 
 const isListingState = (text: string): text is ListingState => text in listingLabels
 
-export const listingsPage: Page = {
+/** The store that the address names, or the first one. */
+const storeOf = (query: URLSearchParams, { stores }: StatusView): string =>
+  query.get('store') || (stores[0]?.store ?? '')
+
+type ListedBy = 'listStoreListings' | 'listListingProblems'
+
+const wordsOf = ({ query, status, stores }: Seen<ListedBy>) => {
+  const store = storeOf(query, status)
+  return { store, name: storeName(stores, store), state: query.get('state') ?? '', search: query.get('q') ?? '' }
+}
+
+export const listingsPage = listPage<ListedBy>({
   path: '/listings',
-  role: 'viewer',
   navigation: { group: 'Selling', label: 'Listings' },
-  show: async (visit) => {
-    const { query, now } = visit
-    const [status, names] = await Promise.all([visit.status(), storeNames(visit)])
-    const store = query.get('store') || (status.stores[0]?.store ?? '')
-    const name = storeName(names, store)
-    const [state, search, after] = [query.get('state') ?? '', query.get('q') ?? '', query.get('after')]
-    const { items, next } = await visit.call<{ items: ListingView[]; next: string | null }>(
-      state === PROBLEMS ? 'listListingProblems' : 'listStoreListings',
-      {
-        path: { store },
-        query: {
-          ...(state !== PROBLEMS && state !== '' && search === '' && { state }),
-          ...(state !== PROBLEMS && search !== '' && { search }),
-          ...(after && { after }),
-        },
-      },
-    )
-    const isFiltered = state !== '' || search !== ''
+  operation: (query) => (query.get('state') === PROBLEMS ? 'listListingProblems' : 'listStoreListings'),
+  by: 'after',
+  filters: ['state', 'q'],
+  ask: ({ query }, status) => {
+    const [state, search] = [query.get('state'), query.get('q')]
     return {
-      title: 'Listings',
-      main: html`<header class="title"><h1>Listings</h1><p>${headline(status, store, name)}</p></header>
-${filters(
-  '/listings',
-  html`${selectField({ label: 'Store', name: 'store', options: [...names], chosen: store })}${selectField({
-    label: 'State',
-    name: 'state',
-    options: [
-      ['', 'all states'],
-      ...Object.keys(listingLabels).map((one) => [one, one] as const),
-      [PROBLEMS, 'need a link'],
-    ],
-    chosen: state,
-  })}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
-)}
-${section(
-  'list-h',
-  search === '' ? `Listings of ${name}` : `Listings of ${name} that begin with “${search}”`,
-  search === '' && isListingState(state) && html`<p class="small quiet">${state}: ${listingLabels[state].means}</p>`,
-  items.length === 0
-    ? empty(
-        isFiltered ? 'No listing matches' : 'No listings yet',
-        isFiltered
-          ? html`Search finds ids and SKUs from their beginning, in the same letters. <a href="/listings?store=${store}">Show all listings of ${name}</a>`
-          : 'Offers of the supplier that pass the filters of the store come here after the first sync.',
-      )
-    : html`${listOf(items, { store, name, now })}${pager({ at: '/listings', query, next, by: 'after' })}`,
-)}`,
+      path: { store: storeOf(query, status) },
+      query: state === PROBLEMS ? {} : search ? { search } : { state },
     }
   },
-}
+  headline: (seen) => {
+    const { store, name } = wordsOf(seen)
+    return headline(seen.status, store, name)
+  },
+  above: (seen) => {
+    const { store, state, search } = wordsOf(seen)
+    return filters(
+      '/listings',
+      html`${selectField({ label: 'Store', name: 'store', options: [...seen.stores], chosen: store })}${selectField({
+        label: 'State',
+        name: 'state',
+        options: [
+          ['', 'all states'],
+          ...Object.keys(listingLabels).map((one) => [one, one] as const),
+          [PROBLEMS, 'need a link'],
+        ],
+        chosen: state,
+      })}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
+    )
+  },
+  heading: (seen) => {
+    const { name, state, search } = wordsOf(seen)
+    if (search !== '') return [`Listings of ${name} that begin with “${search}”`]
+    const means = isListingState(state) && html`<p class="small quiet">${state}: ${listingLabels[state].means}</p>`
+    return [`Listings of ${name}`, means]
+  },
+  none: (seen) => {
+    const { store, name } = wordsOf(seen)
+    return seen.isFiltered
+      ? empty(
+          'No listing matches',
+          html`Search finds ids and SKUs from their beginning, in the same letters. <a href="/listings?store=${store}">Show all listings of ${name}</a>`,
+        )
+      : empty(
+          'No listings yet',
+          'Offers of the supplier that pass the filters of the store come here after the first sync.',
+        )
+  },
+  rows: (seen) => listOf(seen.items, { ...wordsOf(seen), now: seen.now }),
+})
 
 function headline({ stores, paused }: StatusView, store: string, name: string): Html | string {
   const own = stores.find((one) => one.store === store)?.listings ?? {}
@@ -90,16 +98,16 @@ function headline({ stores, paused }: StatusView, store: string, name: string): 
 }
 
 /** A price that waits says more than what became of the one before. */
-function whyText({ wantedPrice, known, reason, detail }: ListingView): string | null {
+function whyText({ wantedPrice, known, reason, detail }: ItemOf<'listStoreListings'>): string | null {
   if (wantedPrice !== null && known) return `${money(wantedPrice, known.currency)} waits for a person`
   return reason && (detail ?? reasonText(reason))
 }
 
 const listOf = (
-  items: readonly ListingView[],
+  items: readonly ItemOf<'listStoreListings'>[],
   { store, name, now }: { store: string; name: string; now: number },
 ): Html =>
-  table<ListingView>({
+  table({
     caption: `Listings of ${name}`,
     rows: items,
     isPairs: true,

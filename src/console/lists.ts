@@ -10,7 +10,7 @@ export const facts = (pairs: readonly (readonly [name: string, value: Piece])[])
   html`<dl class="facts">${pairs.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 
 /** A section that stands on the quay line, with its state beside the heading. */
-export const section = (id: string, title: Piece, beside: Piece, content: Piece): Html =>
+export const section = (id: string, title: Piece, content: Piece, beside?: Piece): Html =>
   html`<section class="stack" aria-labelledby="${id}">${sectionHead(id, title, beside)}${content}</section>`
 
 export const sectionHead = (id: string, title: Piece, beside?: Piece): Html =>
@@ -106,6 +106,10 @@ export interface Step {
 /** A computation, explained: one numbered line a step. */
 export const steps = (all: readonly Step[]): Html =>
   html`<ol class="steps">${all.map(({ text, amount }) => html`<li><span>${text}</span><b>${amount}</b></li>\n`)}</ol>`
+
+/** How far a run is that reads page after page. @param total null while it is not known */
+export const pagesRead = (pages: number, total: number | null): Html =>
+  html`<label>Page ${pages}${total !== null && ` of ${total}`}<progress${total !== null && html` max="${Math.max(1, total)}" value="${Math.min(pages, total)}"`}></progress></label>`
 
 export interface Tab {
   to: string

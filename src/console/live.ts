@@ -27,15 +27,5 @@ export interface Live {
 export function live({ tag = 'section', id, class: classes, labelledBy, isPolite, from, content }: Live): Html {
   const attributes = html` id="${id}"${classes && html` class="${classes}"`}${labelledBy && html` aria-labelledby="${labelledBy}"`}${isPolite && html` aria-live="polite"`}`
   const polling = html` hx-get="${from}" hx-trigger="every 5s" hx-include="find [name=seen]" hx-swap="innerHTML"`
-  const inner = withDigest(content)
-  switch (tag) {
-    case 'header':
-      return html`<header${attributes}${polling}>${inner}</header>`
-    case 'figure':
-      return html`<figure${attributes}${polling}>${inner}</figure>`
-    case 'div':
-      return html`<div${attributes}${polling}>${inner}</div>`
-    case 'section':
-      return html`<section${attributes}${polling}>${inner}</section>`
-  }
+  return html`<${tag}${attributes}${polling}>${withDigest(content)}</${tag}>`
 }

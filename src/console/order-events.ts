@@ -2,10 +2,12 @@
 
 import { counted } from '../domain/figures.ts'
 import { plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
-import type { OrderHistoryView } from '../http/api/orders.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html } from './html.ts'
 import type { LogEvent } from './lists.ts'
 import { money, sentenceOf } from './words.ts'
+
+type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 export interface OrderEvent extends LogEvent {
   /** The store's own id of the line that it is about; undefined: the whole order. */

@@ -5,17 +5,19 @@ import { holdLabels, lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
-import type { OrderHistoryView, RevealedKeysView } from '../http/api/orders.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, maybeReason, maybeReasonField, notNow, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
-import { orderMark, orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
-import type { Done, Page, Visit } from './page.ts'
-import { ago, clock, clockTag, money, sentenceOf, timeTag } from './words.ts'
+import { orderMark, orderPath } from './orders.ts'
+import { done, type Page, type Visit } from './page.ts'
+import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
+
+type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 type Line = OrderHistoryView['lines'][number]
 type Purchase = Line['purchases'][number]
@@ -29,8 +31,7 @@ const named = ({ path: { store = '', reference = '' } }: Pick<Visit, 'path'>) =>
   query: { store },
 })
 
-const historyOf = (visit: Visit): Promise<OrderHistoryView> =>
-  visit.call<OrderHistoryView>('viewOrderHistory', named(visit))
+const historyOf = (visit: Visit): Promise<OrderHistoryView> => visit.call('viewOrderHistory', named(visit))
 
 export const orderPage: Page = {
   path: PATH,
@@ -51,8 +52,7 @@ export const orderPage: Page = {
     retry: {
       role: 'operator',
       run: async ({ call, form }) => {
-        const id = form.get('purchase') ?? ''
-        await call('retryPurchase', { path: { id }, body: maybeReason(form) })
+        await call('retryPurchase', { path: { id: form.get('purchase') }, body: maybeReason(form) })
         return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
       },
     },
@@ -65,7 +65,7 @@ export const orderPage: Page = {
           ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
           ...maybeReason(form),
         }
-        await call('releasePurchase', { path: { id: form.get('purchase') ?? '' }, body })
+        await call('releasePurchase', { path: { id: form.get('purchase') }, body })
         return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
       },
     },
@@ -73,7 +73,7 @@ export const orderPage: Page = {
       role: 'operator',
       run: async (visit) => {
         const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { state } = await visit.call<{ state: string }>('cancelOrder', asked)
+        const { state } = await visit.call('cancelOrder', asked)
         const isOpen = state === 'open'
         return done(
           'Cancelled',
@@ -87,14 +87,14 @@ export const orderPage: Page = {
       role: 'operator',
       run: async (visit) => {
         const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { keys } = await visit.call<{ keys: number }>('resendOrder', asked)
+        const { keys } = await visit.call('resendOrder', asked)
         return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
       },
     },
     redeliver: {
       role: 'operator',
       run: async ({ call, form }) => {
-        await call('redeliverEffect', { path: { id: form.get('update') ?? '' } })
+        await call('redeliverEffect', { path: { id: form.get('update') } })
         return done('Queued', 'The update goes to the store now. Its attempts start over.')
       },
     },
@@ -102,7 +102,7 @@ export const orderPage: Page = {
       role: 'admin',
       run: async (visit) => {
         const line = visit.form.get('line') ?? ''
-        const { items } = await visit.call<RevealedKeysView>('revealKeys', {
+        const { items } = await visit.call('revealKeys', {
           ...named(visit),
           body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
         })
@@ -111,8 +111,6 @@ export const orderPage: Page = {
     },
   },
 }
-
-const done = (word: string, text: string): Done => ({ notice: { kind: 'done', word, text } })
 
 interface Around {
   visit: Visit
@@ -131,7 +129,7 @@ ${order.lines.flatMap((line) => line.purchases.flatMap((purchase) => attention(l
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
 <div class="stack wide">
 ${order.lines.map((line, index) => lineSection(order, line, index, around))}
-${section('whole-h', 'The whole order', undefined, wholeOf(order, name, visit))}
+${section('whole-h', 'The whole order', wholeOf(order, name, visit))}
 </div></div>`
 }
 
@@ -225,10 +223,10 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
   return section(
     `l-${index}`,
     title,
-    state,
     html`${facts(lineFacts(line, current, visit.now))}
 ${line.keys.length > 0 && keysOf(line.keys, visit.now)}
 ${actions.length > 0 && html`<div>${actions}</div>`}`,
+    state,
   )
 }
 
@@ -531,7 +529,7 @@ const mostOf = (purchases: readonly Purchase[]): string => {
   return `${amountText(minor, currency)} at most`
 }
 
-function revealedOf(items: RevealedKeysView['items'], visit: Visit): Html {
+function revealedOf(items: AnswerOf<'revealKeys'>['items'], visit: Visit): Html {
   const { store = '', reference = '' } = visit.path
   const here = orderPath({ store, reference })
   const count = items.reduce((sum, { keys }) => sum + keys.length, 0)
@@ -545,7 +543,6 @@ ${items.map(({ line, keys }, index) =>
   section(
     `line-${index}`,
     `Line ${line}`,
-    undefined,
     html`<ul class="keys">${keys.map(
       ({ key, handedOverAt }) =>
         html`<li><code>${key}</code><span class="small quiet">${handedOverAt === null ? 'on its way to the store' : html`handed over ${clockTag(handedOverAt, visit.now)}`}</span></li>`,

@@ -3,72 +3,47 @@
 import { counted, duration } from '../domain/figures.ts'
 import { lineLabels, orderLabels, purchaseLabels } from '../domain/labels.ts'
 import { orderStates } from '../domain/store-order.ts'
-import type { OrderEntryView } from '../http/api/orders.ts'
-import { filters, selectField } from './forms.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
+import { filters, hidden, selectField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
+import { listPage } from './list-page.ts'
 import { tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
-import { clockTag, countedInWords, money, sentenceStart } from './words.ts'
+import { empty, table, withQuery } from './tables.ts'
+import { clockTag, countedInWords, money, type StoreNames, sentenceStart, storeName } from './words.ts'
 
-export interface OrderPage {
-  items: OrderEntryView[]
-  next: string | null
-}
+type OrderEntryView = ItemOf<'listOrders'>
 
 /** Where an order is shown. */
 export const orderPath = ({ store, reference }: Pick<OrderEntryView, 'store' | 'reference'>): string =>
   `/orders/${encodeURIComponent(store)}/${encodeURIComponent(reference)}`
 
-/** What people call each configured store, by its id. */
-export type StoreNames = ReadonlyMap<string, string>
-
-export async function storeNames(visit: Pick<Visit, 'status'>): Promise<StoreNames> {
-  const { stores } = await visit.status()
-  return new Map(stores.map(({ store, name }) => [store, name]))
-}
-
-/** A store that is configured no more goes by its id. */
-export const storeName = (names: StoreNames, store: string): string => names.get(store) ?? store
-
-export const ordersPage: Page = {
+export const ordersPage = listPage({
   path: '/orders',
-  role: 'viewer',
   navigation: { group: 'Selling', label: 'Orders' },
-  show: async (visit) => {
-    const { query } = visit
-    const [orders, open, stores] = await Promise.all([
-      visit.call<OrderPage>('listOrders', { query: askedOf(query) }),
-      visit.call<OrderPage>('listOrders', { query: { state: 'open', limit: String(NAMED_MAX) } }),
-      storeNames(visit),
-    ])
-    const [newest] = orders.items
-    return {
-      title: 'Orders',
-      main: html`<header class="title"><h1>Orders</h1><p class="quiet">${headline(open)}</p></header>
-<div class="stack">${filters(
-        '/orders',
-        html`<label class="grow" for="f-q">Search<input id="f-q" name="q" type="search" value="${query.get('q')}" maxlength="200" placeholder="Store reference, supplier order or SKU" autocomplete="off"></label>${selectField(
-          {
-            label: 'Store',
-            name: 'store',
-            chosen: query.get('store') ?? '',
-            options: [['', 'All stores'], ...stores],
-          },
-        )}${query.get('state') && html`<input type="hidden" name="state" value="${query.get('state')}">`}`,
-      )}
+  operation: 'listOrders',
+  filters: ['q', 'store', 'state'],
+  ask: ({ query }) => ({ query: askedOf(query) }),
+  headline: async ({ visit }) =>
+    headline(await visit.call('listOrders', { query: { state: 'open', limit: String(NAMED_MAX) } })),
+  above: ({ query, stores, items: [newest] }) => html`<div class="stack">${filters(
+    '/orders',
+    html`<label class="grow" for="f-q">Search<input id="f-q" name="q" type="search" value="${query.get('q')}" maxlength="200" placeholder="Store reference, supplier order or SKU" autocomplete="off"></label>${selectField(
+      { label: 'Store', name: 'store', chosen: query.get('store') ?? '', options: [['', 'All stores'], ...stores] },
+    )}${query.get('state') && hidden('state', query.get('state') ?? '')}`,
+  )}
 ${tabs('States', stateTabs(query))}</div>
-${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}
-<section class="stack" aria-labelledby="list-h"><h2 class="hide" id="list-h">Newest first</h2>${orders.items.length === 0 ? nothing(query) : html`${listOf(orders.items, stores, visit.now)}${pager({ at: '/orders', query, next: orders.next })}`}</section>`,
-    }
-  },
+${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}`,
+  none: ({ query, isFiltered }) => nothing(query, isFiltered),
+  rows: ({ items, stores, now }) => listOf(items, stores, now),
   parts: {
     /** New rows are announced, and not pushed in above the reader. */
     newer: async ({ call, query }) => {
       const newest = query.get('newest') ?? ''
-      const { items } = await call<OrderPage>('listOrders', { query: { ...askedOf(query), limit: String(NEWER_MAX) } })
+      const { items } = await call('listOrders', {
+        query: { ...askedOf(query), limit: String(NEWER_MAX), before: query.get('before') },
+      })
       const count = items.filter(({ id }) => id > newest).length
       if (count === 0) return html``
       const wanted = new URLSearchParams(query)
@@ -77,7 +52,7 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
       return html`<p class="notice"><span><a href="/orders?${wanted.toString()}">${many}</a></span></p>`
     },
   },
-}
+})
 
 /** How many open orders the first sentence names, and how many new ones are counted. */
 const NAMED_MAX = 5
@@ -90,16 +65,13 @@ const newerPath = (query: URLSearchParams, newest: string): string => {
 }
 
 /** The filters of the page as the operation takes them. */
-function askedOf(query: URLSearchParams): Record<string, string> {
-  const search = query.get('q')?.trim()
-  const given = (['store', 'state', 'before'] as const).flatMap((name) => {
-    const value = query.get(name)
-    return value ? [[name, value] as const] : []
-  })
-  return { ...Object.fromEntries(given), ...(search && { search }) }
-}
+const askedOf = (query: URLSearchParams) => ({
+  store: query.get('store'),
+  state: query.get('state'),
+  search: query.get('q')?.trim(),
+})
 
-function headline({ items, next }: OrderPage): Piece {
+function headline({ items, next }: AnswerOf<'listOrders'>): Piece {
   if (items.length === 0) return 'Every order is closed: nothing is being bought or handed over.'
   const names = items.map((order) => html`<a href="${orderPath(order)}">${order.reference}</a>`)
   const listed = names.flatMap((name, index) => [
@@ -118,8 +90,7 @@ function stateTabs(query: URLSearchParams) {
     if (state === '') wanted.delete('state')
     else wanted.set('state', state)
     const text = state === '' ? 'All' : sentenceStart(orderLabels[state].word)
-    const asked = wanted.toString()
-    return { to: asked === '' ? '/orders' : `/orders?${asked}`, text, isCurrent: state === chosen }
+    return { to: withQuery('/orders', wanted), text, isCurrent: state === chosen }
   })
 }
 
@@ -132,7 +103,7 @@ export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'line
 }
 
 function listOf(items: readonly OrderEntryView[], stores: StoreNames, now: number): Html {
-  return table<OrderEntryView>({
+  return table({
     caption: 'Orders, newest first',
     rows: items,
     isPairs: true,
@@ -171,8 +142,7 @@ function toKeys({ state, lastKeyAt, receivedAt }: OrderEntryView): Piece {
   return state === 'open' ? html`<span class="quiet">not yet</span>` : '–'
 }
 
-function nothing(query: URLSearchParams): Html {
-  const isFiltered = ['q', 'store', 'state', 'before'].some((name) => query.get(name))
+function nothing(query: URLSearchParams, isFiltered: boolean): Html {
   if (!isFiltered) {
     return empty(
       'No orders yet',

@@ -4,10 +4,8 @@ import { daysLeft } from '../domain/activity.ts'
 import { alertText } from '../domain/alert-kinds.ts'
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
 import { countsByWord, holdLabels, listingLabels, type Sign } from '../domain/labels.ts'
-import type { ActivityStepView, ActivityView } from '../http/api/activity.ts'
-import type { ListedPurchaseView } from '../http/api/purchases.ts'
 import type { StatusView } from '../http/api/status.ts'
-import type { StoreView } from '../http/api/stores.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, reasonField } from './forms.ts'
 import { healthOf, WARN_DAYS } from './health.ts'
 import { type Html, html, type Piece } from './html.ts'
@@ -15,10 +13,12 @@ import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { table } from './tables.ts'
 import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
+
+type ActivityView = AnswerOf<'viewActivity'>
 
 const DAY_MS = 24 * 3_600_000
 const periods = { day: 'Day', week: 'Week', month: 'Month' } as const
@@ -29,7 +29,7 @@ const periodOf = ({ query }: Visit): Period => {
   return asked === 'week' || asked === 'month' ? asked : 'day'
 }
 
-const activityOf = ({ call }: Visit, period: Period) => call<ActivityView>('viewActivity', { query: { period } })
+const activityOf = ({ call }: Visit, period: Period) => call('viewActivity', { query: { period } })
 
 /** Reviews that are named one by one; the page of reviews has all of them. */
 const REVIEWS_SHOWN = 5
@@ -52,7 +52,7 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const { counts, stores } = status
   const reviews =
     (counts.purchases.review ?? 0) > 0
-      ? await visit.call<{ items: ListedPurchaseView[] }>('listPurchases', {
+      ? await visit.call('listPurchases', {
           query: { state: 'review', limit: String(REVIEWS_SHOWN) },
         })
       : { items: [] }
@@ -72,6 +72,8 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const more = (counts.purchases.review ?? 0) - decisions.length
   const grouping = (kind: Sign, count: number, what: string, to: string, why: Piece): Duty[] =>
     count > 0 ? [{ sign: kind, what, to, why }] : []
+  const dead = (count: number, [one, several]: [string, string], to: string, why: string) =>
+    grouping('stop', count, counted(count, one, several, counts.upTo), to, why)
   const shown = new Set(reviews.items.map(({ id }) => id))
   return [
     ...decisions,
@@ -107,27 +109,15 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
         'The store does not take them.',
       ),
     ]),
-    ...grouping(
-      'stop',
+    ...dead(
       counts.deliveries.dead ?? 0,
-      counted(
-        counts.deliveries.dead ?? 0,
-        'delivery used up its attempts',
-        'deliveries used up their attempts',
-        counts.upTo,
-      ),
+      ['delivery used up its attempts', 'deliveries used up their attempts'],
       '/deliveries?state=dead',
       'Remove the cause, then replay. Quayside reads its orders at the supplier in any case.',
     ),
-    ...grouping(
-      'stop',
+    ...dead(
       counts.callbacks.dead ?? 0,
-      counted(
-        counts.callbacks.dead ?? 0,
-        'message to a store used up its attempts',
-        'messages to stores used up their attempts',
-        counts.upTo,
-      ),
+      ['message to a store used up its attempts', 'messages to stores used up their attempts'],
       '/dead-letters',
       'The store did not take it in a day and more. Fix the store, then send it again.',
     ),
@@ -269,7 +259,7 @@ const PERIOD_TITLE = { day: 'Last 24 hours', week: 'Last 7 days', month: 'Last 3
 const BEFORE = { day: 'the day before', week: 'the week before', month: 'the month before' } as const
 const STEP = { day: 'hour', week: 'six hours', month: 'day' } as const
 
-const labelOf = (period: Period) => (step: ActivityStepView) => {
+const labelOf = (period: Period) => (step: AnswerOf<'viewActivity'>['total']) => {
   if (period === 'day') return step.at.slice(11, 16)
   const day = dayOf(step.at)
     .slice(4, -1)
@@ -397,7 +387,7 @@ function spendPlot(
 
 async function freshPart(visit: Visit): Promise<Html> {
   const { now } = visit
-  const [status, { items: stores }] = [await visit.status(), await visit.call<{ items: StoreView[] }>('listStores')]
+  const [status, { items: stores }] = [await visit.status(), await visit.call('listStores')]
   return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
     caption: 'Freshness of what is read from the supplier',
     columns: [
@@ -421,7 +411,7 @@ async function freshPart(visit: Visit): Promise<Html> {
     rows: stores,
   })}</section>`
 
-  function storeMark({ listings, publications, pausedUntil, error }: StoreView): Html {
+  function storeMark({ listings, publications, pausedUntil, error }: ItemOf<'listStores'>): Html {
     if (pausedUntil !== null)
       return html`${mark('stop', 'refuses')}<small>until ${clockTag(pausedUntil, now, 'minutes')}${error && `: ${error}`}</small>`
     if (publications > 0) return mark('moving', 'updating')
@@ -532,14 +522,14 @@ export const overviewPage: Page = {
     unfreeze: {
       role: 'operator',
       run: async ({ call, form }) => {
-        const { freeze } = await call<{ freeze: StatusView['freeze'] }>('unfreeze', {
+        const { freeze } = await call('unfreeze', {
           body: { causes: form.getAll('cause') },
         })
         if (freeze) {
           const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
           return { notice: { kind: 'held', word: 'Lifted', text } }
         }
-        return { notice: { kind: 'done', word: 'Buying is on', text: 'What waited goes out now.' } }
+        return done('Buying is on', 'What waited goes out now.')
       },
     },
   },

@@ -2,15 +2,13 @@
 import type { PersonRole, SessionCaller } from '../access/sessions.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf, OperationId, PathNameOf, QueryNameOf } from '../http/api/table.ts'
 import type { Html } from './html.ts'
 
-/** A page for people who are signed in. */
-export interface Page {
+/** What the navigation needs of a page. */
+export interface NavigationEntry {
   /** Pieces that vary start with a colon: `/orders/:id`. */
   path: string
-  role: PersonRole
-  /** An operation without which there is no such page: that of the sandbox is there only while an embedded supplier runs. */
-  needs?: string
   /** Where it stands in the navigation; absent for a page that is reached from another one. */
   navigation?: {
     group: NavigationGroup
@@ -18,6 +16,11 @@ export interface Page {
     /** How many things of it wait for a person. */
     waiting?: (status: StatusView) => number
   }
+}
+
+/** A page for people who are signed in. */
+export interface Page extends NavigationEntry {
+  role: PersonRole
   /** Path of the page of the navigation that it belongs to (default: its own). */
   below?: string
   show: (visit: Visit) => Promise<Shown>
@@ -51,6 +54,12 @@ export interface Done {
   to?: string
 }
 
+/** @param to the page that follows */
+export const done = (word: string, text: string, to?: string): Done => ({
+  notice: { kind: 'done', word, text },
+  ...(to !== undefined && { to }),
+})
+
 /** The answer to a click. */
 export interface Notice {
   kind: Extract<Sign, 'done' | 'held' | 'stop'>
@@ -76,15 +85,18 @@ export interface Visit {
    *
    * @throws Failure as the API would answer it
    */
-  call: <T>(name: string, asked?: OperationInput) => Promise<T>
+  call: <N extends OperationId>(name: N, asked?: OperationInput<N>) => Promise<AnswerOf<N>>
   /** `viewStatus`, at most two seconds old; an action makes it new. */
   status: () => Promise<StatusView>
 }
 
-export interface OperationInput {
-  path?: Record<string, string>
-  query?: Record<string, string>
+/** A parameter of the query that stands in neither the address nor the form is left out: an empty value is none. */
+export interface OperationInput<N extends OperationId> {
+  path?: Given<PathNameOf<N>>
+  query?: Given<N extends OperationId ? QueryNameOf<N> : never>
   body?: object
   /** The version that the change is based on. */
   version?: string
 }
+
+type Given<Name extends string> = { [K in Name]?: string | null | undefined }

@@ -17,7 +17,6 @@ import { overviewPage } from './overview.ts'
 import type { Page } from './page.ts'
 import { heldPurchasesPage, reviewsPage } from './purchases.ts'
 import { reviewPage } from './review.ts'
-import { sandboxPage } from './sandbox.ts'
 import { settingsPage } from './settings.ts'
 import { sessionPage } from './signin.ts'
 import { storePage, storesPage } from './stores.ts'
@@ -46,7 +45,6 @@ export const consolePages: readonly Page[] = [
   refusedPage,
   deliveryPage,
   balancePage,
-  sandboxPage,
   settingsPage,
   auditPage,
   sessionPage,

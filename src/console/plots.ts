@@ -23,7 +23,7 @@ export function axisSteps(max: number): number[] {
   return Array.from({ length: Math.floor(Math.max(max, step) / step) + 1 }, (_, index) => index * step)
 }
 
-interface PlotFrame {
+interface PlotWords {
   id: string
   title: string
   /** The figure of the period. */
@@ -32,11 +32,9 @@ interface PlotFrame {
   description: string
   /** The name of each step, such as `10:00`. */
   labels: readonly string[]
-  drawn: Html
-  table: Html
 }
 
-const plot = ({ id, title, figure, description, labels, drawn, table }: PlotFrame): Html =>
+const plot = ({ id, title, figure, description, labels }: PlotWords, drawn: Html, table: Html): Html =>
   html`<figure class="plot"><figcaption><h3>${title}</h3><p>${figure}</p></figcaption>
 <svg viewBox="0 0 360 164" role="img" aria-labelledby="${id}-t ${id}-d"><title id="${id}-t">${title}</title><desc id="${id}-d">${description}</desc>
 ${drawn}
@@ -56,12 +54,7 @@ function timeAxis(labels: readonly string[]): Html[] {
 const gridLine = (y: number, text: string): Html =>
   html`<path class="grid" d="M${LEFT} ${short(y)}H${RIGHT}"/><text x="28" y="${short(y + 4)}" text-anchor="end">${text}</text>`
 
-export interface BarPlot {
-  id: string
-  title: string
-  figure: string
-  description: string
-  labels: readonly string[]
+export interface BarPlot extends PlotWords {
   values: readonly number[]
   /** A second part of each bar, drawn above the first and named where it happened. */
   refused?: readonly number[]
@@ -90,14 +83,14 @@ export function barPlot(given: BarPlot): Html {
     x: LEFT + width * (worst + 0.5),
     y: BASE - height((values[worst] ?? 0) + (refused[worst] ?? 0)) - 7,
   }
-  return plot({
-    ...given,
-    drawn: html`${steps.map((step) => gridLine(BASE - height(step), grouped(step)))}
+  return plot(
+    given,
+    html`${steps.map((step) => gridLine(BASE - height(step), grouped(step)))}
 ${values.map((value, index) => [bar(isSoft ? 'bar-soft' : 'bar', index, 0, value), bar('bar-refused', index, value, refused[index] ?? 0)])}${
   named &&
   html`<text class="name" x="${short(named.x)}" y="${short(named.y)}" text-anchor="${anchorOf(named.x)}">${grouped(refused[worst] ?? 0)} refused</text>`
 }${limit && html`<path class="limit" d="M${LEFT} ${short(BASE - height(limit.value))}H${RIGHT}"/><text x="${RIGHT}" y="${short(BASE - height(limit.value) - 4)}" text-anchor="end">${limit.text}</text>`}`,
-    table: numbersTable(
+    numbersTable(
       given.title,
       heads,
       labels.map((label, index): [Piece, ...Piece[]] => {
@@ -105,7 +98,7 @@ ${values.map((value, index) => [bar(isSoft ? 'bar-soft' : 'bar', index, 0, value
         return [label, text(values[index] ?? 0), ...second]
       }),
     ),
-  })
+  )
 }
 
 const anchorOf = (x: number): string => (x < LEFT + 50 ? 'start' : x > RIGHT - 50 ? 'end' : 'middle')
@@ -115,12 +108,7 @@ const MINUTE = 60 * SECOND
 /** Lines of the axis of times, which is logarithmic. */
 const TIMES = [SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE, 24 * 60 * MINUTE]
 
-export interface TimePlot {
-  id: string
-  title: string
-  figure: string
-  description: string
-  labels: readonly string[]
+export interface TimePlot extends PlotWords {
   /** Milliseconds; null where there was none. */
   p50: readonly (number | null)[]
   p95: readonly (number | null)[]
@@ -151,11 +139,11 @@ export function timePlot(given: TimePlot): Html {
     const at = Math.min(y(last) + by, BASE - 3)
     return html`<text class="name" x="${RIGHT}" y="${short(at)}" text-anchor="end">${name}</text>`
   }
-  return plot({
-    ...given,
-    drawn: html`${TIMES.filter((ms) => ms >= least && ms <= most).map((ms) => gridLine(y(ms), duration(ms).replace('24 h', '1 day').replace('1.0 s', '1 s')))}
+  return plot(
+    given,
+    html`${TIMES.filter((ms) => ms >= least && ms <= most).map((ms) => gridLine(y(ms), duration(ms).replace('24 h', '1 day').replace('1.0 s', '1 s')))}
 <path class="line line-2" d="${line(p95)}"/><path class="line" d="${line(p50)}"/>${nameAt(p95, '95 %', -7)}${nameAt(p50, 'half', 14)}`,
-    table: numbersTable(
+    numbersTable(
       given.title,
       ['Time', 'Half within', '95 % within'],
       labels.map((label, index): [Piece, ...Piece[]] => [
@@ -163,7 +151,7 @@ export function timePlot(given: TimePlot): Html {
         ...[p50[index], p95[index]].map((ms) => (ms == null ? none : duration(ms))),
       ]),
     ),
-  })
+  )
 }
 
 /**

@@ -3,15 +3,17 @@
 import { counted } from '../domain/figures.ts'
 import { decisionLabels, discrepancyLabels, plainName, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
-import type { EvidenceView } from '../http/api/purchases.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { type Choice, hidden, notNow, pick, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { orderPath, type StoreNames, storeName, storeNames } from './orders.ts'
-import type { Page, Visit } from './page.ts'
+import { orderPath } from './orders.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
-import { ageOf, clock, clockTag, money, sentenceOf, timeTag } from './words.ts'
+import { ageOf, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
+
+type EvidenceView = AnswerOf<'viewEvidence'>
 
 type Order = EvidenceView['orders'][number]
 type Decision = EvidenceView['choices'][number]['decision']
@@ -23,7 +25,7 @@ export const reviewPage: Page = {
   show: async (visit) => {
     const isRead = visit.query.get('read') === 'true'
     const [evidence, stores] = await Promise.all([
-      visit.call<EvidenceView>('viewEvidence', { path: visit.path, ...(isRead && { query: { read: 'true' } }) }),
+      visit.call('viewEvidence', { path: visit.path, ...(isRead && { query: { read: 'true' } }) }),
       storeNames(visit),
     ])
     const { order } = evidence
@@ -36,7 +38,7 @@ export const reviewPage: Page = {
         const [decision = '', which] = (form.get('decision') ?? '').split('-')
         // The id itself travels with the form: what was shown under that number is what is adopted.
         const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
-        const { purchase, order } = await call<EvidenceView>('decidePurchase', {
+        const { purchase, order } = await call('decidePurchase', {
           path,
           version: form.get('version') ?? '',
           body: {
@@ -47,10 +49,7 @@ export const reviewPage: Page = {
           },
         })
         const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
-        return {
-          notice: { kind: 'done', word: `Decided: ${decisionLabels[decision as Decision].said}`, text },
-          to: orderPath(order),
-        }
+        return done(`Decided: ${decisionLabels[decision as Decision].said}`, text, orderPath(order))
       },
     },
   },
@@ -69,9 +68,9 @@ ${purchase.note !== null && html`<p>${sentenceOf(purchase.note)}</p>`}
 ${evidenceTable(evidence, now)}
 ${readAgain(evidence, visit, isRead)}</section>
 <div class="split">
-${section('dec-h', 'Decide', undefined, isOpen ? decisionForm(evidence, visit) : html`${notNow([`Decide: ${refusal}.`])}<p><a href="${orderPath(order)}">What you can do with the order</a></p>`)}
-<div class="stack wide">${section('pu-h', 'The purchase', undefined, purchaseFacts(evidence, now))}
-${section('rl-h', 'How it came to this', undefined, timeline(eventsOf(evidence), now))}</div></div>`
+${section('dec-h', 'Decide', isOpen ? decisionForm(evidence, visit) : html`${notNow([`Decide: ${refusal}.`])}<p><a href="${orderPath(order)}">What you can do with the order</a></p>`)}
+<div class="stack wide">${section('pu-h', 'The purchase', purchaseFacts(evidence, now))}
+${section('rl-h', 'How it came to this', timeline(eventsOf(evidence), now))}</div></div>`
 }
 
 function headline({ purchase, order, keys }: EvidenceView): string {
@@ -103,29 +102,18 @@ function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): H
   const isAll = readings.length > 0
   const agreed = (field: 'reference' | 'product' | 'quantity') =>
     isAll ? readings.every(({ differs }) => !differs.includes(field)) : null
-  const differing = (field: 'reference' | 'product' | 'quantity') =>
-    readings.map(({ differs }) => (differs.includes(field) ? 'differs' : 'as it was sent'))
-  const withReading = (values: Piece[]) => {
-    const queue = [...values]
-    return orders.map(({ reading }) => (reading ? queue.shift() : html`<span class="quiet">not read</span>`))
-  }
+  const sent = (name: string, ours: Piece, field: 'reference' | 'product'): Fact => ({
+    name,
+    ours,
+    theirs: of(({ differs }) => (differs.includes(field) ? 'differs' : 'as it was sent')),
+    held: '',
+    agrees: agreed(field),
+  })
   const missing = quantity - keys.stored
   const most = amountText((parseDecimal(purchase.ceiling, currency) ?? 0) * quantity, currency)
   const rows: Fact[] = [
-    {
-      name: 'Reference',
-      ours: html`<span class="id">${purchase.externalOrderId}</span>`,
-      theirs: withReading(differing('reference')),
-      held: '',
-      agrees: agreed('reference'),
-    },
-    {
-      name: 'Product',
-      ours: 'as ordered',
-      theirs: withReading(differing('product')),
-      held: '',
-      agrees: agreed('product'),
-    },
+    sent('Reference', html`<span class="id">${purchase.externalOrderId}</span>`, 'reference'),
+    sent('Product', 'as ordered', 'product'),
     {
       name: 'Units',
       ours: quantity,

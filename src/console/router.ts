@@ -13,6 +13,7 @@ import { assertAllowed, type TokenContext } from '../access/tokens.ts'
 import { Failure } from '../errors.ts'
 import { errorOf } from '../http/answers.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { readForm } from '../http/bodies.ts'
 import { type Operation, performerOf } from '../http/operation.ts'
 import type { Log } from '../log.ts'
@@ -21,17 +22,23 @@ import { isFromElsewhere, isFromOwnPage } from './guard.ts'
 import type { Html } from './html.ts'
 import { footerText, framed, landing, refusalPart, refusalTitle } from './layout.ts'
 import { digestOf, withDigest } from './live.ts'
-import type { Action, Notice, Page, Shown, Visit } from './page.ts'
+import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page.ts'
 import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
 import { sentenceOf } from './words.ts'
 
-export interface RouterParts {
-  pages: readonly Page[]
+/** What it is made of, the same for the console as a whole. */
+export interface RouterNeeds {
+  /** The page of the sandbox, where that is the supplier of a demo. */
+  sandboxUrl?: string | undefined
   /** Of the API, called in process. */
   operations: readonly Operation[]
   access: TokenContext
   monotonic: () => number
   log: Log
+}
+
+export interface RouterParts extends RouterNeeds {
+  pages: readonly Page[]
   /** The address of each Host header that is ours. */
   origins: () => ReadonlyMap<string, string>
   /** The session is kept behind TLS. */
@@ -70,7 +77,10 @@ export function consoleRouter(parts: RouterParts): Router {
   const cookie = sessionCookie(parts.isSecure)
   const countFailure = failureLimit(monotonic)
   const performers = new Map(parts.operations.map((one) => [one.name, performerOf(one)]))
-  const pages = parts.pages.filter(({ needs }) => needs === undefined || performers.has(needs))
+  const { pages, sandboxUrl } = parts
+  const navigation: readonly NavigationEntry[] = sandboxUrl
+    ? [...pages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
+    : pages
   /** What the next page of a session says first, by the id of the session. */
   const notices = new Map<string, Notice>()
   let read: { at: number; status: Promise<StatusView> } | undefined
@@ -81,13 +91,14 @@ export function consoleRouter(parts: RouterParts): Router {
   }
 
   function visitOf(request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit {
-    const call: Visit['call'] = async <T>(name: string, asked: Parameters<Visit['call']>[1] = {}) => {
+    const call: Visit['call'] = async (name, asked = {}) => {
       const perform = performers.get(name)
       if (!perform) throw new Failure('internal', `there is no operation ${name}`)
       const { path = {}, query = {}, body, version } = asked
       const ifMatch = version === undefined ? undefined : `"${version}"`
-      const { data } = await perform({ caller, path, query, ifMatch, readBody: async () => body })
-      return data as T
+      const input = { path: filledIn(path), query: given(query), ifMatch, readBody: async () => body }
+      const { data } = await perform({ caller, ...input })
+      return data as AnswerOf<typeof name>
     }
     return {
       caller,
@@ -98,8 +109,7 @@ export function consoleRouter(parts: RouterParts): Router {
       now: access.now(),
       call,
       status: () => {
-        if (!read || monotonic() - read.at > STATUS_MS)
-          read = { at: monotonic(), status: call<StatusView>('viewStatus') }
+        if (!read || monotonic() - read.at > STATUS_MS) read = { at: monotonic(), status: call('viewStatus') }
         return read.status
       },
     }
@@ -109,7 +119,7 @@ export function consoleRouter(parts: RouterParts): Router {
     const status = await visit.status().catch(() => undefined)
     const current = page.below ?? page.path
     const footer = footerText(version, monotonic() - startedAt)
-    send(response, framed({ ...shown, caller: visit.caller, pages, current, status, notice, footer }))
+    send(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
   }
 
   /** The page of an action that failed, with what was typed and what is wrong with it. */
@@ -250,6 +260,16 @@ class ConsoleRefusal extends Error {
 }
 
 const send = (response: Response, content: Html): void => void response.type('html').send(content.toString())
+
+type Values = Record<string, string | null | undefined>
+
+/** A form without the id of what it is about asks for what nothing has. */
+const filledIn = (values: Values): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? '']))
+
+/** Those that have a value. */
+const given = (values: Values): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 
 /** A path with its pieces put in. */
 export const filled = (path: string, pieces: Record<string, string>): string =>

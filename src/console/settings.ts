@@ -1,18 +1,17 @@
 /** What the service goes by, which secrets are set, how they are rotated, and who may come in. */
 
 import { counted } from '../domain/figures.ts'
-import type { ConsoleSession } from '../http/api/console.ts'
-import type { WebhookView } from '../http/api/deliveries.ts'
-import type { SettingsView } from '../http/api/settings.ts'
-import type { NewTokenView, TokenView } from '../http/api/tokens.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
-import { type StoreNames, storeName, storeNames } from './orders.ts'
-import type { Done, Page, Visit } from './page.ts'
+import { type Done, done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
-import { ago, clockTag } from './words.ts'
+import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
+
+type SettingsView = AnswerOf<'viewSettings'>
+type TokenView = ItemOf<'listTokens'>
 
 export const settingsPage: Page = {
   path: '/settings',
@@ -23,25 +22,25 @@ export const settingsPage: Page = {
     'rotate-webhook': {
       role: 'admin',
       run: async ({ call }) => {
-        const { webhook, replaces } = await call<{ webhook: WebhookView; replaces: string[] }>('rotateWebhook')
+        const { webhook, replaces } = await call('rotateWebhook')
         const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
-        return { notice: { kind: 'done', word: 'Rotated', text } }
+        return done('Rotated', text)
       },
     },
     'retire-webhook': {
       role: 'admin',
       run: async ({ call, form }) => {
-        const { id } = await call<WebhookView>('retireWebhook', { path: { id: form.get('webhook') ?? '' } })
+        const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
         const text = `Later deliveries through ${id} are counted and have no effect.`
-        return { notice: { kind: 'done', word: 'Retired', text } }
+        return done('Retired', text)
       },
     },
     'rotate-key': {
       role: 'admin',
       run: async ({ call }) => {
-        const { before, after } = await call<{ before: string; after: string }>('rotateKeys')
+        const { before, after } = await call('rotateKeys')
         const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
-        return { notice: { kind: 'done', word: 'Rotated', text } }
+        return done('Rotated', text)
       },
     },
     'create-token': {
@@ -50,7 +49,7 @@ export const settingsPage: Page = {
         const { form } = visit
         const role = form.get('role') ?? ''
         const days = (form.get('expiresInDays') ?? '').trim()
-        const made = await visit.call<NewTokenView>('createToken', {
+        const made = await visit.call('createToken', {
           body: {
             name: form.get('name') ?? '',
             role,
@@ -66,19 +65,15 @@ export const settingsPage: Page = {
     'revoke-token': {
       role: 'admin',
       run: async ({ call, form }) => {
-        const { name, hint } = await call<TokenView>('revokeToken', { path: { id: form.get('token') ?? '' } })
-        return {
-          notice: { kind: 'done', word: 'Revoked', text: `The token ${hint}… of ${name} is worth nothing any more.` },
-        }
+        const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
+        return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
       },
     },
     'end-session': {
       role: 'admin',
       run: async ({ call, form }): Promise<Done> => {
-        await call('endSession', { path: { id: form.get('session') ?? '' } })
-        return {
-          notice: { kind: 'done', word: 'Ended', text: 'That session is over. Signing in again needs a new link.' },
-        }
+        await call('endSession', { path: { id: form.get('session') } })
+        return done('Ended', 'That session is over. Signing in again needs a new link.')
       },
     },
   },
@@ -87,20 +82,20 @@ export const settingsPage: Page = {
 async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
   const isAdmin = visit.caller.role === 'admin'
   const [settings, webhooks, names, tokens, sessions] = await Promise.all([
-    visit.call<SettingsView>('viewSettings'),
-    visit.call<{ items: WebhookView[] }>('listWebhooks'),
+    visit.call('viewSettings'),
+    visit.call('listWebhooks'),
     storeNames(visit),
-    isAdmin ? visit.call<{ items: TokenView[] }>('listTokens') : { items: [] },
-    isAdmin ? visit.call<{ items: ConsoleSession[] }>('listSessions') : { items: [] },
+    isAdmin ? visit.call('listTokens') : { items: [] },
+    isAdmin ? visit.call('listSessions') : { items: [] },
   ])
   const open = webhooks.items.filter(({ state }) => state !== 'retired')
   return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <span class="id">${settings.file}</span>: change the file, then restart.</span></p></header>
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
-<div class="stack">${section('secret-actions-h', 'Rotate', undefined, rotations(visit, settings, open))}</div></div>
+<div class="stack">${section('secret-actions-h', 'Rotate', rotations(visit, settings, open))}</div></div>
 <div class="split"><div class="stack wide">${sessionsPart(visit, sessions.items)}
 ${tokensPart(visit, tokens.items, names)}</div>
-<div class="stack">${section('people-actions-h', 'Let in, lock out', undefined, peopleActions({ visit, tokens: tokens.items, sessions: sessions.items, names }))}</div></div>
+<div class="stack">${section('people-actions-h', 'Let in, lock out', peopleActions({ visit, tokens: tokens.items, sessions: sessions.items, names }))}</div></div>
 ${settingsPart(settings)}`
 }
 
@@ -120,7 +115,11 @@ interface SecretRow {
   more: Html | string
 }
 
-function secretsPart({ secrets, keyInUse }: SettingsView, webhooks: readonly WebhookView[], now: number): Html {
+function secretsPart(
+  { secrets, keyInUse }: SettingsView,
+  webhooks: readonly ItemOf<'listWebhooks'>[],
+  now: number,
+): Html {
   const rows: SecretRow[] = [
     ...secrets.map(({ name, file, about, isSet, keyName, fault }) => ({
       name: html`<span class="id">${name}</span>`,
@@ -142,7 +141,6 @@ function secretsPart({ secrets, keyInUse }: SettingsView, webhooks: readonly Web
   return section(
     'secrets-h',
     'Secrets',
-    html`<span class="small quiet">no text of them is ever shown</span>`,
     table<SecretRow>({
       caption: 'Secrets',
       rows,
@@ -152,10 +150,11 @@ function secretsPart({ secrets, keyInUse }: SettingsView, webhooks: readonly Web
         { head: 'More', cell: ({ more }) => html`<span>${more}</span>` },
       ],
     }),
+    html`<span class="small quiet">no text of them is ever shown</span>`,
   )
 }
 
-function rotations(visit: Visit, settings: SettingsView, webhooks: readonly WebhookView[]): Html {
+function rotations(visit: Visit, settings: SettingsView, webhooks: readonly ItemOf<'listWebhooks'>[]): Html {
   const isAdmin = visit.caller.role === 'admin'
   const next = settings.secrets.find(({ name }) => name === 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY')
   const replaced = webhooks.filter(({ state }) => state === 'replaced')
@@ -229,14 +228,13 @@ ${notNow([
 <p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
 }
 
-function sessionsPart({ caller, now }: Visit, sessions: readonly ConsoleSession[]): Html {
+function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSessions'>[]): Html {
   const isAdmin = caller.role === 'admin'
   return section(
     'sessions-h',
     'Who is signed in here',
-    isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
     isAdmin
-      ? table<ConsoleSession>({
+      ? table({
           caption: 'Open sessions',
           rows: sessions,
           columns: [
@@ -254,6 +252,7 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ConsoleSession[
       : notNow([
           `Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`,
         ]),
+    isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
   )
 }
 
@@ -266,7 +265,6 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
     return section(
       'tokens-h',
       'Tokens of the API',
-      undefined,
       notNow([`Tokens: seeing them needs the role admin; you are ${caller.role}.`]),
     )
   }
@@ -274,13 +272,12 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
   return section(
     'tokens-h',
     'Tokens of the API',
-    html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
     good.length === 0
       ? empty(
           'No token',
           html`Stores and people call the API with one. <code>quayside tokens create</code> makes one, and so does this page.`,
         )
-      : table<TokenView>({
+      : table({
           caption: 'Tokens that are good',
           rows: good,
           columns: [
@@ -295,13 +292,14 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
             { head: 'Expires', cell: ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never') },
           ],
         }),
+    html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
   )
 }
 
 interface People {
   visit: Visit
   tokens: readonly TokenView[]
-  sessions: readonly ConsoleSession[]
+  sessions: readonly ItemOf<'listSessions'>[]
   names: StoreNames
 }
 
@@ -384,7 +382,7 @@ ${notNow([
 ])}`
 }
 
-const tokenMade = ({ name, role, token }: NewTokenView): Html =>
+const tokenMade = ({ name, role, token }: AnswerOf<'createToken'>): Html =>
   html`${notice({ kind: 'done', word: 'Created', text: `A token of the role ${role} for ${name}.` })}
 <section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new token, shown this once</h2><pre tabindex="0" id="token">${token}</pre><p class="small quiet">Hand it over now. When you leave this page it is gone.</p></section>`
 
@@ -400,9 +398,9 @@ function settingsPart({ settings, secrets }: SettingsView): Html {
   return section(
     'settings-h',
     'Settings in force',
-    html`<span class="small quiet">${counted(own.length, 'setting')} of ${settings.length} ${own.length === 1 ? 'is' : 'are'} named by the configuration</span>`,
     html`${settingsTable('Settings that the configuration names', own, fromOf)}
 <details class="more"><summary>All ${settings.length} settings, with the defaults</summary>${settingsTable('All settings', settings, fromOf)}</details>`,
+    html`<span class="small quiet">${counted(own.length, 'setting')} of ${settings.length} ${own.length === 1 ? 'is' : 'are'} named by the configuration</span>`,
   )
 }
 

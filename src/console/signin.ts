@@ -108,7 +108,6 @@ export const sessionPage: Page = {
 ${section(
   'session-h',
   'This session',
-  undefined,
   html`${facts([
     ['Role', caller.role],
     ['In the audit log', html`<span class="id">${caller.actor}</span>`],

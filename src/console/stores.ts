@@ -3,55 +3,46 @@
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
-import type { RotatedSecretView, StoreView, TestedStoreView, TriggeredView } from '../http/api/stores.ts'
+import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
+import { listPage } from './list-page.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
-const storesOf = async ({ call }: Visit): Promise<StoreView[]> =>
-  (await call<{ items: StoreView[] }>('listStores')).items
+type StoreView = ItemOf<'listStores'>
 
-export const storesPage: Page = {
+export const storesPage = listPage({
   path: '/stores',
-  role: 'viewer',
   navigation: { group: 'Selling', label: 'Stores' },
-  show: async (visit) => {
-    const stores = await storesOf(visit)
-    return {
-      title: 'Stores',
-      main: html`<header class="title"><h1>Stores</h1><p>${headline(stores)}</p></header>
-${section(
-  'list-h',
-  'Each store',
-  undefined,
-  stores.length === 0
-    ? empty(
-        'No store yet',
-        html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
-      )
-    : table<StoreView>({
-        caption: 'Stores',
-        rows: stores,
-        columns: [
-          {
-            head: 'Store',
-            cell: ({ id, name, kindLabel }) =>
-              html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
-          },
-          { head: 'State', isTop: true, cell: stateOf },
-          { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
-          { head: 'Listings', cell: listingsText },
-          { head: 'To be pushed', cell: ({ publications }) => pagesText(publications) },
-        ],
-      }),
-)}`,
-    }
-  },
-}
+  operation: 'listStores',
+  headline: ({ items }) => headline(items),
+  heading: () => ['Each store'],
+  none: () =>
+    empty(
+      'No store yet',
+      html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
+    ),
+  rows: ({ items }) =>
+    table({
+      caption: 'Stores',
+      rows: items,
+      columns: [
+        {
+          head: 'Store',
+          cell: ({ id, name, kindLabel }) =>
+            html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
+        },
+        { head: 'State', isTop: true, cell: stateOf },
+        { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
+        { head: 'Listings', cell: listingsText },
+        { head: 'To be pushed', cell: ({ publications }) => pagesText(publications) },
+      ],
+    }),
+})
 
 function headline(stores: readonly StoreView[]): string {
   const troubled = stores.filter((store) => problemOf(store) !== undefined)
@@ -86,7 +77,7 @@ const pagesText = (count: number): string => (count === 0 ? 'nothing' : counted(
 const listingsText = ({ listings }: StoreView): string => countsByWord(listings, listingLabels) || 'none yet'
 
 /** Callbacks that a backend can be sent an example of. */
-const exampleTypes: TriggeredView['type'][] = [
+const exampleTypes: AnswerOf<'triggerUpdate'>['type'][] = [
   'line.fulfilled',
   'line.failed',
   'line.held',
@@ -109,7 +100,7 @@ export const storePage: Page = {
       role: 'operator',
       run: async (visit) => {
         const store = await storeOf(visit)
-        const tested = await visit.call<TestedStoreView>('testStore', { path: { store: store.id } })
+        const tested = await visit.call('testStore', { path: { store: store.id } })
         return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
       },
     },
@@ -117,13 +108,13 @@ export const storePage: Page = {
       role: 'operator',
       run: async ({ call, path, form }) => {
         const type = form.get('type') ?? ''
-        const { outcome, detail, ms } = await call<TriggeredView>('triggerUpdate', {
-          path: { store: path.store ?? '' },
+        const { outcome, detail, ms } = await call('triggerUpdate', {
+          path: { store: path.store },
           body: { type },
         })
         const took = `after ${duration(ms)}`
         if (outcome === 'confirmed') {
-          return { notice: { kind: 'done', word: 'Confirmed', text: `The store took the example of ${type} ${took}.` } }
+          return done('Confirmed', `The store took the example of ${type} ${took}.`)
         }
         const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
         return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
@@ -133,8 +124,8 @@ export const storePage: Page = {
       role: 'admin',
       run: async (visit) => {
         const hours = (visit.form.get('overlapHours') ?? '').trim()
-        const made = await visit.call<RotatedSecretView>('rotateCallbackSecret', {
-          path: { store: visit.path.store ?? '' },
+        const made = await visit.call('rotateCallbackSecret', {
+          path: { store: visit.path.store },
           body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
         })
         const store = await storeOf(visit)
@@ -147,7 +138,7 @@ export const storePage: Page = {
 /** @throws Failure `not_found` as the API would answer it */
 async function storeOf(visit: Visit): Promise<StoreView> {
   const id = visit.path.store ?? ''
-  const store = (await storesOf(visit)).find((one) => one.id === id)
+  const store = (await visit.call('listStores')).items.find((one) => one.id === id)
   if (store) return store
   // Which store there is, and which a caller may see, is said by the API.
   await visit.call('listStoreListings', { path: { store: id }, query: { limit: '1' } })
@@ -165,7 +156,6 @@ ${first}
 <div class="split"><div class="stack wide">${section(
     'store-h',
     'The store',
-    stateOf(store),
     facts([
       ['Kind', kindLabel],
       [callbackSecret ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
@@ -174,11 +164,11 @@ ${first}
       ...(pausedUntil ? [['Paused until', clockTag(pausedUntil, now)] as const] : []),
       ...(error ? [['It said', error] as const] : []),
     ]),
+    stateOf(store),
   )}
 ${section(
   'listings-h',
   'Listings',
-  html`<a href="/listings?store=${id}">All listings</a>`,
   states.length === 0
     ? empty('No listing yet', 'They come with the next sync of the catalogue.')
     : table<[string, number]>({
@@ -189,14 +179,14 @@ ${section(
           { head: 'Listings', isNumber: true, cell: ([, count]) => grouped(count) },
         ],
       }),
+  html`<a href="/listings?store=${id}">All listings</a>`,
 )}
-${shop && section('shop-h', 'Orders and products', shop.failingSince ? mark('stop', 'orders not read') : mark('done', 'read'), facts(shopFacts(shop, now)))}
+${shop && section('shop-h', 'Orders and products', facts(shopFacts(shop, now)), shop.failingSince ? mark('stop', 'orders not read') : mark('done', 'read'))}
 ${
   callbackSecret &&
   section(
     'secret-h',
     'Callback secret',
-    mark('done', 'set'),
     facts([
       ['Generation', String(callbackSecret.generation)],
       ['Changed', callbackSecret.changedAt ? ago(callbackSecret.changedAt, now) : 'never: it is the first one'],
@@ -204,9 +194,10 @@ ${
         ? [['The one before', html`valid until ${clockTag(callbackSecret.previousUntil, now, 'minutes')}`] as const]
         : []),
     ]),
+    mark('done', 'set'),
   )
 }</div>
-<div class="stack">${section('actions-h', 'Actions', undefined, actionsOf(visit, store))}</div></div>`
+<div class="stack">${section('actions-h', 'Actions', actionsOf(visit, store))}</div></div>`
 }
 
 const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): (readonly [string, Html | string])[] => [
@@ -295,12 +286,11 @@ ${notNow([
 }
 
 /** What a test found, shown this once. */
-const testedPart = ({ healthy, findings }: TestedStoreView): Html =>
+const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
   section(
     'tested-h',
     'What the test found',
-    healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
-    table<TestedStoreView['findings'][number]>({
+    table<AnswerOf<'testStore'>['findings'][number]>({
       caption: 'Findings',
       rows: findings,
       columns: [
@@ -312,9 +302,10 @@ const testedPart = ({ healthy, findings }: TestedStoreView): Html =>
         },
       ],
     }),
+    healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
   )
 
 /** The new secret, shown this once. */
-const rotatedPart = ({ secret, generation, previousUntil }: RotatedSecretView, now: number): Html =>
+const rotatedPart = ({ secret, generation, previousUntil }: AnswerOf<'rotateCallbackSecret'>, now: number): Html =>
   html`${notice({ kind: 'done', word: 'Rotated', text: html`Generation ${generation} is in use. The one before stays valid until ${clockTag(previousUntil, now, 'minutes')}.` })}
 <section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new secret, shown this once</h2><pre tabindex="0" id="secret">${secret}</pre><p class="small quiet">Put it into the store now. When you leave this page it is gone; only another rotation makes one.</p></section>`

@@ -2,23 +2,19 @@
 
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { runLabels } from '../domain/labels.ts'
-import type { OfferChangeView, SyncRunView } from '../http/api/catalogue.ts'
-import type { HeldPriceView } from '../http/api/listings.ts'
 import type { StatusView } from '../http/api/status.ts'
+import type { ItemOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
 import { type Html, html } from './html.ts'
-import { figures, section, tabs } from './lists.ts'
+import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
+import { done, type Page, type Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
 
-interface List<R> {
-  items: R[]
-  next: string | null
-}
+type SyncRunView = ItemOf<'listSyncRuns'>
 
 export const syncsPage: Page = {
   path: '/syncs',
@@ -31,7 +27,7 @@ export const syncsPage: Page = {
       main: html`<header class="title"><h1>Syncs</h1><p>${freshness(await visit.status(), visit.now)}</p></header>
 <div class="split">
 ${live({ id: 'runs', class: 'stack', labelledBy: 'runs-h', from: `/syncs/parts/runs${query.size > 0 ? `?${query}` : ''}`, content: await runsPart(visit) })}
-${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === 'viewer' ? notNow(['Request a sync, dry run: they need the role operator; you are viewer.']) : requestAct}</div>`)}
+${section('actions-h', 'Actions', html`<div>${visit.caller.role === 'viewer' ? notNow(['Request a sync, dry run: they need the role operator; you are viewer.']) : requestAct}</div>`)}
 </div>`,
     }
   },
@@ -39,9 +35,12 @@ ${section('actions-h', 'Actions', undefined, html`<div>${visit.caller.role === '
     start: {
       role: 'operator',
       run: async ({ call }) => {
-        const { run } = await call<{ run: SyncRunView }>('requestSync')
-        const text = 'The catalogue is being read. If a sync was under way already, this is that one.'
-        return { notice: { kind: 'done', word: 'Started', text }, to: `/syncs/${run.id}` }
+        const { run } = await call('requestSync')
+        return done(
+          'Started',
+          'The catalogue is being read. If a sync was under way already, this is that one.',
+          `/syncs/${run.id}`,
+        )
       },
     },
   },
@@ -70,15 +69,15 @@ function freshness({ freshness: { catalogueAt, catalogueFailure }, counts }: Sta
 
 async function runsPart({ call, query, now }: Visit): Promise<Html> {
   const before = query.get('before')
-  const { items, next } = await call<List<SyncRunView>>('listSyncRuns', {
-    query: { limit: '25', ...(before && { before }) },
+  const { items, next } = await call('listSyncRuns', {
+    query: { limit: '25', before },
   })
-  const head = html`<div class="head quay"><h2 id="runs-h">Runs</h2></div>`
+  const head = sectionHead('runs-h', 'Runs')
   if (items.length === 0) {
     return html`${head}${empty('No sync yet', 'The first one begins when the service starts, and then by the schedule.')}`
   }
   const page = new URLSearchParams(before ? { before } : {})
-  return html`${head}${table<SyncRunView>({
+  return html`${head}${table({
     caption: 'Sync runs, newest first',
     rows: items,
     isPairs: true,
@@ -129,11 +128,11 @@ export const syncPage: Page = {
     const [field, after] = [query.get('field') ?? '', query.get('after')]
     const run = await runOf(visit)
     const [changes, held] = await Promise.all([
-      call<List<OfferChangeView>>('listSyncChanges', {
+      call('listSyncChanges', {
         path: { id },
-        query: { limit: '100', ...(field && { field }), ...(after && { after }) },
+        query: { limit: '100', field, after },
       }),
-      call<List<HeldPriceView>>('listHeldPrices', { query: { limit: '50' } }),
+      call('listHeldPrices', { query: { limit: '50' } }),
     ])
     const products = new Set(changes.items.map(({ productId }) => productId))
     const waiting = held.items.filter(({ productId }) => productId !== null && products.has(productId)).slice(0, 5)
@@ -145,11 +144,6 @@ ${waiting.length > 0 && (await heldPriceParts(visit, waiting))}
 ${section(
   'changes-h',
   'What changed',
-  isFiltered &&
-    tabs(
-      'Kinds of changes',
-      kinds.map(([name, text]) => ({ to: `/syncs/${id}${name && `?field=${name}`}`, text, isCurrent: name === field })),
-    ),
   run.dry
     ? empty(
         'A dry run changes nothing',
@@ -158,6 +152,11 @@ ${section(
     : changes.items.length === 0
       ? empty('No changes', noChanges(run, field))
       : html`${changesTable(changes.items)}${pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
+  isFiltered &&
+    tabs(
+      'Kinds of changes',
+      kinds.map(([name, text]) => ({ to: `/syncs/${id}${name && `?field=${name}`}`, text, isCurrent: name === field })),
+    ),
 )}`,
     }
   },
@@ -170,7 +169,7 @@ function noChanges({ id, state }: SyncRunView, field: string): Html | string {
 }
 
 const runOf = ({ call, path }: Visit): Promise<SyncRunView> =>
-  call<SyncRunView>('viewSyncRun', { path: { id: path.id ?? '' }, query: { changes: 'false' } })
+  call('viewSyncRun', { path: { id: path.id }, query: { changes: 'false' } })
 
 function progressPart(run: SyncRunView, now: number): Html {
   const { startedAt, finishedAt, pages, pagesTotal, state } = run
@@ -181,7 +180,7 @@ function progressPart(run: SyncRunView, now: number): Html {
     : html`${clockTag(startedAt, now)} to ${finishedAt && clockTag(finishedAt, now)}, ${causeText(run)}. It took ${duration(took)}.`
   return html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / ${startedAt.slice(0, 10)}</p><h1>Sync of ${startedAt.slice(11, 16)}</h1>
 <p>${stateMark(runLabels[state])} <span class="quiet">${when}</span></p></header>
-${isRunning && html`<label>Page ${pages}${pagesTotal !== null && ` of ${pagesTotal}`}<progress${pagesTotal !== null && html` max="${Math.max(1, pagesTotal)}" value="${Math.min(pages, pagesTotal)}"`}></progress></label>`}
+${isRunning && pagesRead(pages, pagesTotal)}
 ${run.error && html`<p class="notice is-${state === 'failed' ? 'stop' : 'held'}"><span>${sentenceOf(run.error)}${run.requestId && html` Request <span class="id">${run.requestId}</span>.`}</span></p>`}
 ${run.firstUnreadable && html`<p class="notice is-held"><span>An offer could not be read, and was kept as it was: <code>${run.firstUnreadable.path}</code> (setting <code>${run.firstUnreadable.field}</code>) had ${run.firstUnreadable.value}.</span></p>`}
 ${figures([
@@ -214,8 +213,8 @@ const fields: Record<string, string> = {
 }
 
 /** What changed, from what to what. */
-export const changesTable = (items: readonly Omit<OfferChangeView, 'id'>[]): Html =>
-  table<Omit<OfferChangeView, 'id'>>({
+export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[]): Html =>
+  table<Omit<ItemOf<'listSyncChanges'>, 'id'>>({
     caption: 'Changes of offers',
     rows: items,
     columns: [

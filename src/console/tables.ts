@@ -69,10 +69,13 @@ export function pager({ at, query, next, by = 'before' }: Pager): Html | undefin
     const wanted = new URLSearchParams(query)
     wanted.delete(by)
     if (cursor !== null) wanted.set(by, cursor)
-    const text = wanted.toString()
-    return text === '' ? at : `${at}?${text}`
+    return withQuery(at, wanted)
   }
   const isFirst = !query.has(by)
   if (isFirst && next === null) return undefined
   return html`<nav class="pager" aria-label="Pages of the list"><span>${!isFirst && html`<a href="${linkTo(null)}">First page</a>`}</span><span>${next !== null && html`<a href="${linkTo(next)}" rel="next">Next page</a>`}</span></nav>`
 }
+
+/** `/orders?state=open`; without a question mark where there is nothing to ask. */
+export const withQuery = (path: string, query: URLSearchParams): string =>
+  query.size === 0 ? path : `${path}?${query.toString()}`

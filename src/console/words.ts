@@ -1,6 +1,7 @@
-/** Numbers, amounts and times as people read them. Instants come as the API gives them, ISO 8601 in UTC. */
+/** Numbers, amounts, times and stores as people read them. Instants come as the API gives them, ISO 8601 in UTC. */
 import { age, countText, money as moneyText } from '../domain/figures.ts'
 import { type Html, html, type Piece } from './html.ts'
+import type { Visit } from './page.ts'
 
 const SMALL = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve']
 
@@ -48,3 +49,14 @@ export const ago = (at: string, now: number): Html => timeTag(at, `${ageOf(at, n
 /** `09:31:04` */
 export const clockTag = (at: string, now: number, digits?: Parameters<typeof clock>[2]): Html =>
   timeTag(at, clock(at, now, digits))
+
+/** What people call each configured store, by its id. */
+export type StoreNames = ReadonlyMap<string, string>
+
+export async function storeNames(visit: Pick<Visit, 'status'>): Promise<StoreNames> {
+  const { stores } = await visit.status()
+  return new Map(stores.map(({ store, name }) => [store, name]))
+}
+
+/** A store that is configured no more goes by its id. */
+export const storeName = (names: StoreNames, store: string): string => names.get(store) ?? store

@@ -19,7 +19,6 @@ import { makeFolder } from '../storage/files.ts'
 import { assertFree } from '../storage/sqlite/open.ts'
 import { storeOrderByReference } from '../storage/store-orders.ts'
 import { CUSTOMER_PREFIX, createCustomer, customerReference } from './customer.ts'
-import { embedSandbox } from './embedded-sandbox.ts'
 import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 import { type ShopCallback, startShop } from './shop.ts'
 
@@ -58,12 +57,18 @@ export async function openDemo({
   const after = (step: number) => freePort(port + step > PORT_MAX ? 0 : port + step)
   const ports = { service: port, supplier: await after(1), store: await after(2), console: await after(3) }
   const dialect = readDialect(new URL(`../../config/dialects/${DIALECT}.json`, import.meta.url))
+  const customer = createCustomer({
+    url: () => `http://127.0.0.1:${ports.service}`,
+    token: () => tokenText,
+    number: () => freeNumber(app.api.ordering.db),
+  })
   const sandbox = await startSandbox({
     dialect,
     apiKey: API_KEY,
     balanceMinor: BALANCE_MINOR,
     port: ports.supplier,
     file: path.join(folder, 'sandbox.db'),
+    demo: { customer, consoleUrl: `http://127.0.0.1:${ports.console}` },
   })
   const place = { folder, baseUrl: sandbox.baseUrl, apiKey: API_KEY, dialect: DIALECT }
   const configFile = writeDemoConfig({
@@ -95,12 +100,7 @@ export async function openDemo({
   // A log that cannot be written fails the start here, and nothing later.
   append('')
   const log = createLog({ level: 'info', write: append })
-  const customer = createCustomer({
-    url: () => `http://127.0.0.1:${ports.service}`,
-    token: () => tokenText,
-    number: () => freeNumber(app.api.ordering.db),
-  })
-  const app = await openApp({ config, log, onFatal, sandbox: embedSandbox(sandbox, dialect, customer) })
+  const app = await openApp({ config, log, onFatal, sandboxUrl: new URL(sandbox.baseUrl).origin })
   const link = await app.consoleLink()
   if (link !== null) showLink?.(link)
   out.write('Reading the catalogue of the sandbox …\n')
@@ -227,9 +227,9 @@ Quayside is running as a demo: nothing is configured, no real money moves.
   console   ${consoleUrl}  pages for people: \`${commandLine('console')}\`
   service   ${url}
   its API   ${url}/api/v1/docs
-  supplier  ${new URL(sandboxUrl).origin}  the sandbox, ${count} products: open it
+  supplier  ${new URL(sandboxUrl).origin}  the sandbox, ${count} products: break it there
   store     ${shopUrl}  its callbacks are printed here
-  customer  orders about twice a minute; the console's page Sandbox stops it
+  customer  orders about twice a minute; the page of the sandbox stops it
   data      ${shown}
   its log   ${path.join(shown, 'quayside.log')}
 

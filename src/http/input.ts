@@ -309,21 +309,6 @@ export const consoleLinkBody = fields({
   role: oneOf(personRoles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
 }).meta({ examples: [{ name: 'anna', role: 'operator' }] })
 
-/** Body of a fault of the embedded supplier. */
-export const sandboxFaultBody = fields({
-  fault: text(50, 'Its name, as `viewSandbox` lists it'),
-  delayMs: whole(0, 86_400_000).optional().meta({ description: 'Milliseconds, for a fault that waits' }),
-}).meta({ examples: [{ fault: 'answer-lost' }] })
-export const sandboxTopUpBody = fields({
-  add: decimal('decimal text such as "500.00"').meta({ description: 'How much, in the currency of the supplier' }),
-}).meta({ examples: [{ add: '500.00' }] })
-export const sandboxEndBody = fields({
-  as: oneOf(['complete', 'fail']).meta({ description: '`complete` hands out its keys, `fail` gives the money back' }),
-}).meta({ examples: [{ as: 'complete' }] })
-export const sandboxCustomerBody = fields({
-  do: oneOf(['start', 'stop', 'order']).meta({ description: '`order`: one order now' }),
-}).meta({ examples: [{ do: 'stop' }] })
-
 /** Query of every list: how many, and the id of the last one seen. */
 export const paging = {
   limit: queryNumber(1, 200, 50, 'How many a page has at most'),

@@ -23,66 +23,6 @@ import { methodNotAllowed } from './answers.ts'
 import { readCsv, readJson } from './bodies.ts'
 import { check, fields, versionIn } from './input.ts'
 
-/** The supplier of a demo, which runs in this process: what people see of it, and how they break it. Amounts in minor units. */
-export interface EmbeddedSandbox {
-  /** Of its page. */
-  address: string
-  currency: string
-  /** @param limit how many entries, newest first */
-  ledger: (limit: number) => {
-    startMinor: number
-    balanceMinor: number
-    closes: boolean
-    charges: SandboxSum
-    refunds: SandboxSum
-    topUps: SandboxSum
-    keysIssued: number
-    newest: {
-      kind: 'charge' | 'refund' | 'top_up'
-      orderId: string | null
-      externalOrderId: string | null
-      amountMinor: number
-      balanceMinor: number
-      at: number
-    }[]
-  }
-  /** Every kind of fault, with how often those that are set can still fire and have fired. */
-  faults: () => { name: string; subject: string; does: string; left: number; fired: number }[]
-  /** @throws Failure `invalid` for a fault that it does not have, or that does not read the delay */
-  setFault: (name: string, delayMs: number | undefined) => void
-  clearFaults: () => void
-  topUp: (amountMinor: number) => void
-  /** Orders that are not completed, newest first. */
-  openOrders: () => {
-    id: string
-    externalOrderId: string | null
-    quantity: number
-    amountMinor: number
-    createdAt: number
-  }[]
-  /** @returns whether there is such an order, and it could be ended */
-  endOrder: (id: string, as: 'complete' | 'fail') => 'done' | 'unknown' | 'over'
-  /** Buys in the demo store, slowly. */
-  customer: {
-    state: () => {
-      running: boolean
-      orders: number
-      lastReference: string | null
-      lastAt: number | null
-      problem: string | null
-    }
-    start: () => void
-    stop: () => void
-    /** @returns the reference of the order; rejects when it was not taken */
-    orderNow: () => Promise<string>
-  }
-}
-
-interface SandboxSum {
-  count: number
-  minor: number
-}
-
 /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
 export interface NextRuns {
   catalogue: number | null
@@ -118,8 +58,6 @@ export interface ApiContext {
   /** Where people reach the console; null: it is switched off. */
   consoleAddress: () => string | null
   randomBytes: (count: number) => Buffer
-  /** The supplier of a demo; absent where the supplier is another service. */
-  sandbox?: EmbeddedSandbox
 }
 
 /** @throws Failure `not_found` for a store that is not configured */
@@ -129,11 +67,11 @@ export function configuredStore({ stores }: Pick<ApiContext, 'stores'>, id: stri
   return store
 }
 
-/** A checked request. */
-export interface Call<Q, B> {
+/** A checked request. @typeParam P names of the pieces of its path that vary */
+export interface Call<Q, B, P extends string = string> {
   caller: Caller
   /** Pieces of the path, decoded. */
-  path: Record<string, string>
+  path: Record<P, string>
   query: Q
   body: B
   /** From If-Match; empty for an operation without it. */
@@ -142,20 +80,27 @@ export interface Call<Q, B> {
   file: Uint8Array
 }
 
-/**
- * One operation of the API, as data: the routes and the OpenAPI document are made from it, so that they agree.
- */
-export interface Operation<
-  Q extends z.core.$ZodLooseShape = z.core.$ZodLooseShape,
-  B extends z.ZodType = z.ZodType,
-  A extends z.ZodType = z.ZodType,
-  S extends number = number,
+/** Method, and path below /api/v1; pieces that vary start with a colon: `GET /orders/:reference`. */
+export type Route = `${'GET' | 'POST' | 'DELETE'} /${string}`
+
+/** The names of the pieces that vary. */
+export type PieceOf<P extends string> = P extends `${string}:${infer Piece}/${infer Rest}`
+  ? Piece | PieceOf<Rest>
+  : P extends `${string}:${infer Piece}`
+    ? Piece
+    : never
+
+/** One operation of the API, as data: the routes and the OpenAPI document are made from it, so that they agree. */
+interface Declaration<
+  R extends Route,
+  Q extends z.core.$ZodLooseShape,
+  B extends z.ZodType,
+  A extends z.ZodType,
+  S extends number,
 > {
   /** The operationId. */
   name: string
-  method: 'get' | 'post' | 'delete'
-  /** Below /api/v1; pieces that vary start with a colon. */
-  path: string
+  route: R
   /** What it does, one sentence for people. */
   summary: string
   allowed: Allowed
@@ -173,14 +118,42 @@ export interface Operation<
   /** Statuses of failure beyond those of the token and of the input, and when. */
   failures?: Record<number, string>
   /** It calls the supplier or a store, or changes what the worker remembers; of several processes the worker performs it. */
-  needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => boolean)
-  handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.input<A> }>
+  needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => boolean)
+  handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => Promise<{ status: S; data: z.input<A> }>
 }
 
+type Loose = Declaration<Route, z.core.$ZodLooseShape, z.ZodType, z.ZodType, number>
+type LooseCall = Call<Record<string, unknown>, unknown>
+
+/** An operation whose types are left behind, its route in two pieces. */
+export interface Operation extends Omit<Loose, 'handle' | 'needsWorker'> {
+  method: 'get' | 'post' | 'delete'
+  path: string
+  needsWorker?: boolean | ((call: LooseCall) => boolean)
+  handle: (call: LooseCall) => Promise<{ status: number; data: unknown }>
+}
+
+/** An operation of a list, which keeps the types of its route, its input and its answer for those who call it. */
+type Declared<N, R, Q, B, A> = Operation & { name: N; route: R; types?: { query: Q; body: B; answer: A } }
+
 /** Lets the compiler check a handler against its shapes; the result fits a list of operations. */
-export const operation = <Q extends z.core.$ZodLooseShape, B extends z.ZodType, A extends z.ZodType, S extends number>(
-  declared: Operation<Q, B, A, S>,
-): Operation => declared as unknown as Operation
+export function operation<
+  const N extends string,
+  const R extends Route,
+  A extends z.ZodType,
+  S extends number,
+  Q extends z.core.$ZodLooseShape = Record<never, never>,
+  B extends z.ZodType = z.ZodUndefined,
+>(declared: Declaration<R, Q, B, A, S> & { name: N }) {
+  const [method = '', path] = declared.route.split(' ')
+  const made = { ...declared, method: method.toLowerCase(), path }
+  return made as unknown as Declared<N, R, Q, z.input<B>, z.output<A>>
+}
+
+/** Who may: people of this role or above. */
+export const viewer = { people: 'viewer' } as const
+export const operator = { people: 'operator' } as const
+export const admin = { people: 'admin' } as const
 
 /** The usual success. */
 export const ok = <T>(data: T) => ({ status: 200 as const, data })
@@ -275,7 +248,7 @@ const lineShapes = new WeakMap<z.ZodType, z.ZodType>()
 
 /** The `answer` of an operation that sends events, a line of JSON each. */
 export function jsonLines<S extends z.ZodType>(event: S) {
-  const answer = z.custom<Events<z.input<S>>>()
+  const answer = z.custom() as z.ZodType<Events<z.output<S>>, Events<z.input<S>>>
   lineShapes.set(answer, z.union([event, Broken]))
   return answer
 }

@@ -1,4 +1,4 @@
-import { type ErrorRequestHandler, json, type RequestHandler, Router } from 'express'
+import { type ErrorRequestHandler, json, type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { type ControlParts, controls, missing } from './control-table.ts'
 import { Refusal } from './refusal.ts'
@@ -24,9 +24,11 @@ export function createControl(parts: ControlParts): Router {
   return router
 }
 
-const onlyLoopback: RequestHandler = ({ socket: { remoteAddress = '' } }, _response, next) => {
-  if (!/^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/.test(remoteAddress))
-    throw new Refusal('forbidden', 'The control API answers on loopback only.', 403)
+export const isFromThisMachine = ({ socket: { remoteAddress = '' } }: Request): boolean =>
+  /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/.test(remoteAddress)
+
+const onlyLoopback: RequestHandler = (request, _response, next) => {
+  if (!isFromThisMachine(request)) throw new Refusal('forbidden', 'The control API answers on loopback only.', 403)
   next()
 }
 

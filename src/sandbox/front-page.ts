@@ -1,8 +1,10 @@
 /** The page at the sandbox's own address: what one can do with it, made from the tables that it runs on. */
-import type { RequestHandler } from 'express'
+import { type Request, Router } from 'express'
+import { html } from 'hono/html'
 import { sentence } from '../domain/text-layout.ts'
 import { controls } from './control-table.ts'
 import { type FaultName, factsOf, faultOptions, faultSubjects, faultTable, matchFields } from './faults.ts'
+import { createPanel, type Html, type PanelParts } from './panel.ts'
 
 interface Row {
   name: string
@@ -64,56 +66,78 @@ function rowsText(rows: Row[]): string {
     .join('')
 }
 
-/** Answers with HTML to a browser, else with text. */
-export function frontPage(): RequestHandler {
+/** Answers a browser with HTML, with what a person does above, else with text. */
+export function frontPage(parts: PanelParts): Router {
   const sections = sectionsOfPage()
-  return (request, response) => {
-    const example = exampleAt(`http://127.0.0.1:${request.socket.localPort}`)
-    if (request.accepts(['text', 'html']) === 'html') response.type('html').send(pageHtml(example, sections))
-    else response.type('text').send(`${LEADS.map(paragraph).join('')}${example}\n${sectionsText(sections)}`)
-  }
+  const docsHtml = sections.map(
+    ({ title, rows }) => html`<h2>${withCode(title)}</h2>
+<table tabindex="0">${rows.map(
+      ({ name, does }) => html`
+<tr><td><code>${name}</code><td>${withCode(does)}`,
+    )}</table>`,
+  )
+  const exampleAt = ({ socket: { localPort } }: Request) => exampleOf(`http://127.0.0.1:${localPort}`)
+  const pageOf = (request: Request, panel: Html): string =>
+    `${html`${HEAD}${panel}
+<hr>
+<p>${SET_ONE}</p>
+<pre tabindex="0">${exampleAt(request)}</pre>
+${docsHtml}
+</main>
+`}`
+  const panel = createPanel(parts, pageOf)
+  return Router()
+    .use(panel.routes)
+    .get(['/', '/sandbox'], (request, response) => {
+      if (request.accepts(['text', 'html']) === 'html') response.type('html').send(pageOf(request, panel.of(request)))
+      else response.type('text').send(`${textLead}${exampleAt(request)}\n${sectionsText(sections)}`)
+    })
 }
 
-const LEADS = [
-  'The sandbox of Quayside: a supplier to try things on. Its Reseller API is under /v1, its controls are under /sandbox.',
-  'Set a fault, such as a lost answer to the next order, by one of:',
-]
+const ABOUT =
+  'The sandbox of Quayside: a supplier to try things on. Its Reseller API is under /v1, its controls are under /sandbox.'
+const SET_ONE = 'Set a fault, such as a lost answer to the next order, by one of:'
+const textLead = `${sentence(ABOUT, WIDTH)}\n${sentence(SET_ONE, WIDTH)}\n`
 
-const paragraph = (text: string): string => `${sentence(text, WIDTH)}\n`
-
-const exampleAt = (origin: string): string => `  npx quayside sandbox fault set answer-lost --url ${origin}
+const exampleOf = (origin: string): string => `  npx quayside sandbox fault set answer-lost --url ${origin}
   curl -s ${origin}/sandbox/faults \\
     -H 'content-type: application/json' -d '{"fault":"answer-lost"}'
 `
 
-function pageHtml(example: string, sections: Section[]): string {
-  const tables = sections.map(({ title, rows }) => {
-    const lines = rows.map(({ name, does }) => `<tr><td><code>${html(name)}</code><td>${html(does)}`)
-    return `<h2>${html(title)}</h2>\n<table>\n${lines.join('\n')}\n</table>`
-  })
-  return `<!doctype html>
+/** Its script reads the page again every three seconds, and swaps in what is true now unless a person is using it. */
+const HEAD = html`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
 <title>The sandbox of Quayside</title>
 <style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
 h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
-td { vertical-align: top; padding: .15rem 1rem .15rem 0 }
-td:first-child { white-space: nowrap }
+table { display: block; overflow-x: auto; border-spacing: 0 }
+td, th { vertical-align: top; text-align: left; padding: .15rem 1rem .15rem 0 }
+td:first-child, th { white-space: nowrap }
+.number { text-align: right; font-variant-numeric: tabular-nums }
 pre { overflow-x: auto }
+button, input { font: inherit; padding: .2rem .6rem }
+.buttons { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .5rem; padding: 0; list-style: none }
+.buttons button { width: 100%; height: 100%; text-align: left }
+[role=status] { border-left: .3rem solid; padding: .3rem .8rem }
 </style>
+<script type="module">
+setInterval(async () => {
+  const text = await (await fetch(location.pathname, { headers: { accept: 'text/html' } })).text()
+  const page = new DOMParser().parseFromString(text, 'text/html')
+  for (const id of ['now', 'ledger']) {
+    const shown = document.getElementById(id)
+    if (shown && !shown.contains(document.activeElement)) shown.replaceWith(page.getElementById(id))
+  }
+}, 3000)
+</script>
+<main>
 <h1>The sandbox</h1>
-${LEADS.map((text) => `<p>${html(text)}</p>`).join('\n')}
-<pre>${html(example)}</pre>
-${tables.join('\n')}
-`
-}
+<p>${ABOUT}</p>`
 
-/** Text as HTML; what is between backticks is code. */
-const html = (text: string): string =>
-  text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+/** What is between backticks is code. */
+const withCode = (text: string) =>
+  text.split('`').map((piece, index) => (index % 2 === 0 ? piece : html`<code>${piece}</code>`))

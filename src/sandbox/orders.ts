@@ -128,7 +128,8 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
     /** One page, newest first, without orders that are hidden for now; `total` counts all matches. */
     list: (filter: OrderFilter, offset: number, limit: number) => rows.list(filter, now(), offset, limit),
     /** Newest first, with the hidden ones: what the supplier knows, not what it shows. */
-    known: (limit: number): Order[] => rows.list({}, Number.MAX_SAFE_INTEGER, 0, limit).items,
+    known: (limit: number, status?: OrderStatus): Order[] =>
+      rows.list({ status }, Number.MAX_SAFE_INTEGER, 0, limit).items,
     keysOf: ledger.keysOf,
     /** Settles due orders, each in a transaction of its own. Returns how many moved. */
     advance: (): number => {

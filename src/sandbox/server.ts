@@ -17,6 +17,7 @@ import { routesOf } from './endpoints.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { frontPage } from './front-page.ts'
 import { openapiOf } from './openapi.ts'
+import type { SandboxDemo } from './panel.ts'
 import { createSender } from './webhooks.ts'
 import { openWorld, type World } from './world.ts'
 
@@ -48,6 +49,8 @@ export interface SandboxOptions {
   requestsPerMinute?: number
   /** Whether a timer moves the world and sends deliveries; if false, `advance` and `deliverDue` do. */
   automatic?: boolean
+  /** Of a demo, for the page of the sandbox. */
+  demo?: SandboxDemo | undefined
 }
 
 export interface Sandbox {
@@ -93,7 +96,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { pause } = waits
   const app = express()
   app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing')
-  app.get(['/', '/sandbox'], frontPage())
+  app.use(frontPage({ world, faults, dialect, demo: options.demo }))
   app.use('/sandbox', createControl({ world, faults, dialect }))
   app.use('/v1', createApi({ dialect, routes, faults, apiKey, requestsPerMinute, now, random, pause }))
   // Other paths have no routes, but the same envelope and request id.

@@ -40,7 +40,8 @@ const PICTURES = [
   ['overview', '/overview', 'light'],
   ['order', `/orders/${STORE}/${LOST}`, 'light'],
   ['review', '/reviews/:id', 'dark'],
-  ['sandbox', '/sandbox', 'dark'],
+  // The page at the address of the sandbox itself.
+  ['sandbox', '/', 'dark'],
 ] as const
 
 async function keepForDocuments(world: BusyDay, addresses: Map<string, string>, to: string): Promise<void> {
@@ -49,7 +50,8 @@ async function keepForDocuments(world: BusyDay, addresses: Map<string, string>, 
     const page = await openPage({ colours, width: 1180 })
     await page.setViewportSize({ width: 1180, height: 760 })
     await signInto(page, world, 'admin')
-    await page.goto(`${world.pages.address()}${addresses.get(at) ?? at}`)
+    const origin = at === '/' ? world.sandbox.baseUrl : world.pages.address()
+    await page.goto(new URL(addresses.get(at) ?? at, origin ?? '').href)
     await page.screenshot({ path: path.join(to, 'docs', `console-${name}.png`) })
   }
 }

@@ -10,8 +10,7 @@ const people = {
     viewPurchase viewEvidence listDeliveries viewDelivery exportOrders
     exportDeliveries listSyncRuns viewSyncRun listSyncChanges viewDryRun
     explainPrice listSweeps viewSweep viewBalance listDiscrepancies
-    listStores listAudit viewSettings listWebhooks listBackups
-    viewSandbox`,
+    listStores listAudit viewSettings listWebhooks listBackups`,
   operator: `
     cancelOrder takeShopOrder releaseShopOrder resendOrder importListings
     linkListing unlinkListing ignoreListing unignoreListing releaseListing
@@ -19,8 +18,7 @@ const people = {
     unmuteAlert testAlertChannels redeliverEffect retryPurchase releasePurchase
     decidePurchase replayDelivery replayDeliveries requestSync startDryRun
     stopDryRun dryRunSync requestSweep testStore triggerUpdate
-    checkWebhooks makeBackup setSandboxFault clearSandboxFaults topUpSandbox
-    endSandboxOrder directSandboxCustomer`,
+    checkWebhooks makeBackup`,
   admin: `
     revealKeys exportOrdersWithKeys exportDeliveriesWithBodies rotateCallbackSecret listTokens
     createToken revokeToken listSessions endSession createConsoleLink

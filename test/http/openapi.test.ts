@@ -233,7 +233,7 @@ async function tourOfAlerts({ ordering, db }: ApiWorld, ask: TourAsk): Promise<v
   await ask('POST', '/alerts/test', {})
 }
 
-/** Settings, the audit, who is signed in, and the supplier of a demo. */
+/** Settings, the audit, and who is signed in. */
 async function tourOfPeople(world: ApiWorld, ask: TourAsk): Promise<void> {
   await tourOfAlerts(world, ask)
   await ask('GET', '/settings')
@@ -244,16 +244,6 @@ async function tourOfPeople(world: ApiWorld, ask: TourAsk): Promise<void> {
   const [session] = sessions.body.data.items
   await ask('DELETE', `/console/sessions/${session?.id}`)
   await ask('DELETE', `/console/sessions/${session?.id}`)
-  await ask('POST', '/sandbox/faults', { body: { fault: 'hold-open' } })
-  await ask('POST', '/sandbox/faults', { body: { fault: 'nonsense' } })
-  await ask('POST', '/sandbox/balance', { body: { add: '10.00' } })
-  await ask('POST', '/sandbox/balance', { body: { add: '0' } })
-  await ask('POST', '/sandbox/customer', { body: { do: 'order' } })
-  await world.settle()
-  const { openOrders } = (await ask('GET', '/sandbox')).body.data as unknown as { openOrders: { id: string }[] }
-  await ask('POST', `/sandbox/orders/${openOrders[0]?.id}/end`, { body: { as: 'fail' } })
-  await ask('POST', `/sandbox/orders/${openOrders[0]?.id}/end`, { body: { as: 'fail' } })
-  await ask('DELETE', '/sandbox/faults')
 }
 
 test('a refusal of the supplier has a code of ours, never the word of the supplier', async () => {

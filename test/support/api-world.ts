@@ -14,7 +14,6 @@ import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConsole } from '../../src/console/console.ts'
 import { createCustomer } from '../../src/demo/customer.ts'
-import { embedSandbox } from '../../src/demo/embedded-sandbox.ts'
 import { apiOperations, apiRouter } from '../../src/http/api/api.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import type { ApiContext } from '../../src/http/operation.ts'
@@ -57,7 +56,7 @@ export interface Ask {
 export type ApiWorld = Awaited<ReturnType<typeof openApi>>
 
 export interface ApiOptions extends TestAppOptions {
-  /** Whether people see the supplier as the embedded one of a demo (default: they do). */
+  /** Whether the supplier is that of a demo, with its customer (default: it is). */
   isDemo?: boolean
   /** Names of stores, by their ids (default: the ids). */
   storeNames?: Record<string, string>
@@ -91,7 +90,20 @@ async function emptyFile(): Promise<Uint8Array> {
 
 export async function openApi(given: ApiOptions = {}) {
   const { isDemo = true, storeNames = {}, alerts = {}, alertAddresses = {}, workerAbsentSince, ...options } = given
-  const app = await openTestApp(options)
+  const customer = createCustomer({
+    url: () => url,
+    token: () => tokens.store,
+    number: async () => 1,
+    random: () => 0.5,
+    now: () => now(),
+  })
+  const demo = {
+    customer,
+    get consoleUrl() {
+      return pages.address() ?? ''
+    },
+  }
+  const app = await openTestApp({ ...options, ...(isDemo && { demo }) })
   const { ordering, runtime, supplier } = app
   const { db, now, newId, log } = ordering
   const { inbox, sweeps, catalogue } = runtime
@@ -132,13 +144,6 @@ export async function openApi(given: ApiOptions = {}) {
   const captures = createCaptures(ordering)
   const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
   const tail = createTail(ordering.log)
-  const customer = createCustomer({
-    url: () => url,
-    token: () => tokens.store,
-    number: async () => 1,
-    random: () => 0.5,
-    now,
-  })
   const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: dirname(file) })
   const api: ApiContext = {
     ordering,
@@ -161,11 +166,11 @@ export async function openApi(given: ApiOptions = {}) {
     nextRuns: () => ({ catalogue: now() + 600_000, balance: now() + 60_000, sweep: null }),
     consoleAddress: () => pages.address(),
     ...(workerAbsentSince && { workerAbsentSince }),
-    ...(isDemo && { sandbox: embedSandbox(app.sandbox, app.dialect, customer) }),
   }
   const access = { db, now, newId, randomBytes }
   const { monotonic } = ordering
-  const pages = createConsole({ url: null, operations: apiOperations(api), access, monotonic, log })
+  const sandboxUrl = isDemo ? new URL(app.sandbox.baseUrl).origin : undefined
+  const pages = createConsole({ url: null, sandboxUrl, operations: apiOperations(api), access, monotonic, log })
   await pages.listen('127.0.0.1', 0)
   const owner = mintToken('admin', randomBytes)
   const authenticate = createAuth({ db, ownerDigest: owner.digest, now })

@@ -11,6 +11,7 @@ import { takeOrder } from '../../src/ordering/intake.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { resume } from '../../src/ordering/recover.ts'
 import type { RuntimeParts } from '../../src/runtime.ts'
+import type { SandboxDemo } from '../../src/sandbox/panel.ts'
 import { Secret } from '../../src/secret.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { listDiscrepancies } from '../../src/storage/discrepancies.ts'
@@ -62,6 +63,8 @@ export interface TestAppOptions {
   stated?: (order: StatedOrder) => void
   /** File of the sandbox, so that `supplierDown` and `supplierUp` find the same world. */
   sandboxFile?: string
+  /** Where the supplier is that of a demo. */
+  demo?: SandboxDemo
 }
 
 export interface OrderLine {
@@ -92,6 +95,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
       requestsPerMinute: 100_000,
       ...(options.balanceMinor === undefined ? {} : { balanceMinor: options.balanceMinor }),
       ...(options.sandboxFile === undefined ? {} : { file: options.sandboxFile }),
+      demo: options.demo,
       port,
     })
   // While it is down, no other server may take its port.

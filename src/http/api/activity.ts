@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Activity, type ActivityPeriod, activityOf, activityPeriods, periodOf } from '../../domain/activity.ts'
 import { countsBetween, firstCountedHour } from '../../storage/hourly-counts.ts'
 import { choice } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation, viewer } from '../operation.ts'
 import { amount, amountOf, at, count, currency, maybeAt, view } from './views.ts'
 
 const ms = count.nullable()
@@ -53,17 +53,15 @@ const ActivityAnswer = view(shape, (whole: Whole) => {
 
 /** As it is answered. */
 export type ActivityView = z.output<typeof ActivityAnswer>
-export type ActivityStepView = z.output<typeof step>
 
 /** What happened in the last day, week or month. */
-export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db, now, dialect } = ordering
   return [
     operation({
       name: 'viewActivity',
-      method: 'get',
-      path: '/activity',
-      allowed: { people: 'viewer' },
+      route: 'GET /activity',
+      allowed: viewer,
       query: {
         period: choice(
           ['day', 'week', 'month'],

@@ -8,9 +8,10 @@ import { alertWords } from '../../domain/labels.ts'
 import { Failure } from '../../errors.ts'
 import { alertById, allAlertChannels, listAlerts } from '../../storage/alerts.ts'
 import { need } from '../../storage/database.ts'
-import { alertBody, alertStates, alertTestBody, choice, muteBody, paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, count, maybeAt, meaningsText, page, pageOf, view, words } from './views.ts'
+import { alertBody, alertStates, alertTestBody, choice, muteBody } from '../input.ts'
+import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
+import { listOperation } from './list-operation.ts'
+import { at, count, maybeAt, meaningsText, view, words } from './views.ts'
 
 const NAMES = `Name of the alert; another version may have others\n\n${meaningsText(alertWords)}`
 
@@ -35,7 +36,6 @@ export const Alert = view(
     .meta({ id: 'Alert' }),
   ({ isOver, ...alert }: StandingAlert) => ({ ...alert, state: isOver ? ('ended' as const) : ('open' as const) }),
 )
-export type AlertView = z.output<typeof Alert>
 
 /** How sending to a channel goes. */
 export const AlertChannel = z
@@ -49,7 +49,6 @@ export const AlertChannel = z
     error: words.meta({ description: 'Why it takes none, or for whom the last message was not taken' }),
   })
   .meta({ id: 'AlertChannel' })
-export type AlertChannelView = z.output<typeof AlertChannel>
 
 const Tried = z.object({
   channel: z.string(),
@@ -58,41 +57,27 @@ const Tried = z.object({
   detail: words.meta({ description: 'Why it was not sent, or for whom' }),
   ms: count.meta({ description: 'How long it took, in milliseconds' }),
 })
-export type TriedView = z.output<typeof Tried>
-
-const operator = { people: 'operator' } as const
 
 /** Alerts, what people do about them, and the channels by which they are notified. */
-export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>): Operation[] {
+export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>) {
   const { db } = ordering
   const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))
   const failures = { 404: 'unknown id' }
   return [
-    operation({
+    listOperation({
       name: 'listAlerts',
-      method: 'get',
-      path: '/alerts',
-      allowed: { people: 'viewer' },
-      query: { ...paging, state: choice(alertStates, 'Only alerts that are open, or that ended') },
+      route: 'GET /alerts',
+      allowed: viewer,
+      filters: { state: choice(alertStates, 'Only alerts that are open, or that ended') },
       summary: 'Alerts, newest first: what each is about, what to do, and who looks after it.',
-      answer: page(Alert),
+      item: Alert,
       success: { 200: 'A page of alerts; those that ended go after 90 days' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listAlerts({ ...filter, limit: limit + 1 }))
-        return ok(
-          pageOf(
-            rows.map((row) => standingOf(row)),
-            limit,
-            byId,
-          ),
-        )
-      },
+      read: async (asked) => (await db.query(listAlerts(asked))).map((row) => standingOf(row)),
     }),
     operation({
       name: 'listAlertChannels',
-      method: 'get',
-      path: '/alerts/channels',
-      allowed: { people: 'viewer' },
+      route: 'GET /alerts/channels',
+      allowed: viewer,
       summary: 'The channels by which people are notified of alerts, and how sending to each goes.',
       answer: z.object({ items: z.array(AlertChannel) }),
       success: { 200: 'All that the configuration names' },
@@ -100,53 +85,49 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
     }),
     operation({
       name: 'acknowledgeAlert',
-      method: 'post',
-      path: '/alerts/:id/acknowledge',
+      route: 'POST /alerts/:id/acknowledge',
       allowed: operator,
       body: alertBody,
       summary: 'Look after an alert: it is not sent again; that it is over is.',
       answer: Alert,
       success: { 200: 'Acknowledged' },
       failures: { ...failures, 409: 'it is over' },
-      async handle({ caller, path: { id = '' }, body: { reason } }) {
+      async handle({ caller, path: { id }, body: { reason } }) {
         await acknowledge(ordering, id, caller.actor, reason)
         return ok(await alertAt(id))
       },
     }),
     operation({
       name: 'muteAlert',
-      method: 'post',
-      path: '/alerts/:id/mute',
+      route: 'POST /alerts/:id/mute',
       allowed: operator,
       body: muteBody,
       summary: 'Send nothing of this kind of alert about this subject for a while, also not of the next one.',
       answer: Alert,
       success: { 200: 'Muted' },
       failures,
-      async handle({ caller, path: { id = '' }, body: { hours, reason } }) {
+      async handle({ caller, path: { id }, body: { hours, reason } }) {
         await mute(ordering, id, hours * 3_600_000, caller.actor, reason)
         return ok(await alertAt(id))
       },
     }),
     operation({
       name: 'unmuteAlert',
-      method: 'post',
-      path: '/alerts/:id/unmute',
+      route: 'POST /alerts/:id/unmute',
       allowed: operator,
       body: alertBody,
       summary: 'Send what stands of this kind of alert about this subject again.',
       answer: Alert,
       success: { 200: 'Not muted' },
       failures,
-      async handle({ caller, path: { id = '' }, body: { reason } }) {
+      async handle({ caller, path: { id }, body: { reason } }) {
         await mute(ordering, id, 0, caller.actor, reason)
         return ok(await alertAt(id))
       },
     }),
     operation({
       name: 'testAlertChannels',
-      method: 'post',
-      path: '/alerts/test',
+      route: 'POST /alerts/test',
       needsWorker: true,
       allowed: operator,
       body: alertTestBody,

@@ -18,7 +18,6 @@ import { orderOperations } from './orders.ts'
 import { outboxOperations } from './outbox.ts'
 import { purchaseOperations } from './purchases.ts'
 import { sweepOperations } from './reconcile.ts'
-import { sandboxOperations } from './sandbox.ts'
 import { settingsOperations } from './settings.ts'
 import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
@@ -37,7 +36,7 @@ export function apiRouter(operations: Operation[], authenticate: Authenticate): 
     .use(referenceRouter())
 }
 
-export const apiOperations = (context: ApiContext): Operation[] => [
+export const apiOperations = (context: ApiContext) => [
   ...orderOperations(context),
   // Before the listings: `export` would be the id of one.
   ...listingFileOperations(context),
@@ -62,5 +61,4 @@ export const apiOperations = (context: ApiContext): Operation[] => [
   ...webhookOperations(context),
   ...dialectOperations(context),
   ...backupOperations(context),
-  ...sandboxOperations(context),
 ]

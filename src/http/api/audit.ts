@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { listAudit } from '../../storage/evidence.ts'
-import { auditAction, auditActor, auditSubject, paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, page, pageOf, words } from './views.ts'
+import { auditAction, auditActor, auditSubject } from '../input.ts'
+import { type ApiContext, viewer } from '../operation.ts'
+import { listOperation } from './list-operation.ts'
+import { at, words } from './views.ts'
 
 const Entry = z
   .object({
@@ -14,24 +15,19 @@ const Entry = z
     detail: words.meta({ description: 'The reason that was given, or what changed' }),
   })
   .meta({ id: 'AuditEntry' })
-export type AuditEntryView = z.output<typeof Entry>
 
 /** What people and stores did. Entries are added and never changed. */
-export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>) {
   return [
-    operation({
+    listOperation({
       name: 'listAudit',
-      method: 'get',
-      path: '/audit',
-      allowed: { people: 'viewer' },
+      route: 'GET /audit',
+      allowed: viewer,
       summary: 'What people and stores did, newest first.',
-      query: { ...paging, actor: auditActor, action: auditAction, subject: auditSubject },
-      answer: page(Entry),
+      filters: { actor: auditActor, action: auditAction, subject: auditSubject },
+      item: Entry,
       success: { 200: 'A page of entries' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listAudit({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, byId))
-      },
+      read: (asked) => db.query(listAudit(asked)),
     }),
   ]
 }

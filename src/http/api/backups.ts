@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
 import { count, maybeAt, view, words } from './views.ts'
 
 const Backup = view(
@@ -36,13 +36,12 @@ const Rotated = z.object({
 })
 
 /** Backups, and the key that the database is sealed under. */
-export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>): Operation[] {
+export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>) {
   return [
     operation({
       name: 'listBackups',
-      method: 'get',
-      path: '/backups',
-      allowed: { people: 'viewer' },
+      route: 'GET /backups',
+      allowed: viewer,
       answer: BackupList,
       summary: 'The backups, newest first.',
       success: { 200: 'All of them' },
@@ -51,9 +50,8 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
     }),
     operation({
       name: 'makeBackup',
-      method: 'post',
-      path: '/backups',
-      allowed: { people: 'operator' },
+      route: 'POST /backups',
+      allowed: operator,
       answer: Made,
       summary: 'Make a backup now: copied, checked, encrypted, and on the disk before the answer.',
       success: { 201: 'Made' },
@@ -65,10 +63,9 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
     }),
     operation({
       name: 'rotateKeys',
-      method: 'post',
-      path: '/keys/rotate',
+      route: 'POST /keys/rotate',
       needsWorker: true,
-      allowed: { people: 'admin' },
+      allowed: admin,
       answer: Rotated,
       summary: 'Rotate to the next key-encryption key, which the service reads from its own secrets.',
       success: { 200: 'Rotated; the service needs the new key from its next start on' },

@@ -3,10 +3,11 @@ import { listingLabels } from '../../domain/labels.ts'
 import { need } from '../../storage/database.ts'
 import { changesOfRun } from '../../storage/offers.ts'
 import { listSyncRuns, type SyncRun as SyncRunRow, syncRunById } from '../../storage/runs.ts'
-import { after, changedField, most, paging, queryFlag } from '../input.ts'
-import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
+import { changedField, most, queryFlag } from '../input.ts'
+import { type ApiContext, jsonLines, ok, operation, operator, viewer } from '../operation.ts'
+import { listOperation } from './list-operation.ts'
 import { RunState } from './reconcile.ts'
-import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
+import { at, count, enumeration, maybeAt, view, words } from './views.ts'
 
 export const ListingState = enumeration('ListingState', listingLabels)
 
@@ -35,7 +36,6 @@ const syncRun = z
   })
   .meta({ id: 'SyncRun' })
 const SyncRun = view(syncRun, (row: SyncRunRow) => row)
-export type SyncRunView = z.output<typeof SyncRun>
 
 /** One difference in one offer. */
 const offerChange = {
@@ -48,7 +48,6 @@ const offerChange = {
 }
 
 const ListedChange = z.object({ id: z.string(), ...offerChange }).meta({ id: 'OfferChange' })
-export type OfferChangeView = z.output<typeof ListedChange>
 
 const detail = syncRun.extend({ changes: z.array(z.object(offerChange)) }).meta({ id: 'SyncRunDetail' })
 const SyncRunDetail = view(detail, (row: SyncRunRow & Pick<z.input<typeof detail>, 'changes'>) => row)
@@ -125,18 +124,15 @@ const KeptDryRun = z
       .meta({ description: 'Its counts are complete; null while it goes on or broke off' }),
   })
   .meta({ id: 'KeptDryRun' })
-export type KeptDryRunView = z.output<typeof KeptDryRun>
 
 /** Reading what the supplier sells. */
-export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>): Operation[] {
-  const viewer = { people: 'viewer' } as const
+export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>) {
   return [
     operation({
       name: 'requestSync',
-      method: 'post',
-      path: '/sync',
+      route: 'POST /sync',
       needsWorker: true,
-      allowed: { people: 'operator' },
+      allowed: operator,
       summary: 'Start a sync run; if one is running, the answer shows that one.',
       answer: z.object({ run: SyncRun }),
       success: { 202: 'Started, or under way' },
@@ -145,24 +141,18 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
         data: { run: await syncs.start(caller.actor) },
       }),
     }),
-    operation({
+    listOperation({
       name: 'listSyncRuns',
-      method: 'get',
-      path: '/sync/runs',
+      route: 'GET /sync/runs',
       allowed: viewer,
-      query: paging,
       summary: 'Sync runs, newest first.',
-      answer: page(SyncRun),
+      item: SyncRun,
       success: { 200: 'A page of runs' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listSyncRuns({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, byId))
-      },
+      read: (asked) => db.query(listSyncRuns(asked)),
     }),
     operation({
       name: 'viewSyncRun',
-      method: 'get',
-      path: '/sync/runs/:id',
+      route: 'GET /sync/runs/:id',
       allowed: viewer,
       summary: `One sync run with the changes that it found, at most ${CHANGES_MAX}.`,
       query: { changes: queryFlag('List the changes', true) },
@@ -170,38 +160,36 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
       success: { 200: 'The run' },
       failures: { 404: 'unknown id' },
       async handle({ path, query }) {
-        const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
+        const run = await need(db, syncRunById(path.id), 'sync run', path.id)
         return ok({ ...run, changes: query.changes ? await db.query(changesOfRun(run.id, '', CHANGES_MAX)) : [] })
       },
     }),
-    operation({
+    listOperation({
       name: 'listSyncChanges',
-      method: 'get',
-      path: '/sync/runs/:id/changes',
+      route: 'GET /sync/runs/:id/changes',
       allowed: viewer,
-      query: { limit: paging.limit, after, field: changedField },
+      filters: { field: changedField },
+      by: 'after',
       summary: 'The changes that a sync run found, in the order in which it found them.',
-      answer: page(ListedChange),
+      item: ListedChange,
       success: { 200: 'A page of changes; `next` goes into `after`' },
       failures: { 404: 'unknown id' },
-      async handle({ path, query: { limit, after = '', field } }) {
-        const run = await need(db, syncRunById(path.id ?? ''), 'sync run', path.id ?? '')
-        return ok(pageOf(await db.query(changesOfRun(run.id, after, limit + 1, field)), limit, byId))
+      read: async ({ after = '', limit, field }, { path: { id } }) => {
+        const run = await need(db, syncRunById(id), 'sync run', id)
+        return db.query(changesOfRun(run.id, after, limit, field))
       },
     }),
   ]
 }
 
 /** A sync run on a copy, which reports each change as it is found. */
-export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRun' | 'keptDryRun'>): Operation[] {
-  const path = '/sync/dry-runs'
+export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRun' | 'keptDryRun'>) {
   const latest = () => ok({ run: keptDryRun.latest() ?? null })
   return [
     operation({
       name: 'startDryRun',
-      method: 'post',
-      path,
-      allowed: { people: 'operator' },
+      route: 'POST /sync/dry-runs',
+      allowed: operator,
       summary: 'Start a dry run that goes on by itself; it is kept until the next one, or the end of the service.',
       answer: z.object({ run: KeptDryRun }),
       success: { 202: 'Started' },
@@ -210,9 +198,8 @@ export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRu
     }),
     operation({
       name: 'viewDryRun',
-      method: 'get',
-      path,
-      allowed: { people: 'viewer' },
+      route: 'GET /sync/dry-runs',
+      allowed: viewer,
       summary: 'The newest dry run that was started so: how far it is, or what it found.',
       answer: z.object({ run: KeptDryRun.nullable() }),
       success: { 200: 'As of now; null when there was none since the service started' },
@@ -220,9 +207,8 @@ export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRu
     }),
     operation({
       name: 'stopDryRun',
-      method: 'post',
-      path: `${path}/stop`,
-      allowed: { people: 'operator' },
+      route: 'POST /sync/dry-runs/stop',
+      allowed: operator,
       summary: 'End the dry run that was started so, if it is under way.',
       answer: z.object({ run: KeptDryRun.nullable() }),
       success: { 200: 'It is under way no longer' },
@@ -233,9 +219,8 @@ export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRu
     }),
     operation({
       name: 'dryRunSync',
-      method: 'post',
-      path: '/sync/dry-run',
-      allowed: { people: 'operator' },
+      route: 'POST /sync/dry-run',
+      allowed: operator,
       query: { most },
       summary:
         'What a sync run would change in offers, and then in each store, with reasons; nothing is changed. At most `most` ' +

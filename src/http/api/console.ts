@@ -3,8 +3,9 @@ import { createLink, endSession, personRoles } from '../../access/sessions.ts'
 import { Failure } from '../../errors.ts'
 import { openSessions } from '../../storage/sessions.ts'
 import { consoleLinkBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, oneOf, page } from './views.ts'
+import { type ApiContext, admin, ok, operation } from '../operation.ts'
+import { page } from './list-operation.ts'
+import { at, oneOf } from './views.ts'
 
 const ConsoleLink = z
   .object({
@@ -28,21 +29,18 @@ const Session = z
     endsAt: at.meta({ description: 'Unless it is used again' }),
   })
   .meta({ id: 'ConsoleSession' })
-export type ConsoleSession = z.output<typeof Session>
 
 /** The way into the console, and those who are in. */
 export function consoleOperations({
   ordering,
   randomBytes,
   consoleAddress,
-}: Pick<ApiContext, 'ordering' | 'randomBytes' | 'consoleAddress'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'randomBytes' | 'consoleAddress'>) {
   const { db, now, newId } = ordering
-  const admin = { people: 'admin' } as const
   return [
     operation({
       name: 'listSessions',
-      method: 'get',
-      path: '/console/sessions',
+      route: 'GET /console/sessions',
       allowed: admin,
       summary: 'The sessions of the console that are open, the last one begun first.',
       answer: page(Session),
@@ -51,23 +49,21 @@ export function consoleOperations({
     }),
     operation({
       name: 'endSession',
-      method: 'delete',
-      path: '/console/sessions/:id',
+      route: 'DELETE /console/sessions/:id',
       allowed: admin,
       summary: 'End a session of the console at once. Signing in again needs a new link.',
       answer: z.object({ id: z.string() }),
       success: { 200: 'Ended' },
       failures: { 404: 'no session that is open has this id' },
-      async handle({ caller, path: { id = '' } }) {
+      async handle({ caller, path: { id } }) {
         await endSession({ db, now, newId }, id, caller.actor)
         return ok({ id })
       },
     }),
     operation({
       name: 'createConsoleLink',
-      method: 'post',
-      path: '/console/links',
-      allowed: { people: 'admin' },
+      route: 'POST /console/links',
+      allowed: admin,
       body: consoleLinkBody,
       summary: 'Make a link that signs a person in to the console. It works once, within ten minutes.',
       answer: ConsoleLink,

@@ -9,9 +9,10 @@ import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
-import { choice, eventName, paging, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
+import { choice, eventName, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
+import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
+import { listOperation, page } from './list-operation.ts'
+import { at, count, enumeration, maybeAt, view, words } from './views.ts'
 
 const State = enumeration('DeliveryState', deliveryLabels)
 
@@ -32,53 +33,46 @@ export const Delivery = z
     finishedAt: maybeAt,
   })
   .meta({ id: 'Delivery' })
-export type DeliveryView = z.output<typeof Delivery>
 const DeliveryDetail = Delivery.extend({
   bytes: count
     .nullable()
     .meta({ description: 'Length of the body; null: it was deleted after thirty days, that of a store after seven' }),
   body: z.string().optional().meta({ description: 'As received; only with reveal=true' }),
 }).meta({ id: 'DeliveryDetail' })
-export type DeliveryDetailView = z.output<typeof DeliveryDetail>
 const Replayed = z.object({
   replayed: z.array(z.string()).meta({ description: 'Ids of the deliveries that are stored again' }),
   left: z.array(z.string()).meta({ description: 'Ids of the others: they or their bodies are deleted' }),
 })
 
 /** What the supplier sent. */
-export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
-  const viewer = { people: 'viewer' } as const
   const found = (id = '') => need(db, deliveryById(id), 'delivery', id)
   return [
-    operation({
+    listOperation({
       name: 'listDeliveries',
-      method: 'get',
-      path: '/deliveries',
+      route: 'GET /deliveries',
       allowed: viewer,
       summary: 'Deliveries of the supplier, newest first.',
-      query: {
-        ...paging,
+      filters: {
         state: choice(deliveryStates, 'Only deliveries in this state'),
         event: eventName,
         from: queryInstant('Only deliveries that arrived then or later'),
         to: queryInstant('Only deliveries that arrived before'),
       },
-      answer: page(Delivery),
+      item: Delivery,
       success: { 200: 'A page of deliveries' },
-      async handle({ query: { limit, before, from, to, ...filter } }) {
+      read: ({ before, from, to, ...filter }) => {
         const bounds = {
           before: [before, to === undefined ? undefined : idBound(to)].filter((bound) => bound !== undefined).sort()[0],
           from: from === undefined ? undefined : idBound(from),
         }
-        const rows = await db.query(listDeliveries({ ...filter, ...bounds, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, byId))
+        return db.query(listDeliveries({ ...filter, ...bounds }))
       },
     }),
     operation({
       name: 'viewDelivery',
-      method: 'get',
-      path: '/deliveries/:id',
+      route: 'GET /deliveries/:id',
       allowed: viewer,
       summary: 'One delivery. An admin sees its body with reveal=true, which the audit records.',
       query: { reveal: queryFlag('Show the body; for admins') },
@@ -86,7 +80,7 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       success: { 200: 'The delivery' },
       failures: { 404: 'unknown id', 409: '`body_deleted`: there is no body to reveal any more' },
       async handle({ caller, path, query: { reveal } }) {
-        if (reveal) assertAllowed(caller, { people: 'admin' })
+        if (reveal) assertAllowed(caller, admin)
         const row = await found(path.id)
         const delivery = { ...row, bytes: row.ciphertext.length === 0 ? null : plainLength(row.ciphertext) }
         if (!reveal) return ok(delivery)
@@ -95,9 +89,8 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
     }),
     operation({
       name: 'replayDelivery',
-      method: 'post',
-      path: '/deliveries/:id/replay',
-      allowed: { people: 'operator' },
+      route: 'POST /deliveries/:id/replay',
+      allowed: operator,
       summary: 'Put a delivery back into the inbox; replaying one that was applied is harmless.',
       answer: Delivery,
       success: { 200: 'The delivery, stored again' },
@@ -110,9 +103,8 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
     }),
     operation({
       name: 'replayDeliveries',
-      method: 'post',
-      path: '/deliveries/replay',
-      allowed: { people: 'operator' },
+      route: 'POST /deliveries/replay',
+      allowed: operator,
       body: replayBody,
       summary: 'Put many deliveries back into the inbox at once; replaying one that was applied is harmless.',
       answer: Replayed,
@@ -156,16 +148,12 @@ const Webhook = view(
   }),
 )
 
-export type WebhookView = z.output<typeof Webhook>
-
 /** Our webhooks at the supplier: signing secrets come, are rotated and go, and are never shown. */
 export function webhookOperations({
   ordering: { db },
   inbox,
   webhooks,
-}: Pick<ApiContext, 'ordering' | 'inbox' | 'webhooks'>): Operation[] {
-  const viewer = { people: 'viewer' } as const
-  const admin = { people: 'admin' } as const
+}: Pick<ApiContext, 'ordering' | 'inbox' | 'webhooks'>) {
   const viewAll = async () => {
     const rows = await db.query(allWebhooks())
     const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
@@ -186,8 +174,7 @@ export function webhookOperations({
   return [
     operation({
       name: 'listWebhooks',
-      method: 'get',
-      path: '/webhooks',
+      route: 'GET /webhooks',
       allowed: viewer,
       summary: 'Webhooks of ours at the supplier.',
       answer: page(Webhook),
@@ -196,8 +183,7 @@ export function webhookOperations({
     }),
     operation({
       name: 'createWebhook',
-      method: 'post',
-      path: '/webhooks',
+      route: 'POST /webhooks',
       needsWorker: true,
       allowed: admin,
       body: webhookBody,
@@ -212,8 +198,7 @@ export function webhookOperations({
     }),
     operation({
       name: 'rotateWebhook',
-      method: 'post',
-      path: '/webhooks/rotate',
+      route: 'POST /webhooks/rotate',
       needsWorker: true,
       allowed: admin,
       body: webhookBody,
@@ -228,22 +213,20 @@ export function webhookOperations({
     }),
     operation({
       name: 'retireWebhook',
-      method: 'post',
-      path: '/webhooks/:id/retire',
+      route: 'POST /webhooks/:id/retire',
       needsWorker: true,
       allowed: admin,
       summary: 'Take the secret of a replaced webhook out of use: later deliveries are counted and have no effect.',
       answer: Webhook,
       success: { 200: 'Retired, now or before' },
       failures: { 404: 'unknown id', 409: '`not_replaced`: no later webhook has taken over' },
-      handle: async ({ caller, path }) => ok(await view(await webhooks.retire(path.id ?? '', caller.actor))),
+      handle: async ({ caller, path }) => ok(await view(await webhooks.retire(path.id, caller.actor))),
     }),
     operation({
       name: 'checkWebhooks',
-      method: 'post',
-      path: '/webhooks/check',
+      route: 'POST /webhooks/check',
       needsWorker: true,
-      allowed: { people: 'operator' },
+      allowed: operator,
       summary: "Compare the supplier's webhooks with ours; one whose secret is missing here is reported and replaced.",
       answer: z.object({
         unheld: z
@@ -276,18 +259,12 @@ const CaptureDetail = z.object({
   signature: z.record(z.string(), z.unknown()).nullable().meta({ description: 'How it verifies under a held secret' }),
 })
 
-export type CaptureListView = z.output<typeof CaptureList>
-export type CaptureDetailView = z.output<typeof CaptureDetail>
-
 /** Refused deliveries, kept for a while to fit a dialect. */
-export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): Operation[] {
-  const admin = { people: 'admin' } as const
-  const path = '/captures'
+export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
   return [
     operation({
       name: 'startCapture',
-      method: 'post',
-      path,
+      route: 'POST /captures',
       allowed: admin,
       answer: CaptureState,
       summary: 'Keep the next refused deliveries, at most 10 in 15 minutes, to see how they are signed.',
@@ -296,8 +273,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
     }),
     operation({
       name: 'listCaptures',
-      method: 'get',
-      path,
+      route: 'GET /captures',
       allowed: admin,
       answer: CaptureList,
       summary: 'The kept deliveries, oldest first.',
@@ -306,14 +282,13 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): O
     }),
     operation({
       name: 'viewCapture',
-      method: 'get',
-      path: `${path}/:id`,
+      route: 'GET /captures/:id',
       allowed: admin,
       answer: CaptureDetail,
       summary: 'One refused delivery as received, and how it is signed; the audit records the view.',
       success: { 200: 'The delivery' },
       failures: { 404: 'unknown id, or deleted already' },
-      handle: async ({ caller, path: { id = '' } }) => ok(await captures.show(id, caller.actor)),
+      handle: async ({ caller, path: { id } }) => ok(await captures.show(id, caller.actor)),
     }),
   ]
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../errors.ts'
 import { recordOf } from '../../log.ts'
-import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, jsonLines, ok, operation, viewer } from '../operation.ts'
 
 const ServiceEvent = z
   .object({
@@ -16,17 +16,13 @@ const ServiceEvent = z
   .meta({ id: 'ServiceEvent' })
 
 /** What happens in the service, while it happens. */
-export function eventOperations({
-  tail,
-  workerAbsentSince,
-}: Pick<ApiContext, 'tail' | 'workerAbsentSince'>): Operation[] {
+export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 'tail' | 'workerAbsentSince'>) {
   return [
     operation({
       name: 'watchEvents',
-      method: 'get',
-      path: '/events',
+      route: 'GET /events',
       summary: 'The records of the log from now on, a line of JSON each, until the client or the service ends.',
-      allowed: { people: 'viewer' },
+      allowed: viewer,
       answer: jsonLines(ServiceEvent),
       success: {
         200: 'Begins at once; a record that is skipped for a slow reader is counted in `tail.skipped`. Of several processes it is of this one alone, which `tail.partial` says first',

@@ -7,7 +7,7 @@ import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.
 import { csvText, FILE_START } from '../../listings/links-file.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
 import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation, rowsFile, type SentFile } from '../operation.ts'
+import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
 import { amount, amountOf, at, count, currency, maybeAt, view, words } from './views.ts'
 
 const orderShape = {
@@ -47,16 +47,16 @@ const deliveryShape = {
   lastError: words,
 } satisfies Record<keyof typeof deliveryColumns, z.ZodType>
 
-/** Rows as they are sent: the columns, each described by what it means. */
-function rowShape<V, K extends string>(
-  id: string,
+/** A kind of file, its rows as they are sent: the columns, each described by what it means. */
+function fileKind<V, K extends string>(
+  names: { file: string; row: string },
   shape: Record<K, z.ZodType>,
   columns: Record<K, string>,
   show: (row: V) => object,
 ) {
-  const fields = (Object.keys(columns) as K[]).map((name) => [name, shape[name].meta({ description: columns[name] })])
-  const row: z.ZodType<object, object> = z.object(Object.fromEntries(fields)).meta({ id })
-  return view<V, typeof row>(row, show)
+  const cells = (Object.keys(columns) as K[]).map((name) => [name, shape[name].meta({ description: columns[name] })])
+  const row: z.ZodType<object, object> = z.object(Object.fromEntries(cells)).meta({ id: names.row })
+  return { name: names.file, columns: Object.keys(columns), row: view<V, typeof row>(row, show) }
 }
 
 const orderCells = ({ order, line, keys }: OrderRow) => {
@@ -76,40 +76,37 @@ const orderCells = ({ order, line, keys }: OrderRow) => {
     keys,
   }
 }
-const OrderLineRow = rowShape('OrderRow', orderShape, orderColumns, orderCells)
-const KeyedOrderRow = rowShape(
-  'KeyedOrderRow',
+const orderFile = fileKind({ file: 'orders', row: 'OrderRow' }, orderShape, orderColumns, orderCells)
+const keyedOrderFile = fileKind(
+  { file: 'orders-with-keys', row: 'KeyedOrderRow' },
   { ...orderShape, keys: z.array(z.string()) },
   { ...orderColumns, ...keyColumns },
   orderCells,
 )
-const DeliveryFileRow = rowShape('DeliveryRow', deliveryShape, deliveryColumns, (row: DeliveryRow) => row)
-const FullDeliveryRow = rowShape(
-  'FullDeliveryRow',
+const deliveryCells = (row: DeliveryRow) => row
+const deliveryFile = fileKind({ file: 'deliveries', row: 'DeliveryRow' }, deliveryShape, deliveryColumns, deliveryCells)
+const fullDeliveryFile = fileKind(
+  { file: 'deliveries-with-bodies', row: 'FullDeliveryRow' },
   { ...deliveryShape, body: words },
   { ...deliveryColumns, ...bodyColumns },
-  (row: DeliveryRow) => row,
+  deliveryCells,
 )
 
 const formats = ['csv', 'jsonl'] as const
 type Format = (typeof formats)[number]
 const format = choice(formats, '`csv` (default), or `jsonl`: a line of JSON for each row')
 
-/** @param columns the header of CSV */
 function fileOf<V>(
-  name: string,
+  { name, columns, row }: { name: string; columns: string[]; row: z.ZodType<object, V> },
   format: Format = 'csv',
-  columns: object,
-  row: z.ZodType<object, V>,
   pages: AsyncGenerator<V[]>,
 ): SentFile {
-  const names = Object.keys(columns)
   async function* pieces() {
-    if (format === 'csv') yield FILE_START + csvText([names])
+    if (format === 'csv') yield FILE_START + csvText([columns])
     for await (const rows of pages) {
       const shown = rows.map((one) => row.parse(one) as Record<string, unknown>)
       yield format === 'csv'
-        ? csvText(shown.map((one) => names.map((column) => cellOf(one[column]))))
+        ? csvText(shown.map((one) => columns.map((column) => cellOf(one[column]))))
         : shown.map((one) => `${JSON.stringify(one)}\n`).join('')
     }
   }
@@ -121,11 +118,8 @@ function fileOf<V>(
 const cellOf = (value: unknown): string => (Array.isArray(value) ? value.join('\n') : String(value ?? ''))
 
 /** Data that people take along. The audit has an entry for each export. */
-export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
-  const viewer = { people: 'viewer' } as const
-  const admin = { people: 'admin' } as const
+export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const orders = {
-    path: '/exports/orders',
     query: {
       from: queryInstant('Only orders that were taken then or later'),
       to: queryInstant('Only orders that were taken before'),
@@ -136,7 +130,6 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>): Op
     success: { 200: 'A row for each line of an order, the newest orders first' },
   }
   const deliveries = {
-    path: '/exports/deliveries',
     query: {
       from: queryInstant('Only deliveries that arrived then or later'),
       to: queryInstant('Only deliveries that arrived before'),
@@ -151,53 +144,51 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>): Op
     operation({
       ...orders,
       name: 'exportOrders',
-      method: 'get',
+      route: 'GET /exports/orders',
       allowed: viewer,
       summary: 'Store orders as a file, without licence keys.',
-      answer: rowsFile(OrderLineRow),
+      answer: rowsFile(orderFile.row),
       async handle({ caller: { actor }, query: { format, ...filter } }) {
         const pages = await exportOrders(ordering, filter, { actor })
-        return ok(fileOf('orders', format, orderColumns, OrderLineRow, pages))
+        return ok(fileOf(orderFile, format, pages))
       },
     }),
     operation({
       ...orders,
       name: 'exportOrdersWithKeys',
-      method: 'post',
+      route: 'POST /exports/orders',
       allowed: admin,
       summary: 'Store orders as a file, with the licence keys that stores have, or are being given.',
       body: exportBody,
-      answer: rowsFile(KeyedOrderRow),
+      answer: rowsFile(keyedOrderFile.row),
       async handle({ caller: { actor }, query: { format, ...filter }, body: { reason } }) {
         const pages = await exportOrders(ordering, filter, { actor, reason })
-        return ok(fileOf('orders-with-keys', format, { ...orderColumns, ...keyColumns }, KeyedOrderRow, pages))
+        return ok(fileOf(keyedOrderFile, format, pages))
       },
     }),
     operation({
       ...deliveries,
       name: 'exportDeliveries',
-      method: 'get',
+      route: 'GET /exports/deliveries',
       allowed: viewer,
       summary: 'Deliveries as a file, without their bodies.',
-      answer: rowsFile(DeliveryFileRow),
+      answer: rowsFile(deliveryFile.row),
       async handle({ caller: { actor }, query: { format, ...filter } }) {
         const pages = await exportDeliveries(ordering, filter, { actor })
-        return ok(fileOf('deliveries', format, deliveryColumns, DeliveryFileRow, pages))
+        return ok(fileOf(deliveryFile, format, pages))
       },
     }),
     operation({
       ...deliveries,
       name: 'exportDeliveriesWithBodies',
-      method: 'post',
+      route: 'POST /exports/deliveries',
       allowed: admin,
       summary: 'Deliveries as a file, with their bodies as they were received.',
       body: exportBody,
-      answer: rowsFile(FullDeliveryRow),
+      answer: rowsFile(fullDeliveryFile.row),
       async handle({ caller: { actor }, query: { format, ...filter }, body: { reason } }) {
         const pages = await exportDeliveries(ordering, filter, { actor, reason })
-        return ok(
-          fileOf('deliveries-with-bodies', format, { ...deliveryColumns, ...bodyColumns }, FullDeliveryRow, pages),
-        )
+        return ok(fileOf(fullDeliveryFile, format, pages))
       },
     }),
   ]

@@ -27,11 +27,12 @@ import {
   waitingListings,
 } from '../../storage/listings.ts'
 import { after, approvalBody, choice, linkBody, listingSearch, paging, queryFlag, reasonBody } from '../input.ts'
-import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, configuredStore, csvFile, ok, operation, operator, viewer } from '../operation.ts'
 import { ListingState } from './catalogue.ts'
+import { listOperation, page } from './list-operation.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
-import { amount, amountOf, at, count, currency, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
+import { amount, amountOf, at, count, currency, maybeAt, oneOf, view, words } from './views.ts'
 
 const content = {
   name: z.string().meta({ description: 'Of the product, in the words of the supplier' }),
@@ -142,11 +143,8 @@ const Detail = view(
     .meta({ id: 'StoreListingDetail' }),
   ({ row, ...rest }: ListingHistory) => ({ ...shown(row), ...rest }),
 )
-export type ListingView = z.output<typeof StoreListing>
-export type ListingDetailView = z.output<typeof Detail>
 
 const HeldPrice = view(storeListing.extend({ store: z.string() }).meta({ id: 'HeldPrice' }), shown)
-export type HeldPriceView = z.output<typeof HeldPrice>
 
 /** Beyond every text that begins so. */
 const END = '\u{10ffff}'
@@ -158,6 +156,8 @@ async function searched(db: Database, store: string, text: string, limit: number
   return [...new Map(found.flat().map((row) => [row.variant, row])).values()].slice(0, limit)
 }
 
+const byVariant = ({ variant }: ListingRow): string => variant
+
 /** What linking a listing works with; the store learns of it from the publisher. */
 const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking => ({
   db,
@@ -167,26 +167,24 @@ const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking =>
 })
 
 /** Listings: what a store can sell, and what people see and decide of it. */
-export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering, stores } = context
   const { db, now } = ordering
   const selling = (id: string) => configuredStore(context, id)
   const both = { store: 'orders', people: 'viewer' } as const
-  const operator = { people: 'operator' } as const
   const storeIn = (caller: Caller, path: Record<string, string>): string => storeAt(stores, caller, path)
-  const changed = async (caller: Caller, path: Record<string, string>, change: ListingChange) => {
-    const [store, id] = [storeIn(caller, path), path.variant ?? '']
+  const changed = async (caller: Caller, path: Record<'store' | 'variant', string>, change: ListingChange) => {
+    const [store, id] = [storeIn(caller, path), path.variant]
     await changeListing(linkingOf(ordering), { store, variant: id, actor: caller.actor }, change)
     return ok(await viewListing(db, selling(store), id, now()))
   }
-  const change = { answer: Detail, allowed: operator, method: 'post' } as const
+  const change = { answer: Detail, allowed: operator } as const
   const unknown = 'no such store or listing'
 
   return [
     operation({
       name: 'listListings',
-      method: 'get',
-      path: '/listings',
+      route: 'GET /listings',
       allowed: { store: 'orders' },
       summary: 'What the store can sell, with price and stock.',
       query: { limit: paging.limit, after },
@@ -199,90 +197,76 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
     }),
     operation({
       name: 'viewListing',
-      method: 'get',
-      path: '/listings/:sku',
+      route: 'GET /listings/:sku',
       allowed: { store: 'orders' },
       summary: 'One listing, by its id or its SKU.',
       answer: Listing,
       success: { 200: 'The listing as it is now' },
       failures: { 404: 'there is no such listing', 409: 'the SKU fits several offers: `ambiguous_sku`' },
       async handle({ caller, path }) {
-        const listing = await listingBySku(db, selling(storeOf(caller)), path.sku ?? '', now())
+        const listing = await listingBySku(db, selling(storeOf(caller)), path.sku, now())
         if (!listing) throw new Failure('not_found', 'the SKU is no listing; GET /api/v1/listings shows all')
         return ok(listing)
       },
     }),
-    operation({
+    listOperation({
       name: 'listStoreListings',
-      method: 'get',
-      path: '/stores/:store/listings',
+      route: 'GET /stores/:store/listings',
       allowed: both,
       summary: 'The listings of a store with what was pushed to it, by id.',
-      query: {
-        limit: paging.limit,
-        after,
-        state: choice(listingStates, 'Only listings in this state'),
-        search: listingSearch,
-      },
-      answer: page(StoreListing),
-      failures: { 404: 'no such store' },
+      filters: { state: choice(listingStates, 'Only listings in this state'), search: listingSearch },
+      by: 'after',
+      item: StoreListing,
+      cursor: byVariant,
       success: { 200: 'A page of listings; `next` goes into `after`, and is null for a search' },
-      async handle({ caller, path, query: { limit, search, ...filter } }) {
-        if (search !== undefined) {
-          return ok({ items: await searched(db, storeIn(caller, path), search, limit), next: null })
-        }
-        const rows = await db.query(pageOfListings({ ...filter, store: storeIn(caller, path), limit: limit + 1 }))
-        return ok(pageOf(rows, limit, (row) => row.variant))
+      failures: { 404: 'no such store' },
+      read: async ({ search, limit, ...filter }, { caller, path }) => {
+        const store = storeIn(caller, path)
+        if (search !== undefined) return searched(db, store, search, limit - 1)
+        return db.query(pageOfListings({ ...filter, store, limit }))
       },
     }),
-    operation({
+    listOperation({
       name: 'listListingProblems',
-      method: 'get',
-      path: '/stores/:store/listing-problems',
+      route: 'GET /stores/:store/listing-problems',
       allowed: both,
       summary: 'Listings that need a link: ambiguous, missing and duplicate SKUs.',
-      query: { limit: paging.limit, after },
-      answer: page(StoreListing),
+      by: 'after',
+      item: StoreListing,
+      cursor: byVariant,
       success: { 200: 'A page of listings; `next` goes into `after`' },
       failures: { 404: 'no such store' },
-      async handle({ caller, path, query: { limit, after } }) {
-        const filter = { store: storeIn(caller, path), state: 'held', reasons: unclear, after } as const
-        const rows = await db.query(pageOfListings({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, (row) => row.variant))
-      },
+      read: async (asked, { caller, path }) =>
+        db.query(pageOfListings({ ...asked, store: storeIn(caller, path), state: 'held', reasons: unclear })),
     }),
-    operation({
+    listOperation({
       name: 'listHeldPrices',
-      method: 'get',
-      path: '/held-prices',
-      allowed: { people: 'viewer' },
+      route: 'GET /held-prices',
+      allowed: viewer,
       summary: 'Prices that jumped and wait for approval, in all stores, by store and id.',
-      query: { limit: paging.limit, after },
-      answer: page(HeldPrice),
+      by: 'after',
+      item: HeldPrice,
+      cursor: ({ store, variant }) => `${store}/${variant}`,
       success: { 200: 'A page of listings; `next` goes into `after`' },
-      async handle({ query: { limit, after } }) {
-        const [, from, variant] = /^([^/]+)\/(.+)$/s.exec(after ?? '') ?? []
-        const rows = await db.query(
-          waitingListings({ ...(from && { store: from }), ...(variant && { variant }), limit: limit + 1 }),
-        )
-        return ok(pageOf(rows, limit, (row) => `${row.store}/${row.variant}`))
+      read: ({ limit, after }) => {
+        const [, store, variant] = /^([^/]+)\/(.+)$/s.exec(after ?? '') ?? []
+        return db.query(waitingListings({ ...(store && { store }), ...(variant && { variant }), limit }))
       },
     }),
     operation({
       name: 'viewStoreListing',
-      method: 'get',
-      path: '/stores/:store/listings/:variant',
+      route: 'GET /stores/:store/listings/:variant',
       allowed: both,
       summary: 'One listing: what the store has, what it should have, and its earlier prices.',
       answer: Detail,
       success: { 200: 'The listing' },
       failures: { 404: unknown },
       handle: async ({ caller, path }) =>
-        ok(await viewListing(db, selling(storeIn(caller, path)), path.variant ?? '', now())),
+        ok(await viewListing(db, selling(storeIn(caller, path)), path.variant, now())),
     }),
     operation({
       name: 'linkListing',
-      path: '/stores/:store/listings/:variant/link',
+      route: 'POST /stores/:store/listings/:variant/link',
       ...change,
       body: linkBody,
       summary: 'Link a variant of the store to an offer; its SKU no longer matters.',
@@ -292,7 +276,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
     }),
     operation({
       name: 'unlinkListing',
-      path: '/stores/:store/listings/:variant/unlink',
+      route: 'POST /stores/:store/listings/:variant/unlink',
       ...change,
       summary: 'Remove a link: the SKU counts again; without an offer under it the store gets no stock.',
       success: { 200: 'The listing; it is pushed to the store next' },
@@ -301,7 +285,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
     }),
     operation({
       name: 'ignoreListing',
-      path: '/stores/:store/listings/:variant/ignore',
+      route: 'POST /stores/:store/listings/:variant/ignore',
       ...change,
       body: reasonBody,
       summary: 'Ignore a variant of the store: nothing more is pushed for it, and orders of it are not ours.',
@@ -311,7 +295,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
     }),
     operation({
       name: 'unignoreListing',
-      path: '/stores/:store/listings/:variant/unignore',
+      route: 'POST /stores/:store/listings/:variant/unignore',
       ...change,
       summary: 'Resume a variant that was ignored.',
       success: { 200: 'The listing; it is pushed to the store next' },
@@ -320,7 +304,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
     }),
     operation({
       name: 'releaseListing',
-      path: '/stores/:store/listings/:variant/release',
+      route: 'POST /stores/:store/listings/:variant/release',
       ...change,
       body: approvalBody,
       summary: 'Approve the held price that was shown, and no other.',
@@ -333,7 +317,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
     }),
     operation({
       name: 'retryListing',
-      path: '/stores/:store/listings/:variant/retry',
+      route: 'POST /stores/:store/listings/:variant/retry',
       ...change,
       summary: 'Push the listing again at once, even to a store that is paused.',
       success: { 200: 'The listing; it is pushed to the store next' },
@@ -357,12 +341,11 @@ const ImportReport = z.object({
 })
 
 /** The listings of a store as a CSV file, out and in. */
-export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>) {
   return [
     operation({
       name: 'exportListings',
-      method: 'get',
-      path: '/stores/:store/listings/export',
+      route: 'GET /stores/:store/listings/export',
       allowed: { store: 'orders', people: 'viewer' },
       answer: csvFile,
       summary: 'The listings of a store as a CSV file, which an import takes back.',
@@ -375,9 +358,8 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
     }),
     operation({
       name: 'importListings',
-      method: 'post',
-      path: '/stores/:store/listings/import',
-      allowed: { people: 'operator' },
+      route: 'POST /stores/:store/listings/import',
+      allowed: operator,
       answer: ImportReport,
       query: { dry_run: queryFlag('Only report what would be done') },
       summary: 'Link, unlink and ignore listings as a CSV file says, line by line; with dry_run=true only report.',
@@ -415,19 +397,18 @@ export const Price = view(
 )
 
 /** How the prices of a store come about. */
-export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { db, now } = context.ordering
   return [
     operation({
       name: 'explainPrice',
-      method: 'get',
-      path: '/stores/:store/prices/:sku',
-      allowed: { people: 'viewer' },
+      route: 'GET /stores/:store/prices/:sku',
+      allowed: viewer,
       summary: 'How the price of one SKU in one store is computed, step by step, and the stock that is shown.',
       answer: Price,
       success: { 200: 'By the current rules, rates and offer' },
       failures: { 404: 'no such store, or nothing under the SKU', 409: 'two offers have the SKU: `ambiguous_sku`' },
-      async handle({ path: { store = '', sku = '' } }) {
+      async handle({ path: { store, sku } }) {
         return ok({ store, ...(await explainOffer(db, configuredStore(context, store), sku, now())) })
       },
     }),

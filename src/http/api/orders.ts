@@ -32,28 +32,15 @@ import {
   orderDigest,
   orderInput,
   orderLine,
-  paging,
   revealBody,
   search,
 } from '../input.ts'
-import { type ApiContext, configuredStore, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, admin, configuredStore, ok, operation, operator, viewer } from '../operation.ts'
 import { Delivery } from './deliveries.ts'
+import { listOperation } from './list-operation.ts'
 import { Effect } from './outbox.ts'
 import { Attempt, amountsOf, audited, Purchase, purchaseShape, repeated, Transition } from './purchases.ts'
-import {
-  amount,
-  amountOf,
-  at,
-  byId,
-  count,
-  currency,
-  enumeration,
-  maybeAt,
-  page,
-  pageOf,
-  view,
-  words,
-} from './views.ts'
+import { amount, amountOf, at, count, currency, enumeration, maybeAt, view, words } from './views.ts'
 
 const OrderState = enumeration('OrderState', orderLabels)
 const LineState = enumeration('LineState', lineLabels)
@@ -98,7 +85,6 @@ const OrderEntry = view(
     .meta({ id: 'OrderEntry' }),
   ({ costMinor, ...row }: ListedOrder) => ({ ...row, cost: amountOf(costMinor, row.currency ?? '') }),
 )
-export type OrderEntryView = z.output<typeof OrderEntry>
 
 const Line = z
   .object({
@@ -186,7 +172,6 @@ const History = view(
     .meta({ id: 'OrderHistory' }),
   ({ order, ...rest }: OrderHistoryRow) => ({ ...order, ...rest }),
 )
-export type OrderHistoryView = z.output<typeof History>
 
 const Revealed = z.object({
   items: z.array(
@@ -204,10 +189,9 @@ const Revealed = z.object({
     }),
   ),
 })
-export type RevealedKeysView = z.output<typeof Revealed>
 
 /** What stores and people do with orders. */
-export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering } = context
   const { db } = ordering
   const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') })
@@ -225,8 +209,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
   return [
     operation({
       name: 'takeOrder',
-      method: 'post',
-      path: '/orders',
+      route: 'POST /orders',
       allowed: { store: 'orders' },
       summary: 'Place a paid store order. Repeats are safe: the order is taken once.',
       body: orderBody,
@@ -244,47 +227,41 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
     }),
 
-    operation({
+    listOperation({
       name: 'listOrders',
-      method: 'get',
-      path: '/orders',
+      route: 'GET /orders',
       allowed: { store: 'orders', people: 'viewer' },
       summary: 'Store orders with their lines, newest first. A store token sees the orders of its own store.',
-      query: {
-        ...paging,
+      filters: {
         ...storeQuery,
         state: choice(orderStates, 'Only orders in this state, as it was reported to their store; `open` until then'),
         search,
       },
-      answer: page(OrderEntry),
+      item: OrderEntry,
       success: { 200: 'A page of orders' },
-      async handle({ caller, query: { limit, store: named, ...filter } }) {
-        const rows = await askedOrders(db, { ...filter, store: storeAsked(caller, named), limit: limit + 1 })
-        return ok(pageOf(await statesOfOrders(db, rows), limit, byId))
-      },
+      read: async ({ store, ...filter }, { caller }) =>
+        statesOfOrders(db, await askedOrders(db, { ...filter, store: storeAsked(caller, store) })),
     }),
 
     operation({
       name: 'viewOrderHistory',
-      method: 'get',
-      path: '/orders/:reference/history',
-      allowed: { people: 'viewer' },
+      route: 'GET /orders/:reference/history',
+      allowed: viewer,
       summary: 'All that is known of an order: purchases, requests, changes, updates of its store, deliveries, people.',
       query: storeQuery,
       answer: History,
       success: { 200: 'The history as it is now' },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query }) {
-        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        const { id } = await findOrder(db, caller, path.reference, query.store)
         return ok(await orderHistory(ordering, id))
       },
     }),
 
     operation({
       name: 'revealKeys',
-      method: 'post',
-      path: '/orders/:reference/keys',
-      allowed: { people: 'admin' },
+      route: 'POST /orders/:reference/keys',
+      allowed: admin,
       summary:
         'Show the licence keys of an order that its store has, or is being given. The audit records who and why.',
       query: storeQuery,
@@ -293,15 +270,14 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       success: { 200: 'The keys' },
       failures: { 404: unknown, 409: '`no_keys`: the store has none; `ambiguous_reference`' },
       async handle({ caller, path, query, body: { line, reason } }) {
-        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        const { id } = await findOrder(db, caller, path.reference, query.store)
         return ok({ items: await revealKeys(ordering, id, line, { actor: caller.actor, reason }) })
       },
     }),
 
     operation({
       name: 'viewOrder',
-      method: 'get',
-      path: '/orders/:reference',
+      route: 'GET /orders/:reference',
       allowed: { store: 'orders', people: 'viewer' },
       summary: 'One store order. Licence keys are shown to store tokens with the scope `keys` only.',
       query: storeQuery,
@@ -309,15 +285,14 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       success: { 200: 'The order as it is now' },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query }) {
-        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        const { id } = await findOrder(db, caller, path.reference, query.store)
         return ok(await view(id, caller))
       },
     }),
 
     operation({
       name: 'cancelOrder',
-      method: 'post',
-      path: '/orders/:reference/cancel',
+      route: 'POST /orders/:reference/cancel',
       allowed: { store: 'orders', people: 'operator' },
       summary:
         'Cancel what was not bought yet; an operator decides on the rest. A repeat also cancels what was retried since.',
@@ -327,7 +302,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       success: { 200: 'The order after the cancellation was requested' },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query, body: { reason } }) {
-        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        const { id } = await findOrder(db, caller, path.reference, query.store)
         await cancelOrder(ordering, id, caller.actor, reason)
         return ok(await view(id, caller))
       },
@@ -335,10 +310,9 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
 
     operation({
       name: 'takeShopOrder',
-      method: 'post',
-      path: '/orders/:reference/take',
+      route: 'POST /orders/:reference/take',
       needsWorker: true,
-      allowed: { people: 'operator' },
+      allowed: operator,
       summary:
         'Take a paid order of a shop, also one that was placed before the shop was connected or fulfilled elsewhere; or the units of a line that came later.',
       query: { ...storeQuery, line: orderLine },
@@ -351,18 +325,15 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
       async handle({ caller, path, query: { store, line } }) {
         const take = line === undefined ? 'all' : { line }
-        return ok(
-          await view(await takeByHand(ordering, shopOf(store), path.reference ?? '', { take }, caller.actor), caller),
-        )
+        return ok(await view(await takeByHand(ordering, shopOf(store), path.reference, { take }, caller.actor), caller))
       },
     }),
 
     operation({
       name: 'releaseShopOrder',
-      method: 'post',
-      path: '/orders/:reference/release',
+      route: 'POST /orders/:reference/release',
       needsWorker: true,
-      allowed: { people: 'operator' },
+      allowed: operator,
       summary:
         'Let an order of a shop go on that waits for a person: after money was refunded without naming units, or less of it is paid than before.',
       query: storeQuery,
@@ -375,17 +346,16 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
       async handle({ caller, path, query: { store } }) {
         return ok(
-          await view(await takeByHand(ordering, shopOf(store), path.reference ?? '', 'release', caller.actor), caller),
+          await view(await takeByHand(ordering, shopOf(store), path.reference, 'release', caller.actor), caller),
         )
       },
     }),
 
     operation({
       name: 'resendOrder',
-      method: 'post',
-      path: '/orders/:reference/resend',
+      route: 'POST /orders/:reference/resend',
       needsWorker: true,
-      allowed: { people: 'operator' },
+      allowed: operator,
       summary:
         'Have the shop send the customer the keys of an order again: those that were handed over, and no others.',
       query: storeQuery,
@@ -398,7 +368,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         503: 'the shop did not confirm it',
       },
       async handle({ caller, path, query, body: { reason } }) {
-        const { id } = await findOrder(db, caller, path.reference ?? '', query.store)
+        const { id } = await findOrder(db, caller, path.reference, query.store)
         return ok(await resendKeys(ordering, id, caller.actor, reason))
       },
     }),

@@ -4,9 +4,10 @@ import { redeliver } from '../../ordering/fulfil.ts'
 import { need } from '../../storage/database.ts'
 import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
 import { referencesOfOrders } from '../../storage/store-orders.ts'
-import { choice, paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
+import { choice } from '../input.ts'
+import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
+import { listOperation } from './list-operation.ts'
+import { at, count, enumeration, maybeAt, view, words } from './views.ts'
 
 const shape = z
   .object({
@@ -33,48 +34,43 @@ const ListedEffect = view(
     .meta({ id: 'ListedEffect' }),
   withAbout<OutboxRow & { reference: string | null }>,
 )
-export type EffectView = z.output<typeof ListedEffect>
 
 const effectKinds = ['callback', 'alert'] as const
 
 /** What is queued for stores and operators. */
-export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   return [
-    operation({
+    listOperation({
       name: 'listOutbox',
-      method: 'get',
-      path: '/outbox',
-      allowed: { people: 'viewer' },
+      route: 'GET /outbox',
+      allowed: viewer,
       summary: 'Callbacks and alerts, queued or sent, newest first.',
-      query: {
-        ...paging,
+      filters: {
         state: choice(effectStates, 'Only messages in this state'),
         kind: choice(effectKinds, 'Only callbacks to stores, or only alerts to operators'),
       },
-      answer: page(ListedEffect),
+      item: ListedEffect,
       success: { 200: 'A page of the outbox' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listOutbox({ ...filter, limit: limit + 1 }))
+      read: async (asked) => {
+        const rows = await db.query(listOutbox(asked))
         const ids = [...new Set(rows.flatMap(({ orderId }) => orderId ?? []))]
         const orders = ids.length === 0 ? [] : await db.query(referencesOfOrders(ids))
         const references = new Map(orders.map(({ id, reference }) => [id, reference]))
-        const listed = rows.map((row) => ({ ...row, reference: references.get(row.orderId ?? '') ?? null }))
-        return ok(pageOf(listed, limit, byId))
+        return rows.map((row) => ({ ...row, reference: references.get(row.orderId ?? '') ?? null }))
       },
     }),
     operation({
       name: 'redeliverEffect',
-      method: 'post',
-      path: '/outbox/:id/redeliver',
-      allowed: { people: 'operator' },
+      route: 'POST /outbox/:id/redeliver',
+      allowed: operator,
       summary: 'Send a waiting or dead callback again at once; its attempts start over.',
       answer: Effect,
       success: { 200: 'The callback, due now' },
       failures: { 404: 'unknown id, or already done' },
       async handle({ caller, path }) {
-        await redeliver(ordering, path.id ?? '', caller.actor)
-        return ok(await need(db, outboxById(path.id ?? ''), 'outbox row', path.id ?? ''))
+        await redeliver(ordering, path.id, caller.actor)
+        return ok(await need(db, outboxById(path.id), 'outbox row', path.id))
       },
     }),
   ]

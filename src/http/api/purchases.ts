@@ -20,25 +20,12 @@ import {
   type Purchase as PurchaseRow,
   purchaseById,
 } from '../../storage/purchases.ts'
-import { choice, decisionBody, maybeReasonBody, paging, queryFlag, releaseBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { choice, decisionBody, maybeReasonBody, queryFlag, releaseBody } from '../input.ts'
+import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
+import { byId, listOperation } from './list-operation.ts'
 import { Discrepancy } from './reconcile.ts'
 import { Freeze } from './status.ts'
-import {
-  amount,
-  amountOf,
-  at,
-  byId,
-  count,
-  currency,
-  enumeration,
-  maybeAt,
-  meaningsText,
-  page,
-  pageOf,
-  view,
-  words,
-} from './views.ts'
+import { amount, amountOf, at, count, currency, enumeration, maybeAt, meaningsText, view, words } from './views.ts'
 
 const State = enumeration('PurchaseState', purchaseLabels)
 /** Without a name: generators for OpenAPI 3.0 know no reference that may be null. */
@@ -129,7 +116,6 @@ const ListedPurchase = view(
     .meta({ id: 'ListedPurchase' }),
   ({ costMinor, ...row }: Entry & PurchaseSubject) => ({ ...amountsOf(row), cost: amountOf(costMinor, row.currency) }),
 )
-export type ListedPurchaseView = z.output<typeof ListedPurchase>
 
 const detail = entry
   .extend({
@@ -222,13 +208,9 @@ const Evidence = view(
   }),
 )
 
-export type EvidenceView = z.output<typeof Evidence>
-
 /** Purchases: what an operator sees of them, and what waits for a decision. */
-export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
-  const viewer = { people: 'viewer' } as const
-  const operator = { people: 'operator' } as const
   const found = (id = '') => need(db, purchaseById(id), 'purchase', id)
   const withSince = async (rows: PurchaseRow[]): Promise<Entry[]> => {
     const entered = rows.length === 0 ? [] : await db.query(enteredAt(rows.map(byId)))
@@ -251,37 +233,32 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
   }
 
   return [
-    operation({
+    listOperation({
       name: 'listPurchases',
-      method: 'get',
-      path: '/purchases',
+      route: 'GET /purchases',
       allowed: viewer,
       summary: 'Purchases at the supplier, newest first.',
-      query: {
-        ...paging,
+      filters: {
         state: choice(purchaseStates, 'Only purchases in this state'),
         hold: choice([...holdReasons, 'any'], 'Only purchases that this hold, or any, keeps from being bought now'),
       },
-      answer: page(ListedPurchase),
+      item: ListedPurchase,
       success: { 200: 'A page of purchases' },
       failures: { 400: '`state` and `hold` together' },
-      async handle({ query: { limit, before, state, hold } }) {
+      read: async ({ state, hold, ...wanted }) => {
         if (state !== undefined && hold !== undefined) {
           const message = 'goes without state: what is held is planned or waiting'
           throw new Failure('invalid', `hold: ${message}`, { fields: [{ field: 'hold', message }] })
         }
-        const wanted = { before, limit: limit + 1 }
         const holdReason = hold === 'any' ? undefined : hold
-        const rows = await db.query(
-          hold === undefined ? listPurchases({ ...wanted, state }) : listHeldPurchases({ ...wanted, holdReason }),
-        )
-        return ok(pageOf(await listed(rows), limit, byId))
+        const statement =
+          hold === undefined ? listPurchases({ ...wanted, state }) : listHeldPurchases({ ...wanted, holdReason })
+        return listed(await db.query(statement))
       },
     }),
     operation({
       name: 'viewPurchase',
-      method: 'get',
-      path: '/purchases/:id',
+      route: 'GET /purchases/:id',
       allowed: viewer,
       summary: 'One purchase with its requests and transitions.',
       answer: PurchaseDetail,
@@ -291,8 +268,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
     }),
     operation({
       name: 'retryPurchase',
-      method: 'post',
-      path: '/purchases/:id/retry',
+      route: 'POST /purchases/:id/retry',
       allowed: operator,
       summary: 'Buy a purchase that ended without keys again, as a new generation.',
       body: maybeReasonBody,
@@ -300,14 +276,13 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       success: { 200: 'The purchase; its next generation is planned' },
       failures: { 404: 'unknown id', 409: 'it has not ended, or a later generation exists' },
       async handle({ caller, path, body: { reason } }) {
-        await retryPurchase(ordering, path.id ?? '', caller.actor, reason)
+        await retryPurchase(ordering, path.id, caller.actor, reason)
         return ok(await detailOf(path.id))
       },
     }),
     operation({
       name: 'releasePurchase',
-      method: 'post',
-      path: '/purchases/:id/release',
+      route: 'POST /purchases/:id/release',
       allowed: operator,
       summary: 'Lift the hold of a purchase, with a new ceiling for one unit or beyond the spend caps where given.',
       body: releaseBody,
@@ -327,8 +302,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
     }),
     operation({
       name: 'viewEvidence',
-      method: 'get',
-      path: '/purchases/:id/evidence',
+      route: 'GET /purchases/:id/evidence',
       needsWorker: ({ query }) => query.read,
       allowed: viewer,
       summary:
@@ -339,13 +313,12 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
       failures: { 404: 'unknown id' },
       async handle({ caller, path, query: { read } }) {
         if (read) assertAllowed(caller, operator)
-        return ok(await viewEvidence(ordering, path.id ?? '', { read }))
+        return ok(await viewEvidence(ordering, path.id, { read }))
       },
     }),
     operation({
       name: 'decidePurchase',
-      method: 'post',
-      path: '/purchases/:id/decision',
+      route: 'POST /purchases/:id/decision',
       needsWorker: true,
       allowed: operator,
       summary: 'Decide on a purchase in review, or on an accepted one: adopt an order, hand over, close, or buy again.',
@@ -359,7 +332,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): 
         412: '`evidence_changed`: it has changed since that version',
       },
       async handle({ caller, path, version, body: { decision: type, orderId, overrideSpendCap, reason } }) {
-        const id = path.id ?? ''
+        const id = path.id
         const decision: Decision = type === 'adopt' ? { type, orderId: orderId ?? '' } : { type, overrideSpendCap }
         await decidePurchase(ordering, id, decision, { actor: caller.actor, reason, evidenceVersion: version })
         return ok(await viewEvidence(ordering, id, { read: false }))

@@ -13,8 +13,9 @@ import { need } from '../../storage/database.ts'
 import { listDiscrepancies } from '../../storage/discrepancies.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { amountOf, at, byId, count, currency, enumeration, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
+import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
+import { byId, listOperation, page, pageOf } from './list-operation.ts'
+import { amountOf, at, count, currency, enumeration, maybeAt, oneOf, view, words } from './views.ts'
 
 export const RunState = enumeration('RunState', runLabels)
 const amount = z.string().meta({ description: 'Decimal text in the currency of the account', examples: ['19.99'] })
@@ -45,8 +46,6 @@ const Sweep = view(
   (row: SweepRow) => ({ ...row, from: row.fromAt === 0 ? null : row.fromAt }),
 )
 
-export type SweepView = z.output<typeof Sweep>
-
 export const Discrepancy = z
   .object({
     id: z.string(),
@@ -58,8 +57,6 @@ export const Discrepancy = z
     foundAt: at,
   })
   .meta({ id: 'Discrepancy' })
-
-export type DiscrepancyView = z.output<typeof Discrepancy>
 
 export const Reading = view(z.object({ amount, currency, readAt: at }), (row: BalanceReading) => ({
   ...row,
@@ -112,18 +109,14 @@ const Balance = z.object({
   ...page(Movement).shape,
 })
 
-export type BalanceView = z.output<typeof Balance>
-
 /** The comparisons with the supplier: of orders with purchases, and of the balance with what they cost. */
-export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>): Operation[] {
-  const viewer = { people: 'viewer' } as const
+export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>) {
   return [
     operation({
       name: 'requestSweep',
-      method: 'post',
-      path: '/sweeps',
+      route: 'POST /sweeps',
       needsWorker: true,
-      allowed: { people: 'operator' },
+      allowed: operator,
       summary:
         "Compare the supplier's orders of thirty days with our purchases; if a sweep is running, the answer shows that one.",
       answer: z.object({ sweep: Sweep }),
@@ -133,37 +126,30 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
         data: { sweep: await sweeps.start(caller.actor) },
       }),
     }),
-    operation({
+    listOperation({
       name: 'listSweeps',
-      method: 'get',
-      path: '/sweeps',
+      route: 'GET /sweeps',
       allowed: viewer,
-      query: paging,
       summary: 'Sweeps, newest first.',
-      answer: page(Sweep),
+      item: Sweep,
       success: { 200: 'A page of sweeps' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listSweeps({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, byId))
-      },
+      read: (asked) => db.query(listSweeps(asked)),
     }),
     operation({
       name: 'viewSweep',
-      method: 'get',
-      path: '/sweeps/:id',
+      route: 'GET /sweeps/:id',
       allowed: viewer,
       summary: 'One sweep; the differences that it found are discrepancies.',
       answer: Sweep,
       success: { 200: 'The sweep' },
       failures: { 404: 'unknown id' },
       async handle({ path }) {
-        return ok(await need(db, sweepById(path.id ?? ''), 'sweep', path.id ?? ''))
+        return ok(await need(db, sweepById(path.id), 'sweep', path.id))
       },
     }),
     operation({
       name: 'viewBalance',
-      method: 'get',
-      path: '/balance',
+      route: 'GET /balance',
       allowed: viewer,
       query: paging,
       summary: 'The balance at the supplier and what explains it, with the newest movements.',
@@ -181,19 +167,14 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
         })
       },
     }),
-    operation({
+    listOperation({
       name: 'listDiscrepancies',
-      method: 'get',
-      path: '/discrepancies',
+      route: 'GET /discrepancies',
       allowed: viewer,
-      query: paging,
       summary: 'Differences between our purchases and the orders of the supplier, newest first.',
-      answer: page(Discrepancy),
+      item: Discrepancy,
       success: { 200: 'A page of discrepancies' },
-      async handle({ query: { limit, ...filter } }) {
-        const rows = await db.query(listDiscrepancies({ ...filter, limit: limit + 1 }))
-        return ok(pageOf(rows, limit, byId))
-      },
+      read: (asked) => db.query(listDiscrepancies(asked)),
     }),
   ]
 }

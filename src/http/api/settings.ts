@@ -5,7 +5,7 @@ import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
 import { placeName } from '../../storage/database-place.ts'
 import { nameOfKey } from '../../vault/vault.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation, viewer } from '../operation.ts'
 import { words } from './views.ts'
 
 const Secret = z.object({
@@ -34,16 +34,14 @@ const Settings = z
     keyConfigured: z.string().meta({ description: 'Name of the one that the configuration had at the start' }),
   })
   .meta({ id: 'Settings' })
-export type SettingsView = z.output<typeof Settings>
 
 /** What the service goes by. */
-export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>): Operation[] {
+export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>) {
   return [
     operation({
       name: 'viewSettings',
-      method: 'get',
-      path: '/settings',
-      allowed: { people: 'viewer' },
+      route: 'GET /settings',
+      allowed: viewer,
       summary: 'The settings in force, and which secrets are set.',
       answer: Settings,
       success: { 200: 'As they were read at the start' },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Channel, readChannels } from '../../alerts/channel.ts'
+import { readChannels } from '../../alerts/channel.ts'
 import { readAlerts, type StandingAlert } from '../../alerts/standing.ts'
 import type { PurchaseState } from '../../domain/purchase.ts'
 import type { Inbox } from '../../inbox/receive.ts'
@@ -11,7 +11,7 @@ import { currentFreeze } from '../../storage/freezes.ts'
 import { COUNT_MAX } from '../../storage/statement.ts'
 import type { Supplier } from '../../supplier/client.ts'
 import { freezeBody, unfreezeBody } from '../input.ts'
-import { type ApiContext, type NextRuns, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { Alert, AlertChannel } from './alerts.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
@@ -36,6 +36,9 @@ export const Freeze = z
   })
   .meta({ id: 'Freeze' })
 const FreezeNow = z.object({ freeze: Freeze.nullable() }).meta({ id: 'FreezeNow' })
+
+/** What the service says of itself beside what it has stored. */
+type StatusContext = Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>
 
 const UP_TO = 'counted as far as `upTo`'
 
@@ -135,42 +138,25 @@ const Status = view(
         .meta({ description: 'Stores that refused their listings; nothing is pushed to them until then' }),
     })
     .meta({ id: 'Status' }),
-  ({
-    status,
-    stores,
-    supplier,
-    caps,
-    refused,
-    alerts,
-    channels,
-    next,
-    workerAbsentSince,
-  }: {
-    status: StoredStatus
-    stores: { id: string; name: string }[]
-    supplier: Pick<Supplier, 'unreadable' | 'reach' | 'quota'>
-    caps: { order: number | null; hour: number | null; day: number | null; currency: string }
-    refused: ReturnType<Inbox['refused']>
-    alerts: StandingAlert[]
-    channels: readonly Channel[]
-    next: NextRuns
-    workerAbsentSince: number | null
-  }) => {
+  ({ status, alerts, service }: { status: StoredStatus; alerts: StandingAlert[]; service: StatusContext }) => {
+    const { ordering, stores, inbox, alerting, nextRuns, workerAbsentSince = () => null } = service
+    const { supplier, policy, dialect } = ordering
+    const [{ caps }, { currency }, next] = [policy, dialect.money, nextRuns()]
     const { balance, purchases, offers, deliveries, outbox, discrepancies, listings, endedSync, outage } = status
     const byState = (rows: Total<{ state: string }>[]) => tally(rows, ({ state }) => state)
     const upTo = (sums: Record<string, number>) =>
       Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, Math.min(sum, COUNT_MAX)]))
     return {
-      workerAbsentSince,
+      workerAbsentSince: workerAbsentSince(),
       balance: balance ?? null,
       tier: balance?.tier ?? null,
       limits: balance?.limits ?? null,
       freeze: status.freeze ?? null,
       spendCaps: {
-        order: amountOf(caps.order, caps.currency),
-        hour: amountOf(caps.hour, caps.currency),
-        day: amountOf(caps.day, caps.currency),
-        currency: caps.currency,
+        order: amountOf(caps.order, currency),
+        hour: amountOf(caps.hour, currency),
+        day: amountOf(caps.day, currency),
+        currency,
       },
       counts: {
         upTo: COUNT_MAX,
@@ -217,9 +203,9 @@ const Status = view(
           .filter(({ state, holdReason }) => waitsForSupplier.includes(state) && holdReason === null)
           .reduce((sum, { total }) => sum + total, 0),
       },
-      refusedDeliveries: refusedView(refused),
+      refusedDeliveries: refusedView(inbox.refused()),
       alerts,
-      alertChannels: readChannels(status.alertChannels, channels),
+      alertChannels: readChannels(status.alertChannels, alerting.channels),
       paused: status.publishing.flatMap(({ store, pausedUntil, lastError }) =>
         pausedUntil === null ? [] : [{ store, until: pausedUntil, error: lastError }],
       ),
@@ -263,49 +249,26 @@ function tally<R>(rows: Total<R>[], name: (row: R) => string | null): Record<str
 }
 
 /** The service as a whole: its status, and the freeze. */
-export function statusOperations({
-  ordering,
-  stores,
-  inbox,
-  alerting,
-  nextRuns,
-  workerAbsentSince = () => null,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>): Operation[] {
+export function statusOperations(service: StatusContext) {
+  const { ordering, alerting } = service
   const { db } = ordering
-  const viewer = { people: 'viewer' } as const
-  const operator = { people: 'operator' } as const
   const freezeNow = async () => ({ freeze: (await currentFreeze(db)) ?? null })
   return [
     operation({
       name: 'viewStatus',
-      method: 'get',
-      path: '/status',
+      route: 'GET /status',
       allowed: viewer,
       answer: Status,
       summary: 'The state of the service: whether the supplier answers, balance, freeze, counts, freshness, alerts.',
       success: { 200: 'As of now' },
       async handle() {
-        const { supplier, now } = ordering
         const status = await readStatus(db)
-        const alerts = await readAlerts(db, status, alerting.service, now())
-        const caps = { ...ordering.policy.caps, currency: ordering.dialect.money.currency }
-        return ok({
-          status,
-          stores: [...stores],
-          supplier,
-          caps,
-          refused: inbox.refused(),
-          alerts,
-          channels: alerting.channels,
-          next: nextRuns(),
-          workerAbsentSince: workerAbsentSince(),
-        })
+        return ok({ status, alerts: await readAlerts(db, status, alerting.service, ordering.now()), service })
       },
     }),
     operation({
       name: 'freeze',
-      method: 'post',
-      path: '/freeze',
+      route: 'POST /freeze',
       allowed: operator,
       body: freezeBody,
       summary: 'Stop all buying. Reads continue; a second freeze is a second cause.',
@@ -318,8 +281,7 @@ export function statusOperations({
     }),
     operation({
       name: 'unfreeze',
-      method: 'post',
-      path: '/unfreeze',
+      route: 'POST /unfreeze',
       allowed: operator,
       body: unfreezeBody,
       summary: 'Lift causes of the freeze. Buying resumes once none is left; a later cause stays.',

@@ -11,7 +11,7 @@ import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
 import { testStore } from './store-test.ts'
 import { at, count, counts, maybeAt, words } from './views.ts'
 
@@ -60,8 +60,6 @@ const StoreStanding = z.object({
   callbackSecret: CallbackSecretStanding.nullable().meta({ description: 'Null for a shop, which gets no callbacks' }),
 })
 
-export type StoreView = z.output<typeof StoreStanding>
-
 const RotatedSecret = z.object({
   store: z.string(),
   secret: z.string().meta({ description: 'Shown this once', examples: ['whsec_'] }),
@@ -89,10 +87,6 @@ const TestedStore = z.object({
     }),
   ),
 })
-
-export type TestedStoreView = z.output<typeof TestedStore>
-export type TriggeredView = z.output<typeof Triggered>
-export type RotatedSecretView = z.output<typeof RotatedSecret>
 
 /**
  * The store that a path is of; a store token sees its own only.
@@ -122,14 +116,13 @@ export function storeOperations({
   callbackSecrets,
   stores,
   publicUrl,
-}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores' | 'publicUrl'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores' | 'publicUrl'>) {
   const { db } = ordering
   return [
     operation({
       name: 'listStores',
-      method: 'get',
-      path: '/stores',
-      allowed: { people: 'viewer' },
+      route: 'GET /stores',
+      allowed: viewer,
       summary: 'The stores, where each is, the state of publishing to it, and which callback secret is in use.',
       answer: z.object({ items: z.array(StoreStanding) }),
       success: { 200: 'All of them' },
@@ -175,11 +168,10 @@ export function storeOperations({
     }),
     operation({
       name: 'testStore',
-      method: 'post',
-      path: '/stores/:store/test',
+      route: 'POST /stores/:store/test',
       needsWorker: true,
       summary: 'Try a store: whether it lets us in, its webhook, how its orders are read, what it did not take.',
-      allowed: { people: 'operator' },
+      allowed: operator,
       answer: TestedStore,
       success: { 200: 'What was found' },
       failures: { 404: 'no such store' },
@@ -195,11 +187,10 @@ export function storeOperations({
     }),
     operation({
       name: 'triggerUpdate',
-      method: 'post',
-      path: '/stores/:store/trigger',
+      route: 'POST /stores/:store/trigger',
       needsWorker: true,
       summary: 'Send the store an example of a callback, marked `test: true`. It is sent once and stored nowhere.',
-      allowed: { people: 'operator' },
+      allowed: operator,
       body: triggerBody,
       answer: Triggered,
       success: { 200: 'What the store answered' },
@@ -224,11 +215,10 @@ export function storeOperations({
     }),
     operation({
       name: 'rotateCallbackSecret',
-      method: 'post',
-      path: '/stores/:store/rotate-secret',
+      route: 'POST /stores/:store/rotate-secret',
       needsWorker: true,
       summary: 'Take a new callback secret into use. Its text is in this answer and never shown again.',
-      allowed: { people: 'admin' },
+      allowed: admin,
       body: rotateSecretBody,
       answer: RotatedSecret,
       success: { 201: 'In use; callbacks carry both signatures until the previous secret expires' },

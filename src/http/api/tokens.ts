@@ -3,8 +3,9 @@ import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
 import { Failure } from '../../errors.ts'
 import { allTokens } from '../../storage/tokens.ts'
 import { tokenBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
-import { at, maybeAt, oneOf, page, words } from './views.ts'
+import { type ApiContext, admin, ok, operation } from '../operation.ts'
+import { page } from './list-operation.ts'
+import { at, maybeAt, oneOf, words } from './views.ts'
 
 const token = z.object({
   id: z.string(),
@@ -19,23 +20,19 @@ const token = z.object({
 })
 const Token = token.meta({ id: 'Token' })
 const NewToken = token.extend({ token: z.string().meta({ description: 'Shown this once' }) }).meta({ id: 'NewToken' })
-export type TokenView = z.output<typeof Token>
-export type NewTokenView = z.output<typeof NewToken>
 
 /** Tokens: admins create, list and revoke them. */
 export function tokenOperations({
   ordering,
   stores,
   randomBytes,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>) {
   const { db, now, newId } = ordering
   const context = { db, now, newId, randomBytes }
-  const admin = { people: 'admin' } as const
   return [
     operation({
       name: 'listTokens',
-      method: 'get',
-      path: '/tokens',
+      route: 'GET /tokens',
       allowed: admin,
       summary: 'All tokens, revoked ones too, without their text.',
       answer: page(Token),
@@ -44,8 +41,7 @@ export function tokenOperations({
     }),
     operation({
       name: 'createToken',
-      method: 'post',
-      path: '/tokens',
+      route: 'POST /tokens',
       allowed: admin,
       body: tokenBody,
       summary: 'Create a token. Its text is in this answer and never shown again.',
@@ -63,14 +59,13 @@ export function tokenOperations({
     }),
     operation({
       name: 'revokeToken',
-      method: 'delete',
-      path: '/tokens/:id',
+      route: 'DELETE /tokens/:id',
       allowed: admin,
       summary: 'Revoke a token at once. The owner token cannot be revoked: it changes with each start.',
       answer: Token,
       success: { 200: 'Revoked' },
       failures: { 404: 'unknown id, or already revoked' },
-      handle: async ({ caller, path }) => ok(await revokeToken(context, path.id ?? '', caller.actor)),
+      handle: async ({ caller, path }) => ok(await revokeToken(context, path.id, caller.actor)),
     }),
   ]
 }

@@ -38,15 +38,3 @@ export const view = <V, S extends z.ZodType>(shape: S, show: (value: V) => z.inp
     z.ZodTransform<z.input<S>, V>,
     S
   >
-
-/** A page of a list; `next` goes into `before` (or `after`) of the next request. */
-export const page = <S extends z.ZodType>(item: S) => z.object({ items: z.array(item), next: z.string().nullable() })
-
-/** Cuts a list that was read with one row more than was asked for. */
-export function pageOf<R>(rows: R[], limit: number, cursor: (row: R) => string) {
-  const items = rows.slice(0, limit)
-  const last = items.at(-1)
-  return { items, next: rows.length > limit && last !== undefined ? cursor(last) : null }
-}
-
-export const byId = ({ id }: { id: string }): string => id
