@@ -124,7 +124,7 @@ export const textsFrom = (beginning: string) => ({ from: beginning, to: `${begin
 export function firstOf(reference: string): { is: string; part: number } | { begins: string } | undefined {
   if (DIGEST.test(reference)) return { begins: reference.replace(DIGEST, '') }
   const [end, part] = /\.([1-9]\d{0,8})\.[1-9]\d{0,8}$/.exec(reference) ?? []
-  return end === undefined ? undefined : { is: reference.replace(end, '.1.1'), part: Number(part) }
+  return end === undefined ? undefined : { is: `${reference.slice(0, -end.length)}.1.1`, part: Number(part) }
 }
 
 /** The generation of a part whose reference this is, up to `tried` where a digest hides it; undefined when it is of another part. */

@@ -227,6 +227,8 @@ describe('the references of a part', () => {
 
   const digest = '0123456789abcdef'.repeat(2)
   test.each<[string, ReturnType<typeof firstOf>]>([
+    // Its line is called as its part and its generation are: the line was cut off in their place.
+    ['q1.s.1001.2.2.2', { is: 'q1.s.1001.2.1.1', part: 2 }],
     ['q1.main-1.1001.1.2.13', { is: 'q1.main-1.1001.1.1.1', part: 2 }],
     ['q1.main-1.1001.1.2.123456789', { is: 'q1.main-1.1001.1.1.1', part: 2 }],
     ['q1.main-1.1001.1.02.1', undefined],
