@@ -164,7 +164,7 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
   function mostUnits(reference: string, from: number, to: number, isDelivery = false): number {
     const [order = '', line = ''] = lineOf(reference).split('/')
     const facts = (shop as SimShop).facts.between(order, from, to)
-    const units = facts.map((fact) => (isDelivery && fact.blocked?.has(line) ? 0 : unitsOf(fact, line)))
+    const units = facts.map((fact) => (isDelivery && fact.mayShip?.get(line) === 0 ? 0 : unitsOf(fact, line)))
     return Math.max(0, ...units)
   }
 }

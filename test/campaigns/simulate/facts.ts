@@ -7,8 +7,8 @@ export interface ShopFact {
   standing: ShopStanding
   /** Line -> units that are neither refunded nor removed, as far as they are paid. */
   units: ReadonlyMap<string, number>
-  /** Lines of which the shop lets nothing be delivered for now. */
-  blocked?: ReadonlySet<string>
+  /** Line of which the shop holds units back -> units that it lets be delivered all the same. */
+  mayShip?: ReadonlyMap<string, number>
 }
 
 export interface DatedFact extends ShopFact {
@@ -46,8 +46,8 @@ export function createFacts(now: () => number) {
   }
 }
 
-const textOf = ({ standing, units, blocked = new Set() }: ShopFact): string =>
-  JSON.stringify([standing, [...units].sort(), [...blocked].sort()])
+const textOf = ({ standing, units, mayShip = new Map() }: ShopFact): string =>
+  JSON.stringify([standing, [...units].sort(), [...mayShip].sort()])
 
 /** Units of a line that a fact entitles to. */
 export const unitsOf = ({ standing, units }: ShopFact, line: string): number =>

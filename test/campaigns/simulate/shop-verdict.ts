@@ -96,8 +96,8 @@ export function silentOrders(
   })
 }
 
-const unitsDueOf = ({ units, blocked }: ShopFact, line: string): number =>
-  blocked?.has(line) ? 0 : (units.get(line) ?? 0)
+const unitsDueOf = ({ units, mayShip }: ShopFact, line: string): number =>
+  mayShip?.has(line) ? 0 : (units.get(line) ?? 0)
 
 function failedUnits({ notes }: OrderInShop): Map<string, number> {
   const units = new Map<string, number>()

@@ -107,7 +107,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     return {
       standing: isCancelled(order) ? 'cancelled' : isBought && !test ? 'paid' : 'waits',
       units: new Map(lines.map((line) => [line.id, Math.min(line.currentQuantity, paid.get(line.id) ?? 0)])),
-      blocked: new Set(lines.flatMap((line) => (isBlocked(order, line.id) ? [line.id] : []))),
+      mayShip: new Map(lines.flatMap(({ id }) => (isHeldBack(order, id) ? [[id, openUnits(order, id)]] : []))),
     }
   }
 
@@ -259,12 +259,24 @@ const sum = <T>(items: readonly T[], of: (item: T) => number): number =>
 const priceOf = ({ price, quantity, discount, currentQuantity }: ShopifyLine): number =>
   quantity === 0 ? 0 : Math.round((price * quantity - discount) / quantity) * currentQuantity
 
-/** All that is to be fulfilled of a line is held, or scheduled for later. */
-function isBlocked({ fulfilmentOrders }: ShopifyOrder, line: string): boolean {
-  const left = fulfilmentOrders.filter(({ lines }) => lines.some((one) => one.line.id === line && one.remaining > 0))
-  const isHeld = ({ status }: (typeof left)[number]) => status === 'ON_HOLD' || status === 'SCHEDULED'
-  return left.length > 0 && left.every(isHeld)
-}
+const isHeld = ({ status }: ShopifyOrder['fulfilmentOrders'][number]): boolean =>
+  status === 'ON_HOLD' || status === 'SCHEDULED'
+
+const remainingOf = ({ lines }: ShopifyOrder['fulfilmentOrders'][number], line: string): number =>
+  sum(
+    lines.filter((one) => one.line.id === line),
+    ({ remaining }) => remaining,
+  )
+
+/** Some of what is to be fulfilled of a line is held, or scheduled for later. */
+const isHeldBack = ({ fulfilmentOrders }: ShopifyOrder, line: string): boolean =>
+  fulfilmentOrders.some((one) => isHeld(one) && remainingOf(one, line) > 0)
+
+const openUnits = ({ fulfilmentOrders }: ShopifyOrder, line: string): number =>
+  sum(
+    fulfilmentOrders.filter((one) => !isHeld(one)),
+    (one) => remainingOf(one, line),
+  )
 
 const hasKey = (text: string, key: string): boolean => text.split('\n').includes(key)
 

@@ -122,6 +122,25 @@ describe('an order of a shop', () => {
   })
 })
 
+describe('a line of which a shop holds units back', () => {
+  test('waits where a purchase has more units than the shop lets go', async () => {
+    const { shop, chance, supplier } = await simWorld('shopify')
+    if (!shop) throw new Error('the seed has no shop')
+    const [offer] = supplier.world.offers.list({}, 0, 1).items
+    const { reference, lines } = shop.counter.buy([{ sku: offer?.sku ?? '', quantity: 2 }] as never, undefined, chance)
+    const mayShip = () => shop.facts.now(reference)?.mayShip?.get(lines[0] ?? '')
+    const edit = (name: string) => shop.act(() => shop.counter.edits[name]?.(reference, chance))
+    edit('paid')
+    expect(mayShip()).toBeUndefined()
+    edit('fulfilment scheduled')
+    expect(mayShip()).toBe(0)
+    edit('line grown and paid')
+    expect(mayShip()).toBe(1)
+    edit('fulfilment released')
+    expect(mayShip()).toBeUndefined()
+  })
+})
+
 describe('the verdict of a seed', () => {
   test('finds a double charge after the retry of a failed and refunded purchase', async () => {
     const { decided, charge, refund, verdict } = await partOf({ quantity: 1 })

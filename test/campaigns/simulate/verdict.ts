@@ -234,11 +234,23 @@ export function unfinished(world: World, { unheard }: Customers, operator: Opera
 }
 
 /** In the shop the order is on hold or is not paid, or its fulfilment is held, or it waits for a person, who leaves it as it is. */
-function waits({ shop }: World, { left }: Operator, reference: string): boolean {
+function waits(world: World, { left }: Operator, reference: string): boolean {
+  const { shop } = world
   const fact = shop?.facts.now(orderOf(reference))
   const [, line = ''] = lineOf(reference).split('/')
-  return left.has(orderOf(reference)) || fact?.standing === 'waits' || fact?.blocked?.has(line) === true
+  return (
+    left.has(orderOf(reference)) ||
+    fact?.standing === 'waits' ||
+    quantityOf(world, reference) > (fact?.mayShip?.get(line) ?? Number.POSITIVE_INFINITY)
+  )
 }
+
+/** 0: it is not on record. */
+const quantityOf = ({ host }: World, reference: string): number =>
+  host
+    .connection()
+    .prepare<[string], { quantity: number }>('select quantity from purchases where external_order_id = ?')
+    .get(reference)?.quantity ?? 0
 
 /** What is not sent waits for that, what was not found is not sent again, and keys are not delivered. */
 const MAY_WAIT = ['planned', 'waiting', 'unknown', 'completed']
