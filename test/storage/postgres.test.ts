@@ -292,7 +292,7 @@ describe.runIf(hasPostgres)('two processes on one database', () => {
     await watcher.connect()
     onTestFinished(() => watcher.end())
     await until('the engine to wait for the row of the other', async () => (await watcher.query(waits)).rowCount === 1)
-    // It is let in once the engine has let go.
+    // The other gets the row after the engine has given it back.
     await other.query(add('x', 'o'))
     await other.query('commit')
     expect(await stored).toEqual([1, 1])
