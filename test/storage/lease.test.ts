@@ -125,6 +125,13 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(fatal).toHaveLength(1)
   })
 
+  test('is for nobody on a standby: the server is refused, and the primary is named as what to connect to', async () => {
+    const servers = await startServers('/dev/null')
+    onTestFinished(() => servers.close())
+    const refused = openPostgresDatabase(servers.standbyUrl())
+    await expect(refused).rejects.toThrow('the database server is a standby: connect to the primary')
+  })
+
   test('lets nothing be stored by a holder whose server came back from a copy of its files', async () => {
     const servers = await startServers('/dev/null')
     onTestFinished(() => servers.close())
