@@ -125,7 +125,7 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(fatal).toHaveLength(1)
   })
 
-  test('is for nobody on a standby, whose refusal says to connect to the primary', async () => {
+  test('is not given on a standby: the server is refused', async () => {
     const servers = await startServers('/dev/null')
     onTestFinished(() => servers.close())
     const refused = openPostgresDatabase(servers.standbyUrl())
