@@ -136,9 +136,14 @@ const rows: Row[] = [
   },
   {
     name: 'compressed bodies',
-    bytes: ['gzip', 'br', 'deflate', 'gzip, gzip, gzip', 'identity\r\ncontent-encoding: gzip'].map((text) =>
-      withLines(LENGTH, `content-encoding: ${text}`),
-    ),
+    bytes: [
+      'gzip',
+      'br',
+      'deflate',
+      'gzip, gzip, gzip',
+      'identity\r\ncontent-encoding: gzip',
+      'identity\r\ncontent-encoding: identity',
+    ].map((text) => withLines(LENGTH, `content-encoding: ${text}`)),
     status: 415,
     headers: { connection: 'close' },
   },

@@ -65,6 +65,20 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
   })
 
+  test('ends for the server within its time after the last renewal, however often it was renewed', async () => {
+    const one = await candidate('one', await postgresUrl())
+    await one.elected
+    const ends = new Set<number>()
+    await until('two renewals', async () => {
+      const [lease] = await one.database.query(sql<{ ends: number; left: number }>`
+        select ends_at as ends, ends_at - (extract(epoch from clock_timestamp()) * 1000)::bigint as left
+        from worker_lease`)
+      expect(lease?.left).toBeLessThanOrEqual(LEASE_MS)
+      ends.add(lease?.ends ?? 0)
+      return ends.size === 3
+    })
+  })
+
   test('that was given back is not held from that moment on, and its holder ends for nothing', async () => {
     const url = await postgresUrl()
     const one = await candidate('one', url)
@@ -109,6 +123,13 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     await run(url, "update worker_lease set server = server || 'x'")
     await expect(database.commit([insert('a')])).rejects.toMatchObject({ code: 'unavailable' })
     expect(fatal).toHaveLength(1)
+  })
+
+  test('is not given on a standby: the server is refused', async () => {
+    const servers = await startServers('/dev/null')
+    onTestFinished(() => servers.close())
+    const refused = openPostgresDatabase(servers.standbyUrl())
+    await expect(refused).rejects.toThrow('the database server is a standby: connect to the primary')
   })
 
   test('lets nothing be stored by a holder whose server came back from a copy of its files', async () => {

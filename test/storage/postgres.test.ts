@@ -269,7 +269,13 @@ describe.runIf(hasPostgres)('two processes on one database', () => {
     const name = new URL(url).pathname.slice(1)
     // The engine asks for its lock until the server looks for a deadlock, and gives up only later.
     await run(url, `alter database ${name} set deadlock_timeout = '400ms'`)
-    const { database } = await openPostgresDatabase(url)
+    let pauses = 0
+    const random = (): number => {
+      pauses += 1
+      return 0.5
+    }
+    const database = await openPostgres({ ...options(url), random })
+    onTestFinished(() => database.close())
     await database.commit([insert('x', ''), insert('y', '')])
     const other = new pg.Client(url)
     await other.connect()
@@ -286,10 +292,11 @@ describe.runIf(hasPostgres)('two processes on one database', () => {
     await watcher.connect()
     onTestFinished(() => watcher.end())
     await until('the engine to wait for the row of the other', async () => (await watcher.query(waits)).rowCount === 1)
-    // It is let in once the engine has let go.
+    // The other gets the row after the engine has given it back.
     await other.query(add('x', 'o'))
     await other.query('commit')
     expect(await stored).toEqual([1, 1])
+    expect(pauses, 'it waits before it tries again').toBeGreaterThan(0)
     expect([await storedIn(database, 'x'), await storedIn(database, 'y')]).toEqual(['o+', 'o+'])
     const deadlocks = `select deadlocks::int as total from pg_stat_database where datname = '${name}'`
     await until('the server to have counted the deadlock', async () => {

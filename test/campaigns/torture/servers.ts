@@ -56,6 +56,8 @@ export async function startServers(logFile: string) {
 
   return {
     url: () => urlOf(primary.port),
+    /** Of the standby, which only reads. */
+    standbyUrl: () => urlOf(standby.port),
     port: () => primary.port,
     /** Of the lease of the worker: one more with each process that takes it. */
     epoch: async () => Number((await ask(primary.port, 'select epoch from worker_lease'))[0]?.epoch ?? 0),
