@@ -177,10 +177,26 @@ export interface Operation<
   handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>>) => Promise<{ status: S; data: z.input<A> }>
 }
 
+/** An operation of a list, which keeps the types of its route, its input and its answer for those who call it. */
+type Declared<N, M, P, Q, B, A> = Operation & {
+  name: N
+  method: M
+  path: P
+  types?: { query: Q; body: B; answer: A }
+}
+
 /** Lets the compiler check a handler against its shapes; the result fits a list of operations. */
-export const operation = <Q extends z.core.$ZodLooseShape, B extends z.ZodType, A extends z.ZodType, S extends number>(
-  declared: Operation<Q, B, A, S>,
-): Operation => declared as unknown as Operation
+export const operation = <
+  const N extends string,
+  const M extends Operation['method'],
+  const P extends string,
+  A extends z.ZodType,
+  S extends number,
+  Q extends z.core.$ZodLooseShape = Record<never, never>,
+  B extends z.ZodType = z.ZodUndefined,
+>(
+  declared: Operation<Q, B, A, S> & { name: N; method: M; path: P },
+) => declared as unknown as Declared<N, M, P, Q, z.input<B>, z.output<A>>
 
 /** The usual success. */
 export const ok = <T>(data: T) => ({ status: 200 as const, data })
@@ -275,7 +291,7 @@ const lineShapes = new WeakMap<z.ZodType, z.ZodType>()
 
 /** The `answer` of an operation that sends events, a line of JSON each. */
 export function jsonLines<S extends z.ZodType>(event: S) {
-  const answer = z.custom<Events<z.input<S>>>()
+  const answer = z.custom() as z.ZodType<Events<z.output<S>>, Events<z.input<S>>>
   lineShapes.set(answer, z.union([event, Broken]))
   return answer
 }

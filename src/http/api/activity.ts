@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Activity, type ActivityPeriod, activityOf, activityPeriods, periodOf } from '../../domain/activity.ts'
 import { countsBetween, firstCountedHour } from '../../storage/hourly-counts.ts'
 import { choice } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { amount, amountOf, at, count, currency, maybeAt, view } from './views.ts'
 
 const ms = count.nullable()
@@ -56,7 +56,7 @@ export type ActivityView = z.output<typeof ActivityAnswer>
 export type ActivityStepView = z.output<typeof step>
 
 /** What happened in the last day, week or month. */
-export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db, now, dialect } = ordering
   return [
     operation({

@@ -9,7 +9,7 @@ import { Failure } from '../../errors.ts'
 import { alertById, allAlertChannels, listAlerts } from '../../storage/alerts.ts'
 import { need } from '../../storage/database.ts'
 import { alertBody, alertStates, alertTestBody, choice, muteBody, paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { at, byId, count, maybeAt, meaningsText, page, pageOf, view, words } from './views.ts'
 
 const NAMES = `Name of the alert; another version may have others\n\n${meaningsText(alertWords)}`
@@ -62,7 +62,7 @@ export type TriedView = z.output<typeof Tried>
 const operator = { people: 'operator' } as const
 
 /** Alerts, what people do about them, and the channels by which they are notified. */
-export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>): Operation[] {
+export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>) {
   const { db } = ordering
   const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))
   const failures = { 404: 'unknown id' }

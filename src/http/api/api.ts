@@ -37,7 +37,7 @@ export function apiRouter(operations: Operation[], authenticate: Authenticate): 
     .use(referenceRouter())
 }
 
-export const apiOperations = (context: ApiContext): Operation[] => [
+export const apiOperations = (context: ApiContext) => [
   ...orderOperations(context),
   // Before the listings: `export` would be the id of one.
   ...listingFileOperations(context),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { listAudit } from '../../storage/evidence.ts'
 import { auditAction, auditActor, auditSubject, paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { at, byId, page, pageOf, words } from './views.ts'
 
 const Entry = z
@@ -17,7 +17,7 @@ const Entry = z
 export type AuditEntryView = z.output<typeof Entry>
 
 /** What people and stores did. Entries are added and never changed. */
-export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>) {
   return [
     operation({
       name: 'listAudit',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { count, maybeAt, view, words } from './views.ts'
 
 const Backup = view(
@@ -36,7 +36,7 @@ const Rotated = z.object({
 })
 
 /** Backups, and the key that the database is sealed under. */
-export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>): Operation[] {
+export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>) {
   return [
     operation({
       name: 'listBackups',

@@ -4,7 +4,7 @@ import { need } from '../../storage/database.ts'
 import { changesOfRun } from '../../storage/offers.ts'
 import { listSyncRuns, type SyncRun as SyncRunRow, syncRunById } from '../../storage/runs.ts'
 import { after, changedField, most, paging, queryFlag } from '../input.ts'
-import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, jsonLines, ok, operation } from '../operation.ts'
 import { RunState } from './reconcile.ts'
 import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
 
@@ -128,7 +128,7 @@ const KeptDryRun = z
 export type KeptDryRunView = z.output<typeof KeptDryRun>
 
 /** Reading what the supplier sells. */
-export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>): Operation[] {
+export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>) {
   const viewer = { people: 'viewer' } as const
   return [
     operation({
@@ -193,7 +193,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
 }
 
 /** A sync run on a copy, which reports each change as it is found. */
-export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRun' | 'keptDryRun'>): Operation[] {
+export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRun' | 'keptDryRun'>) {
   const path = '/sync/dry-runs'
   const latest = () => ok({ run: keptDryRun.latest() ?? null })
   return [

@@ -3,7 +3,7 @@ import { createLink, endSession, personRoles } from '../../access/sessions.ts'
 import { Failure } from '../../errors.ts'
 import { openSessions } from '../../storage/sessions.ts'
 import { consoleLinkBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { at, oneOf, page } from './views.ts'
 
 const ConsoleLink = z
@@ -35,7 +35,7 @@ export function consoleOperations({
   ordering,
   randomBytes,
   consoleAddress,
-}: Pick<ApiContext, 'ordering' | 'randomBytes' | 'consoleAddress'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'randomBytes' | 'consoleAddress'>) {
   const { db, now, newId } = ordering
   const admin = { people: 'admin' } as const
   return [

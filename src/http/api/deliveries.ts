@@ -10,7 +10,7 @@ import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
 import { choice, eventName, paging, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
 
 const State = enumeration('DeliveryState', deliveryLabels)
@@ -46,7 +46,7 @@ const Replayed = z.object({
 })
 
 /** What the supplier sent. */
-export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const found = (id = '') => need(db, deliveryById(id), 'delivery', id)
@@ -163,7 +163,7 @@ export function webhookOperations({
   ordering: { db },
   inbox,
   webhooks,
-}: Pick<ApiContext, 'ordering' | 'inbox' | 'webhooks'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'inbox' | 'webhooks'>) {
   const viewer = { people: 'viewer' } as const
   const admin = { people: 'admin' } as const
   const viewAll = async () => {
@@ -280,7 +280,7 @@ export type CaptureListView = z.output<typeof CaptureList>
 export type CaptureDetailView = z.output<typeof CaptureDetail>
 
 /** Refused deliveries, kept for a while to fit a dialect. */
-export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>): Operation[] {
+export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
   const admin = { people: 'admin' } as const
   const path = '/captures'
   return [

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Failure } from '../../errors.ts'
 import { recordOf } from '../../log.ts'
-import { type ApiContext, jsonLines, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, jsonLines, ok, operation } from '../operation.ts'
 
 const ServiceEvent = z
   .object({
@@ -16,10 +16,7 @@ const ServiceEvent = z
   .meta({ id: 'ServiceEvent' })
 
 /** What happens in the service, while it happens. */
-export function eventOperations({
-  tail,
-  workerAbsentSince,
-}: Pick<ApiContext, 'tail' | 'workerAbsentSince'>): Operation[] {
+export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 'tail' | 'workerAbsentSince'>) {
   return [
     operation({
       name: 'watchEvents',

@@ -7,7 +7,7 @@ import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.
 import { csvText, FILE_START } from '../../listings/links-file.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
 import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation, rowsFile, type SentFile } from '../operation.ts'
+import { type ApiContext, ok, operation, rowsFile, type SentFile } from '../operation.ts'
 import { amount, amountOf, at, count, currency, maybeAt, view, words } from './views.ts'
 
 const orderShape = {
@@ -121,11 +121,11 @@ function fileOf<V>(
 const cellOf = (value: unknown): string => (Array.isArray(value) ? value.join('\n') : String(value ?? ''))
 
 /** Data that people take along. The audit has an entry for each export. */
-export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const viewer = { people: 'viewer' } as const
   const admin = { people: 'admin' } as const
   const orders = {
-    path: '/exports/orders',
+    path: '/exports/orders' as const,
     query: {
       from: queryInstant('Only orders that were taken then or later'),
       to: queryInstant('Only orders that were taken before'),
@@ -136,7 +136,7 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>): Op
     success: { 200: 'A row for each line of an order, the newest orders first' },
   }
   const deliveries = {
-    path: '/exports/deliveries',
+    path: '/exports/deliveries' as const,
     query: {
       from: queryInstant('Only deliveries that arrived then or later'),
       to: queryInstant('Only deliveries that arrived before'),

@@ -27,7 +27,7 @@ import {
   waitingListings,
 } from '../../storage/listings.ts'
 import { after, approvalBody, choice, linkBody, listingSearch, paging, queryFlag, reasonBody } from '../input.ts'
-import { type ApiContext, configuredStore, csvFile, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, configuredStore, csvFile, ok, operation } from '../operation.ts'
 import { ListingState } from './catalogue.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
@@ -167,7 +167,7 @@ const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking =>
 })
 
 /** Listings: what a store can sell, and what people see and decide of it. */
-export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering, stores } = context
   const { db, now } = ordering
   const selling = (id: string) => configuredStore(context, id)
@@ -357,7 +357,7 @@ const ImportReport = z.object({
 })
 
 /** The listings of a store as a CSV file, out and in. */
-export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>) {
   return [
     operation({
       name: 'exportListings',
@@ -415,7 +415,7 @@ export const Price = view(
 )
 
 /** How the prices of a store come about. */
-export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { db, now } = context.ordering
   return [
     operation({

@@ -36,7 +36,7 @@ import {
   revealBody,
   search,
 } from '../input.ts'
-import { type ApiContext, configuredStore, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, configuredStore, ok, operation } from '../operation.ts'
 import { Delivery } from './deliveries.ts'
 import { Effect } from './outbox.ts'
 import { Attempt, amountsOf, audited, Purchase, purchaseShape, repeated, Transition } from './purchases.ts'
@@ -207,7 +207,7 @@ const Revealed = z.object({
 export type RevealedKeysView = z.output<typeof Revealed>
 
 /** What stores and people do with orders. */
-export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>): Operation[] {
+export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering } = context
   const { db } = ordering
   const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') })

@@ -5,7 +5,7 @@ import { need } from '../../storage/database.ts'
 import { listOutbox, type OutboxRow, outboxById } from '../../storage/outbox.ts'
 import { referencesOfOrders } from '../../storage/store-orders.ts'
 import { choice, paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { at, byId, count, enumeration, maybeAt, page, pageOf, view, words } from './views.ts'
 
 const shape = z
@@ -38,7 +38,7 @@ export type EffectView = z.output<typeof ListedEffect>
 const effectKinds = ['callback', 'alert'] as const
 
 /** What is queued for stores and operators. */
-export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   return [
     operation({

@@ -21,7 +21,7 @@ import {
   purchaseById,
 } from '../../storage/purchases.ts'
 import { choice, decisionBody, maybeReasonBody, paging, queryFlag, releaseBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { Discrepancy } from './reconcile.ts'
 import { Freeze } from './status.ts'
 import {
@@ -225,7 +225,7 @@ const Evidence = view(
 export type EvidenceView = z.output<typeof Evidence>
 
 /** Purchases: what an operator sees of them, and what waits for a decision. */
-export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>): Operation[] {
+export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const

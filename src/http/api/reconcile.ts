@@ -13,7 +13,7 @@ import { need } from '../../storage/database.ts'
 import { listDiscrepancies } from '../../storage/discrepancies.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { paging } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { amountOf, at, byId, count, currency, enumeration, maybeAt, oneOf, page, pageOf, view, words } from './views.ts'
 
 export const RunState = enumeration('RunState', runLabels)
@@ -115,7 +115,7 @@ const Balance = z.object({
 export type BalanceView = z.output<typeof Balance>
 
 /** The comparisons with the supplier: of orders with purchases, and of the balance with what they cost. */
-export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>): Operation[] {
+export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>) {
   const viewer = { people: 'viewer' } as const
   return [
     operation({

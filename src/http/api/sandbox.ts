@@ -3,7 +3,7 @@ import { formatDecimal, parseDecimal } from '../../domain/money.ts'
 import { Failure, messageOf } from '../../errors.ts'
 import { audited } from '../../storage/evidence.ts'
 import { sandboxCustomerBody, sandboxEndBody, sandboxFaultBody, sandboxTopUpBody } from '../input.ts'
-import { type ApiContext, type EmbeddedSandbox, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, type EmbeddedSandbox, ok, operation } from '../operation.ts'
 import { amount, at, count, currency, maybeAt, view, words } from './views.ts'
 
 const sum = z.object({ count, amount })
@@ -95,7 +95,7 @@ export type SandboxView = z.output<typeof Sandbox>
 const LEDGER_SHOWN = 20
 
 /** The supplier of a demo. Where the supplier is another service there are none of these. */
-export function sandboxOperations({ ordering, sandbox }: Pick<ApiContext, 'ordering' | 'sandbox'>): Operation[] {
+export function sandboxOperations({ ordering, sandbox }: Pick<ApiContext, 'ordering' | 'sandbox'>) {
   if (!sandbox) return []
   const operator = { people: 'operator' } as const
   const { db } = ordering

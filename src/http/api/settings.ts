@@ -5,7 +5,7 @@ import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
 import { placeName } from '../../storage/database-place.ts'
 import { nameOfKey } from '../../vault/vault.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { words } from './views.ts'
 
 const Secret = z.object({
@@ -37,7 +37,7 @@ const Settings = z
 export type SettingsView = z.output<typeof Settings>
 
 /** What the service goes by. */
-export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>): Operation[] {
+export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>) {
   return [
     operation({
       name: 'viewSettings',

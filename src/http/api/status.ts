@@ -11,7 +11,7 @@ import { currentFreeze } from '../../storage/freezes.ts'
 import { COUNT_MAX } from '../../storage/statement.ts'
 import type { Supplier } from '../../supplier/client.ts'
 import { freezeBody, unfreezeBody } from '../input.ts'
-import { type ApiContext, type NextRuns, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, type NextRuns, ok, operation } from '../operation.ts'
 import { Alert, AlertChannel } from './alerts.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
@@ -270,7 +270,7 @@ export function statusOperations({
   alerting,
   nextRuns,
   workerAbsentSince = () => null,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>) {
   const { db } = ordering
   const viewer = { people: 'viewer' } as const
   const operator = { people: 'operator' } as const

@@ -11,7 +11,7 @@ import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { testStore } from './store-test.ts'
 import { at, count, counts, maybeAt, words } from './views.ts'
 
@@ -122,7 +122,7 @@ export function storeOperations({
   callbackSecrets,
   stores,
   publicUrl,
-}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores' | 'publicUrl'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores' | 'publicUrl'>) {
   const { db } = ordering
   return [
     operation({

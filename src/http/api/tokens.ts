@@ -3,7 +3,7 @@ import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
 import { Failure } from '../../errors.ts'
 import { allTokens } from '../../storage/tokens.ts'
 import { tokenBody } from '../input.ts'
-import { type ApiContext, type Operation, ok, operation } from '../operation.ts'
+import { type ApiContext, ok, operation } from '../operation.ts'
 import { at, maybeAt, oneOf, page, words } from './views.ts'
 
 const token = z.object({
@@ -27,7 +27,7 @@ export function tokenOperations({
   ordering,
   stores,
   randomBytes,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>): Operation[] {
+}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>) {
   const { db, now, newId } = ordering
   const context = { db, now, newId, randomBytes }
   const admin = { people: 'admin' } as const

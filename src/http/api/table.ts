@@ -1,0 +1,42 @@
+/** The operations of the API as types: what each is asked and what it answers. Nothing of it is left at run time. */
+import type { Events } from '../operation.ts'
+import type { apiOperations } from './api.ts'
+
+type Declared = ReturnType<typeof apiOperations>[number]
+
+/** Each operation by its name. */
+type Operations = { [O in Declared as O['name']]: NonNullable<O['types']> & Pick<O, 'method' | 'path'> }
+
+export type OperationId = keyof Operations
+
+/** What it carries under `data`. */
+export type AnswerOf<N extends OperationId> = Operations[N]['answer']
+
+/** One entry of the list that it answers. */
+export type ItemOf<N extends OperationId> = AnswerOf<N> extends { items: (infer I)[] } ? I : never
+
+/** One line of the stream that it answers. */
+export type EventOf<N extends OperationId> = AnswerOf<N> extends Events<infer E> ? E : never
+
+/** What its body may be; `unknown` where it takes none. */
+export type BodyOf<N extends OperationId> = Operations[N]['body']
+
+/** Names of its query parameters. */
+export type QueryNameOf<N extends OperationId> = keyof Operations[N]['query'] & string
+
+/** Names of the pieces of its path that vary. */
+export type PathNameOf<N extends OperationId> = PieceOf<Operations[N]['path']>
+
+type PieceOf<P extends string> = P extends `${string}:${infer Piece}/${infer Rest}`
+  ? Piece | PieceOf<Rest>
+  : P extends `${string}:${infer Piece}`
+    ? Piece
+    : never
+
+/** Method and path of each operation, as people write them: `GET /status`. */
+type Routes = { [N in OperationId as RouteOf<N>]: N }
+export type RouteOf<N extends OperationId> = `${Uppercase<Operations[N]['method']>} ${Operations[N]['path']}`
+export type Route = keyof Routes
+
+/** The name of the operation behind a route. */
+export type OperationOf<R extends Route> = Routes[R]
