@@ -21,7 +21,7 @@ import {
   meetService,
 } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
-import { asRow, commandLine, counted, exitCodes, instant } from './output.ts'
+import { commandLine, counted, exitCodes, instant } from './output.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
 export interface Finding {
@@ -281,7 +281,7 @@ function checkSync({ lastSync }: Inspection, now: number, report: Report): void 
   const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync
   const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
   const unread = offersUnreadable === 0 ? '' : `${counted(offersUnreadable, 'offer', 'offers')} could not be read`
-  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(firstUnreadable))}`
+  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(firstUnreadable)}`
   const fix = unread === '' ? `see \`${commandLine(`sync show ${id}`)}\`` : `see \`${commandLine('dialect check')}\``
   if (state === 'failed') {
     const causes = [error, unread === '' ? null : unread + first].filter((cause) => cause !== null)

@@ -2,15 +2,15 @@ import path from 'node:path'
 import { CommanderError } from 'commander'
 import { age, counted as countedText, duration, grouped, money as moneyText } from '../domain/figures.ts'
 import { countsByWord } from '../domain/labels.ts'
-import { columnsOf, cut, plain, sentence } from '../domain/text-layout.ts'
+import { columnsOf, cut, plain, sentence, wrap } from '../domain/text-layout.ts'
 import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
 
 /** Columns by their titles: a field that is printed as it is, what makes the text, or more about the column. */
-export type Columns<R extends object = Row> = Record<string, (keyof R & string) | CellText<R> | Column<R>>
+export type Columns<R extends object> = Record<string, (keyof R & string) | CellText<R> | Column<R>>
 
 type CellText<R> = (row: R, now: number) => string
 
-export interface Column<R extends object = Row> {
+export interface Column<R extends object> {
   of: CellText<R>
   /** Numbers stand to the right. */
   right?: true
@@ -18,20 +18,23 @@ export interface Column<R extends object = Row> {
   keep?: true
 }
 
+/** What a field of some name is of: a record that has it. */
+type With<K extends string> = Record<K, unknown>
+
 /** A column of ids. */
-export const key = (field: string): Column => ({ of: (row) => cell(row[field]), keep: true })
+export const key = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), keep: true })
 
 /** A column of numbers. */
-export const number = (field: string): Column => ({ of: (row) => cell(row[field]), right: true })
+export const number = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), right: true })
 
 /** A column of how long ago an instant was. */
-export const ago = (field: string): Column => ({ of: (row, now) => ageOf(row[field], now), right: true })
+export const ago = <K extends string>(field: K): Column<With<K>> => right((row, now) => ageOf(row[field], now))
 
 /** A column whose texts stand to the right. */
-export const right = <R extends object = Row>(of: CellText<R>): Column<R> => ({ of, right: true })
+export const right = <R extends object>(of: CellText<R>): Column<R> => ({ of, right: true })
 
 /** A column of instants, to the second. */
-export const time = (field: string): Column => ({ of: (row) => timeText(row[field]), keep: true })
+export const time = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => timeText(row[field]), keep: true })
 
 export const timeText = (at: unknown): string => cell(at).slice(0, 19).replace('T', ' ')
 
@@ -50,7 +53,7 @@ const COLUMN_MIN = 4
  * @param width of the terminal; Infinity where the output goes to a file or a pipe
  * @param now for columns of ages
  */
-export function table<R extends object = Row>(rows: R[], columns: Columns<R>, width: number, now = 0): string {
+export function table<R extends object>(rows: R[], columns: Columns<R>, width: number, now = 0): string {
   const shown = Object.values(columns).map((column): Column<R> => {
     if (typeof column === 'string') return { of: (row) => cell(row[column]) }
     return typeof column === 'function' ? { of: column } : column
@@ -65,7 +68,7 @@ export function table<R extends object = Row>(rows: R[], columns: Columns<R>, wi
     .join('')
 }
 
-function narrow(widths: number[], columns: Pick<Column, 'keep'>[], width: number): void {
+function narrow(widths: number[], columns: { keep?: true }[], width: number): void {
   for (let total = widths.reduce((sum, each) => sum + each, 0); total > width; total -= 1) {
     const cuttable = columns.map((column, index) => (column.keep ? 0 : (widths[index] ?? 0)))
     const from = Math.max(...cuttable) > COLUMN_MIN ? cuttable : widths
@@ -80,6 +83,40 @@ function padded(text: string, width: number, right: boolean): string {
   const space = ' '.repeat(width - columnsOf(shown))
   return right ? space + shown : shown + space
 }
+
+/** Columns that sentences beside a table get at least, where the terminal has so many. */
+const WHY_MIN = 30
+
+/**
+ * A table with a sentence for each row, which is wrapped under its beginning and never cut.
+ *
+ * @returns the header, then each row
+ */
+export function reasonedRows<R extends object>(
+  rows: R[],
+  columns: Columns<R>,
+  why: (row: R) => string,
+  width: number,
+): string[] {
+  const left = table(rows, columns, width - WHY_MIN - GAP.length).split('\n')
+  const indent = Math.max(...left.map(columnsOf)) + GAP.length
+  return ['WHY', ...rows.map(why)].map((text, index) => {
+    const before = left[index] ?? ''
+    const lines = wrap(plain(text), width - indent)
+    return `${before}${' '.repeat(indent - columnsOf(before))}${lines.join(`\n${' '.repeat(indent)}`)}\n`
+  })
+}
+
+/** A table, or the sentence that says what it means that there is none. */
+export const tableOr = <R extends object>(
+  empty: string,
+  rows: R[],
+  columns: Columns<R>,
+  { width, io }: { width: number; io: { now: () => number } },
+): string => (rows.length > 0 ? table(rows, columns, width, io.now()) : empty && sentence(empty, width))
+
+/** Parts of a text, those that are none left out: `HTTP 409, out_of_stock`. */
+export const joined = (...parts: (string | false | null | undefined)[]): string => parts.filter(Boolean).join(', ')
 
 /** A label and its text. */
 export type Pair = [label: string, text: string]
@@ -96,6 +133,37 @@ export function details(given: (Pair | false)[], width: number): string {
     .map(([label, text]) => sentence(plain(text), width, { lead: label + ' '.repeat(indent - columnsOf(label)) }))
     .join('')
 }
+
+/**
+ * Facts of a record by their labels: a field that is printed as it is, or what makes the text, which may be `width` wide to stand
+ * in one line. Nothing leaves the line out; each text of several stands on a line of its own, under the first.
+ */
+export type Facts<R extends object> = Record<
+  string,
+  (keyof R & string) | ((record: R, now: number, width: number) => string | string[] | false | null | undefined)
+>
+
+/** The facts of a record as lines, see `details`. */
+export function factsText<R extends object>(record: R, facts: Facts<R>, width: number, now = 0): string {
+  const beside = width - Math.max(...Object.keys(facts).map(columnsOf)) - GAP.length
+  const pairs = Object.entries(facts).flatMap(([label, fact]) => {
+    const text = typeof fact === 'string' ? cell(record[fact]) : fact(record, now, beside)
+    return [text || []].flat().map((one, index): Pair => [index === 0 ? label : '', one])
+  })
+  return details(pairs, width)
+}
+
+/** A fact that is left out where its field is empty. */
+export const maybe =
+  <K extends string>(field: K) =>
+  (record: With<K>): string | false =>
+    Boolean(record[field]) && cell(record[field])
+
+/** An instant for reading closely; left out where there is none. */
+export const when =
+  <K extends string>(field: K, lead = '') =>
+  (record: With<K>, now: number): string | false =>
+    Boolean(record[field]) && `${lead}${instant(record[field], now)}`
 
 /** One record of an answer. The service gives the shape; what is printed is picked by name. */
 export type Row = Record<string, unknown>
@@ -123,8 +191,8 @@ export const countsText = (value: unknown, labels: Record<string, { word: string
   plain(countsByWord(asRow(value) as Record<string, number>, labels, upTo)) || 'none'
 
 /** Decimal text and its currency as one: `12.34 EUR`; `-` without an amount. */
-export const money = (amount: unknown, currency: unknown): string =>
-  typeof amount === 'string' ? plain(moneyText(amount, typeof currency === 'string' ? currency : null)) : '-'
+export const money = (amount: string | null | undefined, currency: string | null | undefined): string =>
+  amount ? plain(moneyText(amount, currency)) : '-'
 
 /** How long ago an instant was: `40 s`, `12 min`, `3 h 10 min`, `5 days`. */
 export function ageOf(instant: unknown, now: number): string {
@@ -141,10 +209,8 @@ export function instant(value: unknown, now: number): string {
 }
 
 /** How long a run or a sweep took; `-` until it ends. */
-export function tookText({ startedAt, finishedAt }: Row): string {
-  if (typeof finishedAt !== 'string') return '-'
-  return duration(Date.parse(finishedAt) - Date.parse(String(startedAt)))
-}
+export const tookText = ({ startedAt, finishedAt }: { startedAt: string; finishedAt: string | null }): string =>
+  finishedAt === null ? '-' : duration(Date.parse(finishedAt) - Date.parse(startedAt))
 
 /** What a script can act on, with its meaning for the help. Nothing else in the program knows these numbers. */
 const exits = {

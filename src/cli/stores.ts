@@ -3,9 +3,10 @@ import { listingLabels } from '../domain/labels.ts'
 import { either, sentence, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { shopKinds } from '../stores/kinds.ts'
-import type { Client } from './client.ts'
-import { type CommandRow, fileOptions, proseWidth, storeOf } from './command.ts'
-import { ageOf, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
+import type { StoreFinding } from '../stores/store.ts'
+import type { Client, Item } from './client.ts'
+import { type CommandRow, fileOptions, proseWidth, storeOf, wholeText } from './command.ts'
+import { ageOf, cell, commandLine, countsText, exitCodes, instant, key } from './output.ts'
 import type { AddOptions } from './stores-add.ts'
 
 /** What becomes of an offer that a shop lacks. */
@@ -72,7 +73,7 @@ Examples:
       KIND: 'kind',
       ADDRESS: 'address',
       SECRET: ({ callbackSecret }, now) => (callbackSecret === null ? '' : secretAge(callbackSecret, now)),
-      LISTINGS: (row) => countsText(row.listings, listingLabels),
+      LISTINGS: ({ listings }) => countsText(listings, listingLabels),
     },
     below: (rows, { io, width }) =>
       rows
@@ -91,9 +92,12 @@ Example:
   quayside stores test my-shop`,
     act: async (call) => {
       const store = await storeNamed(call.client, call.args[0])
-      const tested = await call.client.send('POST', ['stores', store, 'test'], { deadlineMs: TEST_DEADLINE_MS })
-      call.print(tested, () => findingsText(asRows(tested.findings), proseWidth(call.io)))
-      return tested.healthy === true ? exitCodes.ok : exitCodes.failed
+      const tested = await call.client.call('POST /stores/:store/test', {
+        path: { store },
+        deadlineMs: TEST_DEADLINE_MS,
+      })
+      call.print(tested, () => findingsText(tested.findings, proseWidth(call.io)))
+      return tested.healthy ? exitCodes.ok : exitCodes.failed
     },
   },
   {
@@ -115,7 +119,7 @@ are refused and repeated until the store has the new one.`,
       const store = await storeNamed(call.client, call.args[0] ?? '')
       const hours = call.option('overlapHours')
       const body = hours === undefined ? {} : { overlapHours: Number(hours) }
-      const rotated = await call.client.post(['stores', store, 'rotate-secret'], body)
+      const rotated = await call.client.call('POST /stores/:store/rotate-secret', { path: { store }, body })
       call.print(rotated, () => {
         const until = oldUntil(rotated, call.io.now())
         return [
@@ -142,7 +146,8 @@ order is one that no shop has. It is sent once and stored nowhere.
 Example:
   quayside trigger line.fulfilled`,
   act: async (call) => {
-    const sent = await call.client.post(['stores', await storeOf(call), 'trigger'], { type: call.args[0] })
+    const path = { store: await storeOf(call) }
+    const sent = await call.client.call('POST /stores/:store/trigger', { path, body: { type: call.args[0] } })
     const isConfirmed = sent.outcome === 'confirmed'
     call.print(sent, () => {
       const as = `${cell(sent.type)}, sent as ${cell(sent.id)}`
@@ -155,16 +160,18 @@ Example:
   },
 }
 
+type Store = Item<'GET /stores'>
+/** How the secret of callbacks stands. */
+type CallbackSecret = Pick<NonNullable<Store['callbackSecret']>, 'previousUntil'>
+
 /** Nothing records when the first secret was made: it is derived from the data key. */
-function secretAge(callbackSecret: unknown, now: number): string {
-  const { changedAt } = asRow(callbackSecret)
-  return typeof changedAt === 'string' ? `${ageOf(changedAt, now)} old` : 'first'
-}
+const secretAge = ({ changedAt }: NonNullable<Store['callbackSecret']>, now: number): string =>
+  changedAt === null ? 'first' : `${ageOf(changedAt, now)} old`
 
 /** What a person may have to do about a store. */
-function notesOf({ callbackSecret, pausedUntil, error }: Row, now: number): string[] {
+function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): string[] {
   const until = oldUntil(callbackSecret, now)
-  const generation = cell(asRow(callbackSecret).generation)
+  const generation = cell(callbackSecret?.generation)
   return [
     ...(until === undefined
       ? []
@@ -174,22 +181,21 @@ function notesOf({ callbackSecret, pausedUntil, error }: Row, now: number): stri
 }
 
 /** Stores whose prices and stock stand still, each with the cause. */
-export const pausedOf = (paused: unknown, now: number): string[] =>
-  (Array.isArray(paused) ? asRows(paused) : []).map(
+export const pausedOf = (paused: { store: string; until: string; error: string | null }[], now: number): string[] =>
+  paused.map(
     ({ store, until, error }) =>
-      `${cell(store)} takes no listings, next try ${Date.parse(String(until)) > now ? instant(until, now) : 'at once'}: ${cell(error)}`,
+      `${cell(store)} takes no listings, next try ${Date.parse(until) > now ? instant(until, now) : 'at once'}: ${cell(error)}`,
   )
 
 /** Until when the secret before the newest is valid; undefined when it is not. */
-export function oldUntil(callbackSecret: unknown, now: number): string | undefined {
-  const { previousUntil } = asRow(callbackSecret)
-  if (typeof previousUntil !== 'string' || Date.parse(previousUntil) <= now) return undefined
-  return instant(previousUntil, now)
+export function oldUntil(secret: CallbackSecret | null, now: number): string | undefined {
+  const until = secret?.previousUntil
+  return until && Date.parse(until) > now ? instant(until, now) : undefined
 }
 
 /** @throws Failure `not_found` where no store, or more than one, has the name */
 async function storeNamed(client: Client, name: string | undefined): Promise<string> {
-  const ids = asRows((await client.get(['stores'])).items).map(({ id }) => cell(id))
+  const ids = (await client.call('GET /stores')).items.map(({ id }) => id)
   if (name === undefined && ids.length === 1) return ids[0] ?? ''
   if (name !== undefined && ids.includes(name)) return name
   // An id is a name, a dash and eight characters.
@@ -203,23 +209,13 @@ async function storeNamed(client: Client, name: string | undefined): Promise<str
   )
 }
 
-/** The service sets the bounds; here a word must not become NaN. */
-export function wholeText(unit: string): (text: string) => string {
-  return (text) => {
-    if (/^\d{1,6}$/.test(text)) return text
-    throw new InvalidArgumentError(`Give a whole number of ${unit}.`)
-  }
-}
-
-const MARKS: Record<string, string> = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
+const MARKS = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
 
 /** What was tried of a store, each with its cause and what to do. */
-export function findingsText(findings: readonly object[], width: number): string {
+export function findingsText(findings: readonly StoreFinding[], width: number): string {
   return findings
-    .map(asRow)
     .map(({ check, state, detail, fix }) => {
-      const lead = `${MARKS[cell(state)] ?? cell(state)}  `
-      const what = sentence(`${cell(check)}: ${cell(detail)}`, width, { lead, hang: 6 })
+      const what = sentence(`${cell(check)}: ${cell(detail)}`, width, { lead: `${MARKS[state]}  `, hang: 6 })
       return what + (fix ? sentence(`-> ${cell(fix)}`, width, { lead: ' '.repeat(6), hang: 6 }) : '')
     })
     .join('')

@@ -21,7 +21,7 @@ Examples:
   quayside tail
   quayside tail --all --json | jq 'select(.level != "info")'`,
   act: async (call) => {
-    const events = await call.client.events('GET', ['events'])
+    const events = await call.client.events('GET /events')
     if (!call.json) call.io.stderr.write(`Watching ${call.client.origin}; Ctrl-C ends it.\n`)
     await Promise.race([show(call, events), call.io.stopSignal()])
     return undefined

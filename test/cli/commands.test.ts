@@ -50,6 +50,7 @@ const evidence = {
     {
       id: 'b88534ec-c68e-4acc-947d-6244d3d39e6d',
       own: true,
+      generation: null,
       takenBy: id,
       unread: null,
       reading: {
@@ -61,7 +62,14 @@ const evidence = {
         differs: ['quantity'],
       },
     },
-    { id: '9343e14d-8625-47b8-9083-824168b82d5d', own: false, takenBy: null, reading: null, unread: long },
+    {
+      id: '9343e14d-8625-47b8-9083-824168b82d5d',
+      own: false,
+      generation: null,
+      takenBy: null,
+      reading: null,
+      unread: long,
+    },
   ],
   generations: [{ id, generation: 2, state: 'cancelled' }],
   choices: [
@@ -168,6 +176,7 @@ const token = {
   expiresAt: at,
   revokedAt: null,
 }
+const userFreeze = { reason: long, actor: 'anna', at, purchaseId: null }
 const page = (item: object) => () => ({ items: [item], next: id })
 const answers: Answers = {
   'GET /status': () => ({
@@ -292,9 +301,12 @@ const answers: Answers = {
     currency: 'EUR',
     reason: null,
     steps: [{ step: 'rule', amount: '1234567.89', currency: 'EUR', detail: long }],
+    listings: [],
+    takenBy: null,
+    passes: false,
     stock: { stock: null, available: true, steps: [{ step: 'source', units: null, detail: long }] },
   }),
-  'POST /freeze': () => ({ freeze: { reason: long, actor: 'anna', at, purchaseId: null } }),
+  'POST /freeze': () => ({ freeze: { ...userFreeze, causes: [{ ...userFreeze, id: '9f86d081' }] } }),
   'POST /unfreeze': () => ({ freeze: null }),
 }
 
