@@ -3,7 +3,8 @@ import { sentence, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
 import { type CommandRow, wholeText } from './command.ts'
-import { ageOf, cell, commandLine, key, number, right } from './output.ts'
+import { key, number, right } from './tables.ts'
+import { ageOf, cell, commandLine } from './words.ts'
 
 /** Who may use the API. */
 export const tokens: CommandRow[] = [

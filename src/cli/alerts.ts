@@ -1,7 +1,9 @@
 import { alertText } from '../domain/alert-kinds.ts'
 import type { Answer, Item } from './client.ts'
 import { type CommandRow, REASON, wholeText } from './command.ts'
-import { ago, type Columns, cell, commandLine, exitCodes, instant, key, tableOr } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { ago, type Columns, key, tableOr } from './tables.ts'
+import { cell, commandLine, instant } from './words.ts'
 
 type Alert = Answer<'POST /alerts/:id/mute'>
 

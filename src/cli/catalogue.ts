@@ -4,22 +4,10 @@ import { Failure } from '../errors.ts'
 import type { EventOf } from '../http/api/table.ts'
 import type { Answer } from './client.ts'
 import type { Call, CommandRow, Io } from './command.ts'
-import {
-  ago,
-  type Columns,
-  cell,
-  commandLine,
-  exitCodes,
-  joined,
-  key,
-  maybe,
-  number,
-  reasonedRows,
-  table,
-  tableOr,
-  tookText,
-  when,
-} from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { maybe, when } from './facts.ts'
+import { ago, type Columns, key, number, reasonedRows, table, tableOr } from './tables.ts'
+import { cell, commandLine, joined, tookText } from './words.ts'
 
 type Run = Answer<'GET /sync/runs/:id'>
 type DryRunEvent<T> = Extract<EventOf<'dryRunSync'>, { type: T }>

@@ -15,7 +15,16 @@ import type {
   Route,
 } from '../http/api/table.ts'
 import { Secret } from '../secret.ts'
-import { asRow, asRows, commandLine, NOT_RUNNING, type Row } from './output.ts'
+import { NOT_RUNNING } from './exit-codes.ts'
+import { commandLine } from './words.ts'
+
+/** A record of unknown fields. */
+export type Row = Record<string, unknown>
+
+export const asRow = (value: unknown): Row =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Row) : {}
+
+export const asRows = (value: unknown): Row[] => (Array.isArray(value) ? value.map(asRow) : [])
 
 /** What an operation answers, by its route: `GET /status`. */
 export type Answer<R extends Route> = AnswerOf<OperationOf<R>>

@@ -20,7 +20,10 @@ import {
   type Query,
   type QueryName,
 } from './client.ts'
-import { type Columns, commandLine, exitCodes, type Facts, factsText, table } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { type Facts, factsText } from './facts.ts'
+import { type Columns, table } from './tables.ts'
+import { commandLine } from './words.ts'
 
 /** The outside of one command. */
 export interface Io {

@@ -10,7 +10,9 @@ import type { CopyProgress } from '../storage/table-copy.ts'
 import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, widthOf } from './command.ts'
-import { cell, commandLine, details, exitCodes, instant, quoted } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { details } from './facts.ts'
+import { cell, commandLine, instant, quoted } from './words.ts'
 
 export interface RestoreFlags {
   keyFile?: string

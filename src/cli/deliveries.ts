@@ -2,7 +2,9 @@ import { printable, wrap } from '../domain/text-layout.ts'
 import type { Answer } from './client.ts'
 import type { Call, CommandRow } from './command.ts'
 import { deliveryExport } from './exports.ts'
-import { ago, cell, commandLine, instant, key, maybe, number, tableOr, when } from './output.ts'
+import { maybe, when } from './facts.ts'
+import { ago, key, number, tableOr } from './tables.ts'
+import { cell, commandLine, instant } from './words.ts'
 
 /** The signed webhook requests that the supplier sent, as received. */
 export const deliveries: CommandRow[] = [

@@ -5,9 +5,10 @@ import { kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient, type Item } from './client.ts'
 import type { Visit } from './doctor.ts'
-import { cell, commandLine, instant, messageLines, NOT_RUNNING } from './output.ts'
+import { messageLines, NOT_RUNNING } from './exit-codes.ts'
 import { dutiesOf, FIX_DIALECT, type Status, silentOf, unreadableOf } from './status.ts'
 import { pausedOf } from './stores.ts'
+import { cell, commandLine, instant } from './words.ts'
 
 export type Service = { client: Client; status: Status } | { fault: Failure }
 

@@ -8,8 +8,8 @@ import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
 import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
 import type { Report, Visit } from './doctor.ts'
-import { commandLine } from './output.ts'
 import { chooseProducts, productText } from './supplier-sample.ts'
+import { commandLine } from './words.ts'
 
 /** The revision that this program is written for. */
 const REVISION = '1.1'

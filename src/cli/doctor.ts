@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
-import { grouped } from '../domain/figures.ts'
+import { counted, grouped } from '../domain/figures.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
 import { plain, wrap } from '../domain/text-layout.ts'
@@ -21,7 +21,8 @@ import {
   meetService,
 } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
-import { commandLine, counted, exitCodes, instant } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { commandLine, instant } from './words.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
 export interface Finding {

@@ -22,8 +22,9 @@ import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings, ENCRYPT } from './doctor.ts'
+import { exitCodes } from './exit-codes.ts'
+import { details } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
-import { commandLine, details, exitCodes, quoted } from './output.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import {
   accessFault,
@@ -33,6 +34,7 @@ import {
   type SupplierTry,
   sampleOf,
 } from './supplier-sample.ts'
+import { commandLine, quoted } from './words.ts'
 
 export interface InitOptions extends Flags {
   config?: string

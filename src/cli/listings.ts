@@ -15,26 +15,11 @@ import {
   recordText,
   storeOf,
 } from './command.ts'
+import { exitCodes } from './exit-codes.ts'
 import { writeFile } from './exports.ts'
-import {
-  ago,
-  type Columns,
-  cell,
-  commandLine,
-  exitCodes,
-  type Facts,
-  factsText,
-  instant,
-  joined,
-  key,
-  maybe,
-  money,
-  number,
-  quoted,
-  reasonedRows,
-  right,
-  tableOr,
-} from './output.ts'
+import { type Facts, factsText, maybe } from './facts.ts'
+import { ago, type Columns, key, number, reasonedRows, right, tableOr } from './tables.ts'
+import { cell, commandLine, instant, joined, money, quoted } from './words.ts'
 
 type Listed = Item<'GET /stores/:store/listings'>
 type Listing = Answer<'GET /stores/:store/listings/:variant'>

@@ -4,7 +4,9 @@ import { plain, sentence } from '../domain/text-layout.ts'
 import type { Answer } from './client.ts'
 import { type Call, type CommandRow, REASON, type RecordView, recordText } from './command.ts'
 import { orderExport } from './exports.ts'
-import { ageOf, ago, type Columns, cell, joined, key, money, number, right, tableOr, time, when } from './output.ts'
+import { when } from './facts.ts'
+import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { ageOf, cell, joined, money } from './words.ts'
 
 type Order = Answer<'GET /orders/:reference'>
 type Line = Order['lines'][number]

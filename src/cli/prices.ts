@@ -1,7 +1,8 @@
 import { reasonText } from '../domain/labels.ts'
 import type { Answer } from './client.ts'
 import type { CommandRow, RecordView } from './command.ts'
-import { type Columns, cell, commandLine, joined, money, reasonedRows, right } from './output.ts'
+import { type Columns, reasonedRows, right } from './tables.ts'
+import { cell, commandLine, joined, money } from './words.ts'
 
 type Price = Answer<'GET /stores/:store/prices/:sku'>
 /** One step of the way to the price, or to the stock. */

@@ -3,29 +3,11 @@ import { plain, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Answer } from './client.ts'
 import { type Call, type CommandRow, confirm, neededReason, REASON } from './command.ts'
+import { details, type Facts, factsText, maybe, type Pair, when } from './facts.ts'
 import { whyOf } from './orders.ts'
-import {
-  ago,
-  type Columns,
-  cell,
-  commandLine,
-  details,
-  type Facts,
-  factsText,
-  instant,
-  joined,
-  key,
-  maybe,
-  money,
-  number,
-  type Pair,
-  right,
-  tableOr,
-  time,
-  timeText,
-  when,
-} from './output.ts'
 import { frozenText } from './status.ts'
+import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { cell, commandLine, instant, joined, money, timeText } from './words.ts'
 
 type Purchase = Answer<'GET /purchases/:id'>
 type Evidence = Answer<'GET /purchases/:id/evidence'>

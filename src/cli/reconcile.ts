@@ -1,26 +1,10 @@
 import { Failure } from '../errors.ts'
 import type { Answer, Item } from './client.ts'
 import { type Call, type CommandRow, pageOptions, type RecordView, recordText } from './command.ts'
-import {
-  ago,
-  type Columns,
-  cell,
-  commandLine,
-  details,
-  exitCodes,
-  type Facts,
-  factsText,
-  instant,
-  key,
-  maybe,
-  money,
-  number,
-  right,
-  tableOr,
-  time,
-  tookText,
-  when,
-} from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { details, type Facts, factsText, maybe, when } from './facts.ts'
+import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { cell, commandLine, instant, money, tookText } from './words.ts'
 
 /** Twice a second: most sweeps are over by then. */
 const POLL_MS = 500

@@ -3,25 +3,17 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
 import { readJson } from '../config/config.ts'
+import { counted } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { factsOf, faultOptions, faultTable, matchFields, readFault, type SandboxFault } from '../sandbox/faults.ts'
 import { faultSections, sectionsOfPage, sectionsText } from '../sandbox/front-page.ts'
-import { demoFolder } from './client.ts'
+import { asRow, demoFolder, type Row } from './client.ts'
 import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
-import {
-  asRow,
-  type Columns,
-  cell,
-  commandLine,
-  counted,
-  exitCodes,
-  NOT_RUNNING,
-  number,
-  type Row,
-  table,
-} from './output.ts'
+import { exitCodes, NOT_RUNNING } from './exit-codes.ts'
 import type { SandboxSettings } from './serve.ts'
+import { type Columns, number, table } from './tables.ts'
+import { cell, commandLine } from './words.ts'
 
 const PORT = 8090
 const DEFAULT_ORIGIN = `http://127.0.0.1:${PORT}`

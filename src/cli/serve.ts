@@ -8,7 +8,8 @@ import { createLog, terminalLine } from '../log.ts'
 import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
-import { commandLine, exitCodes } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { commandLine } from './words.ts'
 
 /**
  * Runs the service until a signal: with a configuration the real thing, without one the demo.

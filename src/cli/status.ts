@@ -1,4 +1,5 @@
 import { alertText } from '../domain/alert-kinds.ts'
+import { counted } from '../domain/figures.ts'
 import {
   deliveryLabels,
   discrepancyLabels,
@@ -12,23 +13,11 @@ import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { nameIn } from './alerts.ts'
 import type { Answer } from './client.ts'
+import { asRow } from './client.ts'
 import { type Call, type CommandRow, confirm } from './command.ts'
-import {
-  ageOf,
-  asRow,
-  cell,
-  commandLine,
-  counted,
-  countsText,
-  details,
-  type Facts,
-  factsText,
-  instant,
-  joined,
-  money,
-  type Pair,
-} from './output.ts'
+import { details, type Facts, factsText, type Pair } from './facts.ts'
 import { oldUntil, pausedOf } from './stores.ts'
+import { ageOf, cell, commandLine, countsText, instant, joined, money } from './words.ts'
 
 export type Status = Answer<'GET /status'>
 type Freeze = NonNullable<Status['freeze']>

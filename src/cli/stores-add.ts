@@ -10,6 +10,7 @@ import {
   readJson,
   readText,
 } from '../config/config.ts'
+import { counted } from '../domain/figures.ts'
 import { wrap } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { webhookOfShop } from '../installation.ts'
@@ -18,15 +19,16 @@ import type { NewShop, ShopStanding } from '../stores/first-look.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } from '../stores/store-kind.ts'
 import { everyStore, percent } from '../stores/store-settings.ts'
-import { CONFIG_FILE, configFileOf } from './client.ts'
+import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings } from './doctor.ts'
+import { exitCodes } from './exit-codes.ts'
 import { warningText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP, openTerminal, type Terminal } from './init-questions.ts'
-import { asRow, commandLine, counted, exitCodes, quoted } from './output.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
 import { creations, findingsText } from './stores.ts'
+import { commandLine, quoted } from './words.ts'
 
 export interface AddOptions {
   url?: string

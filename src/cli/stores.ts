@@ -6,8 +6,10 @@ import { shopKinds } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { Client, Item } from './client.ts'
 import { type CommandRow, fileOptions, proseWidth, storeOf, wholeText } from './command.ts'
-import { ageOf, cell, commandLine, countsText, exitCodes, instant, key } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
 import type { AddOptions } from './stores-add.ts'
+import { key } from './tables.ts'
+import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
 
 /** What becomes of an offer that a shop lacks. */
 export const creations = ['nothing', 'draft', 'publish'] as const

@@ -13,7 +13,8 @@ import { Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { createSupplier, type Supplier } from '../supplier/client.ts'
 import { Unreadable } from '../supplier/read.ts'
-import { type Columns, commandLine, right, table } from './output.ts'
+import { type Columns, right, table } from './tables.ts'
+import { commandLine } from './words.ts'
 
 const COUNT = 3
 

@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { connectionOf } from '../../src/cli/client.ts'
-import { exitCodes } from '../../src/cli/output.ts'
+import { exitCodes } from '../../src/cli/exit-codes.ts'
 import { type Answers, Refusal, run, startService, temporaryFolder, widest, writePlace } from '../support/cli-run.ts'
 import { refusedOrigin, startHttp } from '../support/supplier-server.ts'
 

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ageOf, type Columns, details, instant, key, table } from '../../src/cli/output.ts'
+import { details } from '../../src/cli/facts.ts'
+import { type Columns, key, table } from '../../src/cli/tables.ts'
+import { ageOf, instant } from '../../src/cli/words.ts'
 import { columnsOf, sentence } from '../../src/domain/text-layout.ts'
 
 interface Record {
