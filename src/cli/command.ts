@@ -3,7 +3,6 @@
  *
  * Everything is written through `io`: tables and words for people, one JSON document with `--json`.
  */
-import { createInterface } from 'node:readline/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
@@ -346,24 +345,3 @@ export const widthOf = (io: Io): number => (io.isTerminal ? io.columns : Number.
 
 /** Columns of what `init` and `doctor` say in sentences, also into a pipe. */
 export const proseWidth = (io: Io): number => Math.min(io.columns, 80)
-
-/**
- * Asks whether what was shown is to be done: only `yes` is a yes.
- *
- * @param text what is to be done, shown before
- * @param otherwise how things stay without it: `buying stays frozen`
- * @throws Failure `conflict` for any other answer
- */
-export async function confirm(io: Io, text: string, otherwise: string): Promise<void> {
-  io.stdout.write(`${text}\n`)
-  const lines = createInterface({ input: io.stdin, output: io.stdout, terminal: true })
-  // Without this, the end of the input would leave the question open, and the process would end with 0.
-  const ended = new AbortController()
-  lines.once('close', () => ended.abort())
-  try {
-    const typed = await lines.question('Type yes to do it: ', { signal: ended.signal }).catch(() => '')
-    if (typed.trim().toLowerCase() !== 'yes') throw new Failure('conflict', `not confirmed: ${otherwise}`)
-  } finally {
-    lines.close()
-  }
-}

@@ -130,7 +130,7 @@ async function checked(installation: Installation, isOwn: boolean): Promise<Plan
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
 /** Says what a failure has left of the set-up. */
-function saying(what: string, error: unknown, more = ''): Failure {
+export function saying(what: string, error: unknown, more = ''): Failure {
   const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
   const { code, message, fields, reason } = known
   return new Failure(code, `${what}: ${message}${more}`, { cause: error, fields, reason })

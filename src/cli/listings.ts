@@ -7,7 +7,6 @@ import type { Answer, Body, Item } from './client.ts'
 import {
   type Call,
   type CommandRow,
-  confirm,
   type Io,
   neededReason,
   REASON,
@@ -19,6 +18,7 @@ import { exitCodes } from './exit-codes.ts'
 import { writeFile } from './exports.ts'
 import { type Facts, factsText, maybe } from './facts.ts'
 import { ago, type Columns, key, number, reasonedRows, right, tableOr } from './tables.ts'
+import { confirm } from './terminal.ts'
 import { cell, commandLine, instant, joined, money, quoted } from './words.ts'
 
 type Listed = Item<'GET /stores/:store/listings'>

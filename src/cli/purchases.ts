@@ -2,11 +2,12 @@ import { decisionLabels, discrepancyLabels, plainName, wordOf } from '../domain/
 import { plain, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Answer } from './client.ts'
-import { type Call, type CommandRow, confirm, neededReason, REASON } from './command.ts'
+import { type Call, type CommandRow, neededReason, REASON } from './command.ts'
 import { details, type Facts, factsText, maybe, type Pair, when } from './facts.ts'
 import { whyOf } from './orders.ts'
 import { frozenText } from './status.ts'
 import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { confirm } from './terminal.ts'
 import { cell, commandLine, instant, joined, money, timeText } from './words.ts'
 
 type Purchase = Answer<'GET /purchases/:id'>

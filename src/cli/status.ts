@@ -12,11 +12,11 @@ import {
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { nameIn } from './alerts.ts'
-import type { Answer } from './client.ts'
-import { asRow } from './client.ts'
-import { type Call, type CommandRow, confirm } from './command.ts'
+import { type Answer, asRow } from './client.ts'
+import type { Call, CommandRow } from './command.ts'
 import { details, type Facts, factsText, type Pair } from './facts.ts'
 import { oldUntil, pausedOf } from './stores.ts'
+import { confirm } from './terminal.ts'
 import { ageOf, cell, commandLine, countsText, instant, joined, money } from './words.ts'
 
 export type Status = Answer<'GET /status'>

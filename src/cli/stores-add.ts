@@ -12,7 +12,7 @@ import {
 } from '../config/config.ts'
 import { counted } from '../domain/figures.ts'
 import { wrap } from '../domain/text-layout.ts'
-import { Failure, type FieldFault, messageOf } from '../errors.ts'
+import { Failure, type FieldFault } from '../errors.ts'
 import { webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import type { NewShop, ShopStanding } from '../stores/first-look.ts'
@@ -23,11 +23,12 @@ import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import { clearTextWarnings } from './doctor.ts'
 import { exitCodes } from './exit-codes.ts'
-import { warningText } from './init.ts'
-import { askMarkup, askName, faultOf, MARKUP, openTerminal, type Terminal } from './init-questions.ts'
+import { saying, warningText } from './init.ts'
+import { askMarkup, askName, faultOf, MARKUP } from './init-questions.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
 import { creations, findingsText } from './stores.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
 import { commandLine, quoted } from './words.ts'
 
 export interface AddOptions {
@@ -209,32 +210,21 @@ async function askAddress(terminal: Terminal, questions: ShopQuestions, before: 
 
 const corrections: ShopCorrection[] = ['key', 'address', 'again', 'stop']
 
-async function askCorrection(terminal: Terminal, likely: ShopCorrection): Promise<ShopCorrection> {
-  const typed = await terminal.put({
+const askCorrection = (terminal: Terminal, likely: ShopCorrection): Promise<ShopCorrection> =>
+  terminal.choose(corrections, {
     about: 'IT DOES NOT WORK YET. Correct what the shop did not take, or try it again once it is corrected there.',
     ask: 'Correct (key, address, again or stop)',
     before: likely,
-    fault: (text) => (corrections.some((one) => one === text.toLowerCase()) ? undefined : corrections.join(', ')),
   })
-  return corrections.find((one) => one === typed.toLowerCase()) ?? 'stop'
-}
 
-async function askCreation(
-  terminal: Terminal,
-  matches: SkuMatches,
-  cannotPublish: string | null,
-): Promise<(typeof creations)[number]> {
-  const lacking = matches.lacking === null ? '' : ` It lacks ${counted(matches.lacking, 'offer', 'offers')} now.`
-  const typed = await terminal.put({
-    about: `What becomes of an offer that the shop lacks: nothing; a draft, which you publish yourself; or publish, a product on sale.${lacking}`,
+function askCreation(terminal: Terminal, { lacking }: SkuMatches, cannotPublish: string | null) {
+  const lacks = lacking === null ? '' : ` It lacks ${counted(lacking, 'offer')} now.`
+  const question = {
+    about: `What becomes of an offer that the shop lacks: nothing; a draft, which you publish yourself; or publish, a product on sale.${lacks}`,
     ask: 'Offers that it lacks (nothing, draft or publish)',
     before: 'nothing',
-    fault: (text) => {
-      if (cannotPublish !== null && text.toLowerCase() === 'publish') return cannotPublish
-      return creations.some((one) => one === text.toLowerCase()) ? undefined : creations.join(', ')
-    },
-  })
-  return creations.find((one) => one === typed.toLowerCase()) ?? 'nothing'
+  }
+  return terminal.choose(creations, question, (create) => (create === 'publish' ? cannotPublish : null))
 }
 
 /* The configuration. */
@@ -300,10 +290,7 @@ function write({ io, file, shop, kind, name, more: { create, markup, ...ofKind }
     ])
     return { id, config, credentialsFile }
   } catch (error) {
-    if (error instanceof Failure) {
-      throw new Failure(error.code, `nothing was written: ${error.message}`, { cause: error, fields: error.fields })
-    }
-    throw nothingWritten('unavailable', messageOf(error))
+    throw saying('nothing was written', error)
   }
 }
 
