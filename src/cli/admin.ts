@@ -85,17 +85,16 @@ last use, and after seven days at the latest.
 Examples:
   quayside console
   quayside console --role operator --name anna`,
-  act: async ({ io, client, option, flag, print }) => {
+  call: 'POST /console/links',
+  body: ({ io, option, flag }) => {
     if (!io.isTerminal && !flag('print')) {
       const message =
         'this is no terminal: a link that is kept in a file or a log signs in its reader; --print prints it anyway'
       throw new Failure('invalid', message)
     }
-    const name = option('name') ?? (io.env.USER || io.env.LOGNAME || 'owner')
-    const made = await client.call('POST /console/links', { body: { name, role: option('role') } })
-    print(made, () => `${consoleLinkText(cell(made.link))}\n`)
-    return undefined
+    return { name: option('name') ?? (io.env.USER || io.env.LOGNAME || 'owner'), role: option('role') }
   },
+  text: ({ link }) => `${consoleLinkText(link)}\n`,
 }
 
 /** What a person is shown of a link; it stands on a line of its own, whole, so that a terminal opens it. */

@@ -1,8 +1,7 @@
 import { alertText } from '../domain/alert-kinds.ts'
-import type { Answer, Item } from './client.ts'
+import type { Answer } from './client.ts'
 import { type CommandRow, REASON, wholeText } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
-import { ago, type Columns, key, tableOr } from './tables.ts'
+import { ago, key } from './tables.ts'
 import { cell, commandLine, instant } from './words.ts'
 
 type Alert = Answer<'POST /alerts/:id/mute'>
@@ -70,18 +69,16 @@ export const alerts: CommandRow[] = [
     command: 'alerts test',
     about: 'send a test message to every channel',
     options: { '--channel <name>': 'to this one alone' },
-    act: async (call) => {
-      const tried = await call.client.call('POST /alerts/test', { body: { channel: call.option('channel') } })
-      call.print(tried, () => tableOr(NO_CHANNEL, tried.items, triedColumns, call))
-      return tried.items.every(({ outcome }) => outcome === 'sent') ? exitCodes.ok : exitCodes.failed
+    call: 'POST /alerts/test',
+    body: ['channel'],
+    fails: ({ items }) => items.some(({ outcome }) => outcome !== 'sent'),
+    page: null,
+    empty: 'No channel is configured: no person is notified. See "alerts" in docs/configuration.md.',
+    columns: {
+      CHANNEL: key('channel'),
+      KIND: 'kind',
+      OUTCOME: ({ outcome }) => (outcome === 'sent' ? 'sent' : 'NOT SENT'),
+      DETAIL: 'detail',
     },
   },
 ]
-
-const NO_CHANNEL = 'No channel is configured: no person is notified. See "alerts" in docs/configuration.md.'
-const triedColumns: Columns<Item<'POST /alerts/test'>> = {
-  CHANNEL: key('channel'),
-  KIND: 'kind',
-  OUTCOME: ({ outcome }) => (outcome === 'sent' ? 'sent' : 'NOT SENT'),
-  DETAIL: 'detail',
-}

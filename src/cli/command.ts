@@ -115,7 +115,10 @@ type ActingRow = CommandHead & {
 interface OperationHead<R extends Route> extends CommandHead {
   run?: never
   act?: never
-  /** Its route. The arguments fill the places in their order; a `:store` that is no argument is `--store`, or the only store. */
+  /**
+   * Its route. The arguments fill the places in their order; a `:store` that is no argument is `--store`, or the only store, and one
+   * that is may be given by its name alone.
+   */
   call: R
   /** The list whose newest entry is meant where no `[id]` is given, and what it means that there is none. */
   newest?: { of: 'GET /sweeps' | 'GET /sync/runs'; none: string }
@@ -128,6 +131,8 @@ interface OperationHead<R extends Route> extends CommandHead {
   /** The version of what the change is based on, for If-Match. */
   ifMatch?: (call: Call) => Promise<string>
   deadlineMs?: number
+  /** Whether the answer says that what was asked did not succeed: then the exit code is 1. */
+  fails?: (answer: Answer<R>) => boolean
 }
 
 /** An operation whose answer is printed as text. */
@@ -248,7 +253,7 @@ function callOf(
 }
 
 /** Calls the operation of a row and prints its answer. @param given one row: the types of its route agree with each other */
-async function perform(given: OperationRow, call: Call): Promise<undefined> {
+async function perform(given: OperationRow, call: Call): Promise<number> {
   const row = given as RowOf<Route>
   const paging = row.columns && row.page !== null ? ['limit', row.page ?? 'before'] : []
   const query = {
@@ -260,6 +265,7 @@ async function perform(given: OperationRow, call: Call): Promise<undefined> {
   const path = await pathOf(row, call)
   const answer = await call.client.call(row.call, { path, query, body, ifMatch, deadlineMs: row.deadlineMs })
   call.print(answer, () => textOf(row, answer, call))
+  return row.fails?.(answer) ? exitCodes.failed : exitCodes.ok
 }
 
 const optionsNamed = (names: string[], call: Call) => Object.fromEntries(names.map((name) => [name, call.option(name)]))
@@ -274,7 +280,8 @@ async function pathOf({ call: route, command, newest }: OperationHead<Route>, ca
     return { id: first.id }
   }
   for (const [, name = ''] of route.matchAll(/:(\w+)/g)) {
-    path[name] = name === 'store' && !command.includes('<store>') ? await storeOf(call) : (args.next().value ?? '')
+    if (name !== 'store') path[name] = args.next().value ?? ''
+    else path[name] = /[<[]store/.test(command) ? await storeNamed(call, args.next().value) : await storeOf(call)
   }
   return path
 }
@@ -300,14 +307,25 @@ export interface RecordView<A extends object> {
 export const recordText = <A extends object>(record: A, { facts, parts }: RecordView<A>, call: Call): string =>
   [factsText(record, facts, call.width, call.io.now()), ...(parts?.(record, call) ?? [])].filter(Boolean).join('\n')
 
-/** The named store, or the only one. @throws Failure `invalid` where there are several */
-export async function storeOf({ client, option }: Call): Promise<string> {
-  const named = option('store')
-  if (named !== undefined) return named
+/** The store of `--store`, or the only one. @throws Failure `invalid` where there are several */
+export const storeOf = async (call: Call): Promise<string> =>
+  call.option('store') ?? (await storeNamed(call, undefined, 'Name it by --store: one of'))
+
+/**
+ * @param named its id, or its name alone; undefined for the only store
+ * @throws Failure `not_found` where no store, or more than one, has the name; `invalid` where there are several to choose from
+ */
+async function storeNamed({ client }: Call, named: string | undefined, choose = 'There are'): Promise<string> {
   const ids = (await client.call('GET /stores')).items.map(({ id }) => id)
-  const [only, other] = ids
+  if (named !== undefined && ids.includes(named)) return named
+  // An id is a name, a dash and eight characters.
+  const [only, other] = ids.filter((id) => named === undefined || id.slice(0, -9) === named)
   if (only !== undefined && other === undefined) return only
-  throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
+  const there = ids.join(', ') || 'none'
+  if (named === undefined) throw new Failure('invalid', `which store? ${choose} ${there}`)
+  const which = only === undefined ? `there is no store ${named}` : `several stores are called ${named}`
+  const message = `${which}; there are ${there}. One that was just added is known after a restart`
+  throw new Failure('not_found', message)
 }
 
 /** Of what is done without a reason, too. */

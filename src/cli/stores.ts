@@ -1,12 +1,10 @@
 import { InvalidArgumentError } from 'commander'
 import { listingLabels } from '../domain/labels.ts'
 import { either, sentence, wrap } from '../domain/text-layout.ts'
-import { Failure } from '../errors.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
-import type { Client, Item } from './client.ts'
-import { type CommandRow, fileOptions, proseWidth, storeOf, wholeText } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
+import type { Item } from './client.ts'
+import { type CommandRow, fileOptions, proseWidth, wholeText } from './command.ts'
 import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
 import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
@@ -92,15 +90,10 @@ Each finding has its cause and what to do. The exit code is 1 where one failed.
 
 Example:
   quayside stores test my-shop`,
-    act: async (call) => {
-      const store = await storeNamed(call.client, call.args[0])
-      const tested = await call.client.call('POST /stores/:store/test', {
-        path: { store },
-        deadlineMs: TEST_DEADLINE_MS,
-      })
-      call.print(tested, () => findingsText(tested.findings, proseWidth(call.io)))
-      return tested.healthy ? exitCodes.ok : exitCodes.failed
-    },
+    call: 'POST /stores/:store/test',
+    deadlineMs: TEST_DEADLINE_MS,
+    fails: ({ healthy }) => !healthy,
+    text: ({ findings }, { io }) => findingsText(findings, proseWidth(io)),
   },
   {
     command: 'stores rotate-secret <store>',
@@ -117,20 +110,15 @@ Until the old secret ends, every callback carries both signatures, so that the
 store accepts it with either. Install the new one in the store in this time.
 Was the old one seen by others? --overlap-hours 0 ends it at once: callbacks
 are refused and repeated until the store has the new one.`,
-    act: async (call) => {
-      const store = await storeNamed(call.client, call.args[0] ?? '')
-      const hours = call.option('overlapHours')
-      const body = hours === undefined ? {} : { overlapHours: Number(hours) }
-      const rotated = await call.client.call('POST /stores/:store/rotate-secret', { path: { store }, body })
-      call.print(rotated, () => {
-        const until = oldUntil(rotated, call.io.now())
-        return [
-          `${cell(rotated.secret)}\n`,
-          sentence(`Install it in ${cell(rotated.store)} now: it is not shown again.`, call.width),
-          sentence(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', call.width),
-        ].join('')
-      })
-      return undefined
+    call: 'POST /stores/:store/rotate-secret',
+    body: ({ option }) => ({ overlapHours: option('overlapHours') && Number(option('overlapHours')) }),
+    text: (rotated, { io, width }) => {
+      const until = oldUntil(rotated, io.now())
+      return [
+        `${cell(rotated.secret)}\n`,
+        sentence(`Install it in ${cell(rotated.store)} now: it is not shown again.`, width),
+        sentence(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', width),
+      ].join('')
     },
   },
 ]
@@ -147,18 +135,16 @@ order is one that no shop has. It is sent once and stored nowhere.
 
 Example:
   quayside trigger line.fulfilled`,
-  act: async (call) => {
-    const path = { store: await storeOf(call) }
-    const sent = await call.client.call('POST /stores/:store/trigger', { path, body: { type: call.args[0] } })
-    const isConfirmed = sent.outcome === 'confirmed'
-    call.print(sent, () => {
-      const as = `${cell(sent.type)}, sent as ${cell(sent.id)}`
-      const text = isConfirmed
-        ? `The store confirmed ${as}, in ${cell(sent.ms)} ms.`
-        : `The store did not confirm ${as}: ${cell(sent.detail)}.`
-      return sentence(text, call.width)
-    })
-    return isConfirmed ? exitCodes.ok : exitCodes.failed
+  call: 'POST /stores/:store/trigger',
+  body: ({ args }) => ({ type: args[0] }),
+  fails: ({ outcome }) => outcome !== 'confirmed',
+  text: ({ outcome, type, id, ms, detail }, { width }) => {
+    const as = `${type}, sent as ${cell(id)}`
+    const text =
+      outcome === 'confirmed'
+        ? `The store confirmed ${as}, in ${cell(ms)} ms.`
+        : `The store did not confirm ${as}: ${cell(detail)}.`
+    return sentence(text, width)
   },
 }
 
@@ -193,22 +179,6 @@ export const pausedOf = (paused: { store: string; until: string; error: string |
 export function oldUntil(secret: CallbackSecret | null, now: number): string | undefined {
   const until = secret?.previousUntil
   return until && Date.parse(until) > now ? instant(until, now) : undefined
-}
-
-/** @throws Failure `not_found` where no store, or more than one, has the name */
-async function storeNamed(client: Client, name: string | undefined): Promise<string> {
-  const ids = (await client.call('GET /stores')).items.map(({ id }) => id)
-  if (name === undefined && ids.length === 1) return ids[0] ?? ''
-  if (name !== undefined && ids.includes(name)) return name
-  // An id is a name, a dash and eight characters.
-  const [only, other] = ids.filter((id) => id.slice(0, -9) === name)
-  if (only !== undefined && other === undefined) return only
-  if (name === undefined) throw new Failure('invalid', `which store? There are ${ids.join(', ') || 'none'}`)
-  const which = other === undefined ? `there is no store ${name}` : `several stores are called ${name}`
-  throw new Failure(
-    'not_found',
-    `${which}; there are ${ids.join(', ') || 'none'}. One that was just added is known after a restart`,
-  )
 }
 
 const MARKS = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
