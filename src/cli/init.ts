@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
 import {
   type Config,
   checkedConfig,
@@ -21,7 +22,6 @@ import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
-import { clearTextWarnings, ENCRYPT } from './doctor.ts'
 import { exitCodes } from './exit-codes.ts'
 import { details } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'

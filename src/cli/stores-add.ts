@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { z } from 'zod'
+import { clearTextWarnings } from '../config/clear-text.ts'
 import {
   type Config,
   checkedConfig,
@@ -21,7 +22,6 @@ import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } 
 import { everyStore, percent } from '../stores/store-settings.ts'
 import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
-import { clearTextWarnings } from './doctor.ts'
 import { exitCodes } from './exit-codes.ts'
 import { saying, warningText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP } from './init-questions.ts'
