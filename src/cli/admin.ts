@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { sentence, wrap } from '../domain/text-layout.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
 import { type CommandRow, wholeText } from './command.ts'
@@ -151,7 +151,7 @@ Examples:
     deadlineMs: 15 * 60_000,
     text: ({ folder, backup: { file, bytes, keyName } }, { width }) => {
       const text = `${sizeText(bytes)}, sealed under the key-encryption key ${cell(keyName)}. Keep both, apart from each other.`
-      return `Backed up: ${folder}/${file}\n${wrap(text, width).join('\n')}\n`
+      return `Backed up: ${folder}/${file}\n${sentence(text, width)}`
     },
   },
   {

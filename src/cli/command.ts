@@ -166,6 +166,12 @@ type OperationRow = { [R in Route]: RowOf<R> }[Route]
 
 export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow
 
+/** What `fileOptions` give. */
+export interface FileFlags {
+  config?: string
+  json?: true
+}
+
 /** The options of every command that reads a configuration. */
 export const fileOptions = {
   '--json': 'print one JSON document',

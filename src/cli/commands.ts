@@ -28,7 +28,7 @@ import {
   serviceOptions,
   whole,
 } from './command.ts'
-import type { MoveFlags, RestoreFlags } from './database.ts'
+import type { CreateFlags, MoveFlags, RestoreFlags } from './database.ts'
 import { captures, deliveries, outbox, webhooks } from './deliveries.ts'
 import type { CheckOptions, DetectOptions } from './dialect.ts'
 import type { DoctorOptions } from './doctor.ts'
@@ -170,7 +170,7 @@ searched for orders of its stores.
 
 Example:
   quayside database create`,
-    run: async (io, options: RestoreFlags) => (await import('./database.ts')).runDatabaseCreate(io, options),
+    run: async (io, options: CreateFlags) => (await import('./database.ts')).runDatabaseCreate(io, options),
   },
 ]
 

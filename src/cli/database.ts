@@ -2,22 +2,20 @@
 import type { MovedEngine, PutBack } from '../backup/engine-move.ts'
 import { type Restored, restoreBackup } from '../backup/restore.ts'
 import { type Config, loadConfig } from '../config/config.ts'
-import { wrap } from '../domain/text-layout.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
 import { ADDRESS } from '../storage/engine-move.ts'
 import type { CopyProgress } from '../storage/table-copy.ts'
 import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
-import { type Io, print, widthOf } from './command.ts'
+import { type FileFlags, type Io, print, widthOf } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
 import { details } from './facts.ts'
 import { cell, commandLine, instant, quoted } from './words.ts'
 
-export interface RestoreFlags {
+export interface RestoreFlags extends FileFlags {
   keyFile?: string
-  config?: string
-  json?: true
 }
 
 /** Puts a backup in the place of the database. @returns the exit code */
@@ -39,7 +37,7 @@ function restoredText({ database, madeAt, epoch, replaced }: Restored, now: numb
     ],
     width,
   )
-  return `${head}\n${NEXT.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
+  return `${head}\n${NEXT.map((line) => sentence(line, width)).join('')}`
 }
 
 const HOLDS = `It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`
@@ -52,7 +50,9 @@ const NEXT = [
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]
 
-type CreateFlags = Omit<RestoreFlags, 'keyFile'> & { besideFile?: true }
+export interface CreateFlags extends FileFlags {
+  besideFile?: true
+}
 
 /** Creates what `serve` never creates by itself. @returns the exit code */
 export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<number> {
@@ -80,11 +80,9 @@ its orders, and the secret that callbacks are signed with, each shown once:
 ${lines(own)}`
 }
 
-export interface MoveFlags {
+export interface MoveFlags extends FileFlags {
   putBack?: true
   serverGone?: true
-  config?: string
-  json?: true
 }
 
 /** Moves the database from the file to the server, or lets services use the file again. @returns the exit code */
@@ -134,7 +132,7 @@ function movedText({ from, to, rows, tables }: MovedEngine, width: number): stri
   )
   const next =
     'Start the service: it uses the server. It does not start on the file again; keep that until you trust the server.'
-  return `${head}\n${wrap(next, width).join('\n')}\n`
+  return `${head}\n${sentence(next, width)}`
 }
 
 function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: number): string {
@@ -145,5 +143,5 @@ function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: n
     ...(epoch === null ? [] : [HOLDS, handIn('move')]),
   ]
   const head = details([['Put back', database], epoch !== null && ['Epoch', cell(epoch)]], width)
-  return `${head}\n${lines.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
+  return `${head}\n${lines.map((line) => sentence(line, width)).join('')}`
 }

@@ -4,7 +4,7 @@ import { loadConfig, readJson, readText } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { columnsOf, plain, wrap } from '../domain/text-layout.ts'
+import { columnsOf, plain, sentence, wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { checkDialect, type DialectFinding, isFault, offersIn, type SettingVerdict } from '../supplier/check.ts'
@@ -13,16 +13,14 @@ import { type CapturedDelivery, detectSignature } from '../supplier/detect.ts'
 import { readSample } from '../supplier/sample.ts'
 import { signingKey } from '../supplier/signature.ts'
 import { configFileOf } from './client.ts'
-import { type Io, print, widthOf } from './command.ts'
+import { type FileFlags, type Io, print, widthOf } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
 import { readKeyFile } from './init-questions.ts'
 import { chooseProducts, productTable, productView } from './supplier-sample.ts'
 import { type Columns, table } from './tables.ts'
 import { cell } from './words.ts'
 
-export interface CheckOptions {
-  config?: string
-  json?: true
+export interface CheckOptions extends FileFlags {
   document?: string
   dialect?: string
   baseUrl?: string
@@ -115,7 +113,7 @@ const TOLERANCE = 'toleranceSeconds is the default: ask the supplier.'
 const WITH_ID = `It verifies. deliveryIdHeader is the header whose name says so, and ${TOLERANCE}`
 const NO_ID = `It verifies. No header is named for a delivery ID, and ${TOLERANCE}`
 
-const lines = (text: string, io: Io): string => `${wrap(text, Math.min(widthOf(io), 100)).join('\n')}\n`
+const lines = (text: string, io: Io): string => sentence(text, Math.min(widthOf(io), 100))
 
 function readDelivery(file: string): CapturedDelivery {
   const result = fileShape.safeParse(readJson(file))

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { apiVersion } from '../dialect/description.ts'
+import type { Dialect } from '../dialect/dialect.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
@@ -31,22 +32,24 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
     return undefined
   }
   report('ok', 'supplier', `${config.supplier.baseUrl} answers`)
-  const { now, sleep, random } = io
-  const { baseUrl } = config.supplier
-  const supplier = createSupplier({
-    baseUrl,
-    dialect: config.dialectFacts,
-    apiKey: config.apiKey,
+  const supplier = openSupplier(io, config, config.dialectFacts)
+  await checkKey(supplier, report)
+  await checkRevision(supplier, report)
+  checkClock(answer, config, io.now(), report)
+  checkRate(answer, config, io.now(), report)
+  return supplier
+}
+
+function openSupplier({ now, sleep, random }: Visit['io'], { supplier, apiKey }: Config, dialect: Dialect): Supplier {
+  return createSupplier({
+    baseUrl: supplier.baseUrl,
+    dialect,
+    apiKey,
     now,
     sleep,
     random,
     fetchDeadlineMs: DEADLINE_MS,
   })
-  await checkKey(supplier, report)
-  await checkRevision(supplier, report)
-  checkClock(answer, config, now(), report)
-  checkRate(answer, config, now(), report)
-  return supplier
 }
 
 /** One GET /balance, for what the client does not hand out: the headers of an answer. */
@@ -113,11 +116,8 @@ function checkRate(answer: Exchange & { stage: 'answered' }, config: Config, now
   const hint = rateHint(answer.headers, dialectFacts, now)
   if (hint) {
     const limit = hint.limit === undefined ? '' : ` of ${hint.limit}`
-    report(
-      'ok',
-      'rate limit',
-      `${hint.remaining}${limit} requests left, for ${duration(Math.max(0, hint.resetAt - now))}`,
-    )
+    const reset = duration(Math.max(0, hint.resetAt - now))
+    report('ok', 'rate limit', `${hint.remaining}${limit} requests left, for ${reset}`)
     return
   }
   const { rateLimit, rateRemaining, rateReset } = dialectFacts.headers
@@ -150,7 +150,12 @@ type ReadPage = (page: number) => Promise<ListPage>
  */
 export async function checkLists({ io, config, report }: Visit, reached: Supplier | undefined): Promise<void> {
   if (!config || !reached) return
-  const supplier = openRaw(config, io)
+  // Shows every count as the supplier writes it, whatever the dialect makes of it.
+  const { dialectFacts } = config
+  const supplier = openSupplier(io, config, {
+    ...dialectFacts,
+    paging: { ...dialectFacts.paging, totalFiltered: true },
+  })
   try {
     const products = await checkList('products', config, readerOf(supplier.products), report)
     const orders = await checkList('orders', config, readerOf(supplier.orders), report)
@@ -167,12 +172,6 @@ export async function checkLists({ io, config, report }: Visit, reached: Supplie
   } finally {
     await supplier.close()
   }
-}
-
-/** A client that shows every count as the supplier writes it, whatever the dialect makes of it. */
-function openRaw({ supplier, dialectFacts, apiKey }: Config, { now, sleep, random }: Visit['io']): Supplier {
-  const dialect = { ...dialectFacts, paging: { ...dialectFacts.paging, totalFiltered: true } }
-  return createSupplier({ baseUrl: supplier.baseUrl, dialect, apiKey, now, sleep, random })
 }
 
 type List = (query: { page: number }) => Promise<{

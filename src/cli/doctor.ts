@@ -12,7 +12,7 @@ import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
 import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
-import { type Io, proseWidth } from './command.ts'
+import { type FileFlags, type Io, proseWidth } from './command.ts'
 import {
   checkChannels,
   checkDuties,
@@ -45,11 +45,9 @@ export interface Visit {
   report: Report
 }
 
-export interface DoctorOptions {
-  config?: string
+export interface DoctorOptions extends FileFlags {
   url?: string
   token?: string
-  json?: true
 }
 
 /** Checks a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
@@ -124,12 +122,8 @@ function checkConfig(
   report: Report,
 ): Config | undefined {
   if (!source || source.demo) {
-    report(
-      'warn',
-      'configuration',
-      `there is no ${CONFIG_FILE}: this is the demo`,
-      `\`${commandLine('init')}\` writes one`,
-    )
+    const fix = `\`${commandLine('init')}\` writes one`
+    report('warn', 'configuration', `there is no ${CONFIG_FILE}: this is the demo`, fix)
   }
   if (!source) return undefined
   const { file } = source
@@ -242,12 +236,8 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
       report('fail', 'database', `the service does not start: ${messageOf(error)}`)
       return undefined
     }
-    report(
-      'warn',
-      'database',
-      `it cannot be looked into: ${messageOf(error)}`,
-      'is it the one of this service, and may this user read it?',
-    )
+    const fix = 'is it the one of this service, and may this user read it?'
+    report('warn', 'database', `it cannot be looked into: ${messageOf(error)}`, fix)
     return undefined
   }
   const { key, server } = inspection

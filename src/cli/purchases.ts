@@ -1,5 +1,5 @@
 import { decisionLabels, discrepancyLabels, plainName, wordOf } from '../domain/labels.ts'
-import { plain, wrap } from '../domain/text-layout.ts'
+import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Answer } from './client.ts'
 import { type Call, type CommandRow, neededReason, REASON } from './command.ts'
@@ -211,7 +211,7 @@ async function versionShown(call: Call): Promise<string> {
   }
   const choice = evidence.choices.find((one) => one.decision === decision)
   const does = choice?.refusal ? `Not now: ${choice.refusal}` : cell(choice?.does)
-  const question = wrap(plain(`${decisionLabels[decision].word}: ${does}`), call.width).join('\n')
+  const question = sentence(plain(`${decisionLabels[decision].word}: ${does}`), call.width).trimEnd()
   await confirm(call.io, `${evidenceText(evidence, call)}\n${question}`, 'nothing was decided')
   return evidence.evidenceVersion
 }
@@ -259,7 +259,7 @@ const evidenceFacts: Facts<Evidence & Evidence['purchase']> = {
 /** A heading and pairs below it; without pairs the sentence that says so, or nothing at all. */
 function section(title: string, pairs: Pair[], width: number, empty: string): string {
   if (pairs.length > 0) return `${title}:\n${indented(details(pairs, width - 2))}`
-  return empty === '' ? '' : `${title}:\n${indented(`${wrap(empty, width - 2).join('\n')}\n`)}`
+  return empty && `${title}:\n${sentence(empty, width, { lead: '  ' })}`
 }
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ')

@@ -12,7 +12,7 @@ import {
   readText,
 } from '../config/config.ts'
 import { counted } from '../domain/figures.ts'
-import { wrap } from '../domain/text-layout.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure, type FieldFault } from '../errors.ts'
 import { webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
@@ -21,7 +21,7 @@ import type { StoreFinding } from '../stores/store.ts'
 import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } from '../stores/store-kind.ts'
 import { everyStore, percent } from '../stores/store-settings.ts'
 import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
-import { type Io, print, proseWidth } from './command.ts'
+import { type FileFlags, type Io, print, proseWidth } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
 import { saying, warningText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP } from './init-questions.ts'
@@ -31,14 +31,12 @@ import { creations, findingsText } from './stores.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 import { commandLine, quoted } from './words.ts'
 
-export interface AddOptions {
+export interface AddOptions extends FileFlags {
   url?: string
   keyFile?: string
   name?: string
   create?: (typeof creations)[number]
   markup?: string
-  config?: string
-  json?: true
   /** Options of the kind. */
   [setting: string]: unknown
 }
@@ -327,6 +325,6 @@ function resultText({ added, remaining, option, before, width }: ResultParts): s
     ...(remaining === null ? [] : [remaining]),
   ]
   const next = nextOf(id, option).map(([command, does]) => `  ${command}\n      ${does}\n`)
-  const text = paragraphs.map((one) => `${wrap(one, width).join('\n')}\n`).join('\n')
+  const text = paragraphs.map((one) => sentence(one, width)).join('\n')
   return `${before}\n${text}\nNext:\n${next.join('')}`
 }
