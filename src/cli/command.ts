@@ -212,8 +212,16 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
     const hasList = group !== '' && above.commands.some((one) => one !== command && one.name() === 'list')
     const listedBy = row.listedBy ?? (hasList ? `${group} list` : undefined)
     const call = callOf(command, session.io, { addressed, listedBy })
-    session.end((await (row.act ? row.act(call) : perform(row, call))) ?? exitCodes.ok)
+    const ending = row.act ? row.act(call) : perform(row, call)
+    session.end((await ending.catch(otherVersion(call.client.origin))) ?? exitCodes.ok)
   })
+}
+
+/** An answer without a field that this version reads comes from a service that was not restarted after an upgrade. */
+const otherVersion = (origin: string) => (error: unknown) => {
+  if (!(error instanceof TypeError)) throw error
+  const message = `what ${origin} answers cannot be shown: ${error.message}.\nIs it of another version? Restart it.`
+  throw new Failure('unavailable', message, { cause: error })
 }
 
 /** The commands of a help, at the beginning of a line or in backquotes, as a person can paste them. */

@@ -87,8 +87,23 @@ export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
   }
 }
 
+/** The service itself, and what it says. */
+export function checkService(visit: Visit, service: Service): void {
+  try {
+    checkDuties(visit, service)
+    checkChannels(visit, service)
+  } catch (error) {
+    visit.report(
+      'fail',
+      'service',
+      `what it answers cannot be read: ${messageOf(error)}`,
+      'is it of another version? Restart it',
+    )
+  }
+}
+
 /** Whether it runs, and what waits there for a person. */
-export async function checkDuties({ io, report }: Visit, service: Service): Promise<void> {
+function checkDuties({ io, report }: Visit, service: Service): void {
   if ('fault' in service) {
     if (service.fault.reason === 'no_api') {
       const [what = '', next] = service.fault.message.split('\n')
@@ -128,7 +143,7 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
 }
 
 /** Whether people are notified of alerts. */
-export function checkChannels({ io, config, report }: Visit, service: Service): void {
+function checkChannels({ io, config, report }: Visit, service: Service): void {
   if (!config) return
   const names = Object.keys(config.alerts.channels)
   if (names.length === 0) {

@@ -13,14 +13,7 @@ import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
 import { type FileFlags, type Io, proseWidth } from './command.ts'
-import {
-  checkChannels,
-  checkDuties,
-  checkPublicUrl,
-  checkStores,
-  checkWebhooks,
-  meetService,
-} from './doctor-service.ts'
+import { checkPublicUrl, checkService, checkStores, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
 import { commandLine, instant } from './words.ts'
@@ -85,8 +78,7 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
     await checkLists(visited, supplier)
     await checkWebhooks(visited, supplier, service)
     await checkPublicUrl(visited)
-    await checkDuties(visited, service)
-    checkChannels(visited, service)
+    checkService(visited, service)
     await checkStores(visited)
   } finally {
     await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))

@@ -26,14 +26,7 @@ import { exitCodes } from './exit-codes.ts'
 import { details } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
-import {
-  accessFault,
-  productTable,
-  productView,
-  type SupplierAccess,
-  type SupplierTry,
-  sampleOf,
-} from './supplier-sample.ts'
+import { productTable, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { commandLine, quoted } from './words.ts'
 
 export interface InitOptions extends Flags, FileFlags {
@@ -166,14 +159,6 @@ async function backendParts(open: SetUp, store: string, name: string) {
   const token = await open.createStoreToken(store, `${name} (first)`)
   const secret = await open.callbackSecret(store)
   return { token: token.reveal(), callbackSecret: secret.reveal() }
-}
-
-async function trySupplier(access: SupplierAccess): Promise<SupplierTry> {
-  try {
-    return { products: await sampleOf(access) }
-  } catch (error) {
-    return { fault: accessFault(error, access) }
-  }
 }
 
 /** Three products as the dialect reads them. @throws Failure `unavailable` that says why there are none */

@@ -688,6 +688,14 @@ const refuseToken = () => {
   throw new Refusal(401, 'unauthenticated', 'no token, or one that is unknown, revoked or expired')
 }
 
+it('a service of another version, whose answer lacks a field, is said to be one', async () => {
+  const { config } = await startService({ 'GET /orders/1001': () => ({ reference: '1001', state: 'open' }) })
+  const { exitCode, stderr } = await run(['orders', 'show', '1001', '--config', config])
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(/answers cannot be shown: .*\nIs it of another version\? Restart it\.\n/)
+  expect(stderr).not.toContain('this should not happen')
+})
+
 describe('what is not there', () => {
   it.each([
     ['orders show 99999', 'orders list'],
