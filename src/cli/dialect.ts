@@ -4,7 +4,7 @@ import { loadConfig, readJson, readText } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { columnsOf, plain, sentence, wrap } from '../domain/text-layout.ts'
+import { columnsOf, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { checkDialect, type DialectFinding, isFault, offersIn, type SettingVerdict } from '../supplier/check.ts'
@@ -188,7 +188,7 @@ const settingText = (value: unknown): string =>
 function listText(title: string, findings: DialectFinding[], width: number, withSetting = false): string {
   if (findings.length === 0) return ''
   const facts = findings.map(({ fact, dialect }) => (withSetting ? `${fact} (${cell(dialect)})` : fact))
-  return linesOf([title, ...indented(facts.join(', '), 2, width)])
+  return `${title}\n${sentence(plain(facts.join(', ')), width, { lead: '  ' })}`
 }
 
 /** What could not be checked, by its reason: `No order yet: these fields could not be checked`. */
@@ -206,32 +206,22 @@ function blocksText(title: string, findings: DialectFinding[], width: number): s
   const same = Map.groupBy(findings, ({ value, hint, candidates }) => JSON.stringify([value, hint, candidates]))
   const blocks = [...same.values()].map((facts) => {
     const [{ value = '', hint, candidates = [] } = { candidates: [] }] = facts
-    return linesOf([
-      ...indented(facts.map(({ fact, dialect }) => `${fact} (${settingText(dialect)})`).join(', '), 2, width),
-      ...(value === '' ? [] : indented(value, 4, width)),
-      ...(hint === undefined ? [] : arrow(hint, width)),
-      ...candidatesLines(candidates, width),
-    ])
+    const names = facts.map(({ fact, dialect }) => `${fact} (${settingText(dialect)})`).join(', ')
+    return [
+      sentence(plain(names), width, { lead: '  ' }),
+      value && sentence(plain(value), width, { lead: '    ' }),
+      hint && sentence(plain(hint), width, { lead: '    -> ' }),
+      ...candidateTexts(candidates, width),
+    ].join('')
   })
   return `${title}\n${blocks.join('')}`
 }
 
-function candidatesLines(candidates: NonNullable<DialectFinding['candidates']>, width: number): string[] {
+function candidateTexts(candidates: NonNullable<DialectFinding['candidates']>, width: number): string[] {
   const longest = Math.max(0, ...candidates.map(({ path }) => columnsOf(path)))
-  return candidates.flatMap(({ path, value }, index) => {
-    const lead = index === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
-    const [first = '', ...more] = wrap(plain(value), width - lead.length - longest - 2)
-    const rest = more.map((line) => ' '.repeat(lead.length + longest + 2) + line)
-    return [`${lead}${path}${' '.repeat(longest - columnsOf(path) + 2)}${first}`, ...rest]
+  return candidates.map(({ path, value }, index) => {
+    const before = index === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
+    const lead = `${before}${path}${' '.repeat(longest - columnsOf(path) + 2)}`
+    return sentence(plain(value), width, { lead })
   })
 }
-
-function arrow(text: string, width: number): string[] {
-  const [first = '', ...more] = wrap(plain(text), width - 7)
-  return [`    -> ${first}`, ...more.map((line) => `       ${line}`)]
-}
-
-const indented = (text: string, by: number, width: number): string[] =>
-  wrap(plain(text), width - by).map((line) => ' '.repeat(by) + line)
-
-const linesOf = (lines: string[]): string => lines.map((line) => `${line}\n`).join('')

@@ -5,7 +5,6 @@ import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
 import { counted, grouped } from '../domain/figures.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
-import { plain, wrap } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Inspection, inspect } from '../installation.ts'
 import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
@@ -16,6 +15,7 @@ import { type FileFlags, type Io, proseWidth } from './command.ts'
 import { checkPublicUrl, checkService, checkStores, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
+import { findingText } from './facts.ts'
 import { commandLine, instant } from './words.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
@@ -49,7 +49,7 @@ export async function runDoctor(io: Io, options: DoctorOptions): Promise<number>
   const report: Report = (level, check, message, fix) => {
     const finding: Finding = { check, level, message, ...(fix === undefined ? {} : { fix }) }
     findings.push(finding)
-    if (!options.json) io.stdout.write(findingText(finding, proseWidth(io)))
+    if (!options.json) io.stdout.write(findingText(MARKS[level], check, message, fix, proseWidth(io)))
   }
   await visit(io, options, report)
   const failed = findings.filter(({ level }) => level === 'fail').length
@@ -88,12 +88,6 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
 }
 
 const MARKS = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' }
-
-function findingText({ level, check, message, fix }: Finding, width: number): string {
-  const lines = wrap(plain(`${check}: ${message}`), width - 6)
-  const fixing = fix === undefined ? [] : wrap(plain(`-> ${fix}`), width - 6)
-  return `${MARKS[level]}  ${[...lines, ...fixing].join('\n      ')}\n`
-}
 
 /** The version that the lock file brings; others from 22.19 run, and are tested less. */
 const NODE_MAJOR = 24

@@ -51,3 +51,14 @@ export const when =
   <K extends string>(field: K, lead = '') =>
   (record: Record<K, unknown>, now: number): string | false =>
     Boolean(record[field]) && `${lead}${instant(record[field], now)}`
+
+/** One thing that was looked at, and below it what to do. @param mark how it is, of four letters */
+export const findingText = (
+  mark: string,
+  check: string,
+  message: string,
+  fix: string | null | undefined,
+  width: number,
+): string =>
+  sentence(plain(`${check}: ${message}`), width, { lead: `${mark}  ` }) +
+  (fix ? sentence(plain(`-> ${fix}`), width, { lead: ' '.repeat(6) }) : '')

@@ -5,6 +5,7 @@ import { shopKinds } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { Item } from './client.ts'
 import { type CommandRow, fileOptions, proseWidth, wholeText } from './command.ts'
+import { findingText } from './facts.ts'
 import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
 import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
@@ -184,11 +185,5 @@ export function oldUntil(secret: CallbackSecret | null, now: number): string | u
 const MARKS = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
 
 /** What was tried of a store, each with its cause and what to do. */
-export function findingsText(findings: readonly StoreFinding[], width: number): string {
-  return findings
-    .map(({ check, state, detail, fix }) => {
-      const what = sentence(`${cell(check)}: ${cell(detail)}`, width, { lead: `${MARKS[state]}  `, hang: 6 })
-      return what + (fix ? sentence(`-> ${cell(fix)}`, width, { lead: ' '.repeat(6), hang: 6 }) : '')
-    })
-    .join('')
-}
+export const findingsText = (findings: readonly StoreFinding[], width: number): string =>
+  findings.map(({ check, state, detail, fix }) => findingText(MARKS[state], check, detail, fix, width)).join('')
