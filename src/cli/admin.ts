@@ -94,7 +94,7 @@ Examples:
     }
     return { name: option('name') ?? (io.env.USER || io.env.LOGNAME || 'owner'), role: option('role') }
   },
-  text: ({ link }) => `${consoleLinkText(link)}\n`,
+  text: ({ link }) => `${consoleLinkText(cell(link))}\n`,
 }
 
 /** What a person is shown of a link; it stands on a line of its own, whole, so that a terminal opens it. */
@@ -151,7 +151,7 @@ Examples:
     deadlineMs: 15 * 60_000,
     text: ({ folder, backup: { file, bytes, keyName } }, { width }) => {
       const text = `${sizeText(bytes)}, sealed under the key-encryption key ${cell(keyName)}. Keep both, apart from each other.`
-      return `Backed up: ${folder}/${file}\n${sentence(text, width)}`
+      return `Backed up: ${cell(folder)}/${cell(file)}\n${sentence(text, width)}`
     },
   },
   {

@@ -116,7 +116,7 @@ async function followRun(begun: Answer<'POST /sync'>['run'], call: Call): Promis
   let run = begun
   let shown = ''
   let movedAt = io.now()
-  if (!json) io.stdout.write(`Run ${id}, started by ${cell(begun.cause)}\n`)
+  if (!json) io.stdout.write(`Run ${cell(id)}, started by ${cell(begun.cause)}\n`)
   while (run.state === 'running' && io.stdout.writable) {
     const key = `${run.pages}/${run.offersSeen}`
     if (key !== shown) movedAt = io.now()
@@ -214,8 +214,8 @@ function barText(
 
 function endText(run: Omit<Run, 'changes'>): string {
   const { id, state, error, requestId, offersSeen, offersNew, offersChanged, offersGone } = run
-  const show = commandLine(`sync show ${id}`)
-  if (state !== 'complete') return `The run ${state}: ${cell(error)}${requestText(requestId)}\nSee it: ${show}\n`
+  const show = commandLine(`sync show ${cell(id)}`)
+  if (state !== 'complete') return `The run ${cell(state)}: ${cell(error)}${requestText(requestId)}\nSee it: ${show}\n`
   const seen = `${cell(offersSeen)} offers, ${cell(offersNew)} new, ${cell(offersChanged)} changed`
   return `Complete: ${seen}, ${cell(offersGone)} gone.\nWhat changed: ${show}\n`
 }

@@ -151,13 +151,12 @@ leads here under a secret that is not held is replaced, once a day at most.`,
 
 function rotatedText({ webhook, replaces }: Answer<'POST /webhooks/rotate'>, { width }: Call): string {
   const lines = [
-    ...wrap(`Created ${webhook.id}; deliveries go to ${cell(webhook.url)}`, width),
-    ...wrap(`Still valid beside it: ${replaces.join(', ')}`, width),
+    ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, width),
+    ...wrap(`Still valid beside it: ${replaces.map(cell).join(', ')}`, width),
     `Next, once \`${commandLine('webhooks list')}\` shows deliveries through the new one:`,
-    ...replaces.flatMap((id) => [
-      `  remove ${id} in the pages of the supplier`,
-      `  ${commandLine(`webhooks retire ${id}`)}`,
-    ]),
+    ...replaces
+      .map(cell)
+      .flatMap((id) => [`  remove ${id} in the pages of the supplier`, `  ${commandLine(`webhooks retire ${id}`)}`]),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -217,7 +217,7 @@ async function versionShown(call: Call): Promise<string> {
 }
 
 function decidedText({ purchase: { id, state }, freeze }: Evidence, { io, width }: Call): string {
-  const lines = [`Decided. The purchase is ${state} now.`, `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`]
+  const lines = [`Decided. The purchase is ${cell(state)} now.`, `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`]
   return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, io.now(), width, id)}` : ''}`
 }
 

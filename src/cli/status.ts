@@ -148,7 +148,7 @@ function alertsText(alerts: Alert[], now: number, width: number): string {
 }
 
 const raised = ({ type, subject, at, severity }: Alert, now: number): string =>
-  joined(alertText(type), subject && cell(subject), severity === 'critical' && severity, `raised ${ageOf(at, now)} ago`)
+  plain(joined(alertText(type), subject, severity === 'critical' && severity, `raised ${ageOf(at, now)} ago`))
 
 const rankOf = ({ severity }: Alert): number => (severity === 'critical' ? 0 : 1)
 

@@ -140,7 +140,7 @@ Example:
   body: ({ args }) => ({ type: args[0] }),
   fails: ({ outcome }) => outcome !== 'confirmed',
   text: ({ outcome, type, id, ms, detail }, { width }) => {
-    const as = `${type}, sent as ${cell(id)}`
+    const as = `${cell(type)}, sent as ${cell(id)}`
     const text =
       outcome === 'confirmed'
         ? `The store confirmed ${as}, in ${cell(ms)} ms.`
