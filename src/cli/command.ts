@@ -352,6 +352,14 @@ export function neededReason({ option }: Call): string {
   return reason
 }
 
+/** One of these words. */
+export function oneOf(words: readonly string[]): (text: string) => string {
+  return (text) => {
+    if (words.includes(text)) return text
+    throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
+  }
+}
+
 /** A whole number from 0 to `max`. */
 export const whole =
   (max: number) =>

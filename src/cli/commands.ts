@@ -8,7 +8,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { DATA_DIR } from '../config/config.ts'
 import { type Role, roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
@@ -24,6 +24,7 @@ import {
   fileOptions,
   helpText,
   type Io,
+  oneOf,
   type Session,
   serviceOptions,
   whole,
@@ -209,19 +210,16 @@ Examples:
   run: async (io, options: DoctorOptions) => (await import('./doctor.ts')).runDoctor(io, options),
 }
 
-function role(text: string): Role {
-  const known = roles.find((one) => one === text)
-  if (known === undefined) throw new InvalidArgumentError(`Give one of ${roles.join(', ')}.`)
-  return known
-}
-
 const serve: CommandRow = {
   command: 'serve',
   about: 'run the service; without a configuration, a demo against the sandbox',
   options: {
     '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
     '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
-    '--role <role>': { about: 'all, web or worker: of several processes on PostgreSQL (default: all)', parse: role },
+    '--role <role>': {
+      about: 'all, web or worker: of several processes on PostgreSQL (default: all)',
+      parse: oneOf(roles),
+    },
   },
   run: async (io, options: { config?: string; port?: number; role?: Role }) =>
     (await import('./serve.ts')).runService(io, options),

@@ -175,21 +175,20 @@ export const reviews: CommandRow[] = [
   },
 ]
 
+const decisionFlags = { adopt: 'adopt', hand_over: 'handOver', close: 'close', buy_again: 'buyAgain' }
+const decisions = Object.keys(decisionFlags) as (keyof typeof decisionFlags)[]
+
 /** The body of the request. @throws Failure `invalid` unless it is one decision and a reason */
 function decisionOf(call: Call) {
   const orderId = call.option('adopt')
-  const named: { decision: keyof typeof decisionLabels; orderId?: string }[] = [
-    ...(orderId === undefined ? [] : [{ decision: 'adopt' as const, orderId }]),
-    ...(call.flag('handOver') ? [{ decision: 'hand_over' as const }] : []),
-    ...(call.flag('close') ? [{ decision: 'close' as const }] : []),
-    ...(call.flag('buyAgain') ? [{ decision: 'buy_again' as const }] : []),
-  ]
-  const [one] = named
-  if (!one || named.length !== 1) {
+  const [decision, ...others] = decisions.filter((one) =>
+    one === 'adopt' ? orderId !== undefined : call.flag(decisionFlags[one]),
+  )
+  if (!decision || others.length > 0) {
     const message = 'name one decision: --adopt <order>, --hand-over, --close or --buy-again'
     throw new Failure('invalid', `${message}\n\`${commandLine('reviews show <id>')}\` says what each would do.`)
   }
-  return { ...one, overrideSpendCap: call.flag('overrideSpendCap') || undefined, reason: neededReason(call) }
+  return { decision, orderId, overrideSpendCap: call.flag('overrideSpendCap') || undefined, reason: neededReason(call) }
 }
 
 /**
@@ -286,20 +285,13 @@ function readingText(reading: NonNullable<Evidence['orders'][number]['reading']>
   )
 }
 
-const options: Record<string, string> = {
-  adopt: '--adopt',
-  hand_over: '--hand-over',
-  close: '--close',
-  buy_again: '--buy-again',
-}
-
 /** Where nothing can be decided, one sentence says so. */
 function decisionsText({ choices, purchase, evidenceVersion }: Evidence, width: number): string {
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   if (refusal && others.length === 0) return section('Decisions', [], width, `None: ${cell(refusal)}.`)
   const command = `${commandLine(`reviews decide ${cell(purchase.id)}`)} \\\n    --evidence ${cell(evidenceVersion)} --reason '…' <one of these>`
   const pairs = choices.map(
-    (one): Pair => [options[one.decision] ?? one.decision, one.refusal ? `not now: ${one.refusal}` : one.does],
+    (one): Pair => [`--${one.decision.replace('_', '-')}`, one.refusal ? `not now: ${one.refusal}` : one.does],
   )
   return `${section('Decisions', pairs, width, '')}  ${command}\n`
 }

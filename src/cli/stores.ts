@@ -1,10 +1,9 @@
-import { InvalidArgumentError } from 'commander'
 import { listingLabels } from '../domain/labels.ts'
 import { either, sentence, wrap } from '../domain/text-layout.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { Item } from './client.ts'
-import { type CommandRow, fileOptions, proseWidth, wholeText } from './command.ts'
+import { type CommandRow, fileOptions, oneOf, proseWidth, wholeText } from './command.ts'
 import { findingText } from './facts.ts'
 import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
@@ -12,13 +11,6 @@ import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
 
 /** What becomes of an offer that a shop lacks. */
 export const creations = ['nothing', 'draft', 'publish'] as const
-
-function oneOf(words: readonly string[]): (text: string) => string {
-  return (text) => {
-    if (words.includes(text)) return text
-    throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
-  }
-}
 
 /** How a shop that is added sells at first. */
 const sellingOptions: CommandRow['options'] = {
