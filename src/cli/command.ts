@@ -95,12 +95,12 @@ interface OptionRow {
 /** A group of commands; it does nothing itself. */
 type GroupRow = CommandHead & { call?: never; act?: never; run?: never; columns?: never }
 
-/** A command that does not speak to the service. What it runs is loaded when it runs. @returns the exit code */
+/** A command that does not speak to the service. What it runs is loaded when it runs. @returns the exit code; nothing for 0 */
 type LocalRow = CommandHead & {
   call?: never
   act?: never
   columns?: never
-  run(io: Io, options: object, ...args: string[]): Promise<number>
+  run(io: Io, options: object, ...args: string[]): Promise<number | undefined>
 }
 
 /** A command that speaks to the service in more than one call. @returns the exit code; nothing for 0 */
@@ -199,7 +199,7 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   addOptions(command, row.options ?? {})
   const { run } = row
   if (run) {
-    command.action(async () => session.end(await run(session.io, command.opts(), ...command.args)))
+    command.action(async () => session.end((await run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok))
     return
   }
   if (!row.call && !row.act) return

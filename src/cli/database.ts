@@ -10,7 +10,6 @@ import type { CopyProgress } from '../storage/table-copy.ts'
 import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, widthOf } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
 import { details } from './facts.ts'
 import { cell, commandLine, instant, quoted } from './words.ts'
 
@@ -18,13 +17,12 @@ export interface RestoreFlags extends FileFlags {
   keyFile?: string
 }
 
-/** Puts a backup in the place of the database. @returns the exit code */
-export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<number> {
+/** Puts a backup in the place of the database. */
+export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<undefined> {
   const source = configFileOf(config, io.env)
   if (!source) throw new Failure('not_found', 'there is no configuration to restore into: name one by --config')
   const result = await restoreBackup({ configFile: source.file, demo: source.demo, backup, keyFile }, io.env)
   print(io, json === true, result, () => restoredText(result, io.now(), Math.min(widthOf(io), 80)))
-  return exitCodes.ok
 }
 
 function restoredText({ database, madeAt, epoch, replaced }: Restored, now: number, width: number): string {
@@ -54,14 +52,13 @@ export interface CreateFlags extends FileFlags {
   besideFile?: true
 }
 
-/** Creates what `serve` never creates by itself. @returns the exit code */
-export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<number> {
+/** Creates what `serve` never creates by itself. */
+export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<undefined> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const settings = loadConfig(file, io.env)
   const created = await createDatabase(settings, besideFile)
   const option = config === undefined ? '' : ` --config ${quoted(config)}`
   print(io, json === true, created, () => `Created: ${created.database}\n${firstOrderText(settings, option)}`)
-  return exitCodes.ok
 }
 
 /** What is left until the first order: `init` does that too, and this configuration was written by hand. */
@@ -85,8 +82,8 @@ export interface MoveFlags extends FileFlags {
   serverGone?: true
 }
 
-/** Moves the database from the file to the server, or lets services use the file again. @returns the exit code */
-export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<number> {
+/** Moves the database from the file to the server, or lets services use the file again. */
+export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefined> {
   const { putBack: isPutBack, serverGone, config, json } = flags
   if (serverGone && !isPutBack) throw new Failure('invalid', '--server-gone goes with --put-back')
   const settings = loadConfig(config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE), io.env)
@@ -95,7 +92,6 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<number
   if (isPutBack) {
     const back = await putBack(settings, { serverGone: serverGone === true })
     print(io, json === true, back, () => putBackText(back, serverGone === true, width))
-    return exitCodes.ok
   }
   const isDrawn = io.isTerminal && !json
   let drawnAt = Number.NEGATIVE_INFINITY
@@ -109,7 +105,6 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<number
   }
   const moved = await migrateEngine(settings, draw).finally(clear)
   print(io, json === true, moved, () => movedText(moved, width))
-  return exitCodes.ok
 }
 
 /** Wait between two drawings of how far it is. */

@@ -22,7 +22,6 @@ import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
 import { details } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
@@ -34,8 +33,8 @@ export interface InitOptions extends Flags, FileFlags {
   force?: true
 }
 
-/** Connects a real supplier and a store, by asking on a terminal or by flags. @returns the exit code */
-export async function runInit(io: Io, flags: InitOptions): Promise<number> {
+/** Connects a real supplier and a store, by asking on a terminal or by flags. */
+export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   const file = flags.config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const width = proseWidth(io)
   if (existsSync(file) && !flags.force) {
@@ -86,7 +85,6 @@ export async function runInit(io: Io, flags: InitOptions): Promise<number> {
   print(io, flags.json === true, document, () =>
     resultText({ plan, made, products, asked: shown !== undefined, option, width }),
   )
-  return exitCodes.ok
 }
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to fix. */

@@ -10,7 +10,7 @@ import { factsOf, faultOptions, faultTable, matchFields, readFault, type Sandbox
 import { faultSections, sectionsOfPage, sectionsText } from '../sandbox/front-page.ts'
 import { asRow, demoFolder, type Row } from './client.ts'
 import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
-import { exitCodes, NOT_RUNNING } from './exit-codes.ts'
+import { NOT_RUNNING } from './exit-codes.ts'
 import type { SandboxSettings } from './serve.ts'
 import { type Columns, number, table } from './tables.ts'
 import { cell, commandLine } from './words.ts'
@@ -85,7 +85,7 @@ function flagOf(name: string): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-async function listFaults(io: Io, { url, json }: FaultFlags): Promise<number> {
+async function listFaults(io: Io, { url, json }: FaultFlags): Promise<undefined> {
   const { origin, faults } = await findSandbox(url, io.env)
   print(io, json === true, { sandbox: origin, faults }, () => {
     const none = `No fault is set at ${origin}. \`${commandLine('sandbox fault set <fault>')}\` sets one; \`${commandLine('sandbox --help')}\` lists them.`
@@ -98,10 +98,9 @@ async function listFaults(io: Io, { url, json }: FaultFlags): Promise<number> {
     }
     return table(faults, columns, widthOf(io))
   })
-  return exitCodes.ok
 }
 
-async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''): Promise<number> {
+async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''): Promise<undefined> {
   const input = {
     fault: name,
     ...valuesOf(given, faultOptions, readValue),
@@ -114,15 +113,13 @@ async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''):
     const times = counted(wanted.times, 'time', 'times')
     return sentence(`${name} is set at ${origin}, for ${times}: it ${factsOf(wanted.fault).does}.`, proseWidth(io))
   })
-  return exitCodes.ok
 }
 
-async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<number> {
+async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<undefined> {
   const { origin, faults } = await findSandbox(url, io.env)
   await ask(origin, 'DELETE')
   const text = `${counted(faults.length, 'fault', 'faults')} cleared at ${origin}.`
   print(io, json === true, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
-  return exitCodes.ok
 }
 
 /** The given ones of these options, by name. */

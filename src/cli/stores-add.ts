@@ -22,7 +22,6 @@ import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } 
 import { everyStore, percent } from '../stores/store-settings.ts'
 import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
 import { saying, warningText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP } from './init-questions.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
@@ -45,8 +44,8 @@ export interface AddOptions extends FileFlags {
 const KEY_VARIABLE = 'QUAYSIDE_SHOP_KEY'
 const NAME = 'My shop'
 
-/** Tries a shop, then writes it into the configuration. A failure leaves nothing behind. @returns the exit code */
-export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): Promise<number> {
+/** Tries a shop, then writes it into the configuration. A failure leaves nothing behind. */
+export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): Promise<undefined> {
   const source = configFileOf(options.config, io.env)
   if (!source || source.demo) {
     throw new Failure('conflict', `there is no ${CONFIG_FILE} yet: \`${commandLine('init')}\` writes one`)
@@ -95,7 +94,6 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
         width: proseWidth(io),
       }),
     )
-    return exitCodes.ok
   } finally {
     terminal?.close()
     await shop?.look.close()

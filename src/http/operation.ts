@@ -182,6 +182,7 @@ type Declared<N, M, P, Q, B, A> = Operation & {
   name: N
   method: M
   path: P
+  /** For the compiler alone, see `api/table.ts`: no operation has it. */
   types?: { query: Q; body: B; answer: A }
 }
 
