@@ -45,7 +45,7 @@ const allowed: Record<string, string[]> = {
   demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage', 'stores'],
   cli: [
     ...['app.ts', 'installation.ts', 'demo', 'sandbox', 'backup'],
-    ...['config', 'dialect', 'domain', 'storage', 'supplier', 'stores'],
+    ...['config', 'dialect', 'domain', 'http', 'storage', 'supplier', 'stores'],
   ],
   'main.ts': ['cli'],
   'installation.ts': ['access', 'config', 'domain', 'inbox', 'storage', 'stores', 'supplier', 'vault'],
@@ -100,6 +100,13 @@ describe('the source', () => {
     const values = new Map(files.map((file) => [file, new Set(loadedWith(file))]))
     expect(inCycles(folders)).toEqual([])
     expect(inCycles(values)).toEqual([])
+  })
+
+  test('leaves nothing of the API in the command line but types: its start loads no server', () => {
+    const loaded = files
+      .filter((file) => file.startsWith('cli/'))
+      .flatMap((file) => loadedWith(file).map((target) => ({ target, line: `${file} -> ${target}` })))
+    expect(loaded.filter(({ target }) => target.startsWith('http/')).map(({ line }) => line)).toEqual([])
   })
 
   test('leaves the packages of an engine of the database to its folder', () => {

@@ -1,10 +1,10 @@
 import path from 'node:path'
-import { sentence, wrap } from '../domain/text-layout.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { CONFIG_FILE, configFileOf } from './client.ts'
-import type { CommandRow } from './command.ts'
-import { ageOf, asRow, cell, commandLine, instant, key, number, type Row, right } from './output.ts'
-import { wholeText } from './stores.ts'
+import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
+import { type CommandRow, wholeText } from './command.ts'
+import { key, number, right } from './tables.ts'
+import { ageOf, cell, commandLine } from './words.ts'
 
 /** Who may use the API. */
 export const tokens: CommandRow[] = [
@@ -51,22 +51,22 @@ Examples:
       NAME: 'name',
       ROLE: 'role',
       STORE: 'store',
-      TOKEN: (row) => `${cell(row.hint)}…`,
+      TOKEN: ({ hint }) => `${hint}…`,
       STATE: stateOf,
     },
   },
   {
     command: 'tokens revoke <id>',
     about: 'end a token at once',
-    call: 'DELETE /tokens/{id}',
+    call: 'DELETE /tokens/:id',
     text: () => 'Revoked. Whatever used it is refused from now on.\n',
   },
 ]
 
-function stateOf(token: Row, now: number): string {
-  if (token.revokedAt) return `revoked ${ageOf(token.revokedAt, now)} ago`
-  if (typeof token.expiresAt !== 'string') return 'good'
-  return Date.parse(token.expiresAt) <= now ? 'expired' : `until ${instant(token.expiresAt, now).slice(0, 10)}`
+function stateOf({ revokedAt, expiresAt }: Item<'GET /tokens'>, now: number): string {
+  if (revokedAt !== null) return `revoked ${ageOf(revokedAt, now)} ago`
+  if (expiresAt === null) return 'good'
+  return Date.parse(expiresAt) <= now ? 'expired' : `until ${expiresAt.slice(0, 10)}`
 }
 
 /** The way into the console. Its link signs in the one who has it, so that it goes to a terminal alone. */
@@ -85,17 +85,16 @@ last use, and after seven days at the latest.
 Examples:
   quayside console
   quayside console --role operator --name anna`,
-  act: async ({ io, client, option, flag, print }) => {
+  call: 'POST /console/links',
+  body: ({ io, option, flag }) => {
     if (!io.isTerminal && !flag('print')) {
       const message =
         'this is no terminal: a link that is kept in a file or a log signs in its reader; --print prints it anyway'
       throw new Failure('invalid', message)
     }
-    const name = option('name') ?? (io.env.USER || io.env.LOGNAME || 'owner')
-    const made = await client.post(['console', 'links'], { name, role: option('role') })
-    print(made, () => `${consoleLinkText(cell(made.link))}\n`)
-    return undefined
+    return { name: option('name') ?? (io.env.USER || io.env.LOGNAME || 'owner'), role: option('role') }
   },
+  text: ({ link }) => `${consoleLinkText(cell(link))}\n`,
 }
 
 /** What a person is shown of a link; it stands on a line of its own, whole, so that a terminal opens it. */
@@ -150,10 +149,9 @@ Examples:
     call: 'POST /backups',
     // A database of several gigabytes is copied, checked and sealed within this time.
     deadlineMs: 15 * 60_000,
-    text: (made, { width }) => {
-      const { file, bytes, keyName } = asRow(made.backup)
+    text: ({ folder, backup: { file, bytes, keyName } }, { width }) => {
       const text = `${sizeText(bytes)}, sealed under the key-encryption key ${cell(keyName)}. Keep both, apart from each other.`
-      return `Backed up: ${cell(made.folder)}/${cell(file)}\n${wrap(text, width).join('\n')}\n`
+      return `Backed up: ${cell(folder)}/${cell(file)}\n${sentence(text, width)}`
     },
   },
   {
@@ -164,8 +162,8 @@ Examples:
     empty: `There is no backup yet. \`${commandLine('backup')}\` makes one.`,
     columns: {
       FILE: key('file'),
-      AGE: right((row, now) => (row.readable ? ageOf(row.madeAt, now) : 'unreadable')),
-      SIZE: right((row) => sizeText(row.bytes)),
+      AGE: right(({ readable, madeAt }, now) => (readable ? ageOf(madeAt, now) : 'unreadable')),
+      SIZE: right(({ bytes }) => sizeText(bytes)),
       EPOCH: number('epoch'),
       KEY: 'keyName',
     },
@@ -173,8 +171,8 @@ Examples:
 ]
 
 /** Bytes in the largest unit in which they are at least one: `1.2 MiB`. */
-export function sizeText(bytes: Row[string]): string {
-  if (typeof bytes !== 'number') return '-'
+export function sizeText(bytes: number | null): string {
+  if (bytes === null) return '-'
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
   const index = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
   const size = bytes / 1024 ** index

@@ -1,24 +1,19 @@
 import { age, counted } from '../domain/figures.ts'
-import { columnsOf, wrap } from '../domain/text-layout.ts'
+import { columnsOf, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import type { Call, CommandRow } from './command.ts'
-import {
-  ago,
-  asRow,
-  asRows,
-  type Columns,
-  cell,
-  commandLine,
-  details,
-  exitCodes,
-  instant,
-  key,
-  number,
-  type Pair,
-  type Row,
-  table,
-  tookText,
-} from './output.ts'
+import type { EventOf } from '../http/api/table.ts'
+import type { Answer } from './client.ts'
+import type { Call, CommandRow, Io } from './command.ts'
+import { exitCodes } from './exit-codes.ts'
+import { maybe, when } from './facts.ts'
+import { ago, type Columns, key, number, reasonedRows, table, tableOr } from './tables.ts'
+import { cell, commandLine, joined, tookText } from './words.ts'
+
+type Run = Answer<'GET /sync/runs/:id'>
+type DryRunEvent<T> = Extract<EventOf<'dryRunSync'>, { type: T }>
+type OfferChange = Run['changes'][number]
+
+const NO_RUN = `\`${commandLine('sync')}\` starts one`
 
 /** Runs over the supplier's catalogue. */
 export const syncs: CommandRow[] = [
@@ -40,9 +35,8 @@ Examples:
   quayside sync show             what the latest one changed`,
     act: async (call) => {
       if (call.flag('dryRun')) return showDryRun(call)
-      const answer = await call.client.post(['sync'])
       // The run that is under way is joined: the service gives it instead of a second one.
-      const run = asRow(answer.run ?? answer)
+      const { run } = await call.client.call('POST /sync')
       if (call.flag('follow')) return followRun(run, call)
       call.print(run, () => `Run ${cell(run.id)} is under way.\nWatch it: ${commandLine('sync --follow')}\n`)
       return undefined
@@ -52,7 +46,7 @@ Examples:
     command: 'sync runs',
     about: 'runs, the newest first',
     call: 'GET /sync/runs',
-    empty: `No run yet. \`${commandLine('sync')}\` starts one.`,
+    empty: `No run yet. ${NO_RUN}.`,
     columns: {
       ID: key('id'),
       STATE: 'state',
@@ -68,46 +62,37 @@ Examples:
     command: 'sync show [id]',
     about: 'one run and what it changed (default: the latest)',
     listedBy: 'sync runs',
-    act: async (call) => {
-      const run = await call.client.get(['sync', 'runs', call.args[0] ?? (await latestRun(call))])
-      call.print(run, () => runText(run, call))
-      return undefined
+    call: 'GET /sync/runs/:id',
+    newest: { of: 'GET /sync/runs', none: `no run yet: ${NO_RUN}` },
+    facts: {
+      Run: 'id',
+      State: 'state',
+      Cause: 'cause',
+      Started: when('startedAt'),
+      Took: tookText,
+      Pages: ({ pages, pagesTotal, pagesBroken }) =>
+        joined(
+          `${cell(pages)}${pagesTotal === null ? '' : ` of ${cell(pagesTotal)}`}`,
+          pagesBroken > 0 && `${cell(pagesBroken)} could not be read`,
+        ),
+      Offers: ({ offersSeen, offersNew, offersChanged, offersGone, offersUnreadable }) => [
+        `${cell(offersSeen)} seen, ${cell(offersNew)} new, ${cell(offersChanged)} changed`,
+        `${cell(offersGone)} gone, ${cell(offersUnreadable)} unreadable`,
+      ],
+      'First of them': ({ firstUnreadable }) => firstUnreadable && unreadableText(firstUnreadable),
+      Error: maybe('error'),
+      "Supplier's request": maybe('requestId'),
+    },
+    parts: ({ changes, dry }, call) => {
+      const none = dry ? 'A dry run: it changed nothing, and what it reported is not kept.' : 'No offer changed.'
+      return [tableOr(none, changes, offerColumns, call)]
     },
   },
 ]
 
-async function latestRun({ client }: Call): Promise<string> {
-  const [latest] = asRows((await client.get(['sync', 'runs'], { limit: 1 })).items)
-  if (!latest) throw new Failure('not_found', `no run yet: \`${commandLine('sync')}\` starts one`)
-  return cell(latest.id)
-}
-
 /** What made an offer unreadable: `product.available, at available: "yes"`. */
-export const unreadableText = ({ field, path, value }: Row): string =>
-  `${cell(field)}, at ${cell(path)}: ${value === 'nothing' ? 'nothing is there' : cell(value)}`
-
-const brokenText = ({ pagesBroken }: Row): string => (pagesBroken ? `, ${cell(pagesBroken)} could not be read` : '')
-
-function runText(run: Row, { io, width }: Call): string {
-  const now = io.now()
-  const pairs: (Pair | false)[] = [
-    ['Run', cell(run.id)],
-    ['State', cell(run.state)],
-    ['Cause', cell(run.cause)],
-    ['Started', instant(run.startedAt, now)],
-    ['Took', tookText(run)],
-    ['Pages', `${cell(run.pages)}${run.pagesTotal === null ? '' : ` of ${cell(run.pagesTotal)}`}${brokenText(run)}`],
-    ['Offers', `${cell(run.offersSeen)} seen, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`],
-    ['', `${cell(run.offersGone)} gone, ${cell(run.offersUnreadable)} unreadable`],
-    Boolean(run.firstUnreadable) && ['First of them', unreadableText(asRow(run.firstUnreadable))],
-    Boolean(run.error) && ['Error', cell(run.error)],
-    Boolean(run.requestId) && ["Supplier's request", cell(run.requestId)],
-  ]
-  const changes = asRows(run.changes)
-  const none = run.dry ? 'A dry run: it changed nothing, and what it reported is not kept.' : 'No offer changed.'
-  if (changes.length === 0) return `${details(pairs, width)}\n${none}\n`
-  return `${details(pairs, width)}\n${table(changes, offerColumns, width)}`
-}
+export const unreadableText = ({ field, path, value }: NonNullable<Run['firstUnreadable']>): string =>
+  `${field}, at ${path}: ${value === 'nothing' ? 'nothing is there' : value}`
 
 /** Twice a second looks alive and is a small load for a read of one row. */
 const POLL_MS = 500
@@ -124,40 +109,68 @@ const STALL_MS = 65 * 60_000
  * @returns the exit code: 0 when it completed, 1 when it failed or was cut short
  * @throws Failure `unavailable` when nothing moved for longer than any pause
  */
-async function followRun(begun: Row, call: Call): Promise<number> {
+async function followRun(begun: Answer<'POST /sync'>['run'], call: Call): Promise<number> {
   const { io, client, json } = call
-  const id = cell(begun.id)
-  const start = { at: io.now(), pages: count(begun.pages), offers: count(begun.offersSeen) }
+  const { id } = begun
+  const bar = openBar(io, progressOf(begun))
   let run = begun
   let shown = ''
-  let shownAt = Number.NEGATIVE_INFINITY
   let movedAt = io.now()
-  if (!json) io.stdout.write(`Run ${id}, started by ${cell(begun.cause)}\n`)
+  if (!json) io.stdout.write(`Run ${cell(id)}, started by ${cell(begun.cause)}\n`)
   while (run.state === 'running' && io.stdout.writable) {
-    const now = io.now()
-    const key = `${count(run.pages)}/${count(run.offersSeen)}`
-    if (key !== shown) movedAt = now
-    if (now - movedAt > STALL_MS) {
+    const key = `${run.pages}/${run.offersSeen}`
+    if (key !== shown) movedAt = io.now()
+    if (io.now() - movedAt > STALL_MS) {
       throw new Failure('unavailable', `run ${id} has not moved for 65 minutes.\nSee the log of the service.`)
     }
-    if (io.isTerminal && !json) io.stdout.write(`\r${bar(run, start, now, io.columns - 1)}`)
-    else if (json ? key !== shown : now - shownAt >= LINE_MS) {
-      io.stdout.write(json ? `${JSON.stringify(progress(run))}\n` : `${bar(run, start, now, 80).trimEnd()}\n`)
-      shownAt = now
-    }
+    if (!json) bar.draw(progressOf(run))
+    else if (key !== shown) io.stdout.write(`${JSON.stringify(run)}\n`)
     shown = key
     await io.sleep(POLL_MS)
-    run = await client.get(['sync', 'runs', id])
+    const { changes: _, ...read } = await client.call('GET /sync/runs/:id', { path: { id } })
+    run = read
   }
-  if (io.isTerminal && !json) io.stdout.write(`\r${bar(run, start, io.now(), io.columns - 1)}\n`)
-  io.stdout.write(json ? `${JSON.stringify(progress(run))}\n` : endText(run))
+  if (!json) bar.end(progressOf(run))
+  io.stdout.write(json ? `${JSON.stringify(run)}\n` : endText(run))
   return run.state === 'complete' ? exitCodes.ok : exitCodes.failed
 }
 
-const count = (value: unknown): number => (typeof value === 'number' ? value : 0)
+/** How far the reading of the catalogue is. */
+type Progress = Omit<DryRunEvent<'progress'>, 'type' | 'listings'> & { state?: string }
 
-/** A run without its changes, which may be many; `quayside sync show` has them. */
-const progress = ({ changes: _, ...run }: Row): Row => run
+const progressOf = ({
+  state,
+  pages,
+  pagesTotal,
+  offersSeen,
+  offersNew,
+  offersChanged,
+}: Omit<Run, 'changes'>): Progress => ({
+  state,
+  pages,
+  pagesTotal,
+  offers: offersSeen,
+  new: offersNew,
+  changed: offersChanged,
+})
+
+/** One line that is drawn again and again on a terminal; elsewhere a line now and then. */
+function openBar(io: Io, begun: Pick<Progress, 'pages' | 'offers'>) {
+  const start = { at: io.now(), ...begun }
+  let shownAt = Number.NEGATIVE_INFINITY
+  const line = (progress: Progress, width: number) => barText(progress, start, io.now(), width)
+  const draw = (progress: Progress): void => {
+    if (io.isTerminal) io.stdout.write(`\r${line(progress, io.columns - 1)}`)
+    else if (io.now() - shownAt >= LINE_MS) {
+      io.stdout.write(`${line(progress, 80).trimEnd()}\n`)
+      shownAt = io.now()
+    }
+  }
+  const end = (progress: Progress): void => {
+    if (io.isTerminal) io.stdout.write(`\r${line(progress, io.columns - 1)}\n`)
+  }
+  return { draw, end }
+}
 
 /** Characters of a bar. With the words of a large catalogue it is shorter, and below the least there is none. */
 const BAR = 14
@@ -167,54 +180,58 @@ const BAR_MIN = 5
  * One line, exactly `width` wide so that it covers the one before. It counts what is new and what is changed as the end
  * does. The speed is left out where there is no room for it.
  */
-export function bar(
-  run: Row,
-  start: { at: number; pages: number; offers: number },
+function barText(
+  progress: Progress,
+  start: Pick<Progress, 'pages' | 'offers'> & { at: number },
   now: number,
   width: number,
-): string {
-  const [pages, total] = [count(run.pages), count(run.pagesTotal)]
+) {
+  const { pages, pagesTotal, offers, state = 'running' } = progress
+  const total = pagesTotal ?? 0
   const elapsed = Math.max(1, now - start.at)
-  const [read, offers] = [pages - start.pages, count(run.offersSeen) - start.offers]
-  const left = total > 0 && read > 0 && run.state === 'running' ? ((total - pages) * elapsed) / read : undefined
+  const [read, gained] = [pages - start.pages, offers - start.offers]
+  const left = total > 0 && read > 0 && state === 'running' ? ((total - pages) * elapsed) / read : undefined
   const wordsWith = (...speed: string[]) =>
     [
       total > 0 ? `${cell(pages)}/${cell(total)} pages` : counted(pages, 'page'),
-      `${cell(count(run.offersSeen))} offers`,
-      `${cell(count(run.offersNew))} new`,
-      `${cell(count(run.offersChanged))} changed`,
+      `${cell(offers)} offers`,
+      `${cell(progress.new)} new`,
+      `${cell(progress.changed)} changed`,
       ...speed,
       // A dry run decides on the listings when every page is read: that is not 0 s.
       ...(left === undefined || left < 1_000 ? [] : [`${age(left)} left`]),
     ].join('  ')
   const spaceBeside = (words: string) => width - columnsOf(words) - 4
-  const long = offers > 0 ? wordsWith(`${cell(Math.round((offers * 1_000) / elapsed))}/s`) : wordsWith()
+  const long = gained > 0 ? wordsWith(`${cell(Math.round((gained * 1_000) / elapsed))}/s`) : wordsWith()
   const words = spaceBeside(long) < BAR_MIN ? wordsWith() : long
   const space = spaceBeside(words)
   if (space < BAR_MIN) return words.slice(0, width).padEnd(width)
   const size = Math.min(space, BAR)
-  const part = run.state === 'complete' ? 1 : total > 0 ? Math.min(1, pages / total) : 0
+  const part = state === 'complete' ? 1 : total > 0 ? Math.min(1, pages / total) : 0
   const done = Math.round(size * part)
   return `[${'#'.repeat(done)}${'-'.repeat(size - done)}]  ${words}`.padEnd(width)
 }
 
-function endText(run: Row): string {
-  const id = cell(run.id)
-  if (run.state !== 'complete') {
-    const request = run.requestId ? ` (the supplier's request ${cell(run.requestId)})` : ''
-    return `The run ${cell(run.state)}: ${cell(run.error)}${request}\nSee it: ${commandLine(`sync show ${id}`)}\n`
-  }
-  const seen = `${cell(run.offersSeen)} offers, ${cell(run.offersNew)} new, ${cell(run.offersChanged)} changed`
-  return `Complete: ${seen}, ${cell(run.offersGone)} gone.\nWhat changed: ${commandLine(`sync show ${id}`)}\n`
+function endText(run: Omit<Run, 'changes'>): string {
+  const { id, state, error, requestId, offersSeen, offersNew, offersChanged, offersGone } = run
+  const show = commandLine(`sync show ${cell(id)}`)
+  if (state !== 'complete') return `The run ${cell(state)}: ${cell(error)}${requestText(requestId)}\nSee it: ${show}\n`
+  const seen = `${cell(offersSeen)} offers, ${cell(offersNew)} new, ${cell(offersChanged)} changed`
+  return `Complete: ${seen}, ${cell(offersGone)} gone.\nWhat changed: ${show}\n`
 }
+
+const requestText = (requestId: string | null): string =>
+  requestId === null ? '' : ` (the supplier's request ${cell(requestId)})`
+
+/** A row for each field of a listing; the listing is named in its first one. */
+type ListingChange = DryRunEvent<'listing'>['changes'][number] & { store: string; variant: string }
 
 /** What is kept of the events until the end. */
 interface DryRunChanges {
-  offers: Row[]
-  /** A row for each field. */
-  listings: Row[]
-  doubts: Row[]
-  end: Row | undefined
+  offers: OfferChange[]
+  listings: ListingChange[]
+  doubts: DryRunEvent<'doubt'>[]
+  end: DryRunEvent<'end'> | undefined
 }
 
 /**
@@ -226,29 +243,20 @@ interface DryRunChanges {
 async function showDryRun(call: Call): Promise<number> {
   const { io, client, json } = call
   const changes: DryRunChanges = { offers: [], listings: [], doubts: [], end: undefined }
-  const start = { at: io.now(), pages: 0, offers: 0 }
-  let shownAt = Number.NEGATIVE_INFINITY
-  let drawn: Row | undefined
-  const draw = (event: Row): void => {
-    const { offers, new: offersNew, changed } = event
-    const run = { ...event, state: 'running', offersSeen: offers, offersNew, offersChanged: changed }
-    const now = io.now()
-    drawn = run
-    if (io.isTerminal) io.stdout.write(`\r${bar(run, start, now, io.columns - 1)}`)
-    else if (now - shownAt >= LINE_MS) {
-      io.stdout.write(`${bar(run, start, now, 80).trimEnd()}\n`)
-      shownAt = now
-    }
-  }
-  for await (const event of await client.events('POST', ['sync', 'dry-run'], { most: call.option('most') })) {
+  const bar = openBar(io, { pages: 0, offers: 0 })
+  let drawn: Progress | undefined
+  for await (const event of await client.events('POST /sync/dry-run', { query: { most: call.option('most') } })) {
     if (!io.stdout.writable) return exitCodes.failed
     if (json) io.stdout.write(`${JSON.stringify(event)}\n`)
-    else if (event.type === 'start' && event.syncUnderWay) io.stdout.write(underWay(event))
-    else if (event.type === 'progress') draw(event)
+    else if (event.type === 'start' && event.syncUnderWay) io.stdout.write(underWay(event.syncUnderWay))
+    else if (event.type === 'progress') {
+      drawn = event
+      bar.draw(event)
+    }
     if (event.type === 'error') {
       if (drawn && io.isTerminal) io.stdout.write('\n')
       if (json) return exitCodes.failed
-      throw new Failure('unavailable', `the dry run broke off: ${cell(event.message)} (${cell(event.code)})`)
+      throw new Failure('unavailable', `the dry run broke off: ${cell(event.message)} (${event.code})`)
     }
     if (!json || event.type === 'end') keep(changes, event)
   }
@@ -256,42 +264,40 @@ async function showDryRun(call: Call): Promise<number> {
   if (!end) throw new Failure('unavailable', 'the dry run broke off: the service has ended.\nSee its log.')
   if (!json) {
     // The bar keeps what it showed last: nothing is left to be done.
-    if (drawn && io.isTerminal)
-      io.stdout.write(`\r${bar({ ...drawn, state: end.state }, start, io.now(), io.columns - 1)}\n`)
+    if (drawn) bar.end({ ...drawn, state: end.state })
     io.stdout.write(dryRunEnd(changes, end, call.width))
   }
   return end.state === 'complete' ? exitCodes.ok : exitCodes.failed
 }
 
-function keep(changes: DryRunChanges, event: Row): void {
+function keep(changes: DryRunChanges, event: EventOf<'dryRunSync'>): void {
   const { offers, listings, doubts } = changes
   if (event.type === 'offer') offers.push(event)
   if (event.type === 'doubt') doubts.push(event)
   if (event.type === 'listing') {
     const { store, variant } = event
-    for (const [index, change] of asRows(event.changes).entries()) {
-      listings.push({ ...change, store, variant: index === 0 ? variant : '' })
-    }
+    listings.push(...event.changes.map((one, index) => ({ ...one, store, variant: index === 0 ? cell(variant) : '' })))
   }
   if (event.type === 'end') changes.end = event
 }
 
-const underWay = ({ syncUnderWay }: Row): string =>
-  `The sync run ${cell(syncUnderWay)} is under way: what it has stored is no change any more.\n`
+const underWay = (run: string): string =>
+  `The sync run ${cell(run)} is under way: what it has stored is no change any more.\n`
 
-const changeColumns: Columns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') }
-const offerColumns: Columns = { SKU: 'sku', NAME: 'name', ...changeColumns }
-const listingColumns: Columns = {
-  LISTING: ({ variant }) => (variant === '' ? '' : cell(variant)),
-  ...changeColumns,
-}
+const changeColumns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') } as const
+const offerColumns: Columns<OfferChange> = { SKU: 'sku', NAME: 'name', ...changeColumns }
+const listingColumns: Columns<ListingChange> = { LISTING: ({ variant }) => variant, ...changeColumns }
 
-function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: Row, width: number): string {
-  const paragraph = (text: string) => `${wrap(text, width).join('\n')}\n`
+function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: DryRunEvent<'end'>, width: number): string {
+  const paragraph = (text: string) => sentence(text, width)
   const stores = [...Map.groupBy(listings, ({ store }) => cell(store))]
   return [
     ...(offers.length === 0 ? [] : [`${table(offers, offerColumns, width)}\n`]),
-    ...stores.map(([store, rows]) => `Store ${store}\n${withReasons(rows, width)}\n`),
+    ...stores.flatMap(([store, rows]) => [
+      `Store ${store}\n`,
+      ...reasonedRows(rows, listingColumns, ({ reason }) => reason, width),
+      '\n',
+    ]),
     ...doubts.map(({ page, message, requestId }) =>
       paragraph(`${page === null ? '' : `Page ${cell(page)}: `}${cell(message)}${requestText(requestId)}`),
     ),
@@ -300,38 +306,19 @@ function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: Row, width:
   ].join('')
 }
 
-const requestText = (requestId: unknown): string => (requestId ? ` (the supplier's request ${cell(requestId)})` : '')
-
-function summary(end: Row): string[] {
-  const offers = asRow(end.offers)
-  const unreadable = offers.unreadable ? `, ${cell(offers.unreadable)} unreadable` : ''
-  const missed = offers.missed
-    ? ` Missed for the first time: ${cell(offers.missed)}; gone when the next run misses them too.`
-    : ''
+function summary({ state, error, requestId, offers, stores }: DryRunEvent<'end'>): string[] {
+  const unreadable = offers.unreadable > 0 ? `, ${cell(offers.unreadable)} unreadable` : ''
+  const missed =
+    offers.missed > 0
+      ? ` Missed for the first time: ${cell(offers.missed)}; gone when the next run misses them too.`
+      : ''
   const seen = `${cell(offers.seen)} offers: ${cell(offers.new)} new, ${cell(offers.changed)} changed`
   return [
-    end.state === 'complete'
+    state === 'complete'
       ? `Nothing was changed. A sync run now would find ${seen}, ${cell(offers.gone)} gone${unreadable}.${missed}`
-      : `Nothing was changed. A sync run now would fail: ${cell(end.error)}${requestText(end.requestId)}. Until then: ${seen}.`,
-    ...asRows(end.stores).map(
-      ({ store, pushed, held }) =>
-        `${cell(store)} would get ${cell(pushed)} ${pushed === 1 ? 'listing' : 'listings'}, ${cell(held)} held.`,
+      : `Nothing was changed. A sync run now would fail: ${cell(error)}${requestText(requestId)}. Until then: ${seen}.`,
+    ...stores.map(
+      ({ store, pushed, held }) => `${cell(store)} would get ${counted(pushed, 'listing')}, ${cell(held)} held.`,
     ),
   ]
-}
-
-/** Columns that reasons get at least, where the terminal has so many. */
-const WHY_MIN = 30
-
-/** Reasons are sentences: they are wrapped under each other and never cut. */
-function withReasons(rows: Row[], width: number): string {
-  const left = table(rows, listingColumns, width - WHY_MIN - 2).split('\n')
-  const indent = Math.max(...left.map(columnsOf)) + 2
-  return ['WHY', ...rows.map(({ reason }) => cell(reason))]
-    .map((text, index) => {
-      const before = left[index] ?? ''
-      const lines = wrap(text, width - indent)
-      return `${before}${' '.repeat(indent - columnsOf(before))}${lines.join(`\n${' '.repeat(indent)}`)}\n`
-    })
-    .join('')
 }

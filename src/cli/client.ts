@@ -4,33 +4,59 @@ import { z } from 'zod'
 import { configShape, readJson } from '../config/config.ts'
 import { plain } from '../domain/text-layout.ts'
 import { Failure, type FailureCode, type FailureReason, type FieldFault, messageOf } from '../errors.ts'
+import type {
+  AnswerOf,
+  BodyOf,
+  EventOf,
+  ItemOf,
+  OperationOf,
+  PathNameOf,
+  QueryNameOf,
+  Route,
+} from '../http/api/table.ts'
 import { Secret } from '../secret.ts'
-import { asRow, asRows, commandLine, NOT_RUNNING, type Row } from './output.ts'
+import { NOT_RUNNING } from './exit-codes.ts'
+import { commandLine } from './words.ts'
 
-/** Query values; those that are undefined are left out. */
-export type Query = Record<string, string | number | boolean | undefined>
+/** A record of unknown fields. */
+export type Row = Record<string, unknown>
 
-export interface Client {
-  origin: string
-  /** @param path its segments after `/api/v1`, each of which is encoded here */
-  send(method: string, path: string[], more?: SendOptions): Promise<Row>
-  get(path: string[], query?: Query): Promise<Row>
-  post(path: string[], body?: object): Promise<Row>
-  /** Sends a CSV file. */
-  upload(path: string[], file: Uint8Array<ArrayBuffer>, query?: Query): Promise<Row>
-  /** Asks for events and gives each as it comes; throws when they break off. */
-  events(method: 'GET' | 'POST', path: string[], query?: Query): Promise<AsyncIterable<Row>>
-  /** Gets a file, piece by piece, by a POST where there is a body; throws when it breaks off. */
-  download(path: string[], more?: Pick<SendOptions, 'query' | 'body'>): Promise<AsyncIterable<Uint8Array>>
-}
+export const asRow = (value: unknown): Row =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Row) : {}
 
-interface SendOptions {
-  body?: object | undefined
-  query?: Query | undefined
+export const asRows = (value: unknown): Row[] => (Array.isArray(value) ? value.map(asRow) : [])
+
+/** What an operation answers, by its route: `GET /status`. */
+export type Answer<R extends Route> = AnswerOf<OperationOf<R>>
+/** One entry of the list that it answers. */
+export type Item<R extends Route> = ItemOf<OperationOf<R>>
+export type BodyName<R extends Route> = keyof BodyOf<OperationOf<R>> & string
+/** Its fields are checked here, what they hold by the service: most come from options. Those that are undefined are left out. */
+export type Body<R extends Route> = { [K in BodyName<R>]?: unknown }
+export type QueryName<R extends Route> = QueryNameOf<OperationOf<R>>
+/** Those that are undefined are left out. */
+export type Query<R extends Route> = { [K in QueryName<R>]?: string | number | boolean | undefined }
+
+export interface Asked<R extends Route> {
+  /** The pieces of the route that vary, by name; each is encoded here. */
+  path?: { [K in PathNameOf<OperationOf<R>>]?: string }
+  query?: Query<R>
+  body?: Body<R> | undefined
+  /** A CSV file, in the place of a body. */
+  file?: Uint8Array<ArrayBuffer>
   /** The version that the change requires. */
   ifMatch?: string | undefined
   /** Default: 30 s. */
   deadlineMs?: number | undefined
+}
+
+export interface Client {
+  origin: string
+  call<R extends Route>(route: R, asked?: Asked<R>): Promise<Answer<R>>
+  /** Asks for events and gives each as it comes; throws when they break off. */
+  events<R extends Route>(route: R, asked?: Asked<R>): Promise<AsyncIterable<EventOf<OperationOf<R>>>>
+  /** Gets a file, piece by piece; throws when it breaks off. */
+  download<R extends Route>(route: R, asked?: Asked<R>): Promise<AsyncIterable<Uint8Array>>
 }
 
 /** A file of the largest size takes seconds; slow lines and busy machines take longer. */
@@ -51,35 +77,31 @@ const DEADLINE_MS = 30_000
  * @param listedBy the command that shows what there is, for an answer of 404
  */
 export function createClient({ origin, token, whyNoToken }: Connection, listedBy?: string): Client {
-  /** @param body bytes are a CSV file, anything else is sent as JSON */
-  const request = (
-    method: string,
-    path: string[],
-    { body, query = {}, ifMatch, deadlineMs = DEADLINE_MS }: SendOptions,
-  ) => {
-    const isFile = body instanceof Uint8Array
-    const url = new URL(`/api/v1/${path.map(segment).join('/')}`, origin)
+  const request = <R extends Route>(route: R, asked: Asked<R>, deadlineMs: number) => {
+    const { path = {}, query = {}, body, file, ifMatch }: Asked<Route> = asked
+    const [method = '', pattern = ''] = route.split(' ')
+    const pieces = pattern.replaceAll(/:(\w+)/g, (_, name: string) =>
+      segment((path as Record<string, string>)[name] ?? ''),
+    )
+    const url = new URL(`/api/v1${pieces}`, origin)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value))
     }
+    const sent = file ?? (body && JSON.stringify(body))
     return fetch(url, {
       method,
       headers: {
         accept: 'application/json',
         ...(ifMatch === undefined ? {} : { 'if-match': `"${ifMatch}"` }),
         ...(token ? { authorization: `Bearer ${token.reveal()}` } : {}),
-        ...(body ? { 'content-type': isFile ? 'text/csv' : 'application/json' } : {}),
+        ...(sent ? { 'content-type': file ? 'text/csv' : 'application/json' } : {}),
       },
-      ...(body ? { body: isFile ? body : JSON.stringify(body) } : {}),
+      ...(sent ? { body: sent } : {}),
       redirect: 'manual',
       signal: AbortSignal.timeout(deadlineMs),
     }).catch((error: unknown) => {
       throw unreachable(origin, error, deadlineMs)
     })
-  }
-  const send: Client['send'] = async (method, path, more = {}) => {
-    const response = await request(method, path, more)
-    return response.status === 204 ? {} : dataOf(response)
   }
   const listed = listedBy && `See what there is: ${commandLine(listedBy)}`
   const dataOf = async (response: Response): Promise<Row> => {
@@ -95,16 +117,16 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
   }
   return {
     origin,
-    send,
-    get: (path, query) => send('GET', path, { query }),
-    post: (path, body) => send('POST', path, { body }),
-    upload: (path, body, query) => send('POST', path, { body, query, deadlineMs: FILE_DEADLINE_MS }),
-    async events(method, path, query) {
-      const response = await request(method, path, { query, deadlineMs: EVENTS_DEADLINE_MS })
+    async call(route, asked = {}) {
+      const deadlineMs = asked.deadlineMs ?? (asked.file ? FILE_DEADLINE_MS : DEADLINE_MS)
+      return (await dataOf(await request(route, asked, deadlineMs))) as Answer<typeof route>
+    },
+    async events(route, asked = {}) {
+      const response = await request(route, asked, EVENTS_DEADLINE_MS)
       return linesOf(await stream(response, /^application\/x-ndjson/, EVENTS_DEADLINE_MS))
     },
-    async download(path, more = {}) {
-      const response = await request(more.body ? 'POST' : 'GET', path, { ...more, deadlineMs: FILE_DEADLINE_MS })
+    async download(route, asked = {}) {
+      const response = await request(route, asked, FILE_DEADLINE_MS)
       return stream(response, /^(text\/csv|application\/x-ndjson)/, FILE_DEADLINE_MS)
     },
   }
@@ -123,13 +145,13 @@ async function* piecesOf(
 }
 
 /** Each line of JSON as a record, however the pieces cut it. */
-async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Row> {
+async function* linesOf<E>(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<E> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const piece of pieces) {
     const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) yield asRow(JSON.parse(line))
+    for (const line of lines) yield JSON.parse(line) as E
   }
 }
 

@@ -3,12 +3,26 @@
  *
  * Everything is written through `io`: tables and words for people, one JSON document with `--json`.
  */
-import { createInterface } from 'node:readline/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { type Client, CONFIG_FILE, connectionOf, createClient, type Query } from './client.ts'
-import { asRows, type Columns, cell, commandLine, exitCodes, type Row, table } from './output.ts'
+import type { Route } from '../http/api/table.ts'
+import {
+  type Answer,
+  type Body,
+  type BodyName,
+  type Client,
+  CONFIG_FILE,
+  connectionOf,
+  createClient,
+  type Item,
+  type Query,
+  type QueryName,
+} from './client.ts'
+import { exitCodes } from './exit-codes.ts'
+import { type Facts, factsText } from './facts.ts'
+import { type Columns, table } from './tables.ts'
+import { commandLine } from './words.ts'
 
 /** The outside of one command. */
 export interface Io {
@@ -45,6 +59,8 @@ export interface Call {
   /** Its arguments, in order. */
   args: string[]
   json: boolean
+  /** Whether a person sits there who can be asked. */
+  asks: boolean
   /** Columns that a table may take. */
   width: number
   /** The text of an option; undefined when it was not given. */
@@ -77,52 +93,84 @@ interface OptionRow {
 }
 
 /** A group of commands; it does nothing itself. */
-type GroupRow = CommandHead & { call?: never; act?: never; run?: never }
+type GroupRow = CommandHead & { call?: never; act?: never; run?: never; columns?: never }
 
-/** A command that does not speak to the service. What it runs is loaded when it runs. @returns the exit code */
+/** A command that does not speak to the service. What it runs is loaded when it runs. @returns the exit code; nothing for 0 */
 type LocalRow = CommandHead & {
   call?: never
   act?: never
-  run(io: Io, options: object, ...args: string[]): Promise<number>
+  columns?: never
+  run(io: Io, options: object, ...args: string[]): Promise<number | undefined>
 }
 
 /** A command that speaks to the service in more than one call. @returns the exit code; nothing for 0 */
-type ActingRow = CommandHead & { call?: never; run?: never; act: (call: Call) => Promise<number | undefined> }
+type ActingRow = CommandHead & {
+  call?: never
+  run?: never
+  columns?: never
+  act: (call: Call) => Promise<number | undefined>
+}
 
 /** One operation of the service. */
-interface Operation extends CommandHead {
+interface OperationHead<R extends Route> extends CommandHead {
   run?: never
   act?: never
   /**
-   * Method and path, as in the API: `POST /deliveries/{id}/replay`. The arguments fill the places in their order; a
-   * `{store}` that is no argument is `--store`, or the only store.
+   * Its route. The arguments fill the places in their order; a `:store` that is no argument is `--store`, or the only store, and one
+   * that is may be given by its name alone.
    */
-  call: `${'GET' | 'POST' | 'DELETE'} /${string}`
+  call: R
+  /** The list whose newest entry is meant where no `[id]` is given, and what it means that there is none. */
+  newest?: { of: 'GET /sweeps' | 'GET /sync/runs'; none: string }
   /** Options that become query parameters as they are. */
-  filters?: string[]
+  filters?: QueryName<R>[]
   /** Query parameters that are always sent, or depend on flags. */
-  query?: Query | ((call: Call) => Query)
-  body?: (call: Call) => object | undefined | Promise<object>
+  query?: Query<R> | ((call: Call) => Query<R>)
+  /** Options that become fields of the body as they are, or what makes the body. */
+  body?: BodyName<R>[] | ((call: Call) => Body<R> | Promise<Body<R>>)
   /** The version of what the change is based on, for If-Match. */
   ifMatch?: (call: Call) => Promise<string>
   deadlineMs?: number
+  /** Whether the answer says that what was asked did not succeed: then the exit code is 1. */
+  fails?: (answer: Answer<R>) => boolean
 }
 
 /** An operation whose answer is printed as text. */
-type OperationRow = Operation & { columns?: never; text: (answer: Row, call: Call) => string }
+interface TextRow<R extends Route> extends OperationHead<R> {
+  columns?: never
+  facts?: never
+  text: (answer: Answer<R>, call: Call) => string
+}
+
+/** An operation that answers one record, printed as facts below each other. */
+interface FactsRow<R extends Route> extends OperationHead<R>, RecordView<Answer<R>> {
+  columns?: never
+  text?: never
+}
 
 /** An operation that answers a list, printed as a table. */
-type ListRow = Operation & {
-  columns: Columns | ((call: Call) => Columns)
+interface ListRow<R extends Route> extends OperationHead<R> {
+  text?: never
+  facts?: never
+  columns: Columns<Item<R>> | ((call: Call) => Columns<Item<R>>)
   /** What an empty list means, as a sentence. */
   empty: string
   /** The option that goes on after a page (default: `before`); null: the list comes whole. */
   page?: 'after' | null
   /** What to do next, or what the table has no room for. */
-  below?: (rows: Row[], call: Call) => string
+  below?: (rows: Item<R>[], call: Call) => string
 }
 
-export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow | ListRow
+type RowOf<R extends Route> = TextRow<R> | FactsRow<R> | ListRow<R>
+type OperationRow = { [R in Route]: RowOf<R> }[Route]
+
+export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow
+
+/** What `fileOptions` give. */
+export interface FileFlags {
+  config?: string
+  json?: true
+}
 
 /** The options of every command that reads a configuration. */
 export const fileOptions = {
@@ -151,11 +199,11 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   addOptions(command, row.options ?? {})
   const { run } = row
   if (run) {
-    command.action(async () => session.end(await run(session.io, command.opts(), ...command.args)))
+    command.action(async () => session.end((await run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok))
     return
   }
   if (!row.call && !row.act) return
-  if (isList(row) && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
+  if (row.columns && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
   // `webhooks create --url` is the webhook's address; that command finds the service without the option.
   const addressed = !command.options.some((option) => option.long === '--url')
   addOptions(command, serviceOptions)
@@ -164,14 +212,20 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
     const hasList = group !== '' && above.commands.some((one) => one !== command && one.name() === 'list')
     const listedBy = row.listedBy ?? (hasList ? `${group} list` : undefined)
     const call = callOf(command, session.io, { addressed, listedBy })
-    session.end((await (row.act ? row.act(call) : perform(row, call))) ?? exitCodes.ok)
+    const ending = row.act ? row.act(call) : perform(row, call)
+    session.end((await ending.catch(otherVersion(call.client.origin))) ?? exitCodes.ok)
   })
+}
+
+/** An answer without a field that this version reads comes from a service that was not restarted after an upgrade. */
+const otherVersion = (origin: string) => (error: unknown) => {
+  if (!(error instanceof TypeError)) throw error
+  const message = `what ${origin} answers cannot be shown: ${error.message}.\nIs it of another version? Restart it.`
+  throw new Failure('unavailable', message, { cause: error })
 }
 
 /** The commands of a help, at the beginning of a line or in backquotes, as a person can paste them. */
 export const helpText = (help: string): string => help.replaceAll(/(?<=^ {2}|`)quayside (?=[a-z])/gm, commandLine(''))
-
-const isList = (row: CommandRow): row is ListRow => 'columns' in row
 
 export const pageOptions = {
   before: { '--limit <count>': 'page size, 1-200 (default: 50)', '--before <id>': 'the page after this id' },
@@ -204,6 +258,7 @@ function callOf(
     client: createClient(connectionOf({ config: option('config'), url, token: option('token') }, io.env), listedBy),
     args: command.args,
     json,
+    asks: io.isTerminal && !json,
     width: widthOf(io),
     option,
     flag: (name) => options[name] === true,
@@ -211,47 +266,98 @@ function callOf(
   }
 }
 
-/** Calls the operation of a row and prints its answer. */
-async function perform(row: OperationRow | ListRow, call: Call): Promise<undefined> {
-  const body = await row.body?.(call)
-  const ifMatch = await row.ifMatch?.(call)
-  const [method = '', ...path] = await requestOf(row, call)
-  const names = [...(isList(row) && row.page !== null ? ['limit', row.page ?? 'before'] : []), ...(row.filters ?? [])]
-  const more = typeof row.query === 'function' ? row.query(call) : row.query
-  const query: Query = { ...more, ...Object.fromEntries(names.map((name) => [name, call.option(name)])) }
-  const answer = await call.client.send(method, path, { body, query, ifMatch, deadlineMs: row.deadlineMs })
-  call.print(answer, () => (isList(row) ? listText(row, answer, call) : row.text(answer, call)))
-}
-
-/** @returns the method, then the segments of the path */
-async function requestOf({ call: operation, command }: Operation, call: Call): Promise<string[]> {
-  const [method = '', path = ''] = operation.split(' /')
-  const segments: string[] = [method]
-  let index = 0
-  for (const segment of path.split('/')) {
-    if (segment === '{store}' && !command.includes('<store>')) segments.push(await storeOf(call))
-    else if (segment.startsWith('{')) segments.push(call.args[index++] ?? '')
-    else segments.push(segment)
+/** Calls the operation of a row and prints its answer. @param given one row: the types of its route agree with each other */
+async function perform(given: OperationRow, call: Call): Promise<number> {
+  const row = given as RowOf<Route>
+  const paging = row.columns && row.page !== null ? ['limit', row.page ?? 'before'] : []
+  const query = {
+    ...(typeof row.query === 'function' ? row.query(call) : row.query),
+    ...optionsNamed([...paging, ...(row.filters ?? [])], call),
   }
-  return segments
+  const body = Array.isArray(row.body) ? optionsNamed(row.body, call) : await row.body?.(call)
+  const ifMatch = await row.ifMatch?.(call)
+  const path = await pathOf(row, call)
+  const answer = await call.client.call(row.call, { path, query, body, ifMatch, deadlineMs: row.deadlineMs })
+  call.print(answer, () => textOf(row, answer, call))
+  return row.fails?.(answer) ? exitCodes.failed : exitCodes.ok
 }
 
-function listText(row: ListRow, page: Row, call: Call): string {
-  const rows = asRows(page.items)
-  if (rows.length === 0) return sentence(row.empty, call.width)
-  const more = typeof page.next === 'string' ? `There is more: --${row.page ?? 'before'} ${page.next}\n` : ''
+const optionsNamed = (names: string[], call: Call) => Object.fromEntries(names.map((name) => [name, call.option(name)]))
+
+/** What the varying pieces of the route are. */
+async function pathOf({ call: route, command, newest }: OperationHead<Route>, call: Call) {
+  const path: Record<string, string> = {}
+  const args = call.args.values()
+  if (newest && call.args.length === 0) {
+    const [first] = (await call.client.call(newest.of, { query: { limit: 1 } })).items
+    if (!first) throw new Failure('not_found', newest.none)
+    return { id: first.id }
+  }
+  for (const [, name = ''] of route.matchAll(/:(\w+)/g)) {
+    if (name !== 'store') path[name] = args.next().value ?? ''
+    else path[name] = /[<[]store/.test(command) ? await storeNamed(call, args.next().value) : await storeOf(call)
+  }
+  return path
+}
+
+function textOf(row: RowOf<Route>, answer: Answer<Route>, call: Call): string {
+  if (row.text) return row.text(answer, call)
+  if (row.facts) return recordText(answer, row, call)
+  const { items, next } = answer as { items: Item<Route>[]; next?: string | null }
+  if (items.length === 0) return sentence(row.empty, call.width)
+  const more = next ? `There is more: --${row.page ?? 'before'} ${next}\n` : ''
   const columns = typeof row.columns === 'function' ? row.columns(call) : row.columns
-  return table(rows, columns, call.width, call.io.now()) + more + (row.below?.(rows, call) ?? '')
+  return table(items, columns, call.width, call.io.now()) + more + (row.below?.(items, call) ?? '')
 }
 
-/** The named store, or the only one. @throws Failure `invalid` where there are several */
-export async function storeOf({ client, option }: Call): Promise<string> {
-  const named = option('store')
-  if (named !== undefined) return named
-  const ids = asRows((await client.get(['stores'])).items).map(({ id }) => cell(id))
-  const [only, other] = ids
+/** How a record is shown: its facts, and what follows them. */
+export interface RecordView<A extends object> {
+  facts: Facts<A>
+  /** Each after an empty line; empty ones are left out. */
+  parts?: (answer: A, call: Call) => string[]
+}
+
+/** A record for people, as `RecordView` says. */
+export const recordText = <A extends object>(record: A, { facts, parts }: RecordView<A>, call: Call): string =>
+  [factsText(record, facts, call.width, call.io.now()), ...(parts?.(record, call) ?? [])].filter(Boolean).join('\n')
+
+/** The store of `--store`, or the only one. @throws Failure `invalid` where there are several */
+export const storeOf = async (call: Call): Promise<string> =>
+  call.option('store') ?? (await storeNamed(call, undefined, 'Name it by --store: one of'))
+
+/**
+ * @param named its id, or its name alone; undefined for the only store
+ * @throws Failure `not_found` where no store, or more than one, has the name; `invalid` where there are several to choose from
+ */
+async function storeNamed({ client }: Call, named: string | undefined, choose = 'There are'): Promise<string> {
+  const ids = (await client.call('GET /stores')).items.map(({ id }) => id)
+  if (named !== undefined && ids.includes(named)) return named
+  // An id is a name, a dash and eight characters.
+  const [only, other] = ids.filter((id) => named === undefined || id.slice(0, -9) === named)
   if (only !== undefined && other === undefined) return only
-  throw new Failure('invalid', `which store? Name it by --store: one of ${ids.join(', ')}`)
+  const there = ids.join(', ') || 'none'
+  if (named === undefined) throw new Failure('invalid', `which store? ${choose} ${there}`)
+  const which = only === undefined ? `there is no store ${named}` : `several stores are called ${named}`
+  const message = `${which}; there are ${there}. One that was just added is known after a restart`
+  throw new Failure('not_found', message)
+}
+
+/** Of what is done without a reason, too. */
+export const REASON = { '--reason <text>': 'why; the audit keeps it' }
+
+/** @throws Failure `invalid` where none was given */
+export function neededReason({ option }: Call): string {
+  const reason = option('reason')
+  if (reason === undefined) throw new Failure('invalid', "give a reason, for later readers: --reason '…'")
+  return reason
+}
+
+/** One of these words. */
+export function oneOf(words: readonly string[]): (text: string) => string {
+  return (text) => {
+    if (words.includes(text)) return text
+    throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
+  }
 }
 
 /** A whole number from 0 to `max`. */
@@ -262,6 +368,14 @@ export const whole =
     throw new InvalidArgumentError(`Give a whole number from 0 to ${max}.`)
   }
 
+/** The service sets the bounds; here a word must not become NaN. */
+export function wholeText(unit: string): (text: string) => string {
+  return (text) => {
+    if (/^\d{1,6}$/.test(text)) return text
+    throw new InvalidArgumentError(`Give a whole number of ${unit}.`)
+  }
+}
+
 export function print(io: Io, json: boolean, document: unknown, text: () => string): void {
   io.stdout.write(json ? `${JSON.stringify(document, undefined, 2)}\n` : text())
 }
@@ -271,24 +385,3 @@ export const widthOf = (io: Io): number => (io.isTerminal ? io.columns : Number.
 
 /** Columns of what `init` and `doctor` say in sentences, also into a pipe. */
 export const proseWidth = (io: Io): number => Math.min(io.columns, 80)
-
-/**
- * Asks whether what was shown is to be done: only `yes` is a yes.
- *
- * @param text what is to be done, shown before
- */
-export async function confirmed(io: Io, text: string): Promise<boolean> {
-  io.stdout.write(`${text}\n`)
-  const lines = createInterface({ input: io.stdin, output: io.stdout, terminal: true })
-  // Without this, the end of the input would leave the question open, and the process would end with 0.
-  const ended = new AbortController()
-  lines.once('close', () => ended.abort())
-  try {
-    const typed = await lines.question('Type yes to do it: ', { signal: ended.signal })
-    return typed.trim().toLowerCase() === 'yes'
-  } catch {
-    return false
-  } finally {
-    lines.close()
-  }
-}

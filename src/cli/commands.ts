@@ -8,7 +8,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, CommanderError } from 'commander'
 import { DATA_DIR } from '../config/config.ts'
 import { type Role, roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
@@ -24,18 +24,19 @@ import {
   fileOptions,
   helpText,
   type Io,
+  oneOf,
   type Session,
   serviceOptions,
   whole,
 } from './command.ts'
-import type { MoveFlags, RestoreFlags } from './database.ts'
+import type { CreateFlags, MoveFlags, RestoreFlags } from './database.ts'
 import { captures, deliveries, outbox, webhooks } from './deliveries.ts'
 import type { CheckOptions, DetectOptions } from './dialect.ts'
 import type { DoctorOptions } from './doctor.ts'
+import { exitCodeOf, exitCodes, exitCodesText, failureDocument, messageLines } from './exit-codes.ts'
 import type { InitOptions } from './init.ts'
 import { listings } from './listings.ts'
 import { orders } from './orders.ts'
-import { commandLine, exitCodeOf, exitCodes, exitCodesText, failureDocument, messageLines } from './output.ts'
 import { prices } from './prices.ts'
 import { purchases, reviews } from './purchases.ts'
 import { balance, discrepancies, sweeps } from './reconcile.ts'
@@ -43,6 +44,7 @@ import { sandbox } from './sandbox.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
+import { commandLine } from './words.ts'
 
 /** Runs one command. @param argv without the program itself; @returns the exit code, never throws */
 export async function runCommand(argv: string[], io: Io): Promise<number> {
@@ -169,7 +171,7 @@ searched for orders of its stores.
 
 Example:
   quayside database create`,
-    run: async (io, options: RestoreFlags) => (await import('./database.ts')).runDatabaseCreate(io, options),
+    run: async (io, options: CreateFlags) => (await import('./database.ts')).runDatabaseCreate(io, options),
   },
 ]
 
@@ -208,19 +210,16 @@ Examples:
   run: async (io, options: DoctorOptions) => (await import('./doctor.ts')).runDoctor(io, options),
 }
 
-function role(text: string): Role {
-  const known = roles.find((one) => one === text)
-  if (known === undefined) throw new InvalidArgumentError(`Give one of ${roles.join(', ')}.`)
-  return known
-}
-
 const serve: CommandRow = {
   command: 'serve',
   about: 'run the service; without a configuration, a demo against the sandbox',
   options: {
     '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
     '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
-    '--role <role>': { about: 'all, web or worker: of several processes on PostgreSQL (default: all)', parse: role },
+    '--role <role>': {
+      about: 'all, web or worker: of several processes on PostgreSQL (default: all)',
+      parse: oneOf(roles),
+    },
   },
   run: async (io, options: { config?: string; port?: number; role?: Role }) =>
     (await import('./serve.ts')).runService(io, options),

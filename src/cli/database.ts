@@ -2,29 +2,27 @@
 import type { MovedEngine, PutBack } from '../backup/engine-move.ts'
 import { type Restored, restoreBackup } from '../backup/restore.ts'
 import { type Config, loadConfig } from '../config/config.ts'
-import { wrap } from '../domain/text-layout.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { createDatabase } from '../installation.ts'
 import { ADDRESS } from '../storage/engine-move.ts'
 import type { CopyProgress } from '../storage/table-copy.ts'
 import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
-import { type Io, print, widthOf } from './command.ts'
-import { cell, commandLine, details, exitCodes, instant, quoted } from './output.ts'
+import { type FileFlags, type Io, print, widthOf } from './command.ts'
+import { details } from './facts.ts'
+import { cell, commandLine, instant, quoted } from './words.ts'
 
-export interface RestoreFlags {
+export interface RestoreFlags extends FileFlags {
   keyFile?: string
-  config?: string
-  json?: true
 }
 
-/** Puts a backup in the place of the database. @returns the exit code */
-export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<number> {
+/** Puts a backup in the place of the database. */
+export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<undefined> {
   const source = configFileOf(config, io.env)
   if (!source) throw new Failure('not_found', 'there is no configuration to restore into: name one by --config')
   const result = await restoreBackup({ configFile: source.file, demo: source.demo, backup, keyFile }, io.env)
   print(io, json === true, result, () => restoredText(result, io.now(), Math.min(widthOf(io), 80)))
-  return exitCodes.ok
 }
 
 function restoredText({ database, madeAt, epoch, replaced }: Restored, now: number, width: number): string {
@@ -37,7 +35,7 @@ function restoredText({ database, madeAt, epoch, replaced }: Restored, now: numb
     ],
     width,
   )
-  return `${head}\n${NEXT.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
+  return `${head}\n${NEXT.map((line) => sentence(line, width)).join('')}`
 }
 
 const HOLDS = `It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`
@@ -50,16 +48,17 @@ const NEXT = [
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]
 
-type CreateFlags = Omit<RestoreFlags, 'keyFile'> & { besideFile?: true }
+export interface CreateFlags extends FileFlags {
+  besideFile?: true
+}
 
-/** Creates what `serve` never creates by itself. @returns the exit code */
-export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<number> {
+/** Creates what `serve` never creates by itself. */
+export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<undefined> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const settings = loadConfig(file, io.env)
   const created = await createDatabase(settings, besideFile)
   const option = config === undefined ? '' : ` --config ${quoted(config)}`
   print(io, json === true, created, () => `Created: ${created.database}\n${firstOrderText(settings, option)}`)
-  return exitCodes.ok
 }
 
 /** What is left until the first order: `init` does that too, and this configuration was written by hand. */
@@ -78,15 +77,13 @@ its orders, and the secret that callbacks are signed with, each shown once:
 ${lines(own)}`
 }
 
-export interface MoveFlags {
+export interface MoveFlags extends FileFlags {
   putBack?: true
   serverGone?: true
-  config?: string
-  json?: true
 }
 
-/** Moves the database from the file to the server, or lets services use the file again. @returns the exit code */
-export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<number> {
+/** Moves the database from the file to the server, or lets services use the file again. */
+export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefined> {
   const { putBack: isPutBack, serverGone, config, json } = flags
   if (serverGone && !isPutBack) throw new Failure('invalid', '--server-gone goes with --put-back')
   const settings = loadConfig(config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE), io.env)
@@ -95,7 +92,6 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<number
   if (isPutBack) {
     const back = await putBack(settings, { serverGone: serverGone === true })
     print(io, json === true, back, () => putBackText(back, serverGone === true, width))
-    return exitCodes.ok
   }
   const isDrawn = io.isTerminal && !json
   let drawnAt = Number.NEGATIVE_INFINITY
@@ -109,7 +105,6 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<number
   }
   const moved = await migrateEngine(settings, draw).finally(clear)
   print(io, json === true, moved, () => movedText(moved, width))
-  return exitCodes.ok
 }
 
 /** Wait between two drawings of how far it is. */
@@ -132,7 +127,7 @@ function movedText({ from, to, rows, tables }: MovedEngine, width: number): stri
   )
   const next =
     'Start the service: it uses the server. It does not start on the file again; keep that until you trust the server.'
-  return `${head}\n${wrap(next, width).join('\n')}\n`
+  return `${head}\n${sentence(next, width)}`
 }
 
 function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: number): string {
@@ -143,5 +138,5 @@ function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: n
     ...(epoch === null ? [] : [HOLDS, handIn('move')]),
   ]
   const head = details([['Put back', database], epoch !== null && ['Epoch', cell(epoch)]], width)
-  return `${head}\n${lines.map((line) => wrap(line, width).join('\n')).join('\n')}\n`
+  return `${head}\n${lines.map((line) => sentence(line, width)).join('')}`
 }

@@ -1,7 +1,10 @@
 import { printable, wrap } from '../domain/text-layout.ts'
-import type { CommandRow } from './command.ts'
+import type { Answer } from './client.ts'
+import type { Call, CommandRow } from './command.ts'
 import { deliveryExport } from './exports.ts'
-import { ago, asRow, asRows, cell, commandLine, details, instant, key, number, type Row, table } from './output.ts'
+import { maybe, when } from './facts.ts'
+import { ago, key, number, tableOr } from './tables.ts'
+import { cell, commandLine, instant } from './words.ts'
 
 /** The signed webhook requests that the supplier sent, as received. */
 export const deliveries: CommandRow[] = [
@@ -27,35 +30,29 @@ export const deliveries: CommandRow[] = [
     command: 'deliveries show <id>',
     about: 'one delivery and what became of it',
     options: { '--reveal': 'its body too; takes the role admin, and is written to the audit' },
-    call: 'GET /deliveries/{id}',
+    call: 'GET /deliveries/:id',
     query: ({ flag }) => (flag('reveal') ? { reveal: true } : {}),
-    text: (delivery, { io, width }) => {
-      const now = io.now()
-      const pairs = details(
-        [
-          ['Delivery', cell(delivery.id)],
-          ['State', cell(delivery.state)],
-          ['Event', cell(delivery.event)],
-          ['Came by', cell(delivery.source)],
-          ["Supplier's id", cell(delivery.deliveryId)],
-          ['Order', cell(delivery.supplierOrderId)],
-          ['Purchase', cell(delivery.purchaseId)],
-          ['Signed', instant(delivery.signedAt, now)],
-          ['Received', instant(delivery.receivedAt, now)],
-          ['Finished', instant(delivery.finishedAt, now)],
-          ['Attempts', cell(delivery.attempts)],
-          Boolean(delivery.lastError) && ['Error', cell(delivery.lastError)],
-        ],
-        width,
-      )
-      return pairs + (typeof delivery.body === 'string' ? `\n${printable(delivery.body)}\n` : '')
+    facts: {
+      Delivery: 'id',
+      State: 'state',
+      Event: 'event',
+      'Came by': 'source',
+      "Supplier's id": 'deliveryId',
+      Order: 'supplierOrderId',
+      Purchase: 'purchaseId',
+      Signed: when('signedAt'),
+      Received: when('receivedAt'),
+      Finished: ({ finishedAt }, now) => instant(finishedAt, now),
+      Attempts: 'attempts',
+      Error: maybe('lastError'),
     },
+    parts: ({ body }) => [typeof body === 'string' ? `${printable(body)}\n` : ''],
   },
   deliveryExport,
   {
     command: 'deliveries replay <id>',
     about: 'put a delivery back into the inbox, with all its attempts',
-    call: 'POST /deliveries/{id}/replay',
+    call: 'POST /deliveries/:id/replay',
     text: (_, { args }) => `Back in the inbox.\nSee what became of it: ${commandLine(`deliveries show ${args[0]}`)}\n`,
   },
 ]
@@ -83,13 +80,12 @@ export const outbox: CommandRow[] = [
   {
     command: 'outbox redeliver <id>',
     about: 'send an effect again, with all its attempts',
-    call: 'POST /outbox/{id}/redeliver',
+    call: 'POST /outbox/:id/redeliver',
     text: () => `Due now.\nSee what became of it: ${commandLine('outbox list')}\n`,
   },
 ]
 
 const WEBHOOK_URL = { '--url <address>': 'where deliveries go (default: under the configured publicUrl)' }
-const webhookBody = ({ option }: { option: (name: string) => string | undefined }) => ({ url: option('url') })
 
 /** Where the supplier sends its deliveries. Signing secrets stay with the service. */
 export const webhooks: CommandRow[] = [
@@ -115,7 +111,7 @@ export const webhooks: CommandRow[] = [
     options: WEBHOOK_URL,
     help: '\nThe service itself is found by QUAYSIDE_URL or the configuration.',
     call: 'POST /webhooks',
-    body: webhookBody,
+    body: ['url'],
     text: (webhook) =>
       `Created ${cell(webhook.id)}; its secret is kept sealed.\nDeliveries go to ${cell(webhook.url)}\n`,
   },
@@ -129,8 +125,8 @@ secret and a path of its own; both are valid from then on. Remove the old one
 in the supplier's own pages, then retire it here. The service itself is found
 by QUAYSIDE_URL or the configuration.`,
     call: 'POST /webhooks/rotate',
-    body: webhookBody,
-    text: (rotated, { width }) => rotatedText(rotated, width),
+    body: ['url'],
+    text: rotatedText,
   },
   {
     command: 'webhooks retire <id>',
@@ -139,8 +135,7 @@ by QUAYSIDE_URL or the configuration.`,
     help: `
 What the supplier still sends through it is answered 200 and counted, and has
 no effect.`,
-    call: 'POST /webhooks/{id}/retire',
-    body: () => ({}),
+    call: 'POST /webhooks/:id/retire',
     text: (webhook) => `Retired ${cell(webhook.id)}.\nWhat still comes through it has no effect.\n`,
   },
   {
@@ -150,37 +145,34 @@ no effect.`,
 The service does this by itself at its start and every night. A webhook that
 leads here under a secret that is not held is replaced, once a day at most.`,
     call: 'POST /webhooks/check',
-    body: () => ({}),
     text: checkedText,
   },
 ]
 
-function rotatedText(rotated: Row, width: number): string {
-  const webhook = asRow(rotated.webhook)
-  const old = Array.isArray(rotated.replaces) ? rotated.replaces.map(cell) : []
+function rotatedText({ webhook, replaces }: Answer<'POST /webhooks/rotate'>, { width }: Call): string {
   const lines = [
     ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, width),
-    ...wrap(`Still valid beside it: ${old.join(', ')}`, width),
+    ...wrap(`Still valid beside it: ${replaces.map(cell).join(', ')}`, width),
     `Next, once \`${commandLine('webhooks list')}\` shows deliveries through the new one:`,
-    ...old.flatMap((id) => [
-      `  remove ${id} in the pages of the supplier`,
-      `  ${commandLine(`webhooks retire ${id}`)}`,
-    ]),
+    ...replaces
+      .map(cell)
+      .flatMap((id) => [`  remove ${id} in the pages of the supplier`, `  ${commandLine(`webhooks retire ${id}`)}`]),
   ]
   return `${lines.join('\n')}\n`
 }
 
-function checkedText(found: Row): string {
-  const unheld = asRows(found.unheld).flatMap(({ id, url, replacedBy }) => [
-    `${cell(id)} leads here under a secret that is not held`,
-    `  at ${cell(url)}`,
-    `  ${typeof replacedBy === 'string' ? `replaced by ${cell(replacedBy)}` : 'not replaced yet'}; remove it at the supplier`,
-  ])
-  const gone = Array.isArray(found.gone) ? found.gone : []
-  const lines = [...unheld, ...gone.map((id) => `${cell(id)} is gone at the supplier`)]
-  if (gone.length > 0) lines.push(`  \`${commandLine('webhooks create')}\` makes another`)
-  if (lines.length === 0) lines.push("The supplier's webhooks are those whose secrets are held.")
-  return `${lines.join('\n')}\n`
+function checkedText({ unheld, gone }: Answer<'POST /webhooks/check'>): string {
+  const lines = [
+    ...unheld.flatMap(({ id, url, replacedBy }) => [
+      `${cell(id)} leads here under a secret that is not held`,
+      `  at ${cell(url)}`,
+      `  ${replacedBy === null ? 'not replaced yet' : `replaced by ${cell(replacedBy)}`}; remove it at the supplier`,
+    ]),
+    ...gone.map((id) => `${cell(id)} is gone at the supplier`),
+    ...(gone.length > 0 ? [`  \`${commandLine('webhooks create')}\` makes another`] : []),
+  ]
+  const fine = "The supplier's webhooks are those whose secrets are held."
+  return `${lines.length === 0 ? fine : lines.join('\n')}\n`
 }
 
 /** Refused deliveries, kept for a while by the running service, for `dialect detect`. */
@@ -210,20 +202,18 @@ Examples:
     command: 'dialect capture list',
     about: 'what is kept',
     call: 'GET /captures',
-    text: (page, { io, width }) => {
-      const rows = asRows(page.items)
-      const columns = { ID: key('id'), PATH: 'path', 'REFUSED FOR': 'reason', AGE: ago('receivedAt') }
-      const open = asRow(page.open)
-      const state = page.open
-        ? `Taking up to ${cell(open.left)} more until ${instant(open.closesAt, io.now())}.\n`
+    text: ({ items, open }, call) => {
+      const columns = { ID: key('id'), PATH: 'path', 'REFUSED FOR': 'reason', AGE: ago('receivedAt') } as const
+      const state = open
+        ? `Taking up to ${cell(open.left)} more until ${instant(open.closesAt, call.io.now())}.\n`
         : `No capture goes on. \`${commandLine('dialect capture start')}\` begins one.\n`
-      return `${rows.length === 0 ? 'Nothing is kept.\n' : table(rows, columns, width, io.now())}${state}`
+      return tableOr('Nothing is kept.', items, columns, call) + state
     },
   },
   {
     command: 'dialect capture show <id>',
     about: 'one as it came, for a file; is written to the audit',
-    call: 'GET /captures/{id}',
+    call: 'GET /captures/:id',
     // A document either way: it is made to be saved and read by `dialect detect`.
     text: (delivery) => `${JSON.stringify(delivery, undefined, 2)}\n`,
   },

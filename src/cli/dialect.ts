@@ -2,8 +2,9 @@ import path from 'node:path'
 import { z } from 'zod'
 import { loadConfig, readJson, readText } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
+import { counted } from '../domain/figures.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { columnsOf, plain, wrap } from '../domain/text-layout.ts'
+import { columnsOf, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { checkDialect, type DialectFinding, isFault, offersIn, type SettingVerdict } from '../supplier/check.ts'
@@ -12,14 +13,14 @@ import { type CapturedDelivery, detectSignature } from '../supplier/detect.ts'
 import { readSample } from '../supplier/sample.ts'
 import { signingKey } from '../supplier/signature.ts'
 import { configFileOf } from './client.ts'
-import { type Io, print, widthOf } from './command.ts'
+import { type FileFlags, type Io, print, widthOf } from './command.ts'
+import { exitCodes } from './exit-codes.ts'
 import { readKeyFile } from './init-questions.ts'
-import { type Columns, cell, counted, exitCodes, table } from './output.ts'
 import { chooseProducts, productTable, productView } from './supplier-sample.ts'
+import { type Columns, table } from './tables.ts'
+import { cell } from './words.ts'
 
-export interface CheckOptions {
-  config?: string
-  json?: true
+export interface CheckOptions extends FileFlags {
   document?: string
   dialect?: string
   baseUrl?: string
@@ -112,7 +113,7 @@ const TOLERANCE = 'toleranceSeconds is the default: ask the supplier.'
 const WITH_ID = `It verifies. deliveryIdHeader is the header whose name says so, and ${TOLERANCE}`
 const NO_ID = `It verifies. No header is named for a delivery ID, and ${TOLERANCE}`
 
-const lines = (text: string, io: Io): string => `${wrap(text, Math.min(widthOf(io), 100)).join('\n')}\n`
+const lines = (text: string, io: Io): string => sentence(text, Math.min(widthOf(io), 100))
 
 function readDelivery(file: string): CapturedDelivery {
   const result = fileShape.safeParse(readJson(file))
@@ -187,7 +188,7 @@ const settingText = (value: unknown): string =>
 function listText(title: string, findings: DialectFinding[], width: number, withSetting = false): string {
   if (findings.length === 0) return ''
   const facts = findings.map(({ fact, dialect }) => (withSetting ? `${fact} (${cell(dialect)})` : fact))
-  return linesOf([title, ...indented(facts.join(', '), 2, width)])
+  return `${title}\n${sentence(plain(facts.join(', ')), width, { lead: '  ' })}`
 }
 
 /** What could not be checked, by its reason: `No order yet: these fields could not be checked`. */
@@ -205,32 +206,22 @@ function blocksText(title: string, findings: DialectFinding[], width: number): s
   const same = Map.groupBy(findings, ({ value, hint, candidates }) => JSON.stringify([value, hint, candidates]))
   const blocks = [...same.values()].map((facts) => {
     const [{ value = '', hint, candidates = [] } = { candidates: [] }] = facts
-    return linesOf([
-      ...indented(facts.map(({ fact, dialect }) => `${fact} (${settingText(dialect)})`).join(', '), 2, width),
-      ...(value === '' ? [] : indented(value, 4, width)),
-      ...(hint === undefined ? [] : arrow(hint, width)),
-      ...candidatesLines(candidates, width),
-    ])
+    const names = facts.map(({ fact, dialect }) => `${fact} (${settingText(dialect)})`).join(', ')
+    return [
+      sentence(plain(names), width, { lead: '  ' }),
+      value && sentence(plain(value), width, { lead: '    ' }),
+      hint && sentence(plain(hint), width, { lead: '    -> ' }),
+      ...candidateTexts(candidates, width),
+    ].join('')
   })
   return `${title}\n${blocks.join('')}`
 }
 
-function candidatesLines(candidates: NonNullable<DialectFinding['candidates']>, width: number): string[] {
+function candidateTexts(candidates: NonNullable<DialectFinding['candidates']>, width: number): string[] {
   const longest = Math.max(0, ...candidates.map(({ path }) => columnsOf(path)))
-  return candidates.flatMap(({ path, value }, index) => {
-    const lead = index === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
-    const [first = '', ...more] = wrap(plain(value), width - lead.length - longest - 2)
-    const rest = more.map((line) => ' '.repeat(lead.length + longest + 2) + line)
-    return [`${lead}${path}${' '.repeat(longest - columnsOf(path) + 2)}${first}`, ...rest]
+  return candidates.map(({ path, value }, index) => {
+    const before = index === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
+    const lead = `${before}${path}${' '.repeat(longest - columnsOf(path) + 2)}`
+    return sentence(plain(value), width, { lead })
   })
 }
-
-function arrow(text: string, width: number): string[] {
-  const [first = '', ...more] = wrap(plain(text), width - 7)
-  return [`    -> ${first}`, ...more.map((line) => `       ${line}`)]
-}
-
-const indented = (text: string, by: number, width: number): string[] =>
-  wrap(plain(text), width - by).map((line) => ' '.repeat(by) + line)
-
-const linesOf = (lines: string[]): string => lines.map((line) => `${line}\n`).join('')

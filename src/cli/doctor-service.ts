@@ -3,13 +3,14 @@ import { connect } from 'node:net'
 import { Failure, messageOf } from '../errors.ts'
 import { kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
-import { type Client, type ConnectionOptions, connectionOf, createClient } from './client.ts'
+import { type Client, type ConnectionOptions, connectionOf, createClient, type Item } from './client.ts'
 import type { Visit } from './doctor.ts'
-import { asRow, asRows, cell, commandLine, counted, instant, messageLines, NOT_RUNNING, type Row } from './output.ts'
-import { FIX_DIALECT, silentOf, unreadableOf, waitingListings } from './status.ts'
+import { messageLines, NOT_RUNNING } from './exit-codes.ts'
+import { dutiesOf, FIX_DIALECT, type Status, silentOf, unreadableOf } from './status.ts'
 import { pausedOf } from './stores.ts'
+import { cell, commandLine, instant } from './words.ts'
 
-export type Service = { client: Client; status: Record<string, unknown> } | { fault: Failure }
+export type Service = { client: Client; status: Status } | { fault: Failure }
 
 /** Asks the service how it is; a service that is not there is a value, so that the other checks go on. */
 export async function meetService(
@@ -18,7 +19,7 @@ export async function meetService(
 ): Promise<Service> {
   try {
     const client = createClient(connectionOf(options, env))
-    return { client, status: await client.get(['status']) }
+    return { client, status: await client.call('GET /status') }
   } catch (error) {
     return { fault: error instanceof Failure ? error : new Failure('internal', messageOf(error), { cause: error }) }
   }
@@ -33,19 +34,18 @@ export async function checkWebhooks({ io, config, report }: Visit, supplier: Sup
       report('warn', 'webhooks', `${theirs.length} at the supplier; only the running service knows which are ours`)
       return
     }
-    const held = asRows((await service.client.get(['webhooks'])).items)
+    const held = (await service.client.call('GET /webhooks')).items
     const ours = held.filter(({ state }) => state !== 'retired')
-    const delivers = (own: Row) => io.now() - Date.parse(String(own.lastReceivedAt)) < DELIVERED_MS
-    const isThere = (own: Row) => delivers(own) || theirs.some(({ id }) => id === own.id)
+    const delivers = ({ lastReceivedAt }: Webhook) =>
+      lastReceivedAt !== null && io.now() - Date.parse(lastReceivedAt) < DELIVERED_MS
+    const isThere = (own: Webhook) => delivers(own) || theirs.some(({ id }) => id === own.id)
     const lost = ours.filter((own) => !isThere(own))
     const base = config.publicUrl === null ? undefined : new URL(config.publicUrl).origin
     const isOurs = (id: string, url: string) =>
       held.some((own) => own.id === id) || ours.some((own) => own.url === url && delivers(own))
     const strange = theirs.filter(({ id, url }) => originOf(url) === base && !isOurs(id, url))
     const make = ours.some(isThere) ? undefined : CREATE
-    for (const own of lost) {
-      report('fail', 'webhooks', `${cell(own.id)} (${cell(own.url)}) is gone at the supplier`, make)
-    }
+    for (const { id, url } of lost) report('fail', 'webhooks', `${id} (${url}) is gone at the supplier`, make)
     for (const { id, url } of strange) {
       const fix = `${make ? 'create one, and ' : ''}remove this one in the pages of the supplier`
       report('warn', 'webhooks', `${id} (${url}) comes here, and its secret is not held: it is refused`, fix)
@@ -58,6 +58,8 @@ export async function checkWebhooks({ io, config, report }: Visit, supplier: Sup
     report('fail', 'webhooks', `they cannot be compared: ${messageOf(error)}`)
   }
 }
+
+type Webhook = Item<'GET /webhooks'>
 
 /** A webhook that brought a delivery within this time is there. */
 const DELIVERED_MS = 7 * 24 * 3_600_000
@@ -85,8 +87,23 @@ export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
   }
 }
 
+/** The service itself, and what it says. */
+export function checkService(visit: Visit, service: Service): void {
+  try {
+    checkDuties(visit, service)
+    checkChannels(visit, service)
+  } catch (error) {
+    visit.report(
+      'fail',
+      'service',
+      `what it answers cannot be read: ${messageOf(error)}`,
+      'is it of another version? Restart it',
+    )
+  }
+}
+
 /** Whether it runs, and what waits there for a person. */
-export async function checkDuties({ io, report }: Visit, service: Service): Promise<void> {
+function checkDuties({ io, report }: Visit, service: Service): void {
   if ('fault' in service) {
     if (service.fault.reason === 'no_api') {
       const [what = '', next] = service.fault.message.split('\n')
@@ -98,47 +115,35 @@ export async function checkDuties({ io, report }: Visit, service: Service): Prom
     return
   }
   const { client, status } = service
-  const failure = asRow(status.freshness).catalogueFailure
-  if (failure) {
-    const { at, error, run } = asRow(failure)
-    const what = `runs at ${client.origin} and could not read the catalogue, ${instant(at, io.now())}: ${cell(error)}`
-    report('warn', 'service', what, `see \`${commandLine(`sync show ${cell(run)}`)}\``)
+  const now = io.now()
+  const { freeze, workerAbsentSince } = status
+  const { catalogueFailure } = status.freshness
+  if (catalogueFailure) {
+    const { at, error, run } = catalogueFailure
+    const what = `runs at ${client.origin} and could not read the catalogue, ${instant(at, now)}: ${cell(error)}`
+    report('warn', 'service', what, `see \`${commandLine(`sync show ${run}`)}\``)
   } else report('ok', 'service', `runs at ${client.origin}`)
-  if (status.workerAbsentSince) {
-    const since = instant(status.workerAbsentSince, io.now())
+  if (workerAbsentSince) {
     const fix = `\`${commandLine('serve --role worker')}\` starts one`
+    const since = instant(workerAbsentSince, now)
     report('fail', 'worker', `none since ${since}: nothing is bought, read or handed over`, fix)
   }
-  const freeze = asRow(status.freeze)
-  if (status.freeze) {
-    const since = instant(freeze.at, io.now())
-    report(
-      'fail',
-      'freeze',
-      `nothing is bought since ${since}: ${cell(freeze.reason)}`,
-      `\`${commandLine('unfreeze')}\` when it is fixed`,
-    )
+  if (freeze) {
+    const what = `nothing is bought since ${instant(freeze.at, now)}: ${freeze.reason}`
+    report('fail', 'freeze', what, `\`${commandLine('unfreeze')}\` when it is fixed`)
   } else report('ok', 'freeze', 'none')
-  for (const line of unreadableOf(status.unreadable, io.now())) report('fail', 'answers', line, FIX_DIALECT)
-  const counts = asRow(status.counts)
-  checkListings(status, pausedOf(status.paused, io.now()), report)
-  const [deliveries, callbacks, alerts] = [asRow(counts.deliveries), asRow(counts.callbacks), asRow(counts.alerts)]
-  const waiting: [count: unknown, one: string, several: string, how: string][] = [
-    [asRow(counts.purchases).review, 'purchase in review', 'purchases in review', 'reviews'],
-    [deliveries.dead, 'dead delivery', 'dead deliveries', 'deliveries list --state dead'],
-    [deliveries.quarantined, 'unreadable delivery', 'unreadable deliveries', 'deliveries list --state quarantined'],
-    [callbacks.dead, 'dead callback', 'dead callbacks', 'outbox list --state dead --kind callback'],
-    [alerts.dead, 'dead alert', 'dead alerts', 'outbox list --state dead --kind alert'],
-  ]
-  const found = waiting.filter(([count]) => Number(count) > 0)
-  for (const [count, one, several, how] of found) {
-    report('warn', 'dead letters', counted(count, one, several), commandLine(how))
-  }
-  if (found.length === 0) report('ok', 'dead letters', 'none')
+  for (const line of unreadableOf(status.unreadable, now)) report('fail', 'answers', line, FIX_DIALECT)
+  const paused = pausedOf(status.paused, now)
+  for (const line of paused) report('fail', 'listings', line, 'fix the store; the push is repeated by itself')
+  const duties = dutiesOf(status)
+  for (const { check, what, how } of duties) report('warn', check, what, commandLine(how))
+  const isFine = (check: string) => !duties.some((duty) => duty.check === check)
+  if (isFine('listings') && paused.length === 0) report('ok', 'listings', 'none failed, none held')
+  if (isFine('dead letters')) report('ok', 'dead letters', 'none')
 }
 
 /** Whether people are notified of alerts. */
-export function checkChannels({ io, config, report }: Visit, service: Service): void {
+function checkChannels({ io, config, report }: Visit, service: Service): void {
   if (!config) return
   const names = Object.keys(config.alerts.channels)
   if (names.length === 0) {
@@ -150,16 +155,6 @@ export function checkChannels({ io, config, report }: Visit, service: Service): 
   if (silent.length === 0) {
     report('ok', 'alerts', `sent by ${names.join(', ')}; \`${commandLine('alerts test')}\` tries each`)
   }
-}
-
-function checkListings(status: Row, paused: string[], report: Visit['report']): void {
-  for (const line of paused) report('fail', 'listings', line, 'fix the store; the push is repeated by itself')
-  const found = [
-    ...waitingListings(status, 'failed').map((waiting) => ({ ...waiting, what: 'that the store did not take' })),
-    ...waitingListings(status, 'held').map((waiting) => ({ ...waiting, what: 'held for a person' })),
-  ]
-  for (const { count, what, how } of found) report('warn', 'listings', `${cell(count)} ${what}`, commandLine(how))
-  if (found.length + paused.length === 0) report('ok', 'listings', 'none failed, none held')
 }
 
 /** A connection and no request: a backend must not have to know what a check is, and a shop is tried by `stores test`. */

@@ -1,27 +1,22 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
+import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
 import { type Config, DATA_DIR, loadConfig } from '../config/config.ts'
-import { grouped } from '../domain/figures.ts'
+import { counted, grouped } from '../domain/figures.ts'
 import { namesInRules, nearestName, type RuleName } from '../domain/pricing-rules.ts'
 import { rateAt } from '../domain/rates.ts'
-import { plain, wrap } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Inspection, inspect } from '../installation.ts'
 import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
 import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
-import { type Io, proseWidth } from './command.ts'
-import {
-  checkChannels,
-  checkDuties,
-  checkPublicUrl,
-  checkStores,
-  checkWebhooks,
-  meetService,
-} from './doctor-service.ts'
+import { type FileFlags, type Io, proseWidth } from './command.ts'
+import { checkPublicUrl, checkService, checkStores, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
-import { asRow, commandLine, counted, exitCodes, instant } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { findingText } from './facts.ts'
+import { commandLine, instant } from './words.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
 export interface Finding {
@@ -43,11 +38,9 @@ export interface Visit {
   report: Report
 }
 
-export interface DoctorOptions {
-  config?: string
+export interface DoctorOptions extends FileFlags {
   url?: string
   token?: string
-  json?: true
 }
 
 /** Checks a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
@@ -56,7 +49,7 @@ export async function runDoctor(io: Io, options: DoctorOptions): Promise<number>
   const report: Report = (level, check, message, fix) => {
     const finding: Finding = { check, level, message, ...(fix === undefined ? {} : { fix }) }
     findings.push(finding)
-    if (!options.json) io.stdout.write(findingText(finding, proseWidth(io)))
+    if (!options.json) io.stdout.write(findingText(MARKS[level], check, message, fix, proseWidth(io)))
   }
   await visit(io, options, report)
   const failed = findings.filter(({ level }) => level === 'fail').length
@@ -85,8 +78,7 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
     await checkLists(visited, supplier)
     await checkWebhooks(visited, supplier, service)
     await checkPublicUrl(visited)
-    await checkDuties(visited, service)
-    checkChannels(visited, service)
+    checkService(visited, service)
     await checkStores(visited)
   } finally {
     await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))
@@ -96,12 +88,6 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
 }
 
 const MARKS = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' }
-
-function findingText({ level, check, message, fix }: Finding, width: number): string {
-  const lines = wrap(plain(`${check}: ${message}`), width - 6)
-  const fixing = fix === undefined ? [] : wrap(plain(`-> ${fix}`), width - 6)
-  return `${MARKS[level]}  ${[...lines, ...fixing].join('\n      ')}\n`
-}
 
 /** The version that the lock file brings; others from 22.19 run, and are tested less. */
 const NODE_MAJOR = 24
@@ -122,12 +108,8 @@ function checkConfig(
   report: Report,
 ): Config | undefined {
   if (!source || source.demo) {
-    report(
-      'warn',
-      'configuration',
-      `there is no ${CONFIG_FILE}: this is the demo`,
-      `\`${commandLine('init')}\` writes one`,
-    )
+    const fix = `\`${commandLine('init')}\` writes one`
+    report('warn', 'configuration', `there is no ${CONFIG_FILE}: this is the demo`, fix)
   }
   if (!source) return undefined
   const { file } = source
@@ -240,12 +222,8 @@ export async function checkKey(config: Config, report: Report): Promise<Inspecti
       report('fail', 'database', `the service does not start: ${messageOf(error)}`)
       return undefined
     }
-    report(
-      'warn',
-      'database',
-      `it cannot be looked into: ${messageOf(error)}`,
-      'is it the one of this service, and may this user read it?',
-    )
+    const fix = 'is it the one of this service, and may this user read it?'
+    report('warn', 'database', `it cannot be looked into: ${messageOf(error)}`, fix)
     return undefined
   }
   const { key, server } = inspection
@@ -281,7 +259,7 @@ function checkSync({ lastSync }: Inspection, now: number, report: Report): void 
   const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync
   const at = instant(finishedAt === null ? undefined : new Date(finishedAt).toISOString(), now)
   const unread = offersUnreadable === 0 ? '' : `${counted(offersUnreadable, 'offer', 'offers')} could not be read`
-  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(asRow(firstUnreadable))}`
+  const first = firstUnreadable === null ? '' : `; the first by ${unreadableText(firstUnreadable)}`
   const fix = unread === '' ? `see \`${commandLine(`sync show ${id}`)}\`` : `see \`${commandLine('dialect check')}\``
   if (state === 'failed') {
     const causes = [error, unread === '' ? null : unread + first].filter((cause) => cause !== null)
@@ -317,60 +295,4 @@ function meant({ kind, name }: RuleName, categories: string[]): string {
   const more = categories.length - CATEGORIES_SHOWN
   const some = categories.slice(0, CATEGORIES_SHOWN).map((category) => `"${category}"`)
   return `there are ${some.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-}
-
-/** What this configuration sends over a public network unencrypted, in sentences. */
-export function clearTextWarnings({
-  supplier,
-  stores,
-}: {
-  supplier?: Pick<Config['supplier'], 'baseUrl'>
-  stores: Pick<Config['stores'][number], 'id' | 'address'>[]
-}): string[] {
-  const ofStores = stores.filter(({ address }) => isClearText(address))
-  return [
-    ...(supplier && isClearText(supplier.baseUrl)
-      ? [`the API key and licence keys travel unencrypted to and from the supplier at ${supplier.baseUrl}`]
-      : []),
-    ...ofStores.map(({ id, address }) => `licence keys travel unencrypted to ${address} of ${id}`),
-  ]
-}
-
-/** What to do about each of them. */
-export const ENCRYPT = 'use an https:// address; http:// is for this machine and private networks'
-
-/** Names that no public name server answers. */
-const PRIVATE_NAMES = /^[^.]+$|\.(localhost|local|localdomain|internal|intranet|lan|home\.arpa|svc)$/
-
-/** 10/8, 127/8, 169.254/16, 172.16/12, 192.168/16, and 100.64/10, which VPNs give out. */
-function isPrivateIpv4(host: string): boolean {
-  const [a = 0, b = 0] = host.split('.').map(Number)
-  if (a === 10 || a === 127) return true
-  if (a === 169) return b === 254
-  if (a === 172) return b >= 16 && b <= 31
-  if (a === 192) return b === 168
-  return a === 100 && b >= 64 && b <= 127
-}
-
-/** Loopback, unique local and link-local; an IPv4 address in IPv6 form is judged as IPv4. */
-function isPrivateIpv6(host: string): boolean {
-  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(host)
-  if (mapped) {
-    const [high = 0, low = 0] = mapped.slice(1).map((group) => Number.parseInt(group, 16))
-    return isPrivateIpv4([high >> 8, high & 255, low >> 8, low & 255].join('.'))
-  }
-  return host === '::1' || /^f[cd][0-9a-f]{2}:/.test(host) || /^fe[89ab][0-9a-f]:/.test(host)
-}
-
-/**
- * Whether requests to this address cross a public network unencrypted: `http://` and a host that is neither this machine
- * nor on a private network. A name with a dot counts as public, even if it resolves to a private address.
- */
-export function isClearText(address: string): boolean {
-  const { protocol, hostname } = new URL(address)
-  if (protocol !== 'http:') return false
-  const host = hostname.replaceAll(/^\[|\]$|\.$/g, '')
-  if (host.includes(':')) return !isPrivateIpv6(host)
-  if (/^[\d.]+$/.test(host)) return !isPrivateIpv4(host)
-  return !PRIVATE_NAMES.test(host)
 }

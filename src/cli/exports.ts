@@ -2,7 +2,7 @@
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../domain/data-export.ts'
 import { columnsOf, printable, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import type { Call, CommandRow, Io } from './command.ts'
+import { type Call, type CommandRow, type Io, REASON } from './command.ts'
 
 /** Options that take an instant. */
 const bounds = { from: 'then or later: 2026-03-01, or 2026-03-01T09:30:00Z', to: 'before' }
@@ -13,7 +13,6 @@ const options = (came: string) => ({
   '--state <state>': 'in this state only',
   '--json': 'a line of JSON for each row instead of CSV',
 })
-export const REASON = { '--reason <text>': 'why; the audit keeps it' }
 
 const HELP = `
 Instants are in UTC, and a day means its beginning. Amounts are decimal text.
@@ -60,7 +59,12 @@ ${columnsText({ ...deliveryColumns, ...bodyColumns })}`,
 }
 
 /** @param sealed the flag that asks for what is otherwise sealed */
-async function exportRows(call: Call, what: string, sealed: string, filters: string[]): Promise<undefined> {
+async function exportRows(
+  call: Call,
+  what: 'orders' | 'deliveries',
+  sealed: string,
+  filters: string[],
+): Promise<undefined> {
   const { option, flag, json } = call
   const query = {
     ...Object.fromEntries(filters.map((name) => [name, option(name)])),
@@ -71,8 +75,10 @@ async function exportRows(call: Call, what: string, sealed: string, filters: str
   if (flag(sealed) && reason === undefined) {
     throw new Failure('invalid', `say why, for the audit: --${sealed} --reason '…'`)
   }
-  const path = ['exports', what]
-  await writeFile(call.io, await call.client.download(path, { query, ...(flag(sealed) && { body: { reason } }) }))
+  const pieces = flag(sealed)
+    ? call.client.download(`POST /exports/${what}`, { query, body: { reason } })
+    : call.client.download(`GET /exports/${what}`, { query })
+  await writeFile(call.io, await pieces)
 }
 
 /** A day is given as people write it. */

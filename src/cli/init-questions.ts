@@ -1,20 +1,19 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { createInterface } from 'node:readline/promises'
-import { Writable } from 'node:stream'
 import type { z } from 'zod'
 import { configShape, dialectFileOf, readText, type Settings, sayWhatIsRight } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { either, wrap } from '../domain/text-layout.ts'
+import { either } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { percent } from '../stores/store-settings.ts'
-import { type Io, proseWidth } from './command.ts'
+import type { Io } from './command.ts'
 import type { Answers, Existing } from './init.ts'
 import type { AccessFault, Correction, SupplierTry } from './supplier-sample.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
 
 export interface Flags {
   baseUrl?: string
@@ -149,19 +148,7 @@ export async function askAnswers(asking: Asking): Promise<Answers> {
       fault: optional(publicUrlShape),
     })
     const markup = callbackUrl === '' ? before.markup : await askMarkup(terminal, before.markup)
-    const { baseUrl, dialect, apiKey } = supplier
-    const { dataDir, port } = before
-    return {
-      baseUrl,
-      dialect,
-      apiKey,
-      storeName,
-      callbackUrl: callbackUrl || null,
-      publicUrl: publicUrl || null,
-      markup,
-      dataDir,
-      port,
-    }
+    return { ...before, ...supplier, storeName, callbackUrl: callbackUrl || null, publicUrl: publicUrl || null, markup }
   } finally {
     terminal.close()
   }
@@ -236,19 +223,17 @@ async function askDialect(terminal: Terminal, before: string, folder: string): P
 }
 
 /** Says why the supplier cannot be used, and asks what to correct. */
-async function askCorrection(terminal: Terminal, fault: AccessFault, env: Io['env']): Promise<Correction> {
+function askCorrection(terminal: Terminal, fault: AccessFault, env: Io['env']): Promise<Correction> {
   // The variable goes before a key that is typed.
   const variable = ['QUAYSIDE_API_KEY', 'QUAYSIDE_API_KEY_FILE'].find((name) => env[name])
   const choices: Correction[] = ['address', 'dialect', 'again', 'stop']
   if (variable === undefined) choices.unshift('key')
   const isFixed = fault.correct === 'key' && variable !== undefined
-  const typed = await terminal.put({
+  return terminal.choose(choices, {
     about: `IT DOES NOT WORK YET: ${fault.message}${isFixed ? ` It comes from ${variable}: set a right one there.` : ''}`,
     ask: `Correct (${choices.slice(0, -1).join(', ')} or stop)`,
     before: isFixed ? 'stop' : fault.correct,
-    fault: (text) => (choices.some((choice) => choice === text.toLowerCase()) ? undefined : choices.join(', ')),
   })
-  return choices.find((choice) => choice === typed.toLowerCase()) ?? 'stop'
 }
 
 function dialectFault(setting: string, folder: string): string | undefined {
@@ -293,53 +278,4 @@ async function askKey(terminal: Terminal, env: Io['env'], existing: Existing): P
     { hidden: true },
   )
   return text === '' ? undefined : new Secret(text)
-}
-
-export type Terminal = ReturnType<typeof openTerminal>
-
-interface Question {
-  /** What the answer means. */
-  about: string
-  ask: string
-  /** Shown in brackets, taken for an empty answer. */
-  before: string
-  /** @returns what is wrong with an answer; undefined when nothing is */
-  fault: (text: string) => string | undefined
-}
-
-/** Wrong answers in a row before the questions end. */
-const TRIES_MAX = 10
-
-/** Opens the questions of one command; `close` ends them. */
-export function openTerminal(io: Io) {
-  let muted = false
-  const output = new Writable({
-    write(chunk, _encoding, done) {
-      if (!muted) io.stdout.write(chunk)
-      done()
-    },
-  })
-  const lines = createInterface({ input: io.stdin, output, terminal: true })
-  // Without this, the end of the input would leave a question open, and the process would end with 0.
-  const ended = new AbortController()
-  lines.once('close', () => ended.abort())
-  const put = async (question: Question, { hidden = false } = {}): Promise<string> => {
-    io.stdout.write(`\n${wrap(question.about, proseWidth(io)).join('\n')}\n`)
-    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-      const prompt = `${question.ask}${question.before === '' ? '' : ` [${question.before}]`}: `
-      if (hidden) io.stdout.write(prompt)
-      muted = hidden
-      const typed = await lines.question(hidden ? '' : prompt, { signal: ended.signal }).catch((cause: unknown) => {
-        throw new Failure('invalid', 'the questions were left: nothing was written', { cause })
-      })
-      muted = false
-      if (hidden) io.stdout.write('\n')
-      const text = typed.trim() === '-' ? '' : typed.trim() || question.before
-      const fault = question.fault(text)
-      if (fault === undefined) return text
-      io.stdout.write(`  Not that: ${fault}\n`)
-    }
-    throw new Failure('invalid', `no usable answer for: ${question.ask}`)
-  }
-  return { put, write: (text: string) => void io.stdout.write(text), close: () => lines.close() }
 }

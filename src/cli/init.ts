@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
 import {
   type Config,
   checkedConfig,
@@ -12,7 +13,7 @@ import {
 } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { columnsOf, wrap } from '../domain/text-layout.ts'
+import { columnsOf, sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { checkSetUp, hasDatabase, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
@@ -20,29 +21,20 @@ import { placeName } from '../storage/database-place.ts'
 import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
-import { type Io, print, proseWidth } from './command.ts'
-import { clearTextWarnings, ENCRYPT } from './doctor.ts'
+import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { details } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
-import { commandLine, details, exitCodes, quoted } from './output.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
-import {
-  accessFault,
-  productTable,
-  productView,
-  type SupplierAccess,
-  type SupplierTry,
-  sampleOf,
-} from './supplier-sample.ts'
+import { productTable, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
+import { commandLine, quoted } from './words.ts'
 
-export interface InitOptions extends Flags {
-  config?: string
+export interface InitOptions extends Flags, FileFlags {
   yes?: true
   force?: true
-  json?: true
 }
 
-/** Connects a real supplier and a store, by asking on a terminal or by flags. @returns the exit code */
-export async function runInit(io: Io, flags: InitOptions): Promise<number> {
+/** Connects a real supplier and a store, by asking on a terminal or by flags. */
+export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   const file = flags.config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const width = proseWidth(io)
   if (existsSync(file) && !flags.force) {
@@ -79,25 +71,20 @@ export async function runInit(io: Io, flags: InitOptions): Promise<number> {
   const plan = await checked({ file, answers, existing, env: io.env, randomBytes: io.randomBytes }, isOwn)
   const products = flags.offline ? undefined : (shown ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
-  const warnings = clearTextWarnings(plan.config)
   const option = flags.config === undefined ? '' : ` --config ${quoted(flags.config)}`
   const document = {
     configFile: file,
     store: plan.storeId,
     dialect: plan.config.dialectFacts.name,
-    token: made.token,
-    callbackSecret: made.callbackSecret,
-    webhook: made.webhook,
-    products: products === undefined ? null : products.map(productView),
-    warnings,
+    ...made,
+    products: products?.map(productView) ?? null,
+    warnings: clearTextWarnings(plan.config),
     kept: plan.kept,
     next: nextOf(plan).map(([command]) => commandLine(command + option)),
   }
-  // A person who was asked has seen the products, and what was warned of the supplier.
-  const unseen = shown ? clearTextWarnings({ stores: plan.config.stores }) : warnings
-  const seen = shown ? undefined : products
-  print(io, flags.json === true, document, () => resultText({ document, option, plan, unseen, seen, width }))
-  return exitCodes.ok
+  print(io, flags.json === true, document, () =>
+    resultText({ plan, made, products, asked: shown !== undefined, option, width }),
+  )
 }
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to fix. */
@@ -128,7 +115,7 @@ async function checked(installation: Installation, isOwn: boolean): Promise<Plan
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
 /** Says what a failure has left of the set-up. */
-function saying(what: string, error: unknown, more = ''): Failure {
+export function saying(what: string, error: unknown, more = ''): Failure {
   const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
   const { code, message, fields, reason } = known
   return new Failure(code, `${what}: ${message}${more}`, { cause: error, fields, reason })
@@ -172,14 +159,6 @@ async function backendParts(open: SetUp, store: string, name: string) {
   return { token: token.reveal(), callbackSecret: secret.reveal() }
 }
 
-async function trySupplier(access: SupplierAccess): Promise<SupplierTry> {
-  try {
-    return { products: await sampleOf(access) }
-  } catch (error) {
-    return { fault: accessFault(error, access) }
-  }
-}
-
 /** Three products as the dialect reads them. @throws Failure `unavailable` that says why there are none */
 async function productsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
   const result = await trySupplier(access)
@@ -190,7 +169,7 @@ async function productsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
 
 function productsText(products: SupplierOffer[], width: number): string {
   const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
-  return `${wrap(lead, width).join('\n')}\n${productTable(products, width)}`
+  return sentence(lead, width) + productTable(products, width)
 }
 
 /** @throws Failure `unavailable` that says how to go on without a webhook */
@@ -207,60 +186,50 @@ async function webhookOf(open: SetUp, { config }: Plan) {
 }
 
 interface Result {
-  document: {
-    configFile: string
-    /** Null, as token and secret: there is no store with a backend. */
-    store: string | null
-    token: string | null
-    callbackSecret: string | null
-    webhook: { url: string } | null
-    kept: Existing['kept']
-    /** Null: the supplier was not asked. */
-    products: unknown[] | null
-  }
+  plan: Plan
+  made: Awaited<ReturnType<typeof setUp>>
+  /** Undefined: the supplier was not asked. */
+  products: SupplierOffer[] | undefined
+  /** A person was asked, and has seen the products and what was warned of the supplier. */
+  asked: boolean
   /** What names the configuration to a command; empty for the usual one. */
   option: string
-  plan: Plan
-  /** Warnings that were not shown yet. */
-  unseen: string[]
-  /** Products that were not shown yet. */
-  seen: SupplierOffer[] | undefined
   width: number
 }
 
 export const warningText = (warnings: readonly string[], width: number): string =>
-  warnings.map((warning) => `\n${wrap(`WARNING: ${warning}: ${ENCRYPT}.`, width).join('\n')}\n`).join('')
+  warnings.map((warning) => `\n${sentence(`WARNING: ${warning}: ${ENCRYPT}.`, width)}`).join('')
 
 const keepText = (keyFile: string): string =>
   `Keep a copy of ${keyFile} elsewhere: without that key nothing opens the database or its backups, and all is lost.`
 
-function resultText({ document, option, plan, unseen, seen, width }: Result): string {
-  const { configFile, kept, products, webhook } = document
+function resultText({ plan, made, products, asked, option, width }: Result): string {
+  const { file, files, kept, config } = plan
   const create = commandLine(`webhooks create${option}`)
-  const later = plan.config.publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
+  const later = config.publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
   const said = [
-    `Written: ${configFile}, and the secrets beside it (mode 0600).`,
-    ...plan.files.flatMap(({ file }) => (path.basename(file) === 'key-encryption-key' ? [keepText(file)] : [])),
+    `Written: ${file}, and the secrets beside it (mode 0600).`,
+    ...files.flatMap((one) => (path.basename(one.file) === 'key-encryption-key' ? [keepText(one.file)] : [])),
     ...(kept.length === 0 ? [] : [`Kept as they were: ${kept.join(', ')}.`]),
-    ...(products === null ? [`The supplier was not asked: nothing of it is checked yet.${later}`] : []),
-    ...(webhook ? [`The supplier will send deliveries to ${webhook.url}; their secret is kept sealed.`] : []),
+    ...(products ? [] : [`The supplier was not asked: nothing of it is checked yet.${later}`]),
+    ...(made.webhook ? [`The supplier will send deliveries to ${made.webhook.url}; their secret is kept sealed.`] : []),
+    ...(config.stores.length > 0 ? [] : [NO_STORE]),
   ]
-  if (plan.config.stores.length === 0) {
-    said.push('There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.')
-  }
   const next = nextOf(plan).map(([command, does]): [string, string] => [`  ${commandLine(command + option)}`, does])
-  return `${said.flatMap((line) => wrap(line, width)).join('\n')}
-${warningText(unseen, width)}${seen ? `\n${productsText(seen, width)}` : ''}${backendText(document)}
+  return `${said.map((line) => sentence(line, width)).join('')}
+${warningText(clearTextWarnings(asked ? { stores: config.stores } : config), width)}${products && !asked ? `\n${productsText(products, width)}` : ''}${backendText(plan, made)}
 Next:
 ${nextText(next, width)}`
 }
 
-const backendText = ({ store, token, callbackSecret }: Result['document']): string =>
-  store === null
+const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
+
+const backendText = ({ storeId }: Plan, { token, callbackSecret }: Result['made']): string =>
+  storeId === null
     ? ''
     : `
 Shown this once, for the backend of your store:
-  store            ${store}
+  store            ${storeId}
   token            ${token}
   callback secret  ${callbackSecret}
 

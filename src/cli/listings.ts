@@ -1,64 +1,93 @@
 import { readFileSync, statSync } from 'node:fs'
 import { reasonText } from '../domain/labels.ts'
 import { fileLimits } from '../domain/listing-csv.ts'
-import { columnsOf, wrap } from '../domain/text-layout.ts'
+import { columnsOf } from '../domain/text-layout.ts'
 import { Failure, systemFailure } from '../errors.ts'
-import { type Call, type CommandRow, confirmed, type Io, storeOf } from './command.ts'
-import { writeFile } from './exports.ts'
+import type { Answer, Body, Item } from './client.ts'
 import {
-  ago,
-  asRow,
-  asRows,
-  type Columns,
-  cell,
-  commandLine,
-  details,
-  exitCodes,
-  instant,
-  key,
-  money,
-  type Pair,
-  quoted,
-  type Row,
-  right,
-  table,
-} from './output.ts'
+  type Call,
+  type CommandRow,
+  type Io,
+  neededReason,
+  REASON,
+  type RecordView,
+  recordText,
+  storeOf,
+} from './command.ts'
+import { exitCodes } from './exit-codes.ts'
+import { writeFile } from './exports.ts'
+import { type Facts, factsText, maybe } from './facts.ts'
+import { ago, type Columns, key, number, reasonedRows, right, tableOr } from './tables.ts'
+import { confirm } from './terminal.ts'
+import { cell, commandLine, instant, joined, money, quoted } from './words.ts'
+
+type Listed = Item<'GET /stores/:store/listings'>
+type Listing = Answer<'GET /stores/:store/listings/:variant'>
+type Report = Answer<'POST /stores/:store/listings/import'>
 
 const STORE = { '--store <id>': 'the store; needed where there are several' }
-const REASON = { '--reason <text>': 'why; kept with your name' }
 const ARGS = ["the store's own reference"]
 
-const WHY = (row: Row): string => (row.reason ? `${reasonText(cell(row.reason))}: ${cell(row.detail)}` : '-')
+const WHY = ({ reason, detail }: Listed): string => (reason ? `${reasonText(reason)}: ${cell(detail)}` : '-')
 
-const listColumns = ({ option }: Call): Columns => {
-  const waiting = right((row) => (row.wantedPrice ? money(row.wantedPrice, asRow(row.known).currency) : '-'))
-  return {
-    ID: key('id'),
-    STATE: 'state',
-    PRICE: right((row) => money(asRow(row.known).price, asRow(row.known).currency)),
-    ...(option('state') === 'held' ? { WAITS: waiting } : {}),
-    STOCK: right((row) => stockText(row.known)),
-    PUSHED: ago('pushedAt'),
-    WHY,
-  }
+/** The price that waits, in the currency of the one that the store has. */
+const waiting = ({ wantedPrice, known }: Listed): string => money(wantedPrice, known?.currency)
+
+const listColumns = ({ option }: Call): Columns<Listed> => ({
+  ID: key('id'),
+  STATE: 'state',
+  PRICE: right(({ known }) => money(known?.price, known?.currency)),
+  ...(option('state') === 'held' ? { WAITS: right(waiting) } : {}),
+  STOCK: right(({ known }) => stockText(known)),
+  PUSHED: ago('pushedAt'),
+  WHY,
+})
+
+/** One listing, with the prices that it had and what is to be done about it. */
+const listingView: RecordView<Listing> = {
+  facts: {
+    Listing: ({ id, variation }) => `${id}${variation ? ` (${variation})` : ''}`,
+    SKU: 'sku',
+    Offer: ({ productId, linkedBy }) => (productId ? `product ${productId}, linked by ${linkedBy}` : 'none'),
+    State: ({ state, reason }) => joined(state, reason && reason !== state && reasonText(reason)),
+    Why: maybe('detail'),
+    'Store has': ({ known }) => contentText(known, 'nothing yet'),
+    'Is to have': ({ wanted }) => contentText(wanted, 'nothing'),
+    Waits: (listing) => listing.wantedPrice && `the price ${waiting(listing)}`,
+    Pushed: ({ pushedAt }, now) => (pushedAt ? instant(pushedAt, now) : 'never'),
+    'Next try': ({ nextTryAt, attempts }, now) => nextTryAt && `${instant(nextTryAt, now)}, ${cell(attempts)} failed`,
+  },
+  parts(listing, call) {
+    const columns: Columns<Listing['prices'][number]> = {
+      SINCE: { of: ({ at }) => instant(at, call.io.now()), keep: true },
+      PRICE: right(({ price, currency }) => money(price, currency)),
+      CAUSE: 'cause',
+    }
+    const waits = listing.state === 'held' && listing.wantedPrice !== null
+    return [tableOr('', listing.prices, columns, call), waits ? `Let it pass:\n${releaseText(listing, call)}\n` : '']
+  },
 }
 
+type Change = 'link' | 'unlink' | 'ignore' | 'unignore' | 'release' | 'retry'
+type ChangeRoute<N extends Change> = `POST /stores/:store/listings/:variant/${N}`
+
 /** A command that changes one listing. */
-const change = (name: string, row: Pick<CommandRow, 'about' | 'options'> & Changing): CommandRow => ({
+const change = <N extends Change>(
+  name: N,
+  row: Pick<CommandRow, 'about' | 'options'> & {
+    body?: (call: Call) => Body<ChangeRoute<N>> | Promise<Body<ChangeRoute<N>>>
+  },
+) => ({
   ...row,
   command: `listings ${name} <id>`,
   args: ARGS,
   options: { ...STORE, ...row.options },
-  call: `POST /stores/{store}/listings/{id}/${name}`,
-  text: (listing, call) => {
+  call: `POST /stores/:store/listings/:variant/${name}` as const,
+  text: (listing: Listing, call: Call) => {
     const next = listing.state === 'ignored' ? 'nothing of it goes to the store' : 'the store gets it next'
-    return `Done; ${next}.\n\n${listingText(listing, call)}`
+    return `Done; ${next}.\n\n${recordText(listing, listingView, call)}`
   },
 })
-
-interface Changing {
-  body?: (call: Call) => object | Promise<object>
-}
 
 /** What each store sells, what was pushed to it, and what waits for a person. */
 export const listings: CommandRow[] = [
@@ -78,7 +107,7 @@ Examples:
     command: 'listings list',
     about: 'the listings of a store, by id',
     options: { '--state <state>': 'synced, pending, held, failed or ignored', ...STORE },
-    call: 'GET /stores/{store}/listings',
+    call: 'GET /stores/:store/listings',
     filters: ['state'],
     page: 'after',
     empty: 'No listing of the store matches.',
@@ -88,7 +117,7 @@ Examples:
     command: 'listings problems',
     about: 'ambiguous, missing and duplicate SKUs: link or ignore each',
     options: STORE,
-    call: 'GET /stores/{store}/listing-problems',
+    call: 'GET /stores/:store/listing-problems',
     page: 'after',
     empty: 'No listing is held for its SKU.',
     columns: { ID: key('id'), STATE: 'state', WHY },
@@ -98,8 +127,8 @@ Examples:
     about: 'what the store has of one, what it is to have, and its prices',
     args: ARGS,
     options: STORE,
-    call: 'GET /stores/{store}/listings/{id}',
-    text: listingText,
+    call: 'GET /stores/:store/listings/:variant',
+    ...listingView,
   },
   change('link', {
     about: 'say which offer a variant of the store is',
@@ -115,7 +144,7 @@ Examples:
   change('ignore', {
     about: 'leave a variant alone: nothing is pushed, its orders are not ours',
     options: REASON,
-    body: reasonOf,
+    body: (call) => ({ reason: neededReason(call) }),
   }),
   change('unignore', { about: 'take an ignored variant back' }),
   change('release', {
@@ -125,9 +154,8 @@ Examples:
       ...REASON,
     },
     body: async (call) => {
-      const reason = reasonOf(call)
-      const path = ['stores', await storeOf(call), 'listings', call.args[0] ?? '']
-      return { price: call.option('price') ?? (await priceToPass(call, path)), ...reason }
+      const reason = neededReason(call)
+      return { price: call.option('price') ?? (await priceToPass(call)), reason }
     },
   }),
   change('retry', { about: 'push it again at once; what waits for a pause of the store goes with it' }),
@@ -146,7 +174,7 @@ Examples:
   },
 ]
 
-function linkOf({ option, args }: Call): object {
+function linkOf({ option, args }: Call) {
   const [productId, offerSku] = [option('product'), option('offer')]
   if ((productId === undefined) === (offerSku === undefined)) {
     const ways = '--product <id>, the product of the supplier, or --offer <sku>, its SKU there'
@@ -155,49 +183,12 @@ function linkOf({ option, args }: Call): object {
   return { productId, offerSku, sku: option('sku'), variation: option('variation') }
 }
 
-function reasonOf(call: Call): object {
-  const reason = call.option('reason')
-  if (reason === undefined) throw new Failure('invalid', "give a reason, for later readers: --reason '…'")
-  return { reason }
-}
-
 /** The units that a store shows. */
-export const stockText = (content: unknown): string => {
-  const { stock, available } = asRow(content)
-  return stock === null && available === true ? 'uncounted' : cell(stock)
-}
-
-/** One listing, with the prices that it had and what is to be done about it. */
-function listingText(listing: Row, call: Call): string {
-  const { io, width } = call
-  const now = io.now()
-  const isSaid = !listing.reason || listing.reason === listing.state
-  const pairs: (Pair | false)[] = [
-    ['Listing', `${cell(listing.id)}${listing.variation ? ` (${cell(listing.variation)})` : ''}`],
-    ['SKU', cell(listing.sku)],
-    ['Offer', listing.productId ? `product ${cell(listing.productId)}, linked by ${cell(listing.linkedBy)}` : 'none'],
-    ['State', [cell(listing.state), ...(isSaid ? [] : [reasonText(cell(listing.reason))])].join(', ')],
-    Boolean(listing.detail) && ['Why', cell(listing.detail)],
-    ['Store has', contentText(listing.known, 'nothing yet')],
-    ['Is to have', contentText(listing.wanted, 'nothing')],
-    Boolean(listing.wantedPrice) && ['Waits', `the price ${money(listing.wantedPrice, asRow(listing.known).currency)}`],
-    ['Pushed', listing.pushedAt ? instant(listing.pushedAt, now) : 'never'],
-    Boolean(listing.nextTryAt) && ['Next try', `${instant(listing.nextTryAt, now)}, ${cell(listing.attempts)} failed`],
-  ]
-  const prices = asRows(listing.prices)
-  const columns: Columns = {
-    SINCE: { of: (row) => instant(row.at, now), keep: true },
-    PRICE: right((row) => money(row.price, row.currency)),
-    CAUSE: 'cause',
-  }
-  const history = table(prices, columns, width)
-  const waits = listing.state === 'held' && Boolean(listing.wantedPrice)
-  const next = waits ? `\nLet it pass:\n${releaseText(listing, call)}\n` : ''
-  return details(pairs, width) + (prices.length === 0 ? '' : `\n${history}`) + next
-}
+const stockText = (content: Listed['known']): string =>
+  content && content.stock === null && content.available ? 'uncounted' : cell(content?.stock)
 
 /** The command that lets the price pass which waits now; nothing of it is cut or wrapped within a word. */
-function releaseText(listing: Row, { option, width }: Call): string {
+function releaseText(listing: Listing, { option, width }: Call): string {
   const store = option('store')
   const words = [commandLine('listings release'), quoted(cell(listing.id)), `--price ${cell(listing.wantedPrice)}`]
   const rest = [
@@ -214,56 +205,54 @@ function releaseText(listing: Row, { option, width }: Call): string {
   return lines.map((line) => `  ${line}`).join(' \\\n  ')
 }
 
-function contentText(content: unknown, none: string): string {
-  const { price, compareAt, currency, name } = asRow(content)
-  if (price === undefined) return none
-  const before = compareAt ? `, before ${money(compareAt, currency)}` : ''
-  return `${money(price, currency)}${before}, stock ${stockText(content)}, ${cell(name)}`
+function contentText(content: Listed['known'], none: string): string {
+  if (!content) return none
+  const { price, compareAt, currency, name } = content
+  const before = compareAt && `before ${money(compareAt, currency)}`
+  return joined(money(price, currency), before, `stock ${stockText(content)}`, name)
 }
 
 /**
  * The price that waits, shown here and now beside the one that the store has, and confirmed by the person who reads it.
  *
- * @param path of the listing
  * @throws Failure `invalid`, with the command to give, where there is no terminal; `conflict` when no price waits
  */
-async function priceToPass(call: Call, path: string[]): Promise<string> {
-  const listing = await call.client.get(path)
-  const { wantedPrice, state } = listing
-  if (!wantedPrice) throw new Failure('conflict', `no price of ${cell(listing.id)} waits: it is ${cell(state)}`)
-  if (!call.io.isTerminal || call.json) {
+async function priceToPass(call: Call): Promise<string> {
+  const path = { store: await storeOf(call), variant: call.args[0] ?? '' }
+  const listing = await call.client.call('GET /stores/:store/listings/:variant', { path })
+  const { id, wantedPrice, state } = listing
+  if (!wantedPrice) throw new Failure('conflict', `no price of ${id} waits: it is ${state}`)
+  if (!call.asks) {
     throw new Failure('invalid', `say which price is to pass; this one waits now:\n${releaseText(listing, call)}`)
   }
-  if (!(await confirmed(call.io, waitingText(listing, call)))) {
-    throw new Failure('conflict', 'not confirmed: the price waits still')
-  }
-  return cell(wantedPrice)
+  const shown = factsText(listing, waitingFacts, call.width)
+  await confirm(call.io, `${shown}The store gets the price that waits.`, 'the price waits still')
+  return wantedPrice
 }
 
-function waitingText({ id, known, wantedPrice, detail }: Row, { width }: Call): string {
-  const { price, currency } = asRow(known)
-  const pairs: [string, string][] = [
-    ['Listing', cell(id)],
-    ['Store has', money(price, currency)],
-    ['Waits', money(wantedPrice, currency)],
-    ['Why', cell(detail)],
-  ]
-  return `${details(pairs, width)}The store gets the price that waits.`
+const waitingFacts: Facts<Listing> = {
+  Listing: 'id',
+  'Store has': ({ known }) => money(known?.price, known?.currency),
+  Waits: waiting,
+  Why: 'detail',
 }
 
 async function importFile(call: Call): Promise<number> {
-  const bytes = await read(call.args[0] ?? '', call.io)
+  const file = await read(call.args[0] ?? '', call.io)
   const store = await storeOf(call)
   const dryRun = call.flag('dryRun')
-  const query = { dry_run: dryRun || undefined }
-  const report = await call.client.upload(['stores', store, 'listings', 'import'], bytes, query)
+  const report = await call.client.call('POST /stores/:store/listings/import', {
+    path: { store },
+    query: { dry_run: dryRun || undefined },
+    file,
+  })
   call.print(report, () => reportText(report, dryRun, call.width))
   return report.refused === 0 ? exitCodes.ok : exitCodes.failed
 }
 
 async function exportFile(call: Call): Promise<undefined> {
   const store = await storeOf(call)
-  const pieces = await call.client.download(['stores', store, 'listings', 'export'])
+  const pieces = await call.client.download('GET /stores/:store/listings/export', { path: { store } })
   if (call.json) {
     const all: Uint8Array[] = []
     for await (const piece of pieces) all.push(piece)
@@ -297,31 +286,22 @@ async function readAll(stdin: NodeJS.ReadableStream): Promise<Uint8Array<ArrayBu
 const tooLarge = (what: string) =>
   new Failure('invalid', `${what} is larger than ${fileLimits.bytesMax / 1024 / 1024} MiB: divide it`)
 
-function reportText(report: Row, dryRun: boolean, width: number): string {
-  const counts = ['lines', 'linked', 'unlinked', 'ignored', 'unchanged', 'refused'].map((name): [string, string] => [
-    `${name[0]?.toUpperCase()}${name.slice(1)}`,
-    cell(report[name]),
-  ])
-  const problems = asRows(report.problems)
+const reportFacts: Facts<Report> = {
+  Lines: 'lines',
+  Linked: 'linked',
+  Unlinked: 'unlinked',
+  Ignored: 'ignored',
+  Unchanged: 'unchanged',
+  Refused: 'refused',
+}
+const problemColumns: Columns<Report['problems'][number]> = { LINE: number('line'), COLUMN: 'column' }
+
+function reportText(report: Report, dryRun: boolean, width: number): string {
+  const problems = reasonedRows(report.problems, problemColumns, ({ message }) => message, width)
   return [
     dryRun ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
-    details(counts, width),
-    problems.length === 0 ? '' : `\n${problemTable(problems, width)}`,
-    report.truncated === true ? `There are more: fix these first, then import the file again.\n` : '',
+    factsText(report, reportFacts, width),
+    ...(report.problems.length === 0 ? [] : ['\n', ...problems]),
+    report.truncated ? 'There are more: fix these first, then import the file again.\n' : '',
   ].join('')
-}
-
-/** Sentences are wrapped under each other and never cut. */
-function problemTable(problems: Row[], width: number): string {
-  const cells = problems.map(({ line, column }) => [cell(line), cell(column)] as const)
-  const left = Math.max(4, ...cells.map(([line]) => line.length))
-  const middle = Math.min(16, Math.max(6, ...cells.map(([, column]) => columnsOf(column))))
-  const indent = left + middle + 4
-  const line = (at: string, column: string, why: string) => {
-    // An unknown column may have a long name; its sentence begins below it then.
-    const name = columnsOf(column) > middle ? `${column}\n${' '.repeat(left + middle + 2)}` : column.padEnd(middle)
-    return `${at.padStart(left)}  ${name}  ${wrap(why, width - indent).join(`\n${' '.repeat(indent)}`)}\n`
-  }
-  const lines = problems.map((row, index) => line(cells[index]?.[0] ?? '', cells[index]?.[1] ?? '', cell(row.message)))
-  return line('LINE', 'COLUMN', 'WHY') + lines.join('')
 }

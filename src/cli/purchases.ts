@@ -1,28 +1,35 @@
 import { decisionLabels, discrepancyLabels, plainName, wordOf } from '../domain/labels.ts'
-import { wrap } from '../domain/text-layout.ts'
+import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { type Call, type CommandRow, confirmed } from './command.ts'
-import { REASON } from './exports.ts'
-import { reasonOf, whyOf } from './orders.ts'
-import {
-  ageOf,
-  asRow,
-  asRows,
-  cell,
-  commandLine,
-  details,
-  instant,
-  key,
-  money,
-  number,
-  type Pair,
-  type Row,
-  right,
-  table,
-  time,
-  timeText,
-} from './output.ts'
+import type { Answer } from './client.ts'
+import { type Call, type CommandRow, neededReason, REASON } from './command.ts'
+import { details, type Facts, factsText, maybe, type Pair, when } from './facts.ts'
+import { whyOf } from './orders.ts'
 import { frozenText } from './status.ts'
+import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { confirm } from './terminal.ts'
+import { cell, commandLine, instant, joined, money, timeText } from './words.ts'
+
+type Purchase = Answer<'GET /purchases/:id'>
+type Evidence = Answer<'GET /purchases/:id/evidence'>
+
+const attemptColumns: Columns<Purchase['attempts'][number]> = {
+  'REQUEST AT': time('at'),
+  KIND: 'kind',
+  STAGE: 'stage',
+  HTTP: number('status'),
+  CODE: 'code',
+  DETAIL: ({ detail, supplierOrderId }) => cell(detail ?? supplierOrderId),
+  'REQUEST ID': 'requestId',
+}
+const transitionColumns: Columns<Purchase['transitions'][number]> = {
+  'CHANGE AT': time('at'),
+  INPUT: 'input',
+  FROM: 'before',
+  TO: 'after',
+  BY: 'actor',
+  DETAIL: ({ detail, row }) => cell(detail ?? row),
+}
 
 /** What we order from the supplier for each line, and the decisions that a person takes on it. */
 export const purchases: CommandRow[] = [
@@ -40,25 +47,44 @@ export const purchases: CommandRow[] = [
     empty: 'No purchase matches.',
     columns: {
       ID: key('id'),
-      STATE: (row) => (row.holdReason ? `${cell(row.state)}, ${cell(row.holdReason)}` : cell(row.state)),
+      STATE: ({ state, holdReason }) => joined(state, holdReason),
       QTY: number('quantity'),
       CEILING: right((row) => money(row.ceiling, row.currency)),
       AMOUNT: right((row) => money(row.amount, row.currency)),
-      AGE: right((row, now) => ageOf(row.since, now)),
+      AGE: ago('since'),
     },
   },
   {
     command: 'purchases show <id>',
     about: 'one purchase with every attempt and change',
-    call: 'GET /purchases/{id}',
-    text: purchaseText,
+    call: 'GET /purchases/:id',
+    facts: {
+      Purchase: 'id',
+      State: 'state',
+      Why: whyOf,
+      'Not before': when('notBefore'),
+      Quantity: ({ quantity, part, generation }) => `${cell(quantity)} (part ${part}, generation ${generation})`,
+      Ceiling: ({ ceiling, currency }) => `${money(ceiling, currency)} for one unit`,
+      Amount: ({ amount, currency }) => money(amount, currency),
+      'At supplier': 'supplierOrderId',
+      Reference: 'externalOrderId',
+      Changed: when('changedAt'),
+      Cancellation: when('cancelRequestedAt', 'asked '),
+      Next: nextOf,
+    },
+    parts: ({ attempts, outages, transitions }, call) => [
+      tableOr('Nothing was sent to the supplier yet.', attempts, attemptColumns, call),
+      // When the supplier was away while the purchase waited for it.
+      tableOr('', outages, { 'OUTAGE AT': time('beganAt'), UNTIL: time('endedAt'), ERROR: 'error' }, call),
+      tableOr('Nothing changed yet.', transitions, transitionColumns, call),
+    ],
   },
   {
     command: 'purchases retry <id>',
     about: 'buy again what was rejected, failed or cancelled',
     options: REASON,
-    call: 'POST /purchases/{id}/retry',
-    body: reasonOf,
+    call: 'POST /purchases/:id/retry',
+    body: ['reason'],
     text: (_, { args }) => `Planned again, as a new generation.\n${watchText(args[0])}`,
   },
   {
@@ -70,9 +96,9 @@ export const purchases: CommandRow[] = [
       ...REASON,
     },
     help: '\nExample:\n  quayside purchases release 01k3… --ceiling 12.34',
-    call: 'POST /purchases/{id}/release',
+    call: 'POST /purchases/:id/release',
     body: ({ option, flag }) => ({
-      ...reasonOf({ option }),
+      reason: option('reason'),
       ceiling: option('ceiling'),
       overrideSpendCap: flag('overrideSpendCap') || undefined,
     }),
@@ -82,27 +108,6 @@ export const purchases: CommandRow[] = [
 
 const watchText = (id: string | undefined): string => `Watch it: ${commandLine(`purchases show ${id}`)}\n`
 
-function purchaseText(purchase: Row, { io, width }: Call): string {
-  const now = io.now()
-  const why = whyOf(purchase)
-  const pairs: (Pair | false)[] = [
-    ['Purchase', cell(purchase.id)],
-    ['State', cell(purchase.state)],
-    why !== undefined && ['Why', why],
-    Boolean(purchase.notBefore) && ['Not before', instant(purchase.notBefore, now)],
-    ['Quantity', `${cell(purchase.quantity)} (part ${cell(purchase.part)}, generation ${cell(purchase.generation)})`],
-    ['Ceiling', `${money(purchase.ceiling, purchase.currency)} for one unit`],
-    ['Amount', money(purchase.amount, purchase.currency)],
-    ['At supplier', cell(purchase.supplierOrderId)],
-    ['Reference', cell(purchase.externalOrderId)],
-    ['Changed', instant(purchase.changedAt, now)],
-    Boolean(purchase.cancelRequestedAt) && ['Cancellation', `asked ${instant(purchase.cancelRequestedAt, now)}`],
-    ...nextOf(purchase),
-  ]
-  const tables = [attemptsText(purchase, width), outagesText(purchase, width), changesText(purchase, width)]
-  return [details(pairs, width), ...tables.filter((text) => text !== '')].join('\n')
-}
-
 /** What has to be changed for a release to help. */
 const releaseOptions: Record<string, string> = {
   ceiling: ' --ceiling <amount>',
@@ -110,49 +115,10 @@ const releaseOptions: Record<string, string> = {
 }
 
 /** The command for what a person can decide here. */
-function nextOf({ id, state, holdReason }: Row): Pair[] {
-  const next = (command: string): Pair[] => [['Next', commandLine(command)]]
-  if (state === 'review') return next(`reviews show ${cell(id)}`)
-  if (holdReason) return next(`purchases release ${cell(id)}${releaseOptions[cell(holdReason)] ?? ''}`)
-  const ended = state === 'rejected' || state === 'failed' || state === 'cancelled'
-  return ended ? next(`purchases retry ${cell(id)}`) : []
-}
-
-function attemptsText(purchase: Row, width: number): string {
-  const rows = asRows(purchase.attempts)
-  if (rows.length === 0) return 'Nothing was sent to the supplier yet.\n'
-  const columns = {
-    'REQUEST AT': time('at'),
-    KIND: 'kind',
-    STAGE: 'stage',
-    HTTP: number('status'),
-    CODE: 'code',
-    DETAIL: (row: Row) => cell(row.detail ?? row.supplierOrderId),
-    'REQUEST ID': 'requestId',
-  }
-  return table(rows, columns, width)
-}
-
-/** When the supplier was away while the purchase waited for it. */
-function outagesText(purchase: Row, width: number): string {
-  const rows = asRows(purchase.outages)
-  return rows.length === 0
-    ? ''
-    : table(rows, { 'OUTAGE AT': time('beganAt'), UNTIL: time('endedAt'), ERROR: 'error' }, width)
-}
-
-function changesText(purchase: Row, width: number): string {
-  const rows = asRows(purchase.transitions)
-  if (rows.length === 0) return 'Nothing changed yet.\n'
-  const columns = {
-    'CHANGE AT': time('at'),
-    INPUT: 'input',
-    FROM: 'before',
-    TO: 'after',
-    BY: 'actor',
-    DETAIL: (row: Row) => cell(row.detail ?? row.row),
-  }
-  return table(rows, columns, width)
+function nextOf({ id, state, holdReason }: Purchase): string | undefined {
+  if (state === 'review') return commandLine(`reviews show ${id}`)
+  if (holdReason) return commandLine(`purchases release ${id}${releaseOptions[holdReason] ?? ''}`)
+  return ['rejected', 'failed', 'cancelled'].includes(state) ? commandLine(`purchases retry ${id}`) : undefined
 }
 
 const EXAMPLES = `
@@ -175,7 +141,7 @@ export const reviews: CommandRow[] = [
     columns: {
       PURCHASE: key('id'),
       QTY: number('quantity'),
-      WAITS: right((row, now) => ageOf(row.since, now)),
+      WAITS: ago('since'),
       WHY: 'note',
     },
     below: () => `See one: ${commandLine('reviews show <purchase>')}\n`,
@@ -186,7 +152,7 @@ export const reviews: CommandRow[] = [
     listedBy: 'reviews',
     args: ['the purchase'],
     options: { '--stored': 'what is stored alone; without it the supplier is asked how the orders stand' },
-    call: 'GET /purchases/{id}/evidence',
+    call: 'GET /purchases/:id/evidence',
     query: ({ flag }) => (flag('stored') ? {} : { read: true }),
     text: evidenceText,
   },
@@ -205,30 +171,27 @@ export const reviews: CommandRow[] = [
       '--reason <text>': 'why, 3 to 500 characters; kept with your name, never shown to stores',
     },
     help: EXAMPLES,
-    call: 'POST /purchases/{id}/decision',
+    call: 'POST /purchases/:id/decision',
     body: decisionOf,
     ifMatch: async (call) => call.option('evidence') ?? (await versionShown(call)),
     text: decidedText,
   },
 ]
 
+const decisionFlags = { adopt: 'adopt', hand_over: 'handOver', close: 'close', buy_again: 'buyAgain' }
+const decisions = Object.keys(decisionFlags) as (keyof typeof decisionFlags)[]
+
 /** The body of the request. @throws Failure `invalid` unless it is one decision and a reason */
-function decisionOf(call: Call): { decision: string; orderId?: string; overrideSpendCap?: true; reason: string } {
+function decisionOf(call: Call) {
   const orderId = call.option('adopt')
-  const named: { decision: string; orderId?: string }[] = [
-    ...(orderId === undefined ? [] : [{ decision: 'adopt', orderId }]),
-    ...(call.flag('handOver') ? [{ decision: 'hand_over' }] : []),
-    ...(call.flag('close') ? [{ decision: 'close' }] : []),
-    ...(call.flag('buyAgain') ? [{ decision: 'buy_again' }] : []),
-  ]
-  const [one] = named
-  if (!one || named.length !== 1) {
+  const [decision, ...others] = decisions.filter((one) =>
+    one === 'adopt' ? orderId !== undefined : call.flag(decisionFlags[one]),
+  )
+  if (!decision || others.length > 0) {
     const message = 'name one decision: --adopt <order>, --hand-over, --close or --buy-again'
     throw new Failure('invalid', `${message}\n\`${commandLine('reviews show <id>')}\` says what each would do.`)
   }
-  const reason = call.option('reason')
-  if (reason === undefined) throw new Failure('invalid', "give a reason, for later readers: --reason '…'")
-  return call.flag('overrideSpendCap') ? { ...one, overrideSpendCap: true, reason } : { ...one, reason }
+  return { decision, orderId, overrideSpendCap: call.flag('overrideSpendCap') || undefined, reason: neededReason(call) }
 }
 
 /**
@@ -241,121 +204,100 @@ async function versionShown(call: Call): Promise<string> {
   const id = call.args[0] ?? ''
   const { decision } = decisionOf(call)
   const again = `--evidence is what\n\`${commandLine(`reviews show ${id}`)}\` prints.`
-  if (!call.io.isTerminal || call.json) throw new Failure('invalid', `say what the decision is based on: ${again}`)
-  const evidence = await call.client.get(['purchases', id, 'evidence'], { read: true })
-  const { state } = asRow(evidence.purchase)
+  if (!call.asks) throw new Failure('invalid', `say what the decision is based on: ${again}`)
+  const evidence = await call.client.call('GET /purchases/:id/evidence', { path: { id }, query: { read: true } })
+  const { state } = evidence.purchase
   if (state !== 'review') {
-    throw new Failure(
-      'conflict',
-      `the purchase is ${cell(state)} and asks for no decision. To take one all the same,\n${again}`,
-    )
+    const message = `the purchase is ${state} and asks for no decision. To take one all the same,\n${again}`
+    throw new Failure('conflict', message)
   }
-  const choice = asRows(evidence.choices).find((one) => one.decision === decision)
-  const does = choice?.refusal ? `Not now: ${cell(choice.refusal)}` : cell(choice?.does)
-  const question = wrap(`${wordOf(decisionLabels, decision)}: ${does}`, call.width).join('\n')
-  const text = `${evidenceText(evidence, call)}\n${question}`
-  if (!(await confirmed(call.io, text))) throw new Failure('conflict', 'not confirmed: nothing was decided')
-  return cell(evidence.evidenceVersion)
+  const choice = evidence.choices.find((one) => one.decision === decision)
+  const does = choice?.refusal ? `Not now: ${choice.refusal}` : cell(choice?.does)
+  const question = sentence(plain(`${decisionLabels[decision].word}: ${does}`), call.width).trimEnd()
+  await confirm(call.io, `${evidenceText(evidence, call)}\n${question}`, 'nothing was decided')
+  return evidence.evidenceVersion
 }
 
-function decidedText(evidence: Row, { io, width }: Call): string {
-  const { id, state } = asRow(evidence.purchase)
+function decidedText({ purchase: { id, state }, freeze }: Evidence, { io, width }: Call): string {
   const lines = [`Decided. The purchase is ${cell(state)} now.`, `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`]
-  const frozen = evidence.freeze ? `\n${frozenText(asRow(evidence.freeze), io.now(), width, id)}` : ''
-  return `${lines.join('\n')}\n${frozen}`
+  return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, io.now(), width, id)}` : ''}`
 }
 
 /** The evidence of one purchase as a page for the person who decides: facts first, then the decisions, then how it came to it. */
-function evidenceText(evidence: Row, { io, width }: Call): string {
+function evidenceText(evidence: Evidence, { io, width }: Call): string {
   const now = io.now()
-  const { freeze } = evidence
+  const { freeze, purchase, attempts, transitions, discrepancies, audit } = evidence
   const parts = [
-    details(factsOf(evidence, now), width),
+    factsText({ ...evidence, ...purchase }, evidenceFacts, width, now),
     section('Orders at the supplier', ordersOf(evidence, now), width, 'None is known.'),
     decisionsText(evidence, width),
-    section(
-      'Requests',
-      together(asRows(evidence.attempts).map(requestOf)),
-      width,
-      'Nothing was sent to the supplier yet.',
-    ),
-    section('What happened', asRows(evidence.transitions).map(stepOf), width, 'Nothing yet.'),
-    section('Discrepancies', asRows(evidence.discrepancies).map(differenceOf), width, ''),
-    section('People', asRows(evidence.audit).map(actionOf), width, ''),
-    freeze ? frozenText(asRow(freeze), now, width, asRow(evidence.purchase).id) : '',
+    section('Requests', together(attempts.map(requestOf)), width, 'Nothing was sent to the supplier yet.'),
+    section('What happened', transitions.map(stepOf), width, 'Nothing yet.'),
+    section('Discrepancies', discrepancies.map(differenceOf), width, ''),
+    section('People', audit.map(actionOf), width, ''),
+    freeze ? frozenText(freeze, now, width, purchase.id) : '',
   ]
   return parts.filter(Boolean).join('\n')
+}
+
+const evidenceFacts: Facts<Evidence & Evidence['purchase']> = {
+  Purchase: 'id',
+  State: ({ state, since }, now) => `${state}, since ${instant(since, now)}`,
+  Why: maybe('note'),
+  For: ({ order: { reference, line, store } }) => `order ${reference}, line ${line}, store ${store}`,
+  Buys: ({ quantity, ceiling, currency, part, generation }) =>
+    `${cell(quantity)} at most ${money(ceiling, currency)} each; part ${part}, generation ${generation}`,
+  Generations: ({ generations }) =>
+    generations.map(({ generation, state, id }) => `${generation} is ${state} (${id})`).join('; '),
+  Charged: ({ amount, currency }) => money(amount, currency),
+  Keys: ({ keys: { stored, left, elsewhere } }) => {
+    const held = elsewhere.length > 0 ? `; one is on ${cell(elsewhere)} too` : ''
+    return stored === 0 ? 'none came' : `${cell(stored)} stored, ${cell(left)} of them with the store${held}`
+  },
+  Cancellation: when('cancelRequestedAt', 'asked '),
+  Reference: 'externalOrderId',
 }
 
 /** A heading and pairs below it; without pairs the sentence that says so, or nothing at all. */
 function section(title: string, pairs: Pair[], width: number, empty: string): string {
   if (pairs.length > 0) return `${title}:\n${indented(details(pairs, width - 2))}`
-  return empty === '' ? '' : `${title}:\n${indented(`${wrap(empty, width - 2).join('\n')}\n`)}`
+  return empty && `${title}:\n${sentence(empty, width, { lead: '  ' })}`
 }
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ')
 
-function factsOf({ purchase, order, keys, generations }: Row, now: number): (Pair | false)[] {
-  const { id, state, since, note, quantity, part, generation, ...row } = asRow(purchase)
-  const { stored, left, elsewhere } = asRow(keys)
-  const { store, reference, line } = asRow(order)
-  const others = asRows(generations).map((one) => `${cell(one.generation)} is ${cell(one.state)} (${cell(one.id)})`)
-  const held = Array.isArray(elsewhere) && elsewhere.length > 0 ? `; one is on ${cell(elsewhere)} too` : ''
-  return [
-    ['Purchase', cell(id)],
-    ['State', `${cell(state)}, since ${instant(since, now)}`],
-    Boolean(note) && ['Why', cell(note)],
-    ['For', `order ${cell(reference)}, line ${cell(line)}, store ${cell(store)}`],
-    [
-      'Buys',
-      `${cell(quantity)} at most ${money(row.ceiling, row.currency)} each; part ${cell(part)}, generation ${cell(generation)}`,
-    ],
-    others.length > 0 && ['Generations', others.join('; ')],
-    ['Charged', money(row.amount, row.currency)],
-    ['Keys', stored === 0 ? 'none came' : `${cell(stored)} stored, ${cell(left)} of them with the store${held}`],
-    Boolean(row.cancelRequestedAt) && ['Cancellation', `asked ${instant(row.cancelRequestedAt, now)}`],
-    ['Reference', cell(row.externalOrderId)],
-  ]
-}
+const ordersOf = ({ orders }: Evidence, now: number): Pair[] =>
+  orders.map(({ id, own, generation, takenBy, reading, unread }) => [
+    id,
+    joined(
+      own && 'its own',
+      generation !== null && `bought for the same part as generation ${generation}, which has no purchase here`,
+      takenBy && `belongs to purchase ${takenBy}`,
+      reading ? readingText(reading, now) : `not read: ${cell(unread)}`,
+    ),
+  ])
 
-const ordersOf = ({ orders }: Row, now: number): Pair[] =>
-  asRows(orders).map((order) => {
-    const { statusWord, keys, amount, currency, createdAt, differs, quantity } = asRow(order.reading)
-    const differing = Array.isArray(differs) ? differs.map(cell).join(', ') : ''
-    const facts = order.reading
-      ? [
-          ...[cell(statusWord), `${cell(keys)} of ${cell(quantity)} keys`, money(amount, currency)],
-          ...(createdAt ? [`made ${instant(createdAt, now)}`] : []),
-          differing === '' ? 'as it was sent' : `another ${differing} than was sent`,
-        ]
-      : [`not read: ${cell(order.unread)}`]
-    const found = order.generation
-      ? [`bought for the same part as generation ${cell(order.generation)}, which has no purchase here`]
-      : []
-    const whose = order.takenBy ? [`belongs to purchase ${cell(order.takenBy)}`] : []
-    return [cell(order.id), [...(order.own ? ['its own'] : []), ...found, ...whose, ...facts].join(', ')]
-  })
-
-const options: Record<string, string> = {
-  adopt: '--adopt',
-  hand_over: '--hand-over',
-  close: '--close',
-  buy_again: '--buy-again',
+function readingText(reading: NonNullable<Evidence['orders'][number]['reading']>, now: number): string {
+  const { statusWord, keys, quantity, amount, currency, createdAt, differs } = reading
+  return joined(
+    statusWord,
+    `${cell(keys)} of ${cell(quantity)} keys`,
+    money(amount, currency),
+    createdAt && `made ${instant(createdAt, now)}`,
+    differs.length === 0 ? 'as it was sent' : `another ${differs.join(', ')} than was sent`,
+  )
 }
 
 /** Where nothing can be decided, one sentence says so. */
-function decisionsText({ choices: offered, purchase, evidenceVersion }: Row, width: number): string {
-  const choices = asRows(offered)
+function decisionsText({ choices, purchase, evidenceVersion }: Evidence, width: number): string {
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   if (refusal && others.length === 0) return section('Decisions', [], width, `None: ${cell(refusal)}.`)
-  const command = `${commandLine(`reviews decide ${cell(asRow(purchase).id)}`)} \\\n    --evidence ${cell(evidenceVersion)} --reason '…' <one of these>`
-  return `${section('Decisions', choices.map(choiceOf), width, '')}  ${command}\n`
+  const command = `${commandLine(`reviews decide ${cell(purchase.id)}`)} \\\n    --evidence ${cell(evidenceVersion)} --reason '…' <one of these>`
+  const pairs = choices.map(
+    (one): Pair => [`--${one.decision.replace('_', '-')}`, one.refusal ? `not now: ${one.refusal}` : one.does],
+  )
+  return `${section('Decisions', pairs, width, '')}  ${command}\n`
 }
-
-const choiceOf = ({ decision, does, refusal }: Row): Pair => [
-  options[cell(decision)] ?? cell(decision),
-  refusal ? `not now: ${cell(refusal)}` : cell(does),
-]
 
 /** Lines that say the same, one after the other, as one. */
 function together(pairs: Pair[]): Pair[] {
@@ -368,32 +310,36 @@ function together(pairs: Pair[]): Pair[] {
   return lines.map(({ at, last, text, times }) => [at, times === 1 ? text : `${text}; ${times} times until ${last}`])
 }
 
-const requestOf = (row: Row): Pair => [
-  timeText(row.at),
-  [
-    `${plainName(cell(row.kind))} ${cell(row.stage)}`,
-    ...(row.status ? [`HTTP ${String(row.status)}`] : []),
-    ...(row.class ? [`class ${cell(row.class)}`] : []),
-    ...(row.code ? [cell(row.code)] : []),
-    ...(row.detail ? [cell(row.detail)] : []),
-    ...(row.supplierOrderId ? [`order ${cell(row.supplierOrderId)}`] : []),
-    ...(row.requestId ? [`request ${cell(row.requestId)}`] : []),
-  ].join(', '),
+const requestOf = (one: Evidence['attempts'][number]): Pair => [
+  timeText(one.at),
+  joined(
+    `${plainName(one.kind)} ${one.stage}`,
+    one.status !== null && `HTTP ${one.status}`,
+    one.class && `class ${one.class}`,
+    one.code,
+    one.detail,
+    one.supplierOrderId && `order ${one.supplierOrderId}`,
+    one.requestId && `request ${one.requestId}`,
+  ),
 ]
 
-function stepOf(row: Row): Pair {
-  const states = row.before === row.after ? cell(row.after) : `${cell(row.before)} -> ${cell(row.after)}`
-  const what = row.row === 'none' ? `${cell(row.input)}, nothing changed` : cell(row.row)
-  const times = Number(row.times) > 1 ? [`${cell(row.times)} times until ${timeText(row.lastAt)}`] : []
-  const by = row.actor ? [`by ${cell(row.actor)}`] : []
-  const detail = row.detail && row.detail !== row.row ? [cell(row.detail)] : []
-  const words = [plainName(what), ...times, ...by, ...detail]
-  return [timeText(row.at), `${states}: ${words.join(', ')}`]
+function stepOf(step: Evidence['transitions'][number]): Pair {
+  const { at, input, row, before, after, actor, detail, times, lastAt } = step
+  const words = joined(
+    row === 'none' ? `${plainName(input)}, nothing changed` : plainName(row),
+    times > 1 && `${cell(times)} times until ${timeText(lastAt)}`,
+    actor && `by ${actor}`,
+    detail !== row && detail,
+  )
+  return [timeText(at), `${before === after ? after : `${before} -> ${after}`}: ${words}`]
 }
 
-const differenceOf = (row: Row): Pair => [
-  timeText(row.foundAt),
-  `${wordOf(discrepancyLabels, cell(row.kind))}, order ${cell(row.supplierOrderId)}: ${cell(row.detail)}`,
+const differenceOf = ({ foundAt, kind, supplierOrderId, detail }: Evidence['discrepancies'][number]): Pair => [
+  timeText(foundAt),
+  `${wordOf(discrepancyLabels, kind)}, order ${supplierOrderId}: ${detail}`,
 ]
 
-const actionOf = (row: Row): Pair => [timeText(row.at), `${cell(row.actor)}, ${cell(row.action)}: ${cell(row.detail)}`]
+const actionOf = ({ at, actor, action, detail }: Evidence['audit'][number]): Pair => [
+  timeText(at),
+  `${actor}, ${action}: ${cell(detail)}`,
+]

@@ -1,31 +1,47 @@
-import { wrap } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { type Call, type CommandRow, pageOptions } from './command.ts'
-import {
-  ago,
-  asRow,
-  asRows,
-  cell,
-  commandLine,
-  details,
-  exitCodes,
-  instant,
-  key,
-  money,
-  number,
-  type Pair,
-  type Row,
-  right,
-  table,
-  time,
-  tookText,
-} from './output.ts'
+import type { Answer, Item } from './client.ts'
+import { type Call, type CommandRow, pageOptions, type RecordView, recordText } from './command.ts'
+import { exitCodes } from './exit-codes.ts'
+import { details, type Facts, factsText, maybe, when } from './facts.ts'
+import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { cell, commandLine, instant, money, tookText } from './words.ts'
 
 /** Twice a second: most sweeps are over by then. */
 const POLL_MS = 500
 
 /** A page that the supplier's rate limit holds back comes within the hour; a sweep that reads none for longer is stuck. */
 const STALL_MS = 65 * 60_000
+
+type Sweep = Answer<'GET /sweeps/:id'>
+
+/** A count that is rarely above zero: left out then. */
+const rare =
+  (field: 'notListed' | 'errors' | 'unreadable', what: string) =>
+  (sweep: Sweep): string | false =>
+    sweep[field] > 0 && `${cell(sweep[field])} ${what}`
+
+const NO_SWEEP = `\`${commandLine('sweep')}\` starts one`
+
+const sweepView: RecordView<Sweep> = {
+  facts: {
+    Sweep: 'id',
+    State: 'state',
+    Cause: 'cause',
+    Started: when('startedAt'),
+    Took: tookText,
+    'Looked back to': ({ from }, now) => (from === null ? 'the beginning' : instant(from, now)),
+    Orders: ({ orders, matched }) => `${cell(orders)} (of them purchases of ours: ${cell(matched)})`,
+    Refreshed: ({ refreshed }) => `${cell(refreshed)} (purchases that were moved, or are read again)`,
+    Orphans: ({ orphans }) => `${cell(orphans)} (orders under our stores' references without a purchase)`,
+    Foreign: ({ foreign }) => `${cell(foreign)} (orders that other users of the API key placed)`,
+    Missing: ({ missing }) => `${cell(missing)} (purchases whose order the supplier does not know)`,
+    'Not listed': rare('notListed', '(purchases whose order the supplier knows and does not list)'),
+    'Not compared': rare('errors', '(purchases; see the log of the service)'),
+    'Not readable': rare('unreadable', '(orders in the list)'),
+    Error: maybe('error'),
+  },
+  parts: ({ orphans, missing }) => [orphans + missing > 0 ? `See each: ${commandLine('discrepancies list')}\n` : ''],
+}
 
 /** Comparisons of the supplier's orders with our purchases. */
 export const sweeps: CommandRow[] = [
@@ -38,10 +54,10 @@ Examples:
   quayside sweep show          what the last one found
   quayside discrepancies list  each difference by itself`,
     act: async (call) => {
-      const begun = asRow((await call.client.post(['sweeps'])).sweep)
+      const { sweep: begun } = await call.client.call('POST /sweeps')
       if (!call.json) call.io.stdout.write(`Sweep ${cell(begun.id)}, started by ${cell(begun.cause)}\n`)
       const ended = await wait(begun, call)
-      call.print(ended, () => `\n${sweepText(ended, call)}`)
+      call.print(ended, () => `\n${recordText(ended, sweepView, call)}`)
       return ended.state === 'complete' ? exitCodes.ok : exitCodes.failed
     },
   },
@@ -49,7 +65,7 @@ Examples:
     command: 'sweep list',
     about: 'sweeps, the newest first',
     call: 'GET /sweeps',
-    empty: `No sweep yet. \`${commandLine('sweep')}\` starts one.`,
+    empty: `No sweep yet. ${NO_SWEEP}.`,
     columns: {
       ID: key('id'),
       STATE: 'state',
@@ -63,66 +79,25 @@ Examples:
   {
     command: 'sweep show [id]',
     about: 'one sweep (default: the last one)',
-    act: async (call) => {
-      const found = await one(call)
-      call.print(found, () => sweepText(found, call))
-      return undefined
-    },
+    call: 'GET /sweeps/:id',
+    newest: { of: 'GET /sweeps', none: `no sweep yet: ${NO_SWEEP}` },
+    ...sweepView,
   },
 ]
 
-async function one({ client, args }: Call): Promise<Row> {
-  if (args[0] !== undefined) return await client.get(['sweeps', args[0]])
-  const [newest] = asRows((await client.get(['sweeps'], { limit: '1' })).items)
-  if (!newest) throw new Failure('not_found', `no sweep yet: \`${commandLine('sweep')}\` starts one`)
-  return newest
-}
-
-async function wait(begun: Row, { client, io }: Call): Promise<Row> {
+async function wait(begun: Sweep, { client, io }: Call): Promise<Sweep> {
+  const { id } = begun
   const startedAt = io.now()
   let sweep = begun
   while (sweep.state === 'running' && io.stdout.writable) {
     if (io.now() - startedAt > STALL_MS) {
-      throw new Failure(
-        'unavailable',
-        `sweep ${cell(begun.id)} is not over after 65 minutes.\nSee: ${commandLine('sweep show')}`,
-      )
+      const message = `sweep ${id} is not over after 65 minutes.\nSee: ${commandLine('sweep show')}`
+      throw new Failure('unavailable', message)
     }
     await io.sleep(POLL_MS)
-    sweep = await client.get(['sweeps', cell(begun.id)])
+    sweep = await client.call('GET /sweeps/:id', { path: { id } })
   }
   return sweep
-}
-
-function sweepText(sweep: Row, { io, width }: Call): string {
-  const now = io.now()
-  const pairs: (Pair | false)[] = [
-    ['Sweep', cell(sweep.id)],
-    ['State', cell(sweep.state)],
-    ['Cause', cell(sweep.cause)],
-    ['Started', instant(sweep.startedAt, now)],
-    ['Took', tookText(sweep)],
-    ['Looked back to', sweep.from === null ? 'the beginning' : instant(sweep.from, now)],
-    ['Orders', `${cell(sweep.orders)} (of them purchases of ours: ${cell(sweep.matched)})`],
-    ['Refreshed', `${cell(sweep.refreshed)} (purchases that were moved, or are read again)`],
-    ['Orphans', `${cell(sweep.orphans)} (orders under our stores' references without a purchase)`],
-    ['Foreign', `${cell(sweep.foreign)} (orders that other users of the API key placed)`],
-    ['Missing', `${cell(sweep.missing)} (purchases whose order the supplier does not know)`],
-    ...errorCounts(sweep),
-    Boolean(sweep.error) && ['Error', cell(sweep.error)],
-  ]
-  const differs = Number(sweep.orphans) + Number(sweep.missing) > 0
-  return `${details(pairs, width)}${differs ? `\nSee each: ${commandLine('discrepancies list')}\n` : ''}`
-}
-
-/** Counts that are rarely above zero: shown only then. */
-function errorCounts({ notListed, errors, unreadable }: Row): Pair[] {
-  const rows: [string, unknown, string][] = [
-    ['Not listed', notListed, '(purchases whose order the supplier knows and does not list)'],
-    ['Not compared', errors, '(purchases; see the log of the service)'],
-    ['Not readable', unreadable, '(orders in the list)'],
-  ]
-  return rows.filter(([, count]) => Number(count) > 0).map(([label, count, what]) => [label, `${cell(count)} ${what}`])
 }
 
 /** Where our purchases and the supplier's orders differ. */
@@ -137,6 +112,47 @@ export const discrepancies: CommandRow[] = [
   },
 ]
 
+type Balance = Answer<'GET /balance'>
+type Account = NonNullable<Balance['account']>
+
+/** A sum of the account, with the words after it. */
+const sum =
+  (field: 'charges' | 'refunds' | 'credits' | 'unexplained' | 'pending' | 'owedBack', more = '') =>
+  (account: Account): string =>
+    `${money(account[field], account.currency)}${more}`
+
+/** The balance that was read, beside the one that our orders explain. */
+const accountFacts: Facts<Account & NonNullable<Balance['balance']>> = {
+  Balance: ({ amount, currency, readAt }, now) => `${money(amount, currency)}, ${instant(readAt, now)}`,
+  Explained: ({ expected, currency, explainedAt }, now) => `${money(expected, currency)}, ${instant(explainedAt, now)}`,
+  '  at the start': ({ start, currency, startedAt }, now) => `${money(start, currency)}, ${instant(startedAt, now)}`,
+  '  - charges': sum('charges'),
+  '  + refunds': sum('refunds'),
+  '  + credits': sum('credits', ': top-ups, cashback and whatever else rose'),
+  '  - unexplained': sum('unexplained'),
+  'Seen once': (account) => (Number(account.pending) === 0 ? 'nothing' : sum('pending', ', not believed yet')(account)),
+  'Owed back': sum('owedBack', ' of orders that failed'),
+}
+
+function balanceText({ balance, account, items, next }: Balance, call: Call): string {
+  const now = call.io.now()
+  if (balance === null) return 'Not read yet.\n'
+  if (account === null) {
+    return details(
+      [['Balance', `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}`]],
+      call.width,
+    )
+  }
+  const columns: Columns<Item<'GET /balance'>> = {
+    AT: time('at'),
+    WHAT: 'kind',
+    AMOUNT: right(({ amount }) => money(amount, balance.currency)),
+  }
+  const more = next === null ? '' : `There is more: --before ${next}\n`
+  const moved = tableOr('Nothing moved yet.', items, columns, call)
+  return `${factsText({ ...balance, ...account }, accountFacts, call.width, now)}\n${moved}${more}`
+}
+
 /** The money at the supplier and what explains it. */
 export const balance: CommandRow = {
   command: 'balance',
@@ -145,29 +161,4 @@ export const balance: CommandRow = {
   call: 'GET /balance',
   filters: ['limit', 'before'],
   text: balanceText,
-}
-
-function balanceText(answer: Row, { io, width }: Call): string {
-  const now = io.now()
-  const [reading, account] = [asRow(answer.balance), asRow(answer.account)]
-  if (answer.balance === null) return 'Not read yet.\n'
-  const text = (amount: unknown) => money(amount, reading.currency)
-  const read: Pair = ['Balance', `${text(reading.amount)}, ${instant(reading.readAt, now)}`]
-  if (answer.account === null) return details([read], width)
-  const pairs: Pair[] = [
-    read,
-    ['Explained', `${text(account.expected)}, ${instant(account.explainedAt, now)}`],
-    ['  at the start', `${text(account.start)}, ${instant(account.startedAt, now)}`],
-    ['  - charges', text(account.charges)],
-    ['  + refunds', text(account.refunds)],
-    ['  + credits', `${text(account.credits)}: top-ups, cashback and whatever else rose`],
-    ['  - unexplained', text(account.unexplained)],
-    ['Seen once', Number(account.pending) === 0 ? 'nothing' : `${text(account.pending)}, not believed yet`],
-    ['Owed back', `${text(account.owedBack)} of orders that failed`],
-  ]
-  const rows = asRows(answer.items)
-  const columns = { AT: time('at'), WHAT: 'kind', AMOUNT: right((row) => money(row.amount, reading.currency)) }
-  const more = typeof answer.next === 'string' ? `There is more: --before ${answer.next}\n` : ''
-  const moved = rows.length === 0 ? `${wrap('Nothing moved yet.', width).join('\n')}\n` : table(rows, columns, width)
-  return `${details(pairs, width)}\n${moved}${more}`
 }

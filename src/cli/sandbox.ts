@@ -3,14 +3,17 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
 import { readJson } from '../config/config.ts'
+import { counted } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
-import { type FaultName, factsOf, faultOptions, faultTable, matchFields, readFault } from '../sandbox/faults.ts'
+import { factsOf, faultOptions, faultTable, matchFields, readFault, type SandboxFault } from '../sandbox/faults.ts'
 import { faultSections, sectionsOfPage, sectionsText } from '../sandbox/front-page.ts'
-import { demoFolder } from './client.ts'
+import { asRow, demoFolder, type Row } from './client.ts'
 import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
-import { asRow, asRows, cell, commandLine, counted, exitCodes, NOT_RUNNING, number, type Row, table } from './output.ts'
+import { NOT_RUNNING } from './exit-codes.ts'
 import type { SandboxSettings } from './serve.ts'
+import { type Columns, number, table } from './tables.ts'
+import { cell, commandLine } from './words.ts'
 
 const PORT = 8090
 const DEFAULT_ORIGIN = `http://127.0.0.1:${PORT}`
@@ -82,18 +85,22 @@ function flagOf(name: string): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-async function listFaults(io: Io, { url, json }: FaultFlags): Promise<number> {
+async function listFaults(io: Io, { url, json }: FaultFlags): Promise<undefined> {
   const { origin, faults } = await findSandbox(url, io.env)
   print(io, json === true, { sandbox: origin, faults }, () => {
     const none = `No fault is set at ${origin}. \`${commandLine('sandbox fault set <fault>')}\` sets one; \`${commandLine('sandbox --help')}\` lists them.`
     if (faults.length === 0) return sentence(none, proseWidth(io))
-    const columns = { FAULT: 'fault', LEFT: number('left'), FIRED: number('fired'), OPTIONS: optionsText } as const
+    const columns: Columns<SandboxFault> = {
+      FAULT: 'fault',
+      LEFT: number('left'),
+      FIRED: number('fired'),
+      OPTIONS: optionsText,
+    }
     return table(faults, columns, widthOf(io))
   })
-  return exitCodes.ok
 }
 
-async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''): Promise<number> {
+async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''): Promise<undefined> {
   const input = {
     fault: name,
     ...valuesOf(given, faultOptions, readValue),
@@ -106,15 +113,13 @@ async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''):
     const times = counted(wanted.times, 'time', 'times')
     return sentence(`${name} is set at ${origin}, for ${times}: it ${factsOf(wanted.fault).does}.`, proseWidth(io))
   })
-  return exitCodes.ok
 }
 
-async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<number> {
+async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<undefined> {
   const { origin, faults } = await findSandbox(url, io.env)
   await ask(origin, 'DELETE')
   const text = `${counted(faults.length, 'fault', 'faults')} cleared at ${origin}.`
   print(io, json === true, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
-  return exitCodes.ok
 }
 
 /** The given ones of these options, by name. */
@@ -144,9 +149,10 @@ function checkedFault(input: { fault: string }): ReturnType<typeof readFault> {
 }
 
 /** The options that it reads, and what it is limited to. */
-function optionsText(fault: Row): string {
-  const options = (factsOf(fault.fault as FaultName).options ?? []).map((name) => [name, fault[name]] as const)
-  return [...options, ...Object.entries(asRow(fault.match))]
+function optionsText(fault: SandboxFault): string {
+  const values: Row = { ...fault }
+  const options = (factsOf(fault.fault).options ?? []).map((name) => [name, values[name]] as const)
+  return [...options, ...Object.entries(fault.match)]
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${String(value)}`)
     .join(' ')
@@ -157,11 +163,14 @@ function optionsText(fault: Row): string {
  *
  * @throws Failure `unavailable` when none answers
  */
-async function findSandbox(url: string | undefined, env: Io['env']): Promise<{ origin: string; faults: Row[] }> {
+async function findSandbox(
+  url: string | undefined,
+  env: Io['env'],
+): Promise<{ origin: string; faults: SandboxFault[] }> {
   const origins = url === undefined ? [DEFAULT_ORIGIN, ...demoOrigins(env)] : [originOf(url)]
   for (const origin of origins) {
     const { faults } = await ask(origin, 'GET').catch((): Row => ({}))
-    if (Array.isArray(faults)) return { origin, faults: asRows(faults) }
+    if (Array.isArray(faults)) return { origin, faults: faults as SandboxFault[] }
   }
   const start = `Start one by \`${commandLine('sandbox')}\`, or name its address by --url.`
   throw new Failure('unavailable', `no sandbox answers at ${origins.join(' or ')}.\n${start}`, { reason: NOT_RUNNING })

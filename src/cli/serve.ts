@@ -8,19 +8,18 @@ import { createLog, terminalLine } from '../log.ts'
 import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
-import { commandLine, exitCodes } from './output.ts'
+import { exitCodes } from './exit-codes.ts'
+import { commandLine } from './words.ts'
 
 /**
  * Runs the service until a signal: with a configuration the real thing, without one the demo.
  *
  * An uncaught error ends the process: what it may have left half-done is found at the next start.
- *
- * @returns the exit code
  */
 export async function runService(
   io: Io,
   { config, port, role }: { config?: string; port?: number; role?: Role },
-): Promise<number> {
+): Promise<undefined> {
   const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
   const configFile = named ?? CONFIG_FILE
   // A file that this user may not see throws: it is there, and must not be taken for a missing one.
@@ -36,7 +35,6 @@ export async function runService(
   const running = exists ? await startService(io, configFile, { named: config, port, role }) : await startDemo(io, port)
   await stopped
   await running.close()
-  return exitCodes.ok
 }
 
 interface Running {
@@ -117,8 +115,8 @@ export interface SandboxSettings {
   file?: string
 }
 
-/** Runs the sandbox alone until a signal. @returns the exit code */
-export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettings): Promise<number> {
+/** Runs the sandbox alone until a signal. */
+export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettings): Promise<undefined> {
   const { readDialect } = await import('../dialect/dialect.ts')
   const { startSandbox } = await import('../sandbox/server.ts')
   const file = dialect.endsWith('.json')
@@ -132,5 +130,4 @@ export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettin
   )
   await stopped
   await sandbox.close()
-  return exitCodes.ok
 }

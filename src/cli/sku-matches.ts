@@ -1,12 +1,14 @@
 /** What a shop sells, beside what the supplier has: how their SKUs meet. */
 import type { Config } from '../config/config.ts'
-import { wrap } from '../domain/text-layout.ts'
+import { counted } from '../domain/figures.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { messageOf } from '../errors.ts'
 import { offersOfSkus } from '../installation.ts'
 import type { NewShop } from '../stores/first-look.ts'
 import type { StoreVariant } from '../stores/store.ts'
 import { type Io, proseWidth } from './command.ts'
-import { asRow, commandLine, counted, table } from './output.ts'
+import { table } from './tables.ts'
+import { commandLine } from './words.ts'
 
 /** Null: not known yet. */
 export interface SkuMatches {
@@ -75,14 +77,14 @@ const UNMATCHED_SHOWN = 10
 export function matchesText(matches: SkuMatches, io: Io): string {
   const { products, isWhole, matched, unmatched, why } = matches
   const width = proseWidth(io)
-  if (why !== null) return `${wrap(why, width).join('\n')}\n`
-  const of = `${isWhole ? '' : 'the first '}${counted(products, 'product', 'products')}`
-  const lead = `SKUs: ${counted(matched, 'product', 'products')} of ${of} in the shop ${matched === 1 ? 'matches' : 'match'} an offer.`
-  if (unmatched.length === 0) return `${wrap(lead, width).join('\n')}\n`
+  if (why !== null) return sentence(why, width)
+  const of = `${isWhole ? '' : 'the first '}${counted(products ?? 0, 'product')}`
+  const lead = `SKUs: ${counted(matched ?? 0, 'product')} of ${of} in the shop ${matched === 1 ? 'matches' : 'match'} an offer.`
+  if (unmatched.length === 0) return sentence(lead, width)
   const more = unmatched.length - UNMATCHED_SHOWN
   return [
-    ...wrap(`${lead} Quayside leaves the others alone:`, width).map((line) => `${line}\n`),
-    table(unmatched.slice(0, UNMATCHED_SHOWN).map(asRow), { SKU: 'sku', NAME: 'name', WHY: 'why' }, width, io.now()),
+    sentence(`${lead} Quayside leaves the others alone:`, width),
+    table(unmatched.slice(0, UNMATCHED_SHOWN), { SKU: 'sku', NAME: 'name', WHY: 'why' }, width, io.now()),
     ...(more > 0 ? [`and ${counted(more, 'other', 'others')}; --json has them all\n`] : []),
   ].join('')
 }

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { z } from 'zod'
+import { clearTextWarnings } from '../config/clear-text.ts'
 import {
   type Config,
   checkedConfig,
@@ -10,32 +11,31 @@ import {
   readJson,
   readText,
 } from '../config/config.ts'
-import { wrap } from '../domain/text-layout.ts'
-import { Failure, type FieldFault, messageOf } from '../errors.ts'
+import { counted } from '../domain/figures.ts'
+import { sentence } from '../domain/text-layout.ts'
+import { Failure, type FieldFault } from '../errors.ts'
 import { webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import type { NewShop, ShopStanding } from '../stores/first-look.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } from '../stores/store-kind.ts'
 import { everyStore, percent } from '../stores/store-settings.ts'
-import { CONFIG_FILE, configFileOf } from './client.ts'
-import { type Io, print, proseWidth } from './command.ts'
-import { clearTextWarnings } from './doctor.ts'
-import { warningText } from './init.ts'
-import { askMarkup, askName, faultOf, MARKUP, openTerminal, type Terminal } from './init-questions.ts'
-import { asRow, commandLine, counted, exitCodes, quoted } from './output.ts'
+import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
+import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { saying, warningText } from './init.ts'
+import { askMarkup, askName, faultOf, MARKUP } from './init-questions.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
 import { creations, findingsText } from './stores.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
+import { commandLine, quoted } from './words.ts'
 
-export interface AddOptions {
+export interface AddOptions extends FileFlags {
   url?: string
   keyFile?: string
   name?: string
   create?: (typeof creations)[number]
   markup?: string
-  config?: string
-  json?: true
   /** Options of the kind. */
   [setting: string]: unknown
 }
@@ -44,8 +44,8 @@ export interface AddOptions {
 const KEY_VARIABLE = 'QUAYSIDE_SHOP_KEY'
 const NAME = 'My shop'
 
-/** Tries a shop, then writes it into the configuration. A failure leaves nothing behind. @returns the exit code */
-export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): Promise<number> {
+/** Tries a shop, then writes it into the configuration. A failure leaves nothing behind. */
+export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): Promise<undefined> {
   const source = configFileOf(options.config, io.env)
   if (!source || source.demo) {
     throw new Failure('conflict', `there is no ${CONFIG_FILE} yet: \`${commandLine('init')}\` writes one`)
@@ -94,7 +94,6 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
         width: proseWidth(io),
       }),
     )
-    return exitCodes.ok
   } finally {
     terminal?.close()
     await shop?.look.close()
@@ -207,32 +206,21 @@ async function askAddress(terminal: Terminal, questions: ShopQuestions, before: 
 
 const corrections: ShopCorrection[] = ['key', 'address', 'again', 'stop']
 
-async function askCorrection(terminal: Terminal, likely: ShopCorrection): Promise<ShopCorrection> {
-  const typed = await terminal.put({
+const askCorrection = (terminal: Terminal, likely: ShopCorrection): Promise<ShopCorrection> =>
+  terminal.choose(corrections, {
     about: 'IT DOES NOT WORK YET. Correct what the shop did not take, or try it again once it is corrected there.',
     ask: 'Correct (key, address, again or stop)',
     before: likely,
-    fault: (text) => (corrections.some((one) => one === text.toLowerCase()) ? undefined : corrections.join(', ')),
   })
-  return corrections.find((one) => one === typed.toLowerCase()) ?? 'stop'
-}
 
-async function askCreation(
-  terminal: Terminal,
-  matches: SkuMatches,
-  cannotPublish: string | null,
-): Promise<(typeof creations)[number]> {
-  const lacking = matches.lacking === null ? '' : ` It lacks ${counted(matches.lacking, 'offer', 'offers')} now.`
-  const typed = await terminal.put({
-    about: `What becomes of an offer that the shop lacks: nothing; a draft, which you publish yourself; or publish, a product on sale.${lacking}`,
+function askCreation(terminal: Terminal, { lacking }: SkuMatches, cannotPublish: string | null) {
+  const lacks = lacking === null ? '' : ` It lacks ${counted(lacking, 'offer')} now.`
+  const question = {
+    about: `What becomes of an offer that the shop lacks: nothing; a draft, which you publish yourself; or publish, a product on sale.${lacks}`,
     ask: 'Offers that it lacks (nothing, draft or publish)',
     before: 'nothing',
-    fault: (text) => {
-      if (cannotPublish !== null && text.toLowerCase() === 'publish') return cannotPublish
-      return creations.some((one) => one === text.toLowerCase()) ? undefined : creations.join(', ')
-    },
-  })
-  return creations.find((one) => one === typed.toLowerCase()) ?? 'nothing'
+  }
+  return terminal.choose(creations, question, (create) => (create === 'publish' ? cannotPublish : null))
 }
 
 /* The configuration. */
@@ -298,10 +286,7 @@ function write({ io, file, shop, kind, name, more: { create, markup, ...ofKind }
     ])
     return { id, config, credentialsFile }
   } catch (error) {
-    if (error instanceof Failure) {
-      throw new Failure(error.code, `nothing was written: ${error.message}`, { cause: error, fields: error.fields })
-    }
-    throw nothingWritten('unavailable', messageOf(error))
+    throw saying('nothing was written', error)
   }
 }
 
@@ -338,6 +323,6 @@ function resultText({ added, remaining, option, before, width }: ResultParts): s
     ...(remaining === null ? [] : [remaining]),
   ]
   const next = nextOf(id, option).map(([command, does]) => `  ${command}\n      ${does}\n`)
-  const text = paragraphs.map((one) => `${wrap(one, width).join('\n')}\n`).join('\n')
+  const text = paragraphs.map((one) => sentence(one, width)).join('\n')
   return `${before}\n${text}\nNext:\n${next.join('')}`
 }

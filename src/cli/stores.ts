@@ -1,22 +1,16 @@
-import { InvalidArgumentError } from 'commander'
 import { listingLabels } from '../domain/labels.ts'
 import { either, sentence, wrap } from '../domain/text-layout.ts'
-import { Failure } from '../errors.ts'
 import { shopKinds } from '../stores/kinds.ts'
-import type { Client } from './client.ts'
-import { type CommandRow, fileOptions, proseWidth, storeOf } from './command.ts'
-import { ageOf, asRow, asRows, cell, commandLine, countsText, exitCodes, instant, key, type Row } from './output.ts'
+import type { StoreFinding } from '../stores/store.ts'
+import type { Item } from './client.ts'
+import { type CommandRow, fileOptions, oneOf, proseWidth, wholeText } from './command.ts'
+import { findingText } from './facts.ts'
 import type { AddOptions } from './stores-add.ts'
+import { key } from './tables.ts'
+import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
 
 /** What becomes of an offer that a shop lacks. */
 export const creations = ['nothing', 'draft', 'publish'] as const
-
-function oneOf(words: readonly string[]): (text: string) => string {
-  return (text) => {
-    if (words.includes(text)) return text
-    throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
-  }
-}
 
 /** How a shop that is added sells at first. */
 const sellingOptions: CommandRow['options'] = {
@@ -72,7 +66,7 @@ Examples:
       KIND: 'kind',
       ADDRESS: 'address',
       SECRET: ({ callbackSecret }, now) => (callbackSecret === null ? '' : secretAge(callbackSecret, now)),
-      LISTINGS: (row) => countsText(row.listings, listingLabels),
+      LISTINGS: ({ listings }) => countsText(listings, listingLabels),
     },
     below: (rows, { io, width }) =>
       rows
@@ -89,12 +83,10 @@ Each finding has its cause and what to do. The exit code is 1 where one failed.
 
 Example:
   quayside stores test my-shop`,
-    act: async (call) => {
-      const store = await storeNamed(call.client, call.args[0])
-      const tested = await call.client.send('POST', ['stores', store, 'test'], { deadlineMs: TEST_DEADLINE_MS })
-      call.print(tested, () => findingsText(asRows(tested.findings), proseWidth(call.io)))
-      return tested.healthy === true ? exitCodes.ok : exitCodes.failed
-    },
+    call: 'POST /stores/:store/test',
+    deadlineMs: TEST_DEADLINE_MS,
+    fails: ({ healthy }) => !healthy,
+    text: ({ findings }, { io }) => findingsText(findings, proseWidth(io)),
   },
   {
     command: 'stores rotate-secret <store>',
@@ -111,20 +103,15 @@ Until the old secret ends, every callback carries both signatures, so that the
 store accepts it with either. Install the new one in the store in this time.
 Was the old one seen by others? --overlap-hours 0 ends it at once: callbacks
 are refused and repeated until the store has the new one.`,
-    act: async (call) => {
-      const store = await storeNamed(call.client, call.args[0] ?? '')
-      const hours = call.option('overlapHours')
-      const body = hours === undefined ? {} : { overlapHours: Number(hours) }
-      const rotated = await call.client.post(['stores', store, 'rotate-secret'], body)
-      call.print(rotated, () => {
-        const until = oldUntil(rotated, call.io.now())
-        return [
-          `${cell(rotated.secret)}\n`,
-          sentence(`Install it in ${cell(rotated.store)} now: it is not shown again.`, call.width),
-          sentence(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', call.width),
-        ].join('')
-      })
-      return undefined
+    call: 'POST /stores/:store/rotate-secret',
+    body: ({ option }) => ({ overlapHours: option('overlapHours') && Number(option('overlapHours')) }),
+    text: (rotated, { io, width }) => {
+      const until = oldUntil(rotated, io.now())
+      return [
+        `${cell(rotated.secret)}\n`,
+        sentence(`Install it in ${cell(rotated.store)} now: it is not shown again.`, width),
+        sentence(until ? `The old secret is valid until ${until}.` : 'The old secret is out of use.', width),
+      ].join('')
     },
   },
 ]
@@ -141,30 +128,31 @@ order is one that no shop has. It is sent once and stored nowhere.
 
 Example:
   quayside trigger line.fulfilled`,
-  act: async (call) => {
-    const sent = await call.client.post(['stores', await storeOf(call), 'trigger'], { type: call.args[0] })
-    const isConfirmed = sent.outcome === 'confirmed'
-    call.print(sent, () => {
-      const as = `${cell(sent.type)}, sent as ${cell(sent.id)}`
-      const text = isConfirmed
-        ? `The store confirmed ${as}, in ${cell(sent.ms)} ms.`
-        : `The store did not confirm ${as}: ${cell(sent.detail)}.`
-      return sentence(text, call.width)
-    })
-    return isConfirmed ? exitCodes.ok : exitCodes.failed
+  call: 'POST /stores/:store/trigger',
+  body: ({ args }) => ({ type: args[0] }),
+  fails: ({ outcome }) => outcome !== 'confirmed',
+  text: ({ outcome, type, id, ms, detail }, { width }) => {
+    const as = `${cell(type)}, sent as ${cell(id)}`
+    const text =
+      outcome === 'confirmed'
+        ? `The store confirmed ${as}, in ${cell(ms)} ms.`
+        : `The store did not confirm ${as}: ${cell(detail)}.`
+    return sentence(text, width)
   },
 }
 
+type Store = Item<'GET /stores'>
+/** How the secret of callbacks stands. */
+type CallbackSecret = Pick<NonNullable<Store['callbackSecret']>, 'previousUntil'>
+
 /** Nothing records when the first secret was made: it is derived from the data key. */
-function secretAge(callbackSecret: unknown, now: number): string {
-  const { changedAt } = asRow(callbackSecret)
-  return typeof changedAt === 'string' ? `${ageOf(changedAt, now)} old` : 'first'
-}
+const secretAge = ({ changedAt }: NonNullable<Store['callbackSecret']>, now: number): string =>
+  changedAt === null ? 'first' : `${ageOf(changedAt, now)} old`
 
 /** What a person may have to do about a store. */
-function notesOf({ callbackSecret, pausedUntil, error }: Row, now: number): string[] {
+function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): string[] {
   const until = oldUntil(callbackSecret, now)
-  const generation = cell(asRow(callbackSecret).generation)
+  const generation = cell(callbackSecret?.generation)
   return [
     ...(until === undefined
       ? []
@@ -174,53 +162,20 @@ function notesOf({ callbackSecret, pausedUntil, error }: Row, now: number): stri
 }
 
 /** Stores whose prices and stock stand still, each with the cause. */
-export const pausedOf = (paused: unknown, now: number): string[] =>
-  (Array.isArray(paused) ? asRows(paused) : []).map(
+export const pausedOf = (paused: { store: string; until: string; error: string | null }[], now: number): string[] =>
+  paused.map(
     ({ store, until, error }) =>
-      `${cell(store)} takes no listings, next try ${Date.parse(String(until)) > now ? instant(until, now) : 'at once'}: ${cell(error)}`,
+      `${cell(store)} takes no listings, next try ${Date.parse(until) > now ? instant(until, now) : 'at once'}: ${cell(error)}`,
   )
 
 /** Until when the secret before the newest is valid; undefined when it is not. */
-export function oldUntil(callbackSecret: unknown, now: number): string | undefined {
-  const { previousUntil } = asRow(callbackSecret)
-  if (typeof previousUntil !== 'string' || Date.parse(previousUntil) <= now) return undefined
-  return instant(previousUntil, now)
+export function oldUntil(secret: CallbackSecret | null, now: number): string | undefined {
+  const until = secret?.previousUntil
+  return until && Date.parse(until) > now ? instant(until, now) : undefined
 }
 
-/** @throws Failure `not_found` where no store, or more than one, has the name */
-async function storeNamed(client: Client, name: string | undefined): Promise<string> {
-  const ids = asRows((await client.get(['stores'])).items).map(({ id }) => cell(id))
-  if (name === undefined && ids.length === 1) return ids[0] ?? ''
-  if (name !== undefined && ids.includes(name)) return name
-  // An id is a name, a dash and eight characters.
-  const [only, other] = ids.filter((id) => id.slice(0, -9) === name)
-  if (only !== undefined && other === undefined) return only
-  if (name === undefined) throw new Failure('invalid', `which store? There are ${ids.join(', ') || 'none'}`)
-  const which = other === undefined ? `there is no store ${name}` : `several stores are called ${name}`
-  throw new Failure(
-    'not_found',
-    `${which}; there are ${ids.join(', ') || 'none'}. One that was just added is known after a restart`,
-  )
-}
-
-/** The service sets the bounds; here a word must not become NaN. */
-export function wholeText(unit: string): (text: string) => string {
-  return (text) => {
-    if (/^\d{1,6}$/.test(text)) return text
-    throw new InvalidArgumentError(`Give a whole number of ${unit}.`)
-  }
-}
-
-const MARKS: Record<string, string> = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
+const MARKS = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
 
 /** What was tried of a store, each with its cause and what to do. */
-export function findingsText(findings: readonly object[], width: number): string {
-  return findings
-    .map(asRow)
-    .map(({ check, state, detail, fix }) => {
-      const lead = `${MARKS[cell(state)] ?? cell(state)}  `
-      const what = sentence(`${cell(check)}: ${cell(detail)}`, width, { lead, hang: 6 })
-      return what + (fix ? sentence(`-> ${cell(fix)}`, width, { lead: ' '.repeat(6), hang: 6 }) : '')
-    })
-    .join('')
-}
+export const findingsText = (findings: readonly StoreFinding[], width: number): string =>
+  findings.map(({ check, state, detail, fix }) => findingText(MARKS[state], check, detail, fix, width)).join('')

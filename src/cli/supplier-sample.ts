@@ -13,7 +13,8 @@ import { Failure, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { createSupplier, type Supplier } from '../supplier/client.ts'
 import { Unreadable } from '../supplier/read.ts'
-import { type Columns, commandLine, right, table } from './output.ts'
+import { type Columns, right, table } from './tables.ts'
+import { commandLine } from './words.ts'
 
 const COUNT = 3
 
@@ -27,11 +28,11 @@ export const chooseProducts = (offers: SupplierOffer[]): SupplierOffer[] =>
 const tellsMore = ({ available, costFault }: SupplierOffer): boolean => available && costFault === undefined
 
 /**
- * Reads three products.
+ * Three products.
  *
  * @throws Failure `unavailable` when none can be read, or none has a cost: what the supplier or the first record says
  */
-export async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<SupplierOffer[]> {
+async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<SupplierOffer[]> {
   const { items, unreadable, requestId } = await supplier.products({ page: 1, limit: PAGE })
   const [fault] = unreadable
   if (items.length > 0) {
@@ -55,23 +56,19 @@ export interface SupplierAccess {
 /** For one try of three: a person waits for it. */
 const PERSON_WAITS_MS = 5_000
 
-/**
- * Reads three products from a supplier that may not be set up yet.
- *
- * @throws Failure `unavailable` or `rejected` when none can be read
- */
-export async function sampleOf({ baseUrl, dialect, apiKey }: SupplierAccess): Promise<SupplierOffer[]> {
+/** Reads three products from a supplier that may not be set up yet. */
+export async function trySupplier(access: SupplierAccess): Promise<SupplierTry> {
   const supplier = createSupplier({
-    baseUrl,
-    dialect,
-    apiKey,
+    ...access,
     now: () => Date.now(),
     random: Math.random,
     sleep: (ms) => sleep(ms),
     fetchDeadlineMs: PERSON_WAITS_MS,
   })
   try {
-    return await readProducts(supplier)
+    return { products: await readProducts(supplier) }
+  } catch (error) {
+    return { fault: accessFault(error, access) }
   } finally {
     await supplier.close()
   }
@@ -134,7 +131,7 @@ export type SupplierTry = { products: SupplierOffer[] } | { fault: AccessFault }
 const FITTING = 'See docs/fitting-a-supplier.md'
 
 /** One sentence for each cause. @param error what reading three products threw */
-export function accessFault(error: unknown, { baseUrl, dialect }: SupplierAccess): AccessFault {
+function accessFault(error: unknown, { baseUrl, dialect }: SupplierAccess): AccessFault {
   const message = messageOf(error)
   const what = message.replace(/^the supplier /, '')
   const reason = error instanceof Failure ? error.reason : undefined

@@ -2,7 +2,7 @@ import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type LogRecord, terminalLine } from '../log.ts'
 import type { Call, CommandRow } from './command.ts'
-import { NOT_RUNNING } from './output.ts'
+import { NOT_RUNNING } from './exit-codes.ts'
 
 /** What most people want to see: what the supplier sends, what is bought, what the stores get, and alerts. */
 const SHOWN = /^(delivery|purchase|order|callback|alert|frozen|unfrozen|tail)\b/
@@ -21,7 +21,7 @@ Examples:
   quayside tail
   quayside tail --all --json | jq 'select(.level != "info")'`,
   act: async (call) => {
-    const events = await call.client.events('GET', ['events'])
+    const events = await call.client.events('GET /events')
     if (!call.json) call.io.stderr.write(`Watching ${call.client.origin}; Ctrl-C ends it.\n`)
     await Promise.race([show(call, events), call.io.stopSignal()])
     return undefined

@@ -248,7 +248,7 @@ const lineShapes = new WeakMap<z.ZodType, z.ZodType>()
 
 /** The `answer` of an operation that sends events, a line of JSON each. */
 export function jsonLines<S extends z.ZodType>(event: S) {
-  const answer = z.custom() as z.ZodType<Events<z.output<S>>, Events<z.input<S>>>
+  const answer = z.custom() as z.ZodType<Events<z.output<S> | z.output<typeof Broken>>, Events<z.input<S>>>
   lineShapes.set(answer, z.union([event, Broken]))
   return answer
 }

@@ -2,7 +2,7 @@ import { chmodSync, readFileSync, rmSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { connectionOf } from '../../src/cli/client.ts'
-import { exitCodes } from '../../src/cli/output.ts'
+import { exitCodes } from '../../src/cli/exit-codes.ts'
 import { type Answers, Refusal, run, startService, temporaryFolder, widest, writePlace } from '../support/cli-run.ts'
 import { refusedOrigin, startHttp } from '../support/supplier-server.ts'
 
@@ -50,6 +50,7 @@ const evidence = {
     {
       id: 'b88534ec-c68e-4acc-947d-6244d3d39e6d',
       own: true,
+      generation: null,
       takenBy: id,
       unread: null,
       reading: {
@@ -61,7 +62,14 @@ const evidence = {
         differs: ['quantity'],
       },
     },
-    { id: '9343e14d-8625-47b8-9083-824168b82d5d', own: false, takenBy: null, reading: null, unread: long },
+    {
+      id: '9343e14d-8625-47b8-9083-824168b82d5d',
+      own: false,
+      generation: null,
+      takenBy: null,
+      reading: null,
+      unread: long,
+    },
   ],
   generations: [{ id, generation: 2, state: 'cancelled' }],
   choices: [
@@ -168,6 +176,7 @@ const token = {
   expiresAt: at,
   revokedAt: null,
 }
+const userFreeze = { reason: long, actor: 'anna', at, purchaseId: null }
 const page = (item: object) => () => ({ items: [item], next: id })
 const answers: Answers = {
   'GET /status': () => ({
@@ -292,9 +301,12 @@ const answers: Answers = {
     currency: 'EUR',
     reason: null,
     steps: [{ step: 'rule', amount: '1234567.89', currency: 'EUR', detail: long }],
+    listings: [],
+    takenBy: null,
+    passes: false,
     stock: { stock: null, available: true, steps: [{ step: 'source', units: null, detail: long }] },
   }),
-  'POST /freeze': () => ({ freeze: { reason: long, actor: 'anna', at, purchaseId: null } }),
+  'POST /freeze': () => ({ freeze: { ...userFreeze, causes: [{ ...userFreeze, id: '9f86d081' }] } }),
   'POST /unfreeze': () => ({ freeze: null }),
 }
 
@@ -683,6 +695,14 @@ describe('a request', () => {
 const refuseToken = () => {
   throw new Refusal(401, 'unauthenticated', 'no token, or one that is unknown, revoked or expired')
 }
+
+it('a service of another version, whose answer lacks a field, is said to be one', async () => {
+  const { config } = await startService({ 'GET /orders/1001': () => ({ reference: '1001', state: 'open' }) })
+  const { exitCode, stderr } = await run(['orders', 'show', '1001', '--config', config])
+  expect(exitCode).toBe(1)
+  expect(stderr.replaceAll(/\s+/g, ' ')).toMatch(/answers cannot be shown: .* Is it of another version\? Restart it\. /)
+  expect(stderr).not.toContain('this should not happen')
+})
 
 describe('what is not there', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { exitCodes } from '../../src/cli/output.ts'
+import { exitCodes } from '../../src/cli/exit-codes.ts'
 import { run, startService, widest } from '../support/cli-run.ts'
 
 const link = `http://127.0.0.1:8081/signin?link=${'x'.repeat(43)}`

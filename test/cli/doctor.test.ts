@@ -11,7 +11,7 @@ const API_KEY = 'key-of-the-reseller-0123456789'
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
 
 const healthy: Answers = {
-  'GET /status': () => ({ freeze: null, counts: { purchases: {}, deliveries: {}, callbacks: {}, alerts: {} } }),
+  'GET /status': () => ({}),
   'GET /webhooks': () => ({ items: [], next: null }),
   'GET /livez': () => ({ status: 'alive' }),
 }
@@ -335,9 +335,9 @@ describe('doctor', () => {
     const status = (of: object[]) => ({ 'GET /status': () => ({ freeze: null, counts, stores: of }) })
     const several = await examine((await startSetUp({ answers: status(stores) })).config)
     expect(several.of('listings').map(({ message, fix }) => [message, fix])).toEqual([
-      ['2 that the store did not take', 'npx quayside listings list --state failed --store shop-4f7k2m9q'],
-      ['1 held for a person', 'npx quayside listings list --state held --store shop-4f7k2m9q'],
-      ['3 held for a person', 'npx quayside listings list --state held --store other-7k2m9q4f'],
+      ['1 listing held', 'npx quayside listings list --state held --store shop-4f7k2m9q'],
+      ['3 listings held', 'npx quayside listings list --state held --store other-7k2m9q4f'],
+      ['2 listings not taken', 'npx quayside listings list --state failed --store shop-4f7k2m9q'],
     ])
     const one = await examine((await startSetUp({ answers: status(stores.slice(1)) })).config)
     expect(one.of('listings')).toMatchObject([{ fix: 'npx quayside listings list --state held' }])

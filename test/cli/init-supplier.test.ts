@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { programName } from '../../src/cli/output.ts'
+import { programName } from '../../src/cli/words.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { startCheckedSandbox } from '../support/checked-sandbox.ts'
 import { run, temporaryFolder, widest } from '../support/cli-run.ts'

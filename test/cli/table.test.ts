@@ -1,13 +1,20 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ageOf, details, instant, key, type Row, table } from '../../src/cli/output.ts'
+import { details } from '../../src/cli/facts.ts'
+import { type Columns, key, table } from '../../src/cli/tables.ts'
+import { ageOf, instant } from '../../src/cli/words.ts'
 import { columnsOf, sentence } from '../../src/domain/text-layout.ts'
 
-const rows: Row[] = [
+interface Record {
+  id: string
+  state: string
+  name: string
+}
+const rows: Record[] = [
   { id: '01k3m5x7z9', state: 'waiting', name: 'A very long name of a product that no terminal has room for at all' },
   { id: '01k3m5x7za', state: 'done', name: 'Short' },
 ]
-const columns = { ID: key('id'), STATE: 'state', NAME: 'name' }
+const columns: Columns<Record> = { ID: key('id'), STATE: 'state', NAME: 'name' }
 
 describe('a table', () => {
   it('cuts the widest column and leaves the others whole', () => {
@@ -27,14 +34,14 @@ describe('a table', () => {
     const lines = fc.array(fc.record({ id: words, state: words, name: words }), { maxLength: 6 })
     fc.assert(
       fc.property(lines, fc.integer({ min: 24, max: 120 }), (some, width) => {
-        const text = table<Row>(some, columns, width)
+        const text = table(some, columns, width)
         expect(Math.max(...text.split('\n').map(columnsOf))).toBeLessThanOrEqual(width)
       }),
     )
   })
 
   it('prints escape sequences as spaces', () => {
-    const hostile: Row[] = [{ id: '1', state: 'x\u001b[2J\u001b]0;gone\u0007', name: 'a\r\nb\u202ec' }]
+    const hostile = [{ id: '1', state: 'x\u001b[2J\u001b]0;gone\u0007', name: 'a\r\nb\u202ec' }]
     expect(table(hostile, columns, 80)).toMatch(/^[^\p{C}]*$/mu)
     expect(table(hostile, columns, 80)).not.toContain('\u001b')
   })

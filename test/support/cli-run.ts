@@ -5,6 +5,7 @@ import path from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { runCommand } from '../../src/cli/commands.ts'
+import { statusOf } from './quiet-status.ts'
 import { sendJson, startHttp } from './supplier-server.ts'
 
 export interface RunOptions {
@@ -87,7 +88,8 @@ export async function startService(answers: Answers) {
     const answer = answers[`${heard.method} ${pathname}`]
     try {
       if (!answer) throw new Refusal(404, 'not_found', 'there is nothing at this path')
-      sendJson(response, 200, { success: true, data: answer(heard) })
+      const data = answer(heard)
+      sendJson(response, 200, { success: true, data: pathname === '/status' ? statusOf(data as object) : data })
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal
       sendJson(response, refusal.status, { success: false, error: refusal.error, request_id: 'req-7' })

@@ -13,9 +13,13 @@ export type OperationId = keyof Operations
 export type AnswerOf<N extends OperationId> = Operations[N]['answer']
 
 /** One entry of the list that it answers. */
-export type ItemOf<N extends OperationId> = AnswerOf<N> extends { items: (infer I)[] } ? I : never
+export type ItemOf<N extends OperationId> = N extends OperationId
+  ? AnswerOf<N> extends { items: (infer I extends object)[] }
+    ? I
+    : never
+  : never
 
-/** One line of the stream that it answers. */
+/** One line of the stream that it answers; `error` is the last line of one that broke off. */
 export type EventOf<N extends OperationId> = AnswerOf<N> extends Events<infer E> ? E : never
 
 /** What its body may be; `unknown` where it takes none. */

@@ -329,7 +329,15 @@ interface Found {
   cancelled: string[]
 }
 
-export const NO_FAULT: Found = { twice: [], foreign: [], tooMany: [], silent: [], orphans: [], closes: true, cancelled: [] }
+export const NO_FAULT: Found = {
+  twice: [],
+  foreign: [],
+  tooMany: [],
+  silent: [],
+  orphans: [],
+  closes: true,
+  cancelled: [],
+}
 
 /** What the sandbox's ledger and the shop's own record say, whatever Quayside believes. */
 export async function judge(

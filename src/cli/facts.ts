@@ -1,0 +1,64 @@
+/** What is known of one record: labels, and their texts beside them. */
+import { columnsOf, plain, sentence } from '../domain/text-layout.ts'
+import { cell, instant } from './words.ts'
+
+/** Between a label and its text. */
+const GAP = '  '
+
+/** A label and its text. */
+export type Pair = [label: string, text: string]
+
+/**
+ * Pairs below each other, long texts wrapped at words under their beginning.
+ *
+ * @param given pairs; false stands for one that is left out
+ */
+export function details(given: (Pair | false)[], width: number): string {
+  const pairs = given.filter((pair) => pair !== false)
+  const indent = Math.max(...pairs.map(([label]) => columnsOf(label))) + GAP.length
+  return pairs
+    .map(([label, text]) => sentence(plain(text), width, { lead: label + ' '.repeat(indent - columnsOf(label)) }))
+    .join('')
+}
+
+/**
+ * Facts of a record by their labels: a field that is printed as it is, or what makes the text, which may be `width` wide to stand
+ * in one line. Nothing leaves the line out; each text of several stands on a line of its own, under the first.
+ */
+export type Facts<R extends object> = Record<
+  string,
+  (keyof R & string) | ((record: R, now: number, width: number) => string | string[] | false | null | undefined)
+>
+
+/** The facts of a record as lines, see `details`. */
+export function factsText<R extends object>(record: R, facts: Facts<R>, width: number, now = 0): string {
+  const beside = width - Math.max(...Object.keys(facts).map(columnsOf)) - GAP.length
+  const pairs = Object.entries(facts).flatMap(([label, fact]) => {
+    const text = typeof fact === 'string' ? cell(record[fact]) : fact(record, now, beside)
+    return [text || []].flat().map((one, index): Pair => [index === 0 ? label : '', one])
+  })
+  return details(pairs, width)
+}
+
+/** A fact that is left out where its field is empty. */
+export const maybe =
+  <K extends string>(field: K) =>
+  (record: Record<K, unknown>): string | false =>
+    Boolean(record[field]) && cell(record[field])
+
+/** An instant for reading closely; left out where there is none. */
+export const when =
+  <K extends string>(field: K, lead = '') =>
+  (record: Record<K, unknown>, now: number): string | false =>
+    Boolean(record[field]) && `${lead}${instant(record[field], now)}`
+
+/** One thing that was looked at, and below it what to do. @param mark how it is, of four letters */
+export const findingText = (
+  mark: string,
+  check: string,
+  message: string,
+  fix: string | null | undefined,
+  width: number,
+): string =>
+  sentence(plain(`${check}: ${message}`), width, { lead: `${mark}  ` }) +
+  (fix ? sentence(plain(`-> ${fix}`), width, { lead: ' '.repeat(6) }) : '')

@@ -1,0 +1,111 @@
+/** Tables: records below each other, no wider than the terminal. */
+import { columnsOf, cut, plain, sentence, wrap } from '../domain/text-layout.ts'
+import { ageOf, cell, timeText } from './words.ts'
+
+/** Columns by their titles: a field that is printed as it is, what makes the text, or more about the column. */
+export type Columns<R extends object> = Record<string, (keyof R & string) | CellText<R> | Column<R>>
+
+type CellText<R> = (row: R, now: number) => string
+
+export interface Column<R extends object> {
+  of: CellText<R>
+  /** Numbers stand to the right. */
+  right?: true
+  /** Ids are copied from the screen: they are cut only when nothing else is left to cut. */
+  keep?: true
+}
+
+/** A record that has a field of this name. */
+type With<K extends string> = Record<K, unknown>
+
+/** A column of ids. */
+export const key = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), keep: true })
+
+/** A column of numbers. */
+export const number = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), right: true })
+
+/** A column of how long ago an instant was. */
+export const ago = <K extends string>(field: K): Column<With<K>> => right((row, now) => ageOf(row[field], now))
+
+/** A column whose texts stand to the right. */
+export const right = <R extends object>(of: CellText<R>): Column<R> => ({ of, right: true })
+
+/** A column of instants, to the second. */
+export const time = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => timeText(row[field]), keep: true })
+
+/** Between two columns. */
+const GAP = '  '
+
+/** A column that says anything at all. */
+const COLUMN_MIN = 4
+
+/**
+ * A table no wider than `width`, as lines with their ends.
+ *
+ * Columns are as wide as their content; while the table is too wide, the widest column that may be cut loses a
+ * character, and the cells that no longer fit end in `…`.
+ *
+ * @param width of the terminal; Infinity where the output goes to a file or a pipe
+ * @param now for columns of ages
+ */
+export function table<R extends object>(rows: R[], columns: Columns<R>, width: number, now = 0): string {
+  const shown = Object.values(columns).map((column): Column<R> => {
+    if (typeof column === 'string') return { of: (row) => cell(row[column]) }
+    return typeof column === 'function' ? { of: column } : column
+  })
+  const lines = [Object.keys(columns), ...rows.map((row) => shown.map((column) => column.of(row, now)))]
+  const cells = lines.map((line) => line.map(plain))
+  const widths = shown.map((_, index) => Math.max(...cells.map((line) => columnsOf(line[index] ?? ''))))
+  narrow(widths, shown, width - GAP.length * (shown.length - 1))
+  return cells
+    .map((line) => line.map((text, index) => padded(text, widths[index] ?? 0, shown[index]?.right ?? false)))
+    .map((line) => `${line.join(GAP).trimEnd()}\n`)
+    .join('')
+}
+
+function narrow(widths: number[], columns: { keep?: true }[], width: number): void {
+  for (let total = widths.reduce((sum, each) => sum + each, 0); total > width; total -= 1) {
+    const cuttable = columns.map((column, index) => (column.keep ? 0 : (widths[index] ?? 0)))
+    const from = Math.max(...cuttable) > COLUMN_MIN ? cuttable : widths
+    const widest = from.indexOf(Math.max(...from))
+    if ((widths[widest] ?? 0) <= 1) return
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+}
+
+function padded(text: string, width: number, right: boolean): string {
+  const shown = columnsOf(text) > width ? cut(text, width) : text
+  const space = ' '.repeat(width - columnsOf(shown))
+  return right ? space + shown : shown + space
+}
+
+/** Columns that sentences beside a table get at least, where the terminal has so many. */
+const WHY_MIN = 30
+
+/**
+ * A table with a sentence for each row, which is wrapped under its beginning and never cut.
+ *
+ * @returns the header, then each row
+ */
+export function reasonedRows<R extends object>(
+  rows: R[],
+  columns: Columns<R>,
+  why: (row: R) => string,
+  width: number,
+): string[] {
+  const left = table(rows, columns, width - WHY_MIN - GAP.length).split('\n')
+  const indent = Math.max(...left.map(columnsOf)) + GAP.length
+  return ['WHY', ...rows.map(why)].map((text, index) => {
+    const before = left[index] ?? ''
+    const lines = wrap(plain(text), width - indent)
+    return `${before}${' '.repeat(indent - columnsOf(before))}${lines.join(`\n${' '.repeat(indent)}`)}\n`
+  })
+}
+
+/** A table, or the sentence that says what it means that there is none. */
+export const tableOr = <R extends object>(
+  empty: string,
+  rows: R[],
+  columns: Columns<R>,
+  { width, io }: { width: number; io: { now: () => number } },
+): string => (rows.length > 0 ? table(rows, columns, width, io.now()) : empty && sentence(empty, width))

@@ -1,0 +1,73 @@
+/** Values as a terminal shows them, and commands as a person can paste them. */
+import path from 'node:path'
+import { age, duration, grouped, money as moneyText } from '../domain/figures.ts'
+import { countsByWord } from '../domain/labels.ts'
+import { plain } from '../domain/text-layout.ts'
+
+/** Any value as one line of text; `-` for none. */
+export function cell(value: unknown): string {
+  if (value === null || value === undefined || value === '') return '-'
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (typeof value === 'number') return grouped(Number(value.toFixed(3)))
+  if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cell).join(' ')
+  return plain(typeof value === 'string' ? value : JSON.stringify(value))
+}
+
+/** Counts by name, the empty ones left out: `3 accepted, 10,000+ fulfilled`. @param upTo how far they were counted */
+export const countsText = (
+  counts: Record<string, number>,
+  labels: Record<string, { word: string }> = {},
+  upTo?: number,
+): string => plain(countsByWord(counts, labels, upTo)) || 'none'
+
+/** Decimal text and its currency as one: `12.34 EUR`; `-` without an amount. */
+export const money = (amount: string | null | undefined, currency: string | null | undefined): string =>
+  amount ? plain(moneyText(amount, currency)) : '-'
+
+/** How long ago an instant was: `40 s`, `12 min`, `3 h 10 min`, `5 days`. */
+export function ageOf(instant: unknown, now: number): string {
+  const at = typeof instant === 'string' ? Date.parse(instant) : Number.NaN
+  return Number.isNaN(at) ? '-' : age(now - at)
+}
+
+/** An instant for reading closely: `2026-08-02 14:03:11Z (4 min ago)`. */
+export function instant(value: unknown, now: number): string {
+  const at = typeof value === 'string' ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(at)) return '-'
+  const text = `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
+  return at > now ? `${text} (in ${age(at - now)})` : `${text} (${age(now - at)} ago)`
+}
+
+/** How long a run or a sweep took; `-` until it ends. */
+export const tookText = ({ startedAt, finishedAt }: { startedAt: string; finishedAt: string | null }): string =>
+  finishedAt === null ? '-' : duration(Date.parse(finishedAt) - Date.parse(startedAt))
+
+/** Parts of a text, those that are none left out: `HTTP 409, out_of_stock`. */
+export const joined = (...parts: (string | false | null | undefined)[]): string => parts.filter(Boolean).join(', ')
+
+/** An instant, to the second. */
+export const timeText = (at: unknown): string => cell(at).slice(0, 19).replace('T', ' ')
+
+/** The folder of the program: a clone, a package that was installed, or `/app` of the image. */
+const ROOT = path.resolve(import.meta.dirname, '../..')
+
+/** A word of a command line, quoted where the shell would take it apart. */
+export const quoted = (text: string): string =>
+  /^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+
+/**
+ * How a command begins that is typed in this folder: `npx quayside` inside a clone, `quayside` where npm installed the
+ * program, else its path, as in the image.
+ */
+export function programName(root: string, folder: string): string {
+  if (root.split(path.sep).includes('node_modules')) return 'quayside'
+  const inside = path.relative(root, folder)
+  if (inside !== '..' && !inside.startsWith(`..${path.sep}`)) return 'npx quayside'
+  return quoted(path.join(root, 'src', 'quayside.js'))
+}
+
+/** The name of a launcher comes from the launcher. */
+const PROGRAM = process.env.QUAYSIDE_COMMAND || programName(ROOT, process.cwd())
+
+/** A command of this program as a person can paste it: `doctor` is `npx quayside doctor`. */
+export const commandLine = (command: string): string => `${PROGRAM} ${command}`

@@ -1,0 +1,177 @@
+/** Whether the supplier's lists are as its dialect says. */
+import type { Dialect } from '../dialect/dialect.ts'
+import { counted } from '../domain/figures.ts'
+import { Failure, messageOf } from '../errors.ts'
+import type { Supplier } from './client.ts'
+
+/** No order has it: a filter that is honoured finds nothing. */
+const NO_REFERENCE = 'quayside-doctor-no-such-reference'
+
+/** A window that begins then has no orders yet. */
+const AHEAD_MS = 24 * 3_600_000
+
+interface ListPage {
+  rows: number
+  total: number | undefined
+  /** The first record of the page, to compare pages by. */
+  first: string | undefined
+}
+
+type ReadPage = (page: number) => Promise<ListPage>
+
+/** Takes what was found. `fail`: an absent order cannot be proven. */
+type ListReport = (level: 'ok' | 'warn' | 'fail', message: string, fix?: string) => void
+
+/**
+ * Compares the supplier's lists with what the dialect says of them: how large their pages are, what their count is of, and where they
+ * end. A proof that an order is not there rests on these facts.
+ *
+ * @param supplier shows every count as the supplier writes it
+ * @throws Failure `unavailable` when they cannot be read
+ */
+export async function readLists(supplier: Supplier, dialect: Dialect, now: number, report: ListReport): Promise<void> {
+  const products = await checkList('products', dialect, readerOf(supplier.products), report)
+  const orders = await checkList('orders', dialect, readerOf(supplier.orders), report)
+  const filter = await checkFilter(supplier, dialect, orders, now, report)
+  const proof = await proveFilter(supplier, dialect, report)
+  const are = (one: ListPage) => (one.total === undefined ? '' : ` of ${one.total}`)
+  if (products && orders && filter && proof !== 'misses') {
+    const text = `${products.rows}${are(products)} products and ${orders.rows}${are(orders)} orders on the first page`
+    const note = proof === 'untried' ? '; the filter by reference is not proven yet: no order to try it with' : ''
+    report('ok', `they end as the dialect says; ${text}${note}`)
+  }
+}
+
+type List = (query: { page: number }) => Promise<{
+  items: { id?: string; productId?: string }[]
+  unreadable: unknown[]
+  total?: number
+}>
+
+const readerOf =
+  (list: List): ReadPage =>
+  async (page) => {
+    const { items, unreadable, total } = await list({ page })
+    return { rows: items.length + unreadable.length, total, first: items[0]?.id ?? items[0]?.productId }
+  }
+
+/** @returns the first page of a list that is as the dialect says; undefined when something was reported */
+async function checkList(
+  name: string,
+  { paging: { limitMax, listMax } }: Dialect,
+  read: ReadPage,
+  report: ListReport,
+): Promise<ListPage | undefined> {
+  const first = await read(1)
+  const second = first.rows === 0 ? first : await readBehind(name, 2, read, report)
+  if (!second) return undefined
+  const { rows, total } = first
+  if (second.rows > 0 && second.first === first.first) {
+    const fix = 'do paging.page and paging.first fit? Without further pages nothing is ever proven absent'
+    report('fail', `page 2 of the ${name} is page 1 again`, fix)
+    return undefined
+  }
+  if (rows < limitMax && (second.rows > 0 || rows < (total ?? 0))) {
+    const what = `pages of ${name} have ${counted(rows, 'record', 'records')} where ${limitMax} were asked for`
+    report('warn', what, `put paging.limitMax to ${rows} in the dialect`)
+    return undefined
+  }
+  if (total === undefined) return first
+  return (await checkEnd(name, { rows, total, listMax, read, report })) ? first : undefined
+}
+
+interface End {
+  /** On the first page. */
+  rows: number
+  total: number
+  listMax: number | null
+  read: ReadPage
+  report: ListReport
+}
+
+/** Reads the last page that the count promises, and the one behind it. */
+async function checkEnd(name: string, { rows, total, listMax, read, report }: End): Promise<boolean> {
+  const end = Math.min(total, listMax ?? total)
+  const lastPage = Math.ceil(end / Math.max(1, rows))
+  if (lastPage > 1 && (await read(lastPage)).rows === 0) {
+    const what = `the supplier counts ${total} ${name} and lists fewer: page ${lastPage} is empty`
+    report('fail', what, 'ask the supplier where its lists end, and state it in paging.listMax')
+    return false
+  }
+  const behind = await readBehind(name, lastPage + 1, read, report)
+  if (!behind) return false
+  if (behind.rows === 0 && rows <= end) return true
+  if (end < total) {
+    report('warn', `the ${name} go on behind ${end}`, 'put paging.listMax higher, or to null')
+  } else {
+    const fix = 'the count is capped, or of something else: put paging.total to null, unless orders came just now'
+    report('warn', `the supplier counts ${total} ${name} and lists more`, fix)
+  }
+  return false
+}
+
+async function readBehind(
+  name: string,
+  page: number,
+  read: ReadPage,
+  report: ListReport,
+): Promise<ListPage | undefined> {
+  try {
+    return await read(page)
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'unavailable' && error.reason !== 'not_found') throw error
+    const fix = 'ask the supplier for an empty page there: without one nothing is ever proven absent'
+    report('fail', `page ${page} of the ${name}, behind the last one: ${messageOf(error)}`, fix)
+    return undefined
+  }
+}
+
+/** Whether the filter by reference finds an order that is there: only then does its empty answer prove anything. */
+async function proveFilter(
+  supplier: Supplier,
+  { orders: { externalOrderId: name } }: Dialect,
+  report: ListReport,
+): Promise<'finds' | 'misses' | 'untried' | 'none'> {
+  if (name === null) return 'none'
+  const { items } = await supplier.orders({ page: 1 })
+  const known = items.find((order) => order.externalOrderId)
+  if (!known?.externalOrderId) return 'untried'
+  const found = await supplier.orders({ page: 1, externalOrderId: known.externalOrderId })
+  if (found.items.some((order) => order.id === known.id)) return 'finds'
+  const what = `the filter ${name} does not find order ${known.id} by its reference`
+  const fix = 'find the right name of orders.externalOrderId in the dialect, or put it to null'
+  report('fail', what, fix)
+  return 'misses'
+}
+
+/** Whether filters are honoured, and whether the count is of what they let pass. */
+async function checkFilter(
+  supplier: Supplier,
+  { orders: names, paging }: Dialect,
+  orders: ListPage | undefined,
+  now: number,
+  report: ListReport,
+): Promise<boolean> {
+  if (!orders || orders.rows === 0) return orders !== undefined
+  const name = names.externalOrderId ?? names.from
+  if (name === null) return true
+  const none = await readerOf(({ page }) =>
+    supplier.orders({
+      page,
+      ...(names.externalOrderId === null ? { from: now + AHEAD_MS } : { externalOrderId: NO_REFERENCE }),
+    }),
+  )(1)
+  if (none.rows > 0) {
+    const fix = `put the filter ${name} to null under orders in the dialect, or find its right name`
+    report('warn', `the supplier ignores the filter ${name} of its orders`, fix)
+    return false
+  }
+  if (none.total === undefined) return true
+  const isFiltered = none.total === 0
+  if (isFiltered === paging.totalFiltered) return true
+  const what = isFiltered
+    ? 'the count of a filtered list is of that list'
+    : 'the count of a filtered list is of all orders'
+  report(isFiltered ? 'warn' : 'fail', what, `put paging.totalFiltered to ${isFiltered} in the dialect`)
+  return false
+}
