@@ -109,7 +109,7 @@ async function partOf({ quantity, store }: { quantity: number; store?: StoreKind
 }
 
 describe('an order of a shop', () => {
-  test('is not paid, and nobody waits for its keys, once its whole money went back, also where it does not add up', async () => {
+  test('is not paid, and no keys of it are waited for, once its whole money went back, also where it does not add up', async () => {
     const { shop, chance, supplier } = await simWorld('woocommerce')
     if (!shop) throw new Error('the seed has no shop')
     const [offer] = supplier.world.offers.list({}, 0, 1).items
@@ -123,7 +123,7 @@ describe('an order of a shop', () => {
 })
 
 describe('a line of which a shop holds units back', () => {
-  test('waits where a purchase has more units than the shop lets go', async () => {
+  test('waits where a purchase has more units than the shop allows to be delivered', async () => {
     const { shop, chance, supplier } = await simWorld('shopify')
     if (!shop) throw new Error('the seed has no shop')
     const [offer] = supplier.world.offers.list({}, 0, 1).items
