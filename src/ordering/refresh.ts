@@ -9,7 +9,7 @@ import { currentFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
-import { advance } from './advance.ts'
+import { advance, type Loaded } from './advance.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering } from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { rememberedOf } from './last-requests.ts'
@@ -160,7 +160,9 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
     }),
   ])
   if (!found) {
-    const overdue = await advance(ordering, purchase.id, () => ({ type: 'clock' }))
+    // What was never sent ends by its deadline elsewhere: after a restore not before it is known that it was not.
+    const clock = ({ purchase: { state } }: Loaded) => (state === 'unknown' ? ({ type: 'clock' } as const) : undefined)
+    const overdue = await advance(ordering, purchase.id, clock)
     if (!overdue) await lookUpAgain(ordering, purchase, detail)
   } else if (found.length > 0) {
     const orders = found

@@ -10,6 +10,7 @@ import { entitlementLinesOf } from '../../src/storage/entitlements.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
+import { hintPurchase } from '../../src/storage/purchases.ts'
 import { databaseFile } from '../support/database.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
 import { besideShop, passingTime, SHOP } from '../support/shop-app.ts'
@@ -89,6 +90,22 @@ describe('a purchase that the backup knows as planned', () => {
     await world.pass(MINUTE, 10 * SECOND)
     await world.pass(80 * HOUR, 20 * HOUR)
     await world.restore(planned)
+    await world.pass(REATTACHED, 30 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
+    expect(app.callbacks('line.failed')).toEqual([])
+  })
+
+  test('and whose deadline is over is not reported so either where a delivery has it looked up, and that fails', async () => {
+    const { world, app, orderId, planned } = await openShop()
+    await world.pass(MINUTE, 10 * SECOND)
+    await world.pass(80 * HOUR, 20 * HOUR)
+    await world.restore(planned)
+    app.sandbox.faults.add({ fault: 'error-before', match: { path: '/orders', method: 'GET' }, times: 1_000 })
+    const { id } = await app.purchase(orderId)
+    await app.db.commit([hintPurchase(id, app.now())])
+    await world.pass(MINUTE, 10 * SECOND)
+    expect(await rowsOf(world, orderId)).toEqual(['1 planned'])
+    app.sandbox.faults.clear()
     await world.pass(REATTACHED, 30 * SECOND)
     expect(await rowsOf(world, orderId)).toEqual(['1 fulfilled'])
     expect(app.callbacks('line.failed')).toEqual([])
