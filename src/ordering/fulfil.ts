@@ -249,19 +249,21 @@ async function waitForOrder(
   await fulfilment.readAgain(update.order.store, update.order.reference)
   if (handsOver === undefined) return park(fulfilment, row, detail)
   const reason = standing === 'paid' ? 'not_entitled' : standing === 'unpaid' ? 'unpaid' : 'held_by_store'
+  // Read again, the order has these units, and the shop has none for these keys: others are on it that are not on record. These
+  // wait for a person, whatever becomes of the order.
+  const isForeign = standing === 'paid' && units > 0 && before?.holdReason === 'not_entitled'
   const inputOf = ({ keys, purchase }: Loaded): PurchaseInput | undefined => {
     if (!keys.some(({ handOverId }) => handOverId === row.id)) return undefined
     // A person has them delivered although the shop took all of them back, and refuses that: the person learns of it.
     const isRefused = (standing === 'cancelled' || units === 0) && purchase.decidedRevision !== null
     if (isRefused) return { type: 'shop_cancels', by: standing === 'cancelled' ? 'standing' : 'units' }
-    // Read again, the order has these units, and the shop has none for these keys: others are on it that are not on record.
-    if (standing === 'paid' && before?.holdReason === 'not_entitled') return { type: 'shop_cancels', by: 'units' }
-    return { type: 'shop_blocks', reason }
+    return isForeign ? { type: 'shop_cancels', by: 'units' } : { type: 'shop_blocks', reason }
   }
   // The reading of a paid order ended the hold of the try before: it is one hold, and lasts since then.
   const isOne = before?.holdReason === reason && before.decidedRevision === null
   const since = isOne ? { heldAt: before.heldAt, deadlineAt: before.deadlineAt } : {}
-  await advance(fulfilment, handsOver, inputOf, { columns: { note: detail, ...since }, detail })
+  const columns = { note: detail, ...since, ...(isForeign && { takenBackBy: null }) }
+  await advance(fulfilment, handsOver, inputOf, { columns, detail })
   await park(fulfilment, row, detail, BLOCKED_MS)
 }
 

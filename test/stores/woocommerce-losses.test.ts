@@ -242,6 +242,29 @@ test('a key for a unit whose key the order has already, which is not on record, 
   expect(await now()).toMatchObject({ state: 'cancelled' })
 })
 
+test('keys for two lines whose keys the order has already wait for a person once, and do not come and go', async () => {
+  const app = await openShopApp()
+  const sold = await app.sell(2)
+  app.sandbox.faults.add({ fault: 'hold-open', times: 2 })
+  const reference = app.customerBuys({ lines: sold.map(({ product }) => ({ product })) })
+  await app.pass(2 * MINUTE)
+  app.shop.edit(Number(reference), ({ lines }) => {
+    for (const [at, { meta }] of lines.entries()) {
+      meta.push({ id: 900 + at, key: '_quayside_keys', value: JSON.stringify([`LOST-KEY-${at}`]) })
+    }
+  })
+  for (const order of app.sandbox.world.orders.known(2)) app.sandbox.world.orders.complete(order)
+  await app.pass(10 * MINUTE)
+  const alerted = async () => (await app.alerts()).filter((type) => type === 'taken_back_before_hand_over').length
+  expect(await alerted()).toBe(2)
+  await app.pass(30 * MINUTE)
+  expect(await app.purchases((await app.orderOf(reference))?.id ?? '')).toMatchObject([
+    { state: 'review' },
+    { state: 'review' },
+  ])
+  expect(await alerted()).toBe(2)
+})
+
 describe('the products of a shop', () => {
   test('are not read again and again after a clock that was ahead goes back', async () => {
     const app = await openShopApp()

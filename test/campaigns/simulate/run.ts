@@ -67,6 +67,10 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   const watch = createWatch(world)
   const entitled = watchEntitled(world, watch)
   await settleIn(world)
+  let mostPurchases = 0
+  world.host.deaths.add(() => {
+    mostPurchases = Math.max(mostPurchases, purchasesIn(world))
+  })
   const { shop } = world
   const customers = shop ? createShoppers(world, shop, timeline.now() + plan.spanMs + WHIMS_MS) : createCustomers(world)
   if (shop) startShopSender(world, shop, watch.violate)
@@ -126,7 +130,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
     tail: log.tail(),
     store: plan.settings.store,
     // A shop's order that a restore took out, and that is cancelled by then, is not taken again.
-    purchases: Math.max(purchasesIn(world), shop?.facts.everPaid() ?? 0),
+    purchases: Math.max(mostPurchases, purchasesIn(world), shop?.facts.everPaid() ?? 0),
     decisions: operator.counts.decisions,
     freezes: operator.counts.unfreezes,
     fired: [...fired],
