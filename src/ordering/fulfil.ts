@@ -262,7 +262,11 @@ async function waitForOrder(
   // The reading of a paid order ended the hold of the try before: it is one hold, and lasts since then.
   const isOne = before?.holdReason === reason && before.decidedRevision === null
   const since = isOne ? { heldAt: before.heldAt, deadlineAt: before.deadlineAt } : {}
-  const columns = { note: detail, ...since, ...(isForeign && { takenBackBy: null }) }
+  const columns = ({ purchase: { surplus } }: Loaded) => ({
+    note: detail,
+    ...since,
+    ...(isForeign && { takenBackBy: null, surplus }),
+  })
   await advance(fulfilment, handsOver, inputOf, { columns, detail })
   await park(fulfilment, row, detail, BLOCKED_MS)
 }
