@@ -10,7 +10,7 @@ import { insertAttempt } from '../storage/evidence.ts'
 import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
-import { advance, type Loaded } from './advance.ts'
+import { type Advance, advance, type Loaded } from './advance.ts'
 import { deadlineMs, expectedOf, type Ordering, readSince } from './context.ts'
 import { capsOf } from './guards.ts'
 import { forgetIntent, noteIntent } from './last-requests.ts'
@@ -195,13 +195,22 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
   const notBefore = nextAttemptAt(ordering, purchase, placement, now)
   const unauthorized = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'
   const evident = unauthorized ? [attempt, pauseUnauthorized(ordering)] : [attempt]
-  const settled = () =>
-    advance(ordering, purchase.id, () => ({ type: 'answer', answer, notBefore }), {
+  const settle = (given: Answer, known: Advance) =>
+    advance(ordering, purchase.id, () => ({ type: 'answer', answer: given, notBefore }), {
       leaseEpoch: held.leaseEpoch,
       detail: evidence.detail,
-      columns: statedBy(placement, purchase),
-      ...(placement.outcome === 'accepted' && { stated: placement.order }),
+      ...known,
     })
+  const settled = async () => {
+    const stated = placement.outcome === 'accepted' ? placement.order : undefined
+    try {
+      return await settle(answer, { columns: statedBy(placement, purchase), ...(stated && { stated }) })
+    } catch (error) {
+      if (codeOf(error) !== 'conflict' || !stated) throw error
+      // The order that it names is another purchase's: a look-up tells which one is its own.
+      return settle({ outcome: 'unknown', rejection: false, orderId: stated.id }, {})
+    }
+  }
   await Promise.all([store(ordering, held, () => ordering.db.commit(evident)), store(ordering, held, settled)])
   if (unauthorized) ordering.wake('outbox')
 }

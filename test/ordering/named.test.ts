@@ -78,6 +78,23 @@ describe('an answer that names an order and differs', () => {
     app.expectLedger({ charges: 2, keys: 2 })
   })
 
+  test('that has the id of another purchase, and is else as it was sent, is looked up at once: it was an internal error', async () => {
+    const app = await openTestApp()
+    const other = await app.buy('1001')
+    await app.pass(MINUTE)
+    const { id } = first(known(app))
+    insteadOf(app, (place, ...request) => {
+      const made = place(...request)
+      return made.kind === 'ordered' ? ordered({ ...made.order, id }) : made
+    })
+    const orderId = await app.buy('1002')
+    await app.settle()
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown', namedOrderId: id, errorCount: 0 })
+    await app.pass(MINUTE)
+    expect([await app.state(other), await app.state(orderId)]).toEqual(['fulfilled', 'fulfilled'])
+    app.expectLedger({ charges: 2, keys: 2 })
+  })
+
   test('that the supplier neither lists nor knows goes to review, and is not sent again, cancelled or not', async () => {
     for (const isCancelled of [false, true]) {
       const app = await openTestApp()
