@@ -91,7 +91,7 @@ export interface Pace {
     /** Orders in a row that were over before any delivery named them; undefined: no delivery has come since the start. */
     unannounced: number | undefined
   }
-  /** Purchase -> when its order was first read as failed without deliveries that bear it out. */
+  /** Purchase, or order of the supplier -> when that order was first read as failed without anything that bears it out. */
   doubted: Map<string, number>
   /** Stores to which the last update failed. */
   failing: Set<string>

@@ -42,6 +42,7 @@ export async function reattachOrder(
 ): Promise<Reattached> {
   const order = await ordering.supplier.order(supplierOrderId)
   if (!order) return onlyListed(ordering, part, generation, supplierOrderId)
+  if (await isDoubtful(ordering, part, order)) return 'open'
   let rows = await rowsOf(ordering, part)
   let reattachment = reattachmentOf(rows, { generation, status: order.status })
   if (reattachment === 'read') {
@@ -65,6 +66,16 @@ export async function reattachOrder(
     default:
       return 'open'
   }
+}
+
+/** That the money of an order is back, which was listed otherwise, is believed at the second reading, a round later. */
+async function isDoubtful(ordering: Ordering, part: Part, { id, status }: SupplierOrder): Promise<boolean> {
+  const { doubted } = ordering.pace
+  if (moneyIsOut(status) || doubted.delete(id)) return false
+  const noted = (await unattachedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)
+  if (!noted || !moneyIsOut(noted.status as OrderStatus)) return false
+  doubted.set(id, ordering.now())
+  return true
 }
 
 const rowsOf = ({ db }: Ordering, { lineId, part }: Part): Promise<Purchase[]> =>

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { cancelOrder, retryPurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
+import { reattachOrder } from '../../src/ordering/reattach.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { entitlementLinesOf } from '../../src/storage/entitlements.ts'
@@ -11,6 +12,8 @@ import { currentFreeze } from '../../src/storage/freezes.ts'
 import { openMarker } from '../../src/storage/marker.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { hintPurchase } from '../../src/storage/purchases.ts'
+import { noteUnattached } from '../../src/storage/restores.ts'
+import { nameOfLine } from '../../src/storage/store-orders.ts'
 import { databaseFile } from '../support/database.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
 import { besideShop, passingTime, SHOP } from '../support/shop-app.ts'
@@ -181,6 +184,33 @@ describe('a purchase that the backup knows as planned', () => {
     expect((await rowsOf(world, orderId)).at(-1)).toBe('2 fulfilled')
     expect(app.sandbox.world.report()).toMatchObject({ charges: { length: 2 }, refunds: { length: 1 } })
   })
+})
+
+test('an order that was listed as completed is not taken for one whose money is back by one reading', async () => {
+  const { world, app, orderId } = await openShop()
+  const { orders } = app.sandbox.world
+  app.sandbox.faults.add({ fault: 'hold-open' })
+  await world.pass(MINUTE, 10 * SECOND)
+  const { lineId, supplierProductId: productId, externalOrderId, quantity } = await app.purchase(orderId)
+  const reference = externalOrderId.replace(/1$/, '2')
+  const made = orders.place('another key', 'another body', { productId, quantity, externalOrderId: reference })
+  if (made.kind !== 'ordered') throw new Error('the supplier takes a second order')
+  const { id: supplierOrderId } = made.order
+  await app.db.commit([noteUnattached({ supplierOrderId, reference, status: 'completed', seenAt: app.now() })])
+  const [name] = await app.db.query(nameOfLine(lineId))
+  if (!name) throw new Error('the line has a name')
+  const reattach = () => reattachOrder(app.ordering, { ...name, lineId, part: 1 }, 2, supplierOrderId)
+  const { get } = orders
+  let reads = 0
+  orders.get = (id) => {
+    const order = get(id)
+    if (!order || id !== supplierOrderId) return order
+    reads += 1
+    return { ...order, status: reads === 1 ? 'failed' : 'completed' }
+  }
+  expect(await reattach()).toBe('open')
+  expect(await reattach()).toBe('news')
+  expect(await stands(world)).toBe('quayside')
 })
 
 describe('an order of the supplier whose store order the backup does not hold', () => {
