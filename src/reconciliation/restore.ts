@@ -92,11 +92,11 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   }
   // A restore in the future was noted by such a clock. The monotonic clock below then counts from when this process saw it.
   const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
-  // Its wait begins at the first look of this process, beside that of the wall clock.
-  const rounds = roundsOf(ordering, epoch.epoch)
   if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
-  // Both clocks must agree: only the wall clock knows a round of another process, and it may have been put ahead while a
-  // request that left before the restore is still on its way.
+  // Both clocks must agree, one after the other: only the wall clock knows a round of another process, and it may have been put
+  // ahead while a request that left before the restore is still on its way. Waiting twice also finds orders that a list shows later
+  // than the dialect says: with both waits side by side a part was bought again.
+  const rounds = roundsOf(ordering, epoch.epoch)
   const steady = ordering.monotonic()
   if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
   rounds.roundAt = steady
