@@ -70,6 +70,21 @@ describe('the status', () => {
     expect(await statesOf(world), 'it is no news any more').toEqual([])
   })
 
+  test('shows for a day that an alert of days ago has ended', async () => {
+    const world = await openApi()
+    const payload = { note: 'the disk is full' }
+    await world.db.commit([enqueueAlert(world.ordering, { type: 'backup_failed', occasion: '1', payload })])
+    await world.alertRound()
+    world.move(3 * DAY)
+    expect(await statesOf(world)).toContain('backup_failed open')
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    await world.alertRound()
+    world.move(DAY)
+    expect(await statesOf(world)).toContain('backup_failed ended')
+    world.move(1)
+    expect(await statesOf(world)).not.toContain('backup_failed ended')
+  })
+
   test('shows a freeze for two orders of one part until it is lifted and the purchase decided', async () => {
     const world = await openApi({ sandboxDialect: { ...defaultDialect(), idempotencyMemorySeconds: 60 } })
     world.sandbox.faults.add({ fault: 'answer-lost' })
