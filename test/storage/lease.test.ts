@@ -19,8 +19,8 @@ import { insert, namesIn } from '../support/settings.ts'
 const log = { info: () => undefined, warn: () => undefined }
 
 /** A process that waits for the lease of a database. */
-async function candidate(owner: string, url: string) {
-  const { database, fatal } = await openPostgresDatabase(url)
+async function candidate(owner: string, url: string, engine: { endsOnUnknown?: boolean } = {}) {
+  const { database, fatal } = await openPostgresDatabase(url, engine)
   const logged: unknown[] = []
   const note = (event: string, facts: object = {}) => void logged.push({ event, ...facts })
   const log = { info: note, warn: note }
@@ -215,6 +215,17 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     await one.database.commit([insert('b')])
     expect(await namesIn(one.database)).toEqual(['b'])
     expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
+  })
+
+  test('ends with a COMMIT of unknown outcome, also for a process that such a one did not end before', async () => {
+    const url = await postgresUrl()
+    const proxy = await openProxy(url)
+    const one = await candidate('one', proxy.url, { endsOnUnknown: false })
+    await one.elected
+    proxy.fate = { at: COMMIT, how: 'cut after' }
+    await expect(one.database.commit([insert('a')])).rejects.toMatchObject({ code: 'unknown_outcome' })
+    expect(one.fatal).toMatchObject([{ code: 'unknown_outcome' }])
+    await expect(one.database.commit([insert('b')])).rejects.toMatchObject({ code: 'unavailable' })
   })
 
   test('stays however long another process locks what its holder writes, and the write is refused or comes after it', async () => {
