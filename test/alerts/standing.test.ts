@@ -2,11 +2,14 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { alertRules } from '../../src/alerts/kinds.ts'
+import { hourOf } from '../../src/domain/activity.ts'
 import { type AlertKind, alertText, storedKind } from '../../src/domain/alert-kinds.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
 import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { redeliver } from '../../src/ordering/fulfil.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
+import { insertBalance } from '../../src/storage/balance.ts'
+import { addHourlyCount } from '../../src/storage/hourly-counts.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
 import { insertStoreOrder } from '../../src/storage/store-orders.ts'
 import { connectStore, dropLateOrder, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
@@ -68,6 +71,39 @@ describe('the status', () => {
     expect(await statesOf(world)).toEqual(['supplier_unreachable ended'])
     await world.pass(2 * DAY, HOUR)
     expect(await statesOf(world), 'it is no news any more').toEqual([])
+  })
+
+  test('shows for a day that an alert of days ago has ended', async () => {
+    const world = await openApi()
+    const payload = { note: 'the disk is full' }
+    await world.db.commit([enqueueAlert(world.ordering, { type: 'backup_failed', occasion: '1', payload })])
+    await world.alertRound()
+    world.move(3 * DAY)
+    expect(await statesOf(world)).toContain('backup_failed open')
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    await world.alertRound()
+    world.move(DAY)
+    expect(await statesOf(world)).toContain('backup_failed ended')
+    world.move(1)
+    expect(await statesOf(world)).not.toContain('backup_failed ended')
+  })
+
+  test('says how many days the balance lasts at what was spent in the last ones', async () => {
+    const world = await openApi()
+    const { db, now, ordering } = world
+    await db.commit([
+      ...[1, 2, 3, 4].map((days) =>
+        addHourlyCount({ hour: hourOf(now() - days * DAY), name: 'spend', part: 'EUR', count: 10_000 }),
+      ),
+      insertBalance({ id: ordering.newId(), readAt: now() + 1, amountMinor: 20_000, currency: 'EUR' }),
+    ])
+    await world.alertRound()
+    expect(await alertsOf(world)).toContainEqual(
+      expect.objectContaining({
+        type: 'balance_runs_out',
+        note: 'the balance of 200.00 EUR lasts about 2 days at what was spent lately',
+      }),
+    )
   })
 
   test('shows a freeze for two orders of one part until it is lifted and the purchase decided', async () => {

@@ -793,6 +793,11 @@ describe('a wish', () => {
     ])
   })
 
+  test('has no unit bought whose key the store has, nor in place of a part beside it that it does not reach', () => {
+    const parts = partsOf(part('failed', { quantity: 3, left: 1 }), part('failed', { quantity: 2, plannedRevision: 5 }))
+    expect(stepsOf(parts, { ...wish, units: 5 })).toEqual([{ step: 'again', id: 'p1', quantity: 2 }])
+  })
+
   test('has nothing bought while the order is not paid', () => {
     for (const standing of ['unpaid', 'held', 'cancelled'] as const)
       expect(stepsOf([part('failed')], { ...wish, standing })).toEqual([])

@@ -65,6 +65,19 @@ describe('an alert', () => {
     expect((await listOf(world, '?state=ended')).map(({ id }) => id)).toEqual([alert?.id])
   })
 
+  test('that two people acknowledge has the first of them on record', async () => {
+    const world = await openAlerting()
+    await world.raise('1')
+    const [alert] = await listOf(world)
+    const acknowledge = async (token: string) =>
+      (await world.ask('POST', `/alerts/${alert?.id}/acknowledge`, { token, body: {} })).body.data
+    const looked = await acknowledge(world.tokens.operator)
+    expect(looked.acknowledgedBy).toMatch(/^operator/)
+    world.move(HOUR)
+    const { acknowledgedBy, acknowledgedAt } = looked
+    expect(await acknowledge(world.tokens.admin)).toMatchObject({ acknowledgedBy, acknowledgedAt })
+  })
+
   test('that is muted sends nothing, nor the next one of its subject; another subject is heard', async () => {
     const world = await openAlerting()
     await world.raise('1')

@@ -61,6 +61,12 @@ const badRequests: [string, number, string, Ask][] = [
   ['half a JSON', 400, 'invalid', { raw: '{"reference": "10' }],
   ['bytes that are no UTF-8', 400, 'invalid', { raw: new Uint8Array([0x22, 0xff, 0x22]) }],
   [
+    'JSON whose reference has a byte that is no UTF-8',
+    400,
+    'invalid',
+    { raw: new Uint8Array(Buffer.from(JSON.stringify(order({ reference: '10\u00ff' })), 'latin1')) },
+  ],
+  [
     'a form',
     415,
     'unsupported_media_type',

@@ -115,6 +115,25 @@ describe.runIf(hasPostgres)('the worker', () => {
     expect(await asking).toEqual({ status: 200, data: ['ann', true, false] })
   })
 
+  test('refuses as any process does: with the code, the reason, the words and the fields at fault', async () => {
+    const refusal = {
+      code: 'invalid',
+      message: 'name: already taken',
+      reason: 'other_currency',
+      fields: [{ field: 'name', message: 'already taken' }],
+    } as const
+    const { code, message, reason, fields } = refusal
+    const { calls, end, ask } = await openProcesses({
+      answer: () => {
+        throw new Failure(code, message, { reason, fields: [...fields] })
+      },
+    })
+    end()
+    const asking = ask()?.catch((error: unknown) => error)
+    await until('the call', calls.begin)
+    expect(await asking).toMatchObject(refusal)
+  })
+
   test('keeps the text of an error that it did not expect in its log', async () => {
     const { calls, end, ask } = await openProcesses({
       answer: () => {

@@ -133,6 +133,14 @@ test('an order that was late is late no more once a page has it', async () => {
   expect(await late()).toEqual([])
 })
 
+test('an order that is late is alerted of at its third try, after three minutes', async () => {
+  const { pass, poll, alerts } = await openPolling([{ given: ['0'], unread: ['1'] }])
+  await pass(3 * MINUTE)
+  expect(await alerts()).toEqual([])
+  await poll()
+  expect(await alerts()).toEqual(['order_unread'])
+})
+
 test('an order that is late is read less and less often, and at least every quarter of an hour', async () => {
   const { asked, pass } = await openPolling([{ given: [], unread: ['1'] }])
   await pass(60 * MINUTE)

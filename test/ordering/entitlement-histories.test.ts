@@ -68,6 +68,24 @@ describe.each(shops)('an order of $kind whose payment fails', ({ open }) => {
   })
 })
 
+test.each([
+  { kind: 'WooCommerce', open: wooCommerceThatChanges, store: WOO },
+  { kind: 'Shopify', open: shopifyThatChanges, store: SHOPIFY },
+])(
+  'an order of $kind whose customer has all keys is not held for money that goes back without units',
+  async ({ open, store }) => {
+    const shop = await open()
+    const reference = shop.buys(1, 1)
+    await shop.pass(5 * MINUTE)
+    expect(shop.keysIn(reference)).toHaveLength(2)
+    shop.refundsMoneyOf(reference, 0)
+    await shop.pass(5 * MINUTE)
+    const [row] = await shop.db.query(entitlementOf(store, reference))
+    expect(row).toMatchObject({ standing: 'paid', because: null })
+    expect(row?.refundedMinor).toBeGreaterThan(0)
+  },
+)
+
 describe('an order that is not paid any more when its keys are about to be written into it', () => {
   test.each(['on-hold', 'pending', 'failed'])('gets them once it is paid again (WooCommerce, %s)', async (status) => {
     const shop = await wooCommerceThatChanges()

@@ -101,6 +101,24 @@ test('an update whose process dies at its last request is not sent again before 
   expect(dueMeanwhile[0]).toBe(startedAt + pushMs + settleMs)
 })
 
+test('an update without an answer is not sent again before its store has acted on it, or never will', async () => {
+  const { app } = await openReady()
+  const settleMs = 60_000
+  let sent = 0
+  const store = noting(app, () => {
+    sent += 1
+    return sent === 1 ? { ...away, mayHaveLeft: true } : { outcome: 'confirmed' }
+  })
+  app.ordering.storeOf = () => ({ ...store, settleMs })
+  await deliverAll(app.ordering)
+  app.move(settleMs - 1)
+  await deliverAll(app.ordering)
+  expect(sent).toBe(1)
+  app.move(1)
+  await deliverAll(app.ordering)
+  expect(sent).toBeGreaterThan(1)
+})
+
 describe('what a store learns of a line that fails', () => {
   const fail = async (purchase: Partial<Purchase>, row: string) => {
     const { app, orderId, purchaseId, pushed, about } = await openOrder()

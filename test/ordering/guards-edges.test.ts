@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { formatDecimal } from '../../src/domain/money.ts'
 import { rejectedDelayMs } from '../../src/domain/pace.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
-import { capsOf, firstFailingGuard } from '../../src/ordering/guards.ts'
+import { capsOf, firstFailingGuard, passesBeside } from '../../src/ordering/guards.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
 import { type Offer, putOffer } from '../../src/storage/offers.ts'
 import { type Purchase, reservedUnder } from '../../src/storage/purchases.ts'
@@ -278,6 +278,14 @@ describe('the balance', () => {
     await balanceOf(app, 2_000)
     expect(await guard({ quantity: 2 })).toBeUndefined()
     expect(asked.balances).toBe(0)
+  })
+
+  test('covers a purchase together with those that are ready beside it, or has it wait for them', async () => {
+    const { app, ordering, purchase, guard } = await openPlanned()
+    await balanceOf(app, 5_000)
+    expect(await guard(), 'the first of them is ready').toBeUndefined()
+    const passes = (besideMinor: number) => passesBeside(ordering, { ...purchase, quantity: 2 }, besideMinor)
+    expect([await passes(3_000), await passes(3_001)]).toEqual([true, false])
   })
 
   test('that is too low holds for a minute, and says what is missing', async () => {

@@ -1,9 +1,11 @@
 /** The lease of the worker, on a real server and by real time: it counts by the clock of the server. */
 import { performance } from 'node:perf_hooks'
 import { sql } from 'drizzle-orm'
+import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { StaleWrite } from '../../src/storage/database.ts'
 import { LEASE_MS } from '../../src/storage/postgres/lease.ts'
+import { connectionOf } from '../../src/storage/postgres/open.ts'
 import { workerLease } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { noteServer, type WorkerLease } from '../../src/storage/worker-lease.ts'
@@ -17,8 +19,8 @@ import { insert, namesIn } from '../support/settings.ts'
 const log = { info: () => undefined, warn: () => undefined }
 
 /** A process that waits for the lease of a database. */
-async function candidate(owner: string, url: string) {
-  const { database, fatal } = await openPostgresDatabase(url)
+async function candidate(owner: string, url: string, engine: { endsOnUnknown?: boolean } = {}) {
+  const { database, fatal } = await openPostgresDatabase(url, engine)
   const logged: unknown[] = []
   const note = (event: string, facts: object = {}) => void logged.push({ event, ...facts })
   const log = { info: note, warn: note }
@@ -215,6 +217,17 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
   })
 
+  test('ends with a COMMIT of unknown outcome, also for a process that such a one did not end before', async () => {
+    const url = await postgresUrl()
+    const proxy = await openProxy(url)
+    const one = await candidate('one', proxy.url, { endsOnUnknown: false })
+    await one.elected
+    proxy.fate = { at: COMMIT, how: 'cut after' }
+    await expect(one.database.commit([insert('a')])).rejects.toMatchObject({ code: 'unknown_outcome' })
+    expect(one.fatal).toMatchObject([{ code: 'unknown_outcome' }])
+    await expect(one.database.commit([insert('b')])).rejects.toMatchObject({ code: 'unavailable' })
+  })
+
   test('stays however long another process locks what its holder writes, and the write is refused or comes after it', async () => {
     const url = await postgresUrl()
     const one = await candidate('one', url)
@@ -256,6 +269,36 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     }
     expect(await database.elect({ owner: 'two', monotonic, signal: halt.signal, log })).toBeUndefined()
     expect(one.lease()?.isHeld()).toBe(true)
+  })
+
+  test('counts from when its holder asked for a renewal, however long the server takes to answer', async () => {
+    const { database, url } = await openPostgresDatabase()
+    let clock = 0
+    const { signal } = new AbortController()
+    const lease = await database.elect({ owner: 'one', monotonic: () => clock, signal, log })
+    onTestFinished(async () => lease?.release())
+    const other = new pg.Client(connectionOf(url))
+    await other.connect()
+    onTestFinished(() => other.end())
+    await other.query('begin')
+    await other.query('select 1 from worker_lease for update')
+    clock = 500
+    await until('a renewal that waits for the row', async () => {
+      const waiting = sql<{ count: number }>`select count(*) as count from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like 'update worker_lease%'`
+      return Number((await database.query(waiting))[0]?.count) > 0
+    })
+    clock = 2_500
+    await other.query('commit')
+    const isHeldAt = (at: number): boolean | undefined => {
+      clock = at
+      const isHeld = lease?.isHeld()
+      clock = 2_500
+      return isHeld
+    }
+    const endsAt = 500 + LEASE_MS - 1_000
+    const isHeld = () => [isHeldAt(endsAt - 250), isHeldAt(endsAt + 250)]
+    await expect.poll(isHeld, { interval: 10 }).toEqual([true, false])
   })
 
   test('counts from when its holder asked, at first and at each renewal, and ends sooner than for the server', async () => {

@@ -449,6 +449,28 @@ describe.runIf(hasPostgres)('opening', () => {
     await until('the server to be read only', async () => (await database.look()).away !== undefined)
   })
 
+  test('is followed by looks, which say that a server stores nothing for as long as it does not', async () => {
+    const url = await newPostgresUrl()
+    const database = await openPostgres(options(url))
+    onTestFinished(() => database.close())
+    const setReadOnly = (how: 'on' | 'off') =>
+      run(
+        url,
+        `begin read write; alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = ${how}; commit;
+        select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+      )
+    await setReadOnly('on')
+    await until('a commit that the server refuses', async () => {
+      const refused = await database.commit([insert('a')]).catch((error: Error) => error)
+      return refused instanceof Error && refused.message.includes('25006')
+    })
+    expect((await database.look()).away).toBeDefined()
+    await setReadOnly('off')
+    await until('the server to store again', async () => (await database.look()).away === undefined)
+    await database.commit([insert('b')])
+    expect((await database.look()).away).toBeUndefined()
+  })
+
   test('of a server that is away says so without the password', async () => {
     const away = openPostgres(options('postgres://quayside:topsecret@127.0.0.1:9/none'))
     await expect(away).rejects.toMatchObject({ code: 'unavailable' })

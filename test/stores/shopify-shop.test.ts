@@ -804,6 +804,7 @@ describe('the orders of Shopify', () => {
       if (result?.outcome === 'read') {
         came.push(...result.orders.map(({ reference }) => reference))
         for (const { reference } of result.unread) came.push(await readLate(reference))
+        expect(came.length, 'the reading gets on').toBeLessThanOrEqual(placed.length)
         cursor = result.cursor
         more = result.more
       } else {

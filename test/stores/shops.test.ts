@@ -200,6 +200,19 @@ test.each(['products', 'orders'])(
   },
 )
 
+test.each([
+  ['ahead of', 7_200_000],
+  ['behind', -7_200_000],
+])(
+  'a woocommerce shop whose clock is two hours %s that of this machine has just that said of its clock',
+  async (where, ms) => {
+    const world = await wooCommerceWorld()
+    world.shop.setClockError(ms)
+    const doubtful = (await world.store.test()).filter(({ state }) => state !== 'ok')
+    expect(doubtful).toMatchObject([{ check: 'clock', detail: `its clock is 2 h ${where} that of this machine` }])
+  },
+)
+
 test('keys of a woocommerce order that were stored as the merchant completed it may be with the customer, whatever fails then', async () => {
   const world = await wooCommerceWorld()
   const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])

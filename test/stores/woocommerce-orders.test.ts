@@ -103,6 +103,19 @@ describe('an order of WooCommerce', () => {
     ])
   })
 
+  test('whose units, shipping and fees went back with their taxes had no money refunded that names none of them', () => {
+    const withTax = (total: string, total_tax: string) => ({ total, total_tax })
+    const unit = { quantity: -1, meta_data: [{ key: '_refunded_item_id', value: '1' }] }
+    const refund = {
+      amount: '35.70',
+      line_items: [{ ...unit, ...withTax('-21.00', '-3.99') }],
+      shipping_lines: [withTax('-5.00', '-0.95')],
+      fee_lines: [withTax('-4.00', '-0.76')],
+    }
+    expect(read(() => {}, refundedBy([refund]))).not.toHaveProperty('refundedAmount')
+    expect(read(() => {}, refundedBy([{ ...refund, amount: '36.20' }]))).toMatchObject({ refundedAmount: '0.50' })
+  })
+
   test.each<[string, (order: ShopOrder) => void]>([
     ['no lines', (order) => Object.assign(order, { line_items: [] })],
     ['no currency', (order) => Object.assign(order, { currency: '' })],
