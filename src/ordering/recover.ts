@@ -11,6 +11,8 @@ import {
   publishingDueNow,
   readAfter,
   refreshesDueNow,
+  settlementsDueNow,
+  untagsDueNow,
   writtenAfter,
   writtenNow,
 } from '../storage/clock-jump.ts'
@@ -124,6 +126,8 @@ export async function afterClockJump(ordering: Pick<Ordering, 'db' | 'now' | 'pa
     distrustTimes(now),
     refreshesDueNow(now),
     placementsDueNow(now),
+    settlementsDueNow(now),
+    untagsDueNow(now),
     effectsDueNow(now),
     deliveriesDueNow(now),
     listingsDueNow(now),

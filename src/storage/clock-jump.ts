@@ -1,7 +1,7 @@
 import { and, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { finalStates, purchaseStates } from '../domain/purchase.ts'
-import { balanceReadings, deliveries, listings, offers, outbox, publishing, purchases } from './schema.ts'
+import { balanceReadings, deliveries, entitlements, listings, offers, outbox, publishing, purchases } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 
 /*
@@ -18,6 +18,14 @@ export const placementsDueNow = change('any', (now: number) =>
     .update(purchases)
     .set({ notBefore: now })
     .where(and(inArray(purchases.state, ['planned', 'waiting']), gt(purchases.notBefore, now))),
+)
+
+export const settlementsDueNow = change('any', (now: number) =>
+  build.update(entitlements).set({ settleAt: now }).where(gt(entitlements.settleAt, now)),
+)
+
+export const untagsDueNow = change('any', (now: number) =>
+  build.update(entitlements).set({ untagAt: now }).where(gt(entitlements.untagAt, now)),
 )
 
 export const effectsDueNow = change('any', (now: number) =>

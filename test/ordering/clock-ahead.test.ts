@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { afterClockJump } from '../../src/ordering/recover.ts'
+import { settleFirst } from '../../src/storage/entitlements.ts'
 import { openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -31,6 +32,20 @@ describe('a clock that was two days ahead for a while', () => {
     await app.ordering.refreshOffer(productId)
     const [offer] = (await app.offers()).filter((one) => one.productId === productId)
     expect(offer?.costMinor).toBe(4_711)
+  })
+
+  test('does not keep keys from a customer whose order was to be compared with its purchases by then', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'hold-open' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    app.jump(48 * HOUR)
+    await app.db.commit([settleFirst(orderId, app.now())])
+    app.jump(-48 * HOUR)
+    await afterClockJump(app.ordering)
+    for (const order of app.sandbox.world.orders.known(1)) app.sandbox.world.orders.complete(order)
+    await app.pass(10 * MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 
   test('is noticed at the next start, when it was set right while nothing ran', async () => {

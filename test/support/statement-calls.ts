@@ -390,6 +390,8 @@ export const calls: Record<string, unknown[]> = {
   oldUntaken: [at, 1],
   forgetEntitlement: ['s', 'r'],
   distrustReadings: [at],
+  settlementsDueNow: [at],
+  untagsDueNow: [at],
   storeReadingOf: ['s'],
   connectStore: ['s', at],
   ageVariants: [at],
