@@ -92,6 +92,7 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefi
   if (isPutBack) {
     const back = await putBack(settings, { serverGone: serverGone === true })
     print(io, json === true, back, () => putBackText(back, serverGone === true, width))
+    return undefined
   }
   const isDrawn = io.isTerminal && !json
   let drawnAt = Number.NEGATIVE_INFINITY
@@ -105,6 +106,7 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefi
   }
   const moved = await migrateEngine(settings, draw).finally(clear)
   print(io, json === true, moved, () => movedText(moved, width))
+  return undefined
 }
 
 /** Wait between two drawings of how far it is. */

@@ -198,7 +198,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'restored-without-cancellation',
-    does: 'puts a purchase back after a restore without the cancellation of its order',
+    does: 'puts a purchase back after a restore without the cancellation of its order, and does not ask for it when it settles',
     // What the order entitles to ends it as well, but for what an operator bought in spite of that.
     foundBy: 'test/backup/restore-cases.test.ts',
     edits: [
@@ -206,6 +206,11 @@ export const mistakes: readonly Mistake[] = [
         file: 'ordering/reattach.ts',
         find: 'cancelRequestedAt: live?.cancelRequestedAt ?? null,',
         replace: 'cancelRequestedAt: null,',
+      },
+      {
+        file: 'ordering/settle.ts',
+        find: "if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))",
+        replace: "if (step?.step === 'grow')",
       },
       {
         file: 'ordering/reattach.ts',
