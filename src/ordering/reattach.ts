@@ -42,7 +42,7 @@ export async function reattachOrder(
 ): Promise<Reattached> {
   const order = await ordering.supplier.order(supplierOrderId)
   if (!order) return onlyListed(ordering, part, generation, supplierOrderId)
-  if (await isDoubtful(ordering, part, order)) return 'open'
+  if (await contradictsList(ordering, part, order)) return 'open'
   let rows = await rowsOf(ordering, part)
   let reattachment = reattachmentOf(rows, { generation, status: order.status })
   if (reattachment === 'read') {
@@ -69,7 +69,7 @@ export async function reattachOrder(
 }
 
 /** That the money of an order is back, which was listed otherwise, is believed at the second reading, a round later. */
-async function isDoubtful(ordering: Ordering, part: Part, { id, status }: SupplierOrder): Promise<boolean> {
+async function contradictsList(ordering: Ordering, part: Part, { id, status }: SupplierOrder): Promise<boolean> {
   const { doubted } = ordering.pace
   if (moneyIsOut(status) || doubted.delete(id)) return false
   const noted = (await unattachedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)

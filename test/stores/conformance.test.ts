@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { StoreListing } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
+import { storeListing } from '../support/store-listing.ts'
 import {
   backendWorld,
   falseAnswers,
@@ -28,19 +29,6 @@ const worlds: Record<string, () => Promise<StoreWorld>> = {
   'shopify, whose pages hold three,': inPagesOfThree(shopifyWorld),
 }
 
-const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
-  id,
-  sku: 'A',
-  name: 'Game A',
-  category: null,
-  price: '12.50',
-  compareAt: null,
-  currency: 'EUR',
-  stock: 7,
-  available: true,
-  revision: 1,
-  ...set,
-})
 const at = TEST_NOW - 5_000
 const publish = ({ store }: StoreWorld, listings: StoreListing[]) => store.publish({ id: 'p1', at, listings })
 
@@ -78,7 +66,7 @@ describe.each(Object.entries(worlds))('a %s store', (kind, open) => {
   test('takes a price and stock, and says what it has then', async () => {
     const world = await open()
     const id = world.sell('A')
-    expect(await publish(world, [listing(id)])).toEqual({
+    expect(await publish(world, [storeListing(id)])).toEqual({
       outcome: 'answered',
       answers: [expect.objectContaining({ id, ok: true, price: '12.50', stock: 7 })],
     })
@@ -89,7 +77,7 @@ describe.each(Object.entries(worlds))('a %s store', (kind, open) => {
     const world = await open()
     const [a, b, c] = ['A', 'B', 'C'].map(world.sell) as [string, string, string]
     world.refuse(b)
-    const result = await publish(world, [listing(a), listing(b), listing(c)])
+    const result = await publish(world, [storeListing(a), storeListing(b), storeListing(c)])
     expect(result).toMatchObject({ outcome: 'answered' })
     const answers = result.outcome === 'answered' && result.answers !== 'all' ? result.answers : []
     const byId = Object.fromEntries(answers.map((answer) => [answer.id, answer.ok]))
@@ -100,17 +88,17 @@ describe.each(Object.entries(worlds))('a %s store', (kind, open) => {
     const world = await open()
     const id = world.sell('A')
     world.keepPrice(id, '8.00')
-    expect(await publish(world, [listing(id)])).toMatchObject({ answers: [{ id, ok: true, price: '8.00' }] })
+    expect(await publish(world, [storeListing(id)])).toMatchObject({ answers: [{ id, ok: true, price: '8.00' }] })
   })
 
   test.each(faults)('throws nothing at %s, and takes the listing again', async (fault) => {
     const world = await open()
     const id = world.sell('A')
     world.strike(fault)
-    const result = await publish(world, [listing(id)])
+    const result = await publish(world, [storeListing(id)])
     expect(['refused', 'unavailable']).toContain(result.outcome)
     if (fault.startsWith('lost')) expect(result).toMatchObject({ outcome: 'unavailable', mayHaveLeft: true })
-    expect(await publish(world, [listing(id)])).toMatchObject({ outcome: 'answered' })
+    expect(await publish(world, [storeListing(id)])).toMatchObject({ outcome: 'answered' })
     expect(world.shelf(id)).toEqual({ price: '12.50', stock: 7 })
   })
 
@@ -120,7 +108,7 @@ describe.each(Object.entries(worlds))('a %s store', (kind, open) => {
     const order = ordered(world)
     await world.stop()
     const down = { outcome: 'unavailable', mayHaveLeft: false }
-    expect(await publish(world, [listing(id)])).toMatchObject(down)
+    expect(await publish(world, [storeListing(id)])).toMatchObject(down)
     expect(await order.fulfil('u1', KEYS)).toMatchObject(down)
     expect(await order.close()).toMatchObject(down)
     expect(await world.store.test()).toMatchObject([
@@ -463,7 +451,7 @@ describe('the products of a woocommerce store', () => {
       { id: simple, sku: 'A', name: 'Game A', price: '9.00' },
       { id, sku: 'HOME', name: 'Suite - Home', price: '30.00' },
     ])
-    expect(await publish(world, [listing(id, { price: '33.00' }), listing(simple)])).toMatchObject({
+    expect(await publish(world, [storeListing(id, { price: '33.00' }), storeListing(simple)])).toMatchObject({
       answers: expect.arrayContaining([expect.objectContaining({ id, ok: true, price: '33.00', stock: 7 })]),
     })
     expect(await create([{ ...product('HOME'), category: null }])).toMatchObject({
@@ -474,7 +462,10 @@ describe('the products of a woocommerce store', () => {
   test('get no price in another currency, and disappear when they are gone', async () => {
     const world = await wooCommerceWorld()
     const [a, b] = ['A', 'B'].map(world.sell) as [string, string]
-    const listings = [listing(a, { currency: 'USD' }), listing(b, { stock: 0, available: false, isGone: true })]
+    const listings = [
+      storeListing(a, { currency: 'USD' }),
+      storeListing(b, { stock: 0, available: false, isGone: true }),
+    ]
     expect(await publish(world, listings)).toMatchObject({
       answers: [
         { id: a, ok: false, reason: 'the shop sells in EUR, the price is in USD' },

@@ -10,20 +10,9 @@ import {
 } from '../../src/stores/shopify/catalogue.ts'
 import { missingScopes } from '../../src/stores/shopify/findings.ts'
 import type { StoreListing } from '../../src/stores/store.ts'
+import { storeListing } from '../support/store-listing.ts'
 
-const listing = (set: Partial<StoreListing> = {}): StoreListing => ({
-  id: '21',
-  sku: 'A',
-  name: 'Game A',
-  category: null,
-  price: '12.50',
-  compareAt: null,
-  currency: 'EUR',
-  stock: 7,
-  available: true,
-  revision: 1,
-  ...set,
-})
+const listing = (set: Partial<StoreListing> = {}) => storeListing('21', set)
 const id = 'gid://shopify/ProductVariant/21'
 const variant = (set: Partial<ShopVariant> = {}, tracked = true): ShopVariant => ({
   id,

@@ -1,26 +1,12 @@
 /** What Shopify lets an app ask: access scopes and points, judged by what the adapter asks of a shop and not by what it computes. */
 import { describe, expect, test } from 'vitest'
 import { scopesFor } from '../../src/stores/shopify/findings.ts'
-import type { StoreListing } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
+import { storeListing } from '../support/store-listing.ts'
 import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
 
 const ADDRESS = 'https://quayside.test/webhooks/stores/demo'
 const RETRY_TAG = 'quayside-retry'
-
-const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
-  id,
-  sku: 'A',
-  name: 'Game A',
-  category: null,
-  price: '12.50',
-  compareAt: null,
-  currency: 'EUR',
-  stock: 7,
-  available: true,
-  revision: 1,
-  ...set,
-})
 
 const lineOf = (world: ShopifyWorld, quantity = 1) => {
   const { reference, lines } = world.buy([{ id: world.sell('B'), quantity }])
@@ -48,7 +34,7 @@ async function notLet(world: ShopifyWorld): Promise<string[]> {
   const drafted = { sku: 'NEW', name: 'New', category: null, description: null, image: null, isPublished: true }
   await tried('create', store.create?.([drafted]) ?? Promise.resolve(undefined))
   await tried('variants', store.variants?.(null) ?? Promise.resolve(undefined))
-  const listings = [listing(variant), listing(world.sell('C'), { stock: 0, available: false, isGone: true })]
+  const listings = [storeListing(variant), storeListing(world.sell('C'), { stock: 0, available: false, isGone: true })]
   await tried('publish', store.publish({ id: 'p1', at: TEST_NOW, listings }))
   await tried('provision', store.provision?.(ADDRESS) ?? Promise.resolve(undefined))
 
@@ -133,7 +119,7 @@ function countPoints({ shop }: ShopifyWorld): Asked[] {
 describe('the points that a Shopify shop is asked for', () => {
   const BUCKET = { maximum: 1_000, restoreRate: 50 }
   const listings = (world: ShopifyWorld, count: number) =>
-    Array.from({ length: count }, (_, index) => listing(world.sell(`S${index}`)))
+    Array.from({ length: count }, (_, index) => storeListing(world.sell(`S${index}`)))
 
   test('are never more than one document may cost, however much there is to ask for', async () => {
     const world = await shopifyWorld({ settings: { otherLocations: 'own' } })

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { ChangedOrders, StoreListing, StoreOrderRead } from '../../src/stores/store.ts'
 import { shopifyApp } from '../shops/shopify-shop.ts'
 import { TEST_NOW } from '../support/database.ts'
+import { storeListing } from '../support/store-listing.ts'
 import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
 
 const shopify = shopifyApi({
@@ -390,19 +391,6 @@ describe('a customer of Shopify whose keys the merchant deleted', () => {
   )
 })
 
-const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
-  id,
-  sku: 'A',
-  name: 'Game A',
-  category: null,
-  price: '12.50',
-  compareAt: null,
-  currency: 'EUR',
-  stock: 7,
-  available: true,
-  revision: 1,
-  ...set,
-})
 let pushes = 0
 const publish = ({ store }: ShopifyWorld, listings: StoreListing[]) => {
   pushes += 1
@@ -413,8 +401,8 @@ describe('the catalogue of Shopify', () => {
   test('is written only where it differs', async () => {
     const world = await shopifyWorld()
     const id = world.sell('A')
-    await publish(world, [listing(id)])
-    await publish(world, [listing(id)])
+    await publish(world, [storeListing(id)])
+    await publish(world, [storeListing(id)])
     expect(world.shop.counts()).toMatchObject({ UpdateVariants: 1, SetStock: 1 })
   })
 
@@ -423,7 +411,7 @@ describe('the catalogue of Shopify', () => {
     const id = world.sell('A')
     const act = () => void world.buy([{ id, quantity: 2 }])
     world.shop.strike({ kind: 'SetStock', fault: 'meanwhile', act })
-    expect(await publish(world, [listing(id)])).toMatchObject({ answers: [{ ok: true, stock: 7 }] })
+    expect(await publish(world, [storeListing(id)])).toMatchObject({ answers: [{ ok: true, stock: 7 }] })
     expect(world.shop.stockOf(id)).toBe(7)
     expect(world.shop.counts().SetStock).toBe(2)
   })
@@ -434,7 +422,7 @@ describe('the catalogue of Shopify', () => {
     const item = world.shop.variants.get(a)?.item.id
     const fails = (one: Record<string, unknown>) => one.inventoryItemId === `gid://shopify/InventoryItem/${item}`
     world.shop.strike({ kind: 'SetStock', fault: 'items', fails, code: 'NON_MUTABLE_INVENTORY_ITEM' })
-    const result = await publish(world, [listing(a), listing(b)])
+    const result = await publish(world, [storeListing(a), storeListing(b)])
     expect(result).toMatchObject({
       answers: [
         { id: a, ok: false, reason: 'the shop refused it (NON_MUTABLE_INVENTORY_ITEM)' },
@@ -448,7 +436,7 @@ describe('the catalogue of Shopify', () => {
     const world = await shopifyWorld()
     const id = world.shop.addProduct({ title: 'Game', sku: 'A', price: '1.00', stock: null }).variants[0]?.id ?? ''
     world.shop.variants.get(id)?.item.levels.clear()
-    expect(await publish(world, [listing(id)])).toMatchObject({ answers: [{ ok: true, stock: 7 }] })
+    expect(await publish(world, [storeListing(id)])).toMatchObject({ answers: [{ ok: true, stock: 7 }] })
     expect(world.shop.stockOf(id)).toBe(7)
     expect(world.shop.variants.get(id)?.item.tracked).toBe(true)
   })
@@ -463,7 +451,7 @@ describe('the catalogue of Shopify', () => {
       world.shop.stockAt(id, second, 40)
       world.shop.stockAt(id, till, 3)
       const there = () => [first, second, till].map((one) => world.shop.stockOf(id, one))
-      const sellOut = () => publish(world, [listing(id, { stock: 0, available: false })])
+      const sellOut = () => publish(world, [storeListing(id, { stock: 0, available: false })])
       return { world, id, first, second, there, sellOut }
     }
 
@@ -530,7 +518,7 @@ describe('the catalogue of Shopify', () => {
   test('is named where it has to be shipped', async () => {
     const world = await shopifyWorld()
     const shipped = world.shop.addProduct({ sku: 'A', price: '9.00', stock: 5, requiresShipping: true })
-    expect(await publish(world, [listing(shipped.variants[0]?.id ?? '')])).toMatchObject({
+    expect(await publish(world, [storeListing(shipped.variants[0]?.id ?? '')])).toMatchObject({
       answers: [{ ok: true, notice: { reason: 'requires_shipping' } }],
     })
   })
@@ -539,7 +527,7 @@ describe('the catalogue of Shopify', () => {
     const world = await shopifyWorld()
     const id = world.sell('A')
     world.refuse(id)
-    expect(await publish(world, [listing(id, { stock: 0, available: false })])).toMatchObject({
+    expect(await publish(world, [storeListing(id, { stock: 0, available: false })])).toMatchObject({
       answers: [{ ok: false }],
     })
     expect(world.shop.stockOf(id)).toBe(0)
@@ -548,8 +536,8 @@ describe('the catalogue of Shopify', () => {
   test('makes a draft of a product that is gone, gets no price in another currency, and has no unknown variant', async () => {
     const world = await shopifyWorld()
     const [a, b] = ['A', 'B'].map(world.sell) as [string, string]
-    const gone = listing(b, { stock: 0, available: false, isGone: true })
-    expect(await publish(world, [listing(a, { currency: 'USD' }), gone, listing('99')])).toMatchObject({
+    const gone = storeListing(b, { stock: 0, available: false, isGone: true })
+    expect(await publish(world, [storeListing(a, { currency: 'USD' }), gone, storeListing('99')])).toMatchObject({
       answers: expect.arrayContaining([
         { id: a, ok: false, reason: 'the shop sells in EUR, the price is in USD' },
         { id: '99', ok: false, reason: 'the shop has no variant 99' },
@@ -616,7 +604,7 @@ describe('the catalogue of Shopify', () => {
   test('waits for what Shopify allows, and loses nothing', async () => {
     const world = await shopifyWorld({ shop: { bucket: { maximum: 1000, restoreRate: 50 } } })
     const ids = Array.from({ length: 50 }, (_, index) => world.sell(`S${index}`))
-    const listings = ids.map((id) => listing(id))
+    const listings = ids.map((id) => storeListing(id))
     for (const price of ['13.00', '14.00', '15.00', '16.00']) {
       const result = await publish(
         world,

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { StoreListing } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
+import { storeListing } from '../support/store-listing.ts'
 import { type ShopWorld, shopifyWorld, wooCommerceWorld } from '../support/store-worlds.ts'
 
 const worlds: [kind: string, open: () => Promise<ShopWorld & Played>][] = [
@@ -14,20 +15,6 @@ interface Played {
   shop: { setPageMax: (items: number) => void; setCurrency: (code: string) => void }
   clock: { now: number }
 }
-
-const listing = (id: string, set: Partial<StoreListing> = {}): StoreListing => ({
-  id,
-  sku: 'A',
-  name: 'Game A',
-  category: null,
-  price: '12.50',
-  compareAt: null,
-  currency: 'EUR',
-  stock: 7,
-  available: true,
-  revision: 1,
-  ...set,
-})
 
 /** Pushes listings. @returns by id what became of each, in words */
 async function pushed({ store }: ShopWorld, listings: StoreListing[]): Promise<Record<string, string>> {
@@ -43,7 +30,7 @@ async function pushed({ store }: ShopWorld, listings: StoreListing[]): Promise<R
 describe.each(worlds)('a product of a %s shop with several variants', (_kind, open) => {
   /** A price and a stock for each, which no other one has. */
   const listingsOf = (ids: string[]) =>
-    ids.map((id, index) => listing(id, { price: `${12 + index}.00`, stock: 20 + index }))
+    ids.map((id, index) => storeListing(id, { price: `${12 + index}.00`, stock: 20 + index }))
 
   test.each([0, 1, 2])(
     'of which number %i is gone has the others at their prices, and that one is named',
@@ -86,7 +73,11 @@ describe.each(worlds)('a product of a %s shop with several variants', (_kind, op
   test('of which the supplier sells one no more has the others on sale as before', async () => {
     const world = await open()
     const [a = '', b = '', c = ''] = world.sellVariants(['A', 'B', 'C'])
-    await pushed(world, [listing(a), listing(b, { stock: 0, available: false, isGone: true }), listing(c)])
+    await pushed(world, [
+      storeListing(a),
+      storeListing(b, { stock: 0, available: false, isGone: true }),
+      storeListing(c),
+    ])
     expect([a, b, c].map((id) => world.shelf(id)?.stock)).toEqual([7, 0, 7])
     expect([a, c].map(world.isShown)).toEqual([true, true])
   })
@@ -132,10 +123,10 @@ describe.each(worlds)('what a %s shop sells, whose pages hold three', (_kind, op
   test('gets no price in the currency that the shop has left', async () => {
     const world = await open()
     const id = world.sell('A')
-    expect(await pushed(world, [listing(id)])).toEqual({ [id]: '12.50, 7 in stock' })
+    expect(await pushed(world, [storeListing(id)])).toEqual({ [id]: '12.50, 7 in stock' })
     world.shop.setCurrency('USD')
     world.clock.now += 2 * 3_600_000
-    expect(await pushed(world, [listing(id, { price: '13.00' })])).toEqual({
+    expect(await pushed(world, [storeListing(id, { price: '13.00' })])).toEqual({
       [id]: 'the shop sells in USD, the price is in EUR',
     })
     expect(world.shelf(id)?.price).toBe('12.50')
@@ -243,7 +234,7 @@ describe('a product of a woocommerce shop', () => {
     world.shop.strike({ fault: 'refused', status: 404, code, matches: (request) => request.path.endsWith(path) })
     const answers = await pushed(
       world,
-      [a, ...others].map((id) => listing(id)),
+      [a, ...others].map((id) => storeListing(id)),
     )
     expect(answers[a]).toBe(`the shop has no product ${parent}`)
     expect(others.map((id) => world.shelf(id)?.price)).toEqual(['12.50', '12.50'])
@@ -253,7 +244,7 @@ describe('a product of a woocommerce shop', () => {
     const world = await wooCommerceWorld()
     const a = world.sell('A')
     world.shop.strike({ kind: 'products.batch', fault: 'refused', status: 404, code: 'rest_no_route' })
-    const result = await world.store.publish({ id: 'p1', at: TEST_NOW, listings: [listing(a)] })
+    const result = await world.store.publish({ id: 'p1', at: TEST_NOW, listings: [storeListing(a)] })
     expect(result).toMatchObject({ outcome: 'refused', status: 404 })
   })
 })
@@ -391,7 +382,7 @@ describe('a shopify shop whose pages hold three', () => {
     for (const name of ['One', 'Two', 'Three', 'Four']) world.shop.addLocation({ name, fulfillsOnlineOrders: false })
     const { id: location } = world.shop.addLocation({ name: 'Last' })
     const id = world.sell('A')
-    expect(await pushed(world, [listing(id)])).toEqual({ [id]: '12.50, 7 in stock' })
+    expect(await pushed(world, [storeListing(id)])).toEqual({ [id]: '12.50, 7 in stock' })
     expect(world.shop.stockOf(id, location)).toBe(7)
     expect(await world.store.test()).toContainEqual(expect.objectContaining({ check: 'location', state: 'ok' }))
   })
