@@ -31,10 +31,10 @@ export type Answer<R extends Route> = AnswerOf<OperationOf<R>>
 /** One entry of the list that it answers. */
 export type Item<R extends Route> = ItemOf<OperationOf<R>>
 export type BodyName<R extends Route> = keyof BodyOf<OperationOf<R>> & string
-/** Its fields are checked here, what they hold by the service: most come from options. Those that are undefined are left out. */
+/** The compiler checks the names of the fields; the service checks their values. A field that is undefined is not sent. */
 export type Body<R extends Route> = { [K in BodyName<R>]?: unknown }
 export type QueryName<R extends Route> = QueryNameOf<OperationOf<R>>
-/** Those that are undefined are left out. */
+/** A parameter that is undefined is not sent. */
 export type Query<R extends Route> = { [K in QueryName<R>]?: string | number | boolean | undefined }
 
 export interface Asked<R extends Route> {
