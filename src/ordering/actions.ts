@@ -67,7 +67,7 @@ const referencesOf = (purchases: Purchase[]): string =>
 async function endUnsent(ordering: Ordering, purchases: Purchase[], actor: string): Promise<void> {
   // Until the restore has reattached all orders, nothing proves that a purchase was never sent.
   if (await isReattaching(ordering.db)) return
-  for (const { id } of purchases) await advance(ordering, id, () => ({ type: 'clock' }), { actor })
+  for (const { id } of purchases) await advance(ordering, id, { input: { type: 'clock' }, actor })
 }
 
 /**
@@ -86,14 +86,13 @@ export async function retryPurchase(
   const refusal = otherMayBeCharged(generations, purchaseId)
   if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
   const audit = audited(ordering, actor, 'purchase.retry', purchaseId, reason)
-  const decision = await advance(ordering, purchaseId, () => ({ type: 'retry' }), { actor, also: () => [audit] }).catch(
-    (error: unknown) => {
-      // Another generation was planned meanwhile: the unique key of the part refuses this one.
-      if (codeOf(error) === 'conflict') return undefined
-      throw error
-    },
-  )
-  if (decision) return
+  const given = { input: { type: 'retry' as const }, actor, also: [audit] }
+  const moved = await advance(ordering, purchaseId, given).catch((error: unknown) => {
+    // Another generation was planned meanwhile: the unique key of the part refuses this one.
+    if (codeOf(error) === 'conflict') return undefined
+    throw error
+  })
+  if (moved) return
   throw new Failure(
     'conflict',
     `the purchase is ${purchase.state}: only the newest rejected, failed or cancelled one can be retried`,
@@ -139,25 +138,21 @@ export async function releasePurchase(
     ...(ceilingMinor === undefined ? [] : [`ceiling ${purchase.ceilingMinor} -> ${ceilingMinor}`]),
     ...(overrideSpendCap ? [CAPS_OVERRIDDEN] : []),
   ].join('; ')
-  const decision = await advance(
-    ordering,
-    purchaseId,
-    () => ({ type: 'released', by: 'operator', ...(ceilingMinor === undefined ? {} : { ceilingMinor }) }),
-    {
-      actor,
-      detail: changes || 'released by hand',
-      columns: {
-        note: null,
-        spendCapOverriddenAt: overrideSpendCap ? ordering.now() : undefined,
-        ceilingDecidedAt: ceilingMinor === undefined ? undefined : ordering.now(),
-      },
-      also: () => [
-        audited(ordering, actor, 'purchase.release', purchaseId, auditText([changes, reason])),
-        releaseOffer(purchase.supplierProductId),
-      ],
+  const moved = await advance(ordering, purchaseId, {
+    input: { type: 'released', by: 'operator', ...(ceilingMinor === undefined ? {} : { ceilingMinor }) },
+    actor,
+    detail: changes || 'released by hand',
+    set: {
+      note: null,
+      spendCapOverriddenAt: overrideSpendCap ? ordering.now() : undefined,
+      ceilingDecidedAt: ceilingMinor === undefined ? undefined : ordering.now(),
     },
-  )
-  if (!decision) throw new Failure('conflict', `the purchase is ${purchase.state} and not held`, { reason: 'not_held' })
+    also: [
+      audited(ordering, actor, 'purchase.release', purchaseId, auditText([changes, reason])),
+      releaseOffer(purchase.supplierProductId),
+    ],
+  })
+  if (!moved) throw new Failure('conflict', `the purchase is ${purchase.state} and not held`, { reason: 'not_held' })
   // Other purchases may be held for the same offer.
   await releaseHeld(ordering, 'ceiling', purchase.supplierProductId)
   ordering.wake('place')
@@ -246,9 +241,7 @@ export async function releaseHeld(
     const held = await ordering.db.query(heldPurchases(reason, RELEASED_AT_ONCE, productId))
     let released = 0
     for (const { id } of held) {
-      if (await advance(ordering, id, () => ({ type: 'released', by: 'cause' }), { columns: { note: null } })) {
-        released += 1
-      }
+      if (await advance(ordering, id, { input: { type: 'released', by: 'cause' }, set: { note: null } })) released += 1
     }
     if (released > 0) ordering.wake('place')
     // A batch that is not full was the last one. None released means that other workers have them.

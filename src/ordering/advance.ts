@@ -48,25 +48,32 @@ export interface Loaded {
   name: { store: string; reference: string; line: string }
 }
 
-export interface Advance {
-  /** The lease that the caller holds; without it a purchase under a live lease is only hinted at. */
-  leaseEpoch?: number
+/** What moves a purchase. */
+export interface Given {
+  input: PurchaseInput
+  /** Further columns, after those of the decision. */
+  set?: PurchaseUpdate | ((decision: Transition) => PurchaseUpdate) | undefined
+  /** Changes that go into the same commit. */
+  also?: Change[] | ((decision: Transition) => Change[])
+  /** Columns of the next generation, if the decision plans one. */
+  nextGeneration?: Partial<NewPurchase>
   /** What was just read from the supplier. */
   reading?: Reading
   /** The order as the answer to its request states it. */
-  stated?: SupplierOrder
+  stated?: SupplierOrder | undefined
   /** The purchase as it was when that read began: a hint since then asks for another one. */
   readFor?: Pick<Purchase, 'refreshAt'>
-  /** Further columns, after those of the decision. */
-  columns?: PurchaseUpdate | ((loaded: Loaded, decision: Transition) => PurchaseUpdate)
-  /** Columns of the next generation, if the decision plans one. */
-  nextGeneration?: Partial<NewPurchase>
-  /** Changes that go into the same commit. */
-  also?: (loaded: Loaded, decision: Transition) => Change[]
   /** Who decided, when it was a person. */
   actor?: string
   /** A sentence for the evidence. */
   detail?: string
+}
+
+/** A purchase that was moved. */
+export interface Moved {
+  /** As it was before. */
+  loaded: Loaded
+  decision: Transition
 }
 
 /** Tries when other workers change the row first. At most three writers work on one row. */
@@ -81,93 +88,86 @@ const UNREMARKABLE = new Set(['still_open'])
 /**
  * Moves one purchase by one input, with all effects, in one commit.
  *
- * @param input what came in, given the purchase as it is now; undefined when it no longer applies
- * @returns the decision that was committed; undefined when nothing matched or the row is another's for now
+ * @param given what came in, or what does for the purchase as it is now; undefined when it no longer applies
+ * @param leaseEpoch of the lease that the caller holds; without it a purchase under a live lease is only hinted at
+ * @returns what was committed; undefined when nothing matched or the row is another's for now
  * @throws StaleWrite after five races in a row
  */
 export async function advance(
   ordering: Ordering,
   purchaseId: string,
-  input: (loaded: Loaded) => PurchaseInput | undefined,
-  options: Advance = {},
-): Promise<Transition | undefined> {
-  const { leaseEpoch } = options
+  given: Given | ((loaded: Loaded) => Given | undefined),
+  leaseEpoch?: number,
+): Promise<Moved | undefined> {
+  const { db, now } = ordering
   return retryStale(STALE_MAX, async () => {
     const loaded = await load(ordering, purchaseId)
     if (!loaded) return undefined
     const { purchase } = loaded
-    const now = ordering.now()
-    if (leaseEpoch === undefined && purchase.leaseUntil !== null && purchase.leaseUntil > now) {
-      await ordering.db.commit([hintPurchase(purchaseId, now)])
+    if (leaseEpoch === undefined && purchase.leaseUntil !== null && purchase.leaseUntil > now()) {
+      await db.commit([hintPurchase(purchaseId, now())])
       return undefined
     }
     if (leaseEpoch !== undefined && purchase.leaseEpoch !== leaseEpoch) return undefined
-    const given = input(loaded)
-    const move = given && (await moveBy(ordering, loaded, given, options))
+    const known = typeof given === 'function' ? given(loaded) : given
+    const move = known && (await moveBy(ordering, loaded, known))
     if (!move || move.changes.length === 0) return undefined
-    await ordering.db.commit(move.changes)
+    await db.commit(move.changes)
     move.committed()
-    return move.decision
+    return move.moved
   })
 }
 
 /** What an input makes of a purchase. */
 export interface Move {
   /** Undefined where no row of the table matches: then the changes are evidence alone, or none. */
-  decision: Transition | undefined
+  moved: Moved | undefined
   changes: Change[]
   /** To be called once the changes are committed. */
   committed: () => void
 }
 
 /** Decides about one purchase and makes the changes of that, so that several can share a commit. Nothing is written. */
-export async function moveBy(
-  ordering: Ordering,
-  loaded: Loaded,
-  input: PurchaseInput,
-  { reading, stated, readFor, columns, nextGeneration, also, actor, detail }: Advance = {},
-): Promise<Move> {
+export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): Promise<Move> {
   const { purchase } = loaded
+  const { reading, also } = given
   const now = ordering.now()
-  const given = asDecidedNow(input, loaded)
-  const decision = transition(factsOf(loaded), given, now)
+  const input = asDecidedNow(given.input, loaded)
+  const decision = transition(factsOf(loaded), input, now)
   const evidence = insertTransition({
     id: ordering.newId(),
     purchaseId: purchase.id,
     at: now,
-    input: given.type,
+    input: input.type,
     row: decision?.row ?? 'none',
     before: purchase.state,
     after: decision?.next ?? purchase.state,
-    actor: actor ?? null,
-    detail: detail ?? null,
+    actor: given.actor ?? null,
+    detail: given.detail ?? null,
   })
   if (!decision) {
     const same = reading !== undefined && reading.order.statusWord === purchase.supplierStatus
-    return { decision, changes: same || ROUTINE.has(given.type) ? [] : [evidence], committed: () => {} }
+    return { moved: undefined, changes: same || ROUTINE.has(input.type) ? [] : [evidence], committed: () => {} }
   }
-  const decided = await decidedColumns(ordering, loaded, given)
-  const effects = effectChanges(ordering, loaded, decision, now, {
-    reading,
-    stated,
-    nextGeneration: { ...decided, ...nextGeneration },
-  })
+  const decided = await decidedColumns(ordering, loaded, input)
+  const nextGeneration = { ...decided, ...given.nextGeneration }
+  const effects = effectChanges(ordering, { ...given, loaded, decision, now, nextGeneration })
   const entersReview = decision.next === 'review' && purchase.state !== 'review'
   const set = {
-    ...stamps(loaded, decision, { now, areAnnounced: deliveriesArrive(ordering), reading, readFor }),
+    ...stamps(loaded, decision, { ...given, now, areAnnounced: deliveriesArrive(ordering) }),
     ...effects.set,
     // What ends or is opened again by itself is no person's any more.
     ...(isOver(decision.next) !== isOver(purchase.state) && { decidedRevision: null }),
     ...decided,
-    ...(typeof columns === 'function' ? columns(loaded, decision) : columns),
+    ...(typeof given.set === 'function' ? given.set(decision) : given.set),
   }
   return {
-    decision,
+    moved: { loaded, decision },
     changes: [
       ...effects.before,
       changePurchase(purchase, set, now),
       ...effects.after,
-      ...(also?.(loaded, decision) ?? []),
+      ...((typeof also === 'function' ? also(decision) : also) ?? []),
       ...(entersReview ? await freezeForReviews(ordering, purchase.id, decision.row) : []),
       ...settlesAgain(purchase, decision, now),
       ...(UNREMARKABLE.has(decision.row) ? [] : [evidence]),
@@ -177,7 +177,7 @@ export async function moveBy(
       announce(ordering, purchase, decision)
       // The outbox has work only after a message, a person's decision or an end.
       const hasEffects = entersReview || effects.before.length + effects.after.length > 0
-      if (hasEffects || actor !== undefined || finalStates.includes(decision.next)) ordering.wake('outbox')
+      if (hasEffects || given.actor !== undefined || finalStates.includes(decision.next)) ordering.wake('outbox')
     },
   }
 }
@@ -282,7 +282,7 @@ export function stamps(
     areAnnounced,
     reading,
     readFor = purchase,
-  }: { now: number; areAnnounced: boolean; reading?: Reading | undefined; readFor?: Advance['readFor'] | undefined },
+  }: { now: number; areAnnounced: boolean; reading?: Reading | undefined; readFor?: Given['readFor'] | undefined },
 ): PurchaseUpdate {
   const { next, set, effects, row } = decision
   const entered = next !== purchase.state

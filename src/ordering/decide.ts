@@ -67,22 +67,24 @@ export async function decidePurchase(
     throw changed(seen, evidenceVersion)
   }
   const input = await inputOf(ordering, seen, decision)
-  const done = await advance(
-    ordering,
-    purchaseId,
-    (loaded) => (decisiveFacts(seen) === decisiveFacts(loaded) ? input : undefined),
-    {
+  const done = await advance(ordering, purchaseId, (loaded) => {
+    if (decisiveFacts(seen) !== decisiveFacts(loaded)) return undefined
+    return {
+      input,
       actor,
       detail: whatOf(seen, decision),
-      columns: { note: noteOf(decision) },
+      set: { note: noteOf(decision) },
       nextGeneration: overridesCap(decision) ? { spendCapOverriddenAt: ordering.now() } : {},
-      also: ({ keys }) => [
+      also: [
         audited(ordering, actor, `purchase.${decision.type}`, purchaseId, auditText(decision, reason)),
         // A hand-over that waited for this decision is sent now, not at its next try.
-        ...waitingHandOvers(keys).map((id) => ({ ...redeliverEffect(id, ordering.now()), rows: 'any' as const })),
+        ...waitingHandOvers(loaded.keys).map((id) => ({
+          ...redeliverEffect(id, ordering.now()),
+          rows: 'any' as const,
+        })),
       ],
-    },
-  ).catch((error: unknown) => {
+    }
+  }).catch((error: unknown) => {
     // A unique key refused it: another caller has adopted the order or planned the generation first.
     if (codeOf(error) === 'conflict') return undefined
     throw error

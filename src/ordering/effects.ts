@@ -34,6 +34,18 @@ export interface ReadKey {
   blindIndexes: [Buffer, ...Buffer[]]
 }
 
+/** A decision about a purchase, and what it was made of. */
+export interface Decided {
+  loaded: Loaded
+  decision: Transition
+  now: number
+  reading?: Reading | undefined
+  /** The order as the answer to its request states it. Default: as it was read. */
+  stated?: SupplierOrder | undefined
+  /** Columns of the next generation, if the decision plans one. */
+  nextGeneration?: Partial<NewPurchase> | undefined
+}
+
 export interface EffectChanges {
   /** Must come before the row's own change. */
   before: Change[]
@@ -43,146 +55,154 @@ export interface EffectChanges {
 }
 
 /** Turns the effects of a decision into the changes of its commit. */
-export function effectChanges(
-  ordering: Ordering,
-  loaded: Loaded,
-  decision: Transition,
-  now: number,
-  {
-    reading,
-    stated = reading?.order,
-    nextGeneration,
-  }: {
-    reading?: Reading | undefined
-    stated?: SupplierOrder | undefined
-    nextGeneration?: Partial<NewPurchase> | undefined
-  } = {},
-): EffectChanges {
-  const { purchase, generations } = loaded
-  const changes: EffectChanges = { before: [], after: [], set: {} }
-  const { after } = changes
+export function effectChanges(ordering: Ordering, decided: Decided): EffectChanges {
+  const { loaded, decision, now, reading, stated = reading?.order } = decided
+  const { purchase } = loaded
   const has = (effect: Effect) => decision.effects.includes(effect)
-  if (has('cancel_later')) {
-    const later = generations.filter((other) => other.generation > purchase.generation)
-    const unsent = later.filter(
-      (one) => one.firstSentAt === null && ['planned', 'waiting', 'review'].includes(one.state),
-    )
-    for (const other of unsent) {
-      const note = 'not needed: the order of an earlier attempt was found'
-      changes.before.push(changePurchase(other, { state: 'cancelled', holdReason: null, notBefore: null, note }, now))
-    }
-    after.push(markReopened(purchase.orderId))
-  }
-  if (has('withdraw')) after.push(...withdrawal(loaded))
-  if (has('store_keys') || has('hand_over')) after.push(...keyChanges(ordering, loaded, decision, reading, now))
   const hold = holdToReport(purchase.holdReported, decision.set.holdReason)
-  if (hold !== undefined) {
-    changes.set.holdReported = hold
-    after.push(heldUpdate(purchase.id, hold))
-  }
-  if (resumes(purchase, decision)) {
-    changes.set.holdReported = null
-    const payload = { purchaseId: purchase.id, units: purchase.quantity - unitsLeft(loaded) }
-    after.push(push({ kind: 'callback', type: 'line.resumed', payload }))
-  }
-  if (has('notify_failed')) {
-    changes.set.failureNotifiedAt = now
-    const units = purchase.quantity - (has('hand_over') ? handedOverIn(loaded) : unitsLeft(loaded))
-    const payload = { purchaseId: purchase.id, units, row: decision.row }
-    const dedupeKey = `failed:${purchase.id}:${purchase.version}`
-    after.push(push({ kind: 'callback', type: 'line.failed', payload }, dedupeKey))
-  }
-  for (const effect of decision.effects) {
-    if (typeof effect === 'string') continue
-    if ('plan' in effect) {
-      // What the supplier has just refused is not offered for sale until it says otherwise.
-      if (effect.plan === 'out_of_stock') after.push(...outOfStock(purchase.supplierProductId))
-      const next = plannedNext(ordering, loaded, effect, now)
-      const held = holdToReport(purchase.holdReported, effect.plan)
-      after.push(insertPurchase({ ...next, holdReported: held ?? purchase.holdReported, ...nextGeneration }))
-      if (held !== undefined) after.push(heldUpdate(next.id, held))
-      // The order may be reported as closed. It is reported again when this purchase has ended.
-      after.push(markReopened(purchase.orderId))
-    } else {
-      const { discrepancy: kind, orderId } = effect
-      after.push(
-        ...reportDiscrepancy(ordering, {
-          kind,
-          subject: purchase.id,
-          supplierOrderId: orderId,
-          detail: `${purchase.externalOrderId} in ${purchase.state}`,
-          alert: about(`${purchase.id}:${orderId}`),
-        }),
-      )
-    }
-  }
-  if (has('freeze')) {
-    const reason = `purchase ${purchase.id}: ${decision.set.note ?? 'a second order of the supplier was found for it'}`
-    const freeze = { reason, actor: 'quayside', at: now, purchaseId: purchase.id }
-    after.push(setFreeze(freeze), alert('freeze', `${purchase.id}:${now}`))
-  }
-  if (decision.alert !== null) after.push(alert(decision.alert, `${purchase.id}:${purchase.version}`))
-  if (stated) after.push(...overCeiling(stated))
-  return changes
-
-  function push(update: UpdateEffect, dedupeKey?: string): Change {
-    const id = ordering.newId()
-    return enqueueUpdate(update, {
-      id,
-      store: loaded.name.store,
-      orderId: purchase.orderId,
-      dedupeKey: dedupeKey ?? id,
-      at: now,
-    })
-  }
-
-  function heldUpdate(purchaseId: string, reason: ReportedHold): Change {
-    const payload = { purchaseId, units: purchase.quantity - unitsLeft(loaded), reason }
-    return push({ kind: 'callback', type: 'line.held', payload })
-  }
-
-  function outOfStock(productId: string): Change[] {
-    const because = { newId: ordering.newId, now, cause: `purchase ${purchase.id}` }
-    return [markOutOfStock(productId, now), ...enqueuePublications(ordering.stores, [productId], because)]
-  }
-
-  function about(occasion: string) {
-    const payload = { purchaseId: purchase.id, note: decision.set.note ?? null }
-    return { occasion, payload, orderId: purchase.orderId }
-  }
-
-  function alert(type: AlertKind, occasion: string): Change {
-    return enqueueAlert(ordering, { type, ...about(occasion) })
-  }
-
-  /** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
-  function overCeiling(order: SupplierOrder): Change[] {
-    const foreign = order.currency !== undefined && order.currency !== purchase.currency
-    if (order.amountMinor === undefined) return []
-    if (!foreign && order.amountMinor <= mostOf(purchase)) return []
-    // Only a new amount counts: an offer that a person has released is not held again by the same purchase.
-    const news = foreign ? order.statusWord !== purchase.supplierStatus : order.amountMinor !== purchase.amountMinor
-    if (!news) return []
-    return [
-      holdOffer(purchase.supplierProductId, now),
-      ...reportDiscrepancy(ordering, {
-        kind: 'over_ceiling',
-        subject: purchase.id,
-        supplierOrderId: order.id,
-        alert: about(purchase.id),
-        detail: `charged ${amountText(order.amountMinor, order.currency ?? purchase.currency)}, the ceiling of one is ${amountText(purchase.ceilingMinor, purchase.currency)}`,
+  const isResumed = resumes(purchase, decision)
+  return {
+    before: has('cancel_later') ? laterCancelled(decided) : [],
+    after: [
+      ...(has('cancel_later') ? [markReopened(purchase.orderId)] : []),
+      ...(has('withdraw') ? withdrawal(loaded) : []),
+      ...(has('store_keys') || has('hand_over') ? keyChanges(ordering, decided) : []),
+      ...(hold === undefined ? [] : [heldUpdate(ordering, decided, purchase.id, hold)]),
+      ...(isResumed ? [resumedUpdate(ordering, decided)] : []),
+      ...(has('notify_failed') ? [failedUpdate(ordering, decided)] : []),
+      ...decision.effects.flatMap((effect) => {
+        if (typeof effect === 'string') return []
+        return 'plan' in effect ? planChanges(ordering, decided, effect) : discrepancyChanges(ordering, decided, effect)
       }),
-    ]
+      ...(has('freeze') ? freezeChanges(ordering, decided) : []),
+      ...(decision.alert === null ? [] : [alert(ordering, decided, decision.alert, purchase.version)]),
+      ...(stated ? overCeiling(ordering, decided, stated) : []),
+    ],
+    set: {
+      ...(hold !== undefined && { holdReported: hold }),
+      ...(isResumed && { holdReported: null }),
+      ...(has('notify_failed') && { failureNotifiedAt: now }),
+    },
   }
+}
+
+/** The order of an earlier attempt was found: what was planned after it and never sent is not needed. */
+function laterCancelled({ loaded: { purchase, generations }, now }: Decided): Change[] {
+  const note = 'not needed: the order of an earlier attempt was found'
+  return generations
+    .filter(({ generation, firstSentAt }) => generation > purchase.generation && firstSentAt === null)
+    .filter(({ state }) => ['planned', 'waiting', 'review'].includes(state))
+    .map((one) => changePurchase(one, { state: 'cancelled', holdReason: null, notBefore: null, note }, now))
+}
+
+/** An update of the store. @param dedupeKey default: its own id, where it can come only once */
+function push({ newId }: Ordering, { loaded, now }: Decided, update: Update, dedupeKey?: string): Change {
+  const id = newId()
+  const { store } = loaded.name
+  const { orderId } = loaded.purchase
+  return enqueueUpdate({ kind: 'callback', ...update }, { id, store, orderId, dedupeKey: dedupeKey ?? id, at: now })
+}
+
+type Update = UpdateEffect extends infer U ? (U extends UpdateEffect ? Omit<U, 'kind'> : never) : never
+
+function heldUpdate(ordering: Ordering, decided: Decided, purchaseId: string, reason: ReportedHold): Change {
+  return push(ordering, decided, { type: 'line.held', payload: { purchaseId, units: unitsOpen(decided), reason } })
+}
+
+function resumedUpdate(ordering: Ordering, decided: Decided): Change {
+  const payload = { purchaseId: decided.loaded.purchase.id, units: unitsOpen(decided) }
+  return push(ordering, decided, { type: 'line.resumed', payload })
+}
+
+function failedUpdate(ordering: Ordering, decided: Decided): Change {
+  const { loaded, decision } = decided
+  const { id, quantity, version } = loaded.purchase
+  const units = decision.effects.includes('hand_over') ? quantity - handedOverIn(loaded) : unitsOpen(decided)
+  const payload = { purchaseId: id, units, row: decision.row }
+  return push(ordering, decided, { type: 'line.failed', payload }, `failed:${id}:${version}`)
+}
+
+/** Units that the store has no keys of. */
+const unitsOpen = ({ loaded }: Pick<Decided, 'loaded'>): number => loaded.purchase.quantity - unitsLeft(loaded)
+
+function planChanges(ordering: Ordering, decided: Decided, effect: PlanEffect): Change[] {
+  const { loaded, now, nextGeneration } = decided
+  const { supplierProductId, holdReported, orderId } = loaded.purchase
+  const next = plannedNext(ordering, loaded, effect, now)
+  const held = holdToReport(holdReported, effect.plan)
+  return [
+    // What the supplier has just refused is not offered for sale until it says otherwise.
+    ...(effect.plan === 'out_of_stock' ? outOfStock(ordering, decided, supplierProductId) : []),
+    insertPurchase({ ...next, holdReported: held ?? holdReported, ...nextGeneration }),
+    ...(held === undefined ? [] : [heldUpdate(ordering, decided, next.id, held)]),
+    // The order may be reported as closed. It is reported again when this purchase has ended.
+    markReopened(orderId),
+  ]
+}
+
+function outOfStock({ newId, stores }: Ordering, { loaded, now }: Decided, productId: string): Change[] {
+  const because = { newId, now, cause: `purchase ${loaded.purchase.id}` }
+  return [markOutOfStock(productId, now), ...enqueuePublications(stores, [productId], because)]
+}
+
+function discrepancyChanges(
+  ordering: Ordering,
+  decided: Decided,
+  { discrepancy: kind, orderId }: DiscrepancyEffect,
+): Change[] {
+  const { id, externalOrderId, state } = decided.loaded.purchase
+  return reportDiscrepancy(ordering, {
+    kind,
+    subject: id,
+    supplierOrderId: orderId,
+    detail: `${externalOrderId} in ${state}`,
+    alert: about(decided, `${id}:${orderId}`),
+  })
+}
+
+function freezeChanges(ordering: Ordering, decided: Decided): Change[] {
+  const { loaded, decision, now } = decided
+  const { id } = loaded.purchase
+  const reason = `purchase ${id}: ${decision.set.note ?? 'a second order of the supplier was found for it'}`
+  return [setFreeze({ reason, actor: 'quayside', at: now, purchaseId: id }), alert(ordering, decided, 'freeze', now)]
+}
+
+/** @param occasion tells it from others of the purchase */
+function alert(ordering: Ordering, decided: Decided, type: AlertKind, occasion: number): Change {
+  return enqueueAlert(ordering, { type, ...about(decided, `${decided.loaded.purchase.id}:${occasion}`) })
+}
+
+const about = ({ loaded: { purchase }, decision }: Decided, occasion: string) => ({
+  occasion,
+  payload: { purchaseId: purchase.id, note: decision.set.note ?? null },
+  orderId: purchase.orderId,
+})
+
+/** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
+function overCeiling(ordering: Ordering, decided: Decided, order: SupplierOrder): Change[] {
+  const { purchase } = decided.loaded
+  const foreign = order.currency !== undefined && order.currency !== purchase.currency
+  if (order.amountMinor === undefined) return []
+  if (!foreign && order.amountMinor <= mostOf(purchase)) return []
+  // Only a new amount counts: an offer that a person has released is not held again by the same purchase.
+  const news = foreign ? order.statusWord !== purchase.supplierStatus : order.amountMinor !== purchase.amountMinor
+  if (!news) return []
+  return [
+    holdOffer(purchase.supplierProductId, decided.now),
+    ...reportDiscrepancy(ordering, {
+      kind: 'over_ceiling',
+      subject: purchase.id,
+      supplierOrderId: order.id,
+      alert: about(decided, purchase.id),
+      detail: `charged ${amountText(order.amountMinor, order.currency ?? purchase.currency)}, the ceiling of one is ${amountText(purchase.ceilingMinor, purchase.currency)}`,
+    }),
+  ]
 }
 
 /** New keys, sealed; and one hand-over for all that are not in one yet, at most the quantity. */
 function keyChanges(
   { vault, newId }: Ordering,
-  { purchase, keys, name }: Loaded,
-  { effects, set }: Transition,
-  reading: Reading | undefined,
-  now: number,
+  { loaded: { purchase, keys, name }, decision: { effects, set }, reading, now }: Decided,
 ): Change[] {
   const changes: Change[] = []
   const outboxId = newId()
@@ -256,6 +276,7 @@ export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]):
 }
 
 type PlanEffect = Extract<Effect, { plan: unknown }>
+type DiscrepancyEffect = Extract<Effect, { discrepancy: unknown }>
 
 /** The next generation of a part: the same purchase under keys of its own, for what the store has no keys of yet. */
 function plannedNext(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { bucketOf } from '../domain/activity.ts'
 import { FAILED_ADVICE, failureAdvice, heldSentences } from '../domain/labels.ts'
 import { callbackDelayMs } from '../domain/pace.ts'
-import { finalStates, type PurchaseInput } from '../domain/purchase.ts'
+import { finalStates } from '../domain/purchase.ts'
 import { isComplete, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
@@ -252,22 +252,18 @@ async function waitForOrder(
   // Read again, the order has these units, and the shop has none for these keys: others are on it that are not on record. These
   // wait for a person, whatever becomes of the order.
   const isForeign = standing === 'paid' && units > 0 && before?.holdReason === 'not_entitled'
-  const inputOf = ({ keys, purchase }: Loaded): PurchaseInput | undefined => {
-    if (!keys.some(({ handOverId }) => handOverId === row.id)) return undefined
-    // A person has them delivered although the shop took all of them back, and refuses that: the person learns of it.
-    const isRefused = (standing === 'cancelled' || units === 0) && purchase.decidedRevision !== null
-    if (isRefused) return { type: 'shop_cancels', by: standing === 'cancelled' ? 'standing' : 'units' }
-    return isForeign ? { type: 'shop_cancels', by: 'units' } : { type: 'shop_blocks', reason }
-  }
   // The reading of a paid order ended the hold of the try before: it is one hold, and lasts since then.
   const isOne = before?.holdReason === reason && before.decidedRevision === null
   const since = isOne ? { heldAt: before.heldAt, deadlineAt: before.deadlineAt } : {}
-  const columns = ({ purchase: { surplus } }: Loaded) => ({
-    note: detail,
-    ...since,
-    ...(isForeign && { takenBackBy: null, surplus }),
+  await advance(fulfilment, handsOver, ({ keys, purchase: { decidedRevision, surplus } }) => {
+    if (!keys.some(({ handOverId }) => handOverId === row.id)) return undefined
+    const set = { note: detail, ...since, ...(isForeign && { takenBackBy: null, surplus }) }
+    // A person has them delivered although the shop took all of them back, and refuses that: the person learns of it.
+    const isRefused = (standing === 'cancelled' || units === 0) && decidedRevision !== null
+    if (!isRefused && !isForeign) return { input: { type: 'shop_blocks', reason }, set, detail }
+    const by = isRefused && standing === 'cancelled' ? 'standing' : 'units'
+    return { input: { type: 'shop_cancels', by }, set, detail }
   })
-  await advance(fulfilment, handsOver, inputOf, { columns, detail })
   await park(fulfilment, row, detail, BLOCKED_MS)
 }
 
@@ -363,7 +359,7 @@ async function beginSending(
   } catch (error) {
     if (!(error instanceof StaleWrite)) throw error
     // The process that took the cancellation may have died before it acted on it.
-    if (handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
+    if (handsOver !== undefined) await advance(ordering, handsOver, { input: { type: 'clock' } })
     return false
   }
 }
@@ -389,7 +385,7 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
       if (!(error instanceof StaleWrite)) throw error
       continue
     }
-    if (changes === wholly && handsOver !== undefined) await advance(ordering, handsOver, () => ({ type: 'clock' }))
+    if (changes === wholly && handsOver !== undefined) await advance(ordering, handsOver, { input: { type: 'clock' } })
     return
   }
 }
@@ -406,19 +402,14 @@ export async function confirmHandOver(
   purchaseId: string,
   done?: { by: string; also: Change[] },
 ): Promise<boolean> {
-  const decision = await advance(
-    ordering,
-    purchaseId,
-    ({ purchase, keys }) => {
-      const wanted = Math.min(keys.length, purchase.quantity - purchase.surplus)
-      const isHandedOver = (key: LicenceKey) => key.handedOverAt !== null || key.handOverId === done?.by
-      const isUnderWay = (key: LicenceKey) => !isHandedOver(key) && key.begunAt !== null
-      const all = wanted > 0 && keys.filter(isHandedOver).length >= wanted && !keys.some(isUnderWay)
-      return all && purchase.state === 'completed' ? { type: 'confirmed' } : undefined
-    },
-    { also: () => done?.also ?? [] },
-  )
-  return decision !== undefined
+  const moved = await advance(ordering, purchaseId, ({ purchase, keys }) => {
+    const wanted = Math.min(keys.length, purchase.quantity - purchase.surplus)
+    const isHandedOver = (key: LicenceKey) => key.handedOverAt !== null || key.handOverId === done?.by
+    const isUnderWay = (key: LicenceKey) => !isHandedOver(key) && key.begunAt !== null
+    const all = wanted > 0 && keys.filter(isHandedOver).length >= wanted && !keys.some(isUnderWay)
+    return all && purchase.state === 'completed' ? { input: { type: 'confirmed' }, also: done?.also ?? [] } : undefined
+  })
+  return moved !== undefined
 }
 
 /** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for one that is done */

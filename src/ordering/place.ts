@@ -89,7 +89,7 @@ const pausedUntil = ({ pace, supplier }: Ordering): number => Math.max(pace.paus
 async function endDue(ordering: Ordering): Promise<void> {
   for (const { id } of await ordering.db.query(dueEndings(ordering.now(), BATCH))) {
     try {
-      await advance(ordering, id, () => ({ type: 'clock' }))
+      await advance(ordering, id, { input: { type: 'clock' } })
     } catch (error) {
       await noteFailure(ordering, id, error)
     }
@@ -208,11 +208,11 @@ async function judge(
     return 'put_off'
   }
   if (purchase.holdReason !== null || purchase.notBefore !== null) {
-    await advance(ordering, purchase.id, () => ({ type: 'released', by: 'time' }), { columns: { note: null } })
+    await advance(ordering, purchase.id, { input: { type: 'released', by: 'time' }, set: { note: null } })
   }
   const orphans = (await ordering.db.query(orphansUnder(purchase.externalOrderId))).map(({ id }) => id)
   if (orphans.length > 0) {
-    const reviewed = await advance(ordering, purchase.id, () => ({ ...DUE, orphans }))
+    const reviewed = await advance(ordering, purchase.id, { input: { ...DUE, orphans } })
     return reviewed && 'put_off'
   }
   return first(ordering.db, purchaseById(purchase.id))
@@ -231,8 +231,8 @@ export async function hold(
     await ordering.db.commit([changePurchase(purchase, { notBefore, note }, ordering.now())])
     return
   }
-  if (purchase.holdReason !== null) await advance(ordering, purchaseId, () => ({ type: 'released', by: 'time' }))
-  await advance(ordering, purchaseId, () => ({ ...DUE, guard, notBefore }), { columns: { note }, detail: note })
+  if (purchase.holdReason !== null) await advance(ordering, purchaseId, { input: { type: 'released', by: 'time' } })
+  await advance(ordering, purchaseId, { input: { ...DUE, guard, notBefore }, set: { note }, detail: note })
 }
 
 /** Wait of a purchase that a look-up after a restore has not moved. */

@@ -35,8 +35,9 @@ export async function readSupplierOrder(
   const order = await ordering.supplier.order(supplierOrderId)
   ordering.at('read')
   if (!order) {
-    const missing = (loaded: Loaded) => (isOwn(loaded, supplierOrderId) ? ({ type: 'missing' } as const) : undefined)
-    await advance(ordering, purchase.id, missing, { readFor: purchase })
+    await advance(ordering, purchase.id, (loaded) =>
+      isOwn(loaded, supplierOrderId) ? { input: { type: 'missing' }, readFor: purchase } : undefined,
+    )
     return
   }
   await applyOrder(ordering, purchase, order)
@@ -58,10 +59,8 @@ export async function applyOrder(
   const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine
   if (!usable || isOver(purchase.state)) {
     const orders = found ? [found] : []
-    await advance(ordering, purchase.id, () => ({ type: 'found', orders }), {
-      readFor: purchase,
-      detail: `order ${order.id} is ${order.status}`,
-    })
+    const detail = `order ${order.id} is ${order.status}`
+    await advance(ordering, purchase.id, { input: { type: 'found', orders }, readFor: purchase, detail })
     return
   }
   if (await isDoubtful(ordering, purchase, order)) return
@@ -69,40 +68,36 @@ export async function applyOrder(
   const blindIndexes = reading.keys.flatMap((key) => key.blindIndexes)
   const known = blindIndexes.length > 0 ? await ordering.db.query(keysByBlindIndex(blindIndexes)) : []
   const keysElsewhere = known.some((key) => key.purchaseId !== purchase.id)
-  await advance(
-    ordering,
-    purchase.id,
-    (loaded) =>
-      isOwn(loaded, order.id)
-        ? {
-            type: 'read',
-            status: order.status,
-            keys: reading.keys.length,
-            newKeys: keysToStore(reading, loaded.keys).length,
-            keysElsewhere,
-            areText: reading.keys.every(({ text }) => isTextKey(text)),
-          }
-        : undefined,
-    {
+  await advance(ordering, purchase.id, (loaded) => {
+    if (!isOwn(loaded, order.id)) return undefined
+    const input = {
+      type: 'read' as const,
+      status: order.status,
+      keys: reading.keys.length,
+      newKeys: keysToStore(reading, loaded.keys).length,
+      keysElsewhere,
+      areText: reading.keys.every(({ text }) => isTextKey(text)),
+    }
+    const detail = `order ${order.id} is ${order.statusWord}`
+    const again = againAt !== undefined && {
+      refreshAt: refreshUnlessHinted(purchase, againAt),
+      ...(deliveriesArrive(ordering) ? {} : { refreshes: afterLook(purchase.refreshes) }),
+    }
+    return {
+      input,
       reading,
       readFor: purchase,
-      detail: `order ${order.id} is ${order.statusWord}`,
-      columns: (_, { row }) =>
-        row === 'still_open' && againAt !== undefined
-          ? {
-              refreshAt: refreshUnlessHinted(purchase, againAt),
-              ...(deliveriesArrive(ordering) ? {} : { refreshes: afterLook(purchase.refreshes) }),
-            }
-          : {},
-      also: (_, { effects, row }) => [
+      detail,
+      set: ({ row }) => (row === 'still_open' && again) || {},
+      also: ({ effects, row }) => [
         // Two orders that are read at the same instant may carry the same key: the second one to store it is read again.
         ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
           ? [assertNotElsewhere(purchase.id, blindIndexes)]
           : []),
         ...(row === 'still_open' ? [] : [readAttempt(ordering, purchase, order)]),
       ],
-    },
-  )
+    }
+  })
 }
 
 /** Looks at pages are many: where nothing says when an order is over, they do not make the next read by its id a late one. */

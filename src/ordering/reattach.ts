@@ -106,9 +106,10 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
   if (!row || now < doubtedAt(noted.seenAt, gapsOf(dialect))) return 'open'
   const shown = { id, status: noted.status as OrderStatus, agrees: false, ofAnotherLine: false, decided: false }
   const note = `order ${id} was listed after a restore, and the supplier does not know it when it is asked for it`
-  const moved = await advance(ordering, row.id, () => ({ type: 'found', orders: [shown] }), {
+  const moved = await advance(ordering, row.id, {
+    input: { type: 'found', orders: [shown] },
     detail: note,
-    columns: (_, { next }) => (next === 'review' ? { note } : {}),
+    set: ({ next }) => (next === 'review' ? { note } : {}),
   })
   if (!moved) return 'open'
   await db.commit(reattached({ id }))
@@ -139,15 +140,16 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
     reservedMinor: mostOf({ ...row, quantity }),
   })
   const orders = await foundOrders(ordering, { ...row, quantity }, [order])
-  const moved = await advance(ordering, row.id, () => ({ type: 'found', orders }), {
+  const moved = await advance(ordering, row.id, ({ purchase }) => ({
+    input: { type: 'found', orders },
     detail: AFTER_RESTORE,
-    columns: ({ purchase }, { next }) => ({
+    set: ({ next }) => ({
       // The account of the balance began after the restore: this charge is in its first reading.
       ...(purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
       ...(isResized && next === 'accepted' && resized()),
     }),
-    also: () => (isResized ? [settleFirst(row.orderId, ordering.now())] : []),
-  })
+    also: isResized ? [settleFirst(row.orderId, ordering.now())] : [],
+  }))
   const after = await first(ordering.db, purchaseById(row.id))
   // Under a lease it is only hinted at: its holder, or the next round, decides.
   if (!moved && after?.leaseUntil !== null) return 'open'
@@ -297,7 +299,7 @@ async function showPerson(
     return 'news'
   }
   const orders = await foundOrders(ordering, live, [order])
-  await advance(ordering, live.id, () => ({ type: 'found', orders }), { detail: AFTER_RESTORE })
+  await advance(ordering, live.id, { input: { type: 'found', orders }, detail: AFTER_RESTORE })
   if (!wasShown(await rowsOf(ordering, part), order.id)) return 'open'
   await db.commit(reattached(order))
   return 'news'

@@ -64,7 +64,8 @@ export async function resume(ordering: Ordering): Promise<number> {
     const sending = await ordering.db.query(purchasesInState('sending', BATCH))
     if (sending.length === 0) break
     for (const { id } of sending) {
-      await advance(ordering, id, () => ({ type: 'lost' }), { detail: 'the process ended while it was being sent' })
+      const detail = 'the process ended while it was being sent'
+      await advance(ordering, id, { input: { type: 'lost' }, detail })
       lost += 1
     }
   }
@@ -190,7 +191,7 @@ export async function noteFailure(ordering: Ordering, purchaseId: string, error:
         now,
       ),
     ])
-    if (errorCount >= ERRORS_MAX) await advance(ordering, purchaseId, () => ({ type: 'poison', error: text }))
+    if (errorCount >= ERRORS_MAX) await advance(ordering, purchaseId, { input: { type: 'poison', error: text } })
   } catch (second) {
     ordering.log.warn('purchase.error', { purchaseId, error: messageOf(second) })
   }

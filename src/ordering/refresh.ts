@@ -9,7 +9,7 @@ import { currentFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
-import { advance, type Loaded } from './advance.ts'
+import { advance } from './advance.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering } from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { rememberedOf } from './last-requests.ts'
@@ -34,7 +34,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   for (const purchase of await ordering.db.query(lostSends(now, BATCH))) {
     try {
-      await advance(ordering, purchase.id, () => ({ type: 'lost' }))
+      await advance(ordering, purchase.id, { input: { type: 'lost' } })
     } catch (error) {
       await noteFailure(ordering, purchase.id, error)
     }
@@ -122,14 +122,12 @@ async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string
   const named = reference === undefined ? [] : await db.query(purchasesByExternalId([reference]))
   const ofAnotherLine = found.ofAnotherLine || named.some(({ id }) => id !== purchase.id)
   if (found.differs && pace.differs === purchase.id) found.differs += '; nothing more is bought until this is decided'
-  const decision = await advance(
-    ordering,
-    purchase.id,
-    (loaded) =>
-      loaded.purchase.namedOrderId === orderId ? { type: 'named_read', order: { ...found, ofAnotherLine } } : undefined,
-    { detail },
+  const moved = await advance(ordering, purchase.id, (loaded) =>
+    loaded.purchase.namedOrderId === orderId
+      ? { input: { type: 'named_read', order: { ...found, ofAnotherLine } }, detail }
+      : undefined,
   )
-  return decision !== undefined && decision.next !== 'unknown' ? 'decided' : 'open'
+  return moved && moved.decision.next !== 'unknown' ? 'decided' : 'open'
 }
 
 async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
@@ -161,12 +159,13 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   ])
   if (!found) {
     // What was never sent ends by its deadline elsewhere: after a restore not before it is known that it was not.
-    const clock = ({ purchase: { state } }: Loaded) => (state === 'unknown' ? ({ type: 'clock' } as const) : undefined)
-    const overdue = await advance(ordering, purchase.id, clock)
+    const overdue = await advance(ordering, purchase.id, ({ purchase: { state } }) =>
+      state === 'unknown' ? { input: { type: 'clock' } } : undefined,
+    )
     if (!overdue) await lookUpAgain(ordering, purchase, detail)
   } else if (found.length > 0) {
     const orders = found
-    const moved = await advance(ordering, purchase.id, () => ({ type: 'found', orders }), { detail })
+    const moved = await advance(ordering, purchase.id, { input: { type: 'found', orders }, detail })
     if (!moved) await reschedule(ordering, purchase, { scannedAt: begunAt })
   } else if (lastRequest && verdict) {
     await notFound(ordering, purchase, { begunAt, begun, lastRequest, verdict })

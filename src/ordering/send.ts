@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { type AnswerQuality, afterAnswer, notExecutedDelayMs, rejectedDelayMs } from '../domain/pace.ts'
-import { type Answer, mayBuy, mostOf, type PurchaseInput, type Transition } from '../domain/purchase.ts'
+import { type Answer, mayBuy, mostOf, type PurchaseInput } from '../domain/purchase.ts'
 import { answerClass, type Placement } from '../domain/supplier.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
@@ -10,7 +10,7 @@ import { insertAttempt } from '../storage/evidence.ts'
 import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
-import { type Advance, advance, type Loaded } from './advance.ts'
+import { advance, type Given, type Loaded } from './advance.ts'
 import { deadlineMs, expectedOf, type Ordering, readSince } from './context.ts'
 import { capsOf } from './guards.ts'
 import { forgetIntent, noteIntent } from './last-requests.ts'
@@ -29,18 +29,15 @@ export async function prepareSend(
 ): Promise<(() => Promise<void>) | undefined> {
   const held = await claim(ordering, purchase)
   if (!held) return undefined
-  let intended: Intended | undefined
-  try {
-    intended = await intend(ordering, held, input)
-  } catch (error) {
+  const attempt = ordering.newId()
+  const sent = await intend(ordering, held, attempt, input).catch(async (error: unknown) => {
     await release(ordering, held)
     throw error
-  }
-  if (!intended) {
+  })
+  if (!sent) {
     await release(ordering, held)
     return undefined
   }
-  const { purchase: sent, attempt } = intended
   noteSend(ordering, sent.sends > 0)
   return async () => {
     // A marker that cannot be written leaves the purchase to a look-up: nothing may leave that a copy of the file would miss.
@@ -51,50 +48,49 @@ export async function prepareSend(
   }
 }
 
-interface Intended {
-  /** As it was before. */
-  purchase: Purchase
-  attempt: string
-}
-
 /**
  * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.
  *
- * @returns undefined when it is not to be sent
+ * @returns the purchase as it was before; undefined when it is not to be sent
  */
 async function intend(
   ordering: Ordering,
   held: Lease,
-  input: (loaded: Loaded) => PurchaseInput | undefined,
-): Promise<Intended | undefined> {
+  attempt: string,
+  inputOf: (loaded: Loaded) => PurchaseInput | undefined,
+): Promise<Purchase | undefined> {
   ordering.at('intending')
-  let intended: Loaded | undefined
-  let attempt = ''
-  let sentAt = 0
-  const also = (loaded: Loaded, decision: Transition): Change[] => {
-    if (decision.next !== 'sending') return []
-    const others = loaded.generations.filter((other) => other.id !== loaded.purchase.id)
-    assert(mayBuy(others), `another generation of the part may have been charged: ${loaded.purchase.externalOrderId}`)
-    intended = loaded
-    attempt = ordering.newId()
-    return [
-      sentAttempt(ordering, loaded.purchase, attempt),
-      assertNoFreeze(ordering.now()),
-      ...assertEntitled(loaded.purchase, loaded.purchase.state === 'unknown' ? 0 : readSince(ordering)),
-      ...withinCaps(ordering, loaded.purchase),
-    ]
-  }
-  const decision = await advance(ordering, held.purchaseId, input, {
-    leaseEpoch: held.leaseEpoch,
-    also,
-    columns: ({ purchase }, { next }) => {
-      sentAt = ordering.now()
-      return next === 'sending' ? intentColumns(purchase, ordering, sentAt) : {}
+  const sentAt = ordering.now()
+  const moved = await advance(
+    ordering,
+    held.purchaseId,
+    (loaded) => {
+      const input = inputOf(loaded)
+      return (
+        input && {
+          input,
+          set: ({ next }) => (next === 'sending' ? intentColumns(loaded.purchase, ordering, sentAt) : {}),
+          also: ({ next }) => (next === 'sending' ? intentChanges(ordering, loaded, attempt) : []),
+        }
+      )
     },
-  })
-  if (decision?.next !== 'sending') return undefined
+    held.leaseEpoch,
+  )
+  if (moved?.decision.next !== 'sending') return undefined
   noteIntent(ordering, held.purchaseId, sentAt)
-  return intended && { purchase: intended.purchase, attempt }
+  return moved.loaded.purchase
+}
+
+/** What the commit of an intent writes and asserts besides its row. */
+function intentChanges(ordering: Ordering, { purchase, generations }: Loaded, attempt: string): Change[] {
+  const others = generations.filter((other) => other.id !== purchase.id)
+  assert(mayBuy(others), `another generation of the part may have been charged: ${purchase.externalOrderId}`)
+  return [
+    sentAttempt(ordering, purchase, attempt),
+    assertNoFreeze(ordering.now()),
+    ...assertEntitled(purchase, purchase.state === 'unknown' ? 0 : readSince(ordering)),
+    ...withinCaps(ordering, purchase),
+  ]
 }
 
 /**
@@ -195,22 +191,20 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
   const notBefore = nextAttemptAt(ordering, purchase, placement, now)
   const unauthorized = placement.outcome === 'not_executed' && placement.cause === 'unauthorized'
   const evident = unauthorized ? [attempt, pauseUnauthorized(ordering)] : [attempt]
-  const settle = (given: Answer, known: Advance) =>
-    advance(ordering, purchase.id, () => ({ type: 'answer', answer: given, notBefore }), {
-      leaseEpoch: held.leaseEpoch,
-      detail: evidence.detail,
-      ...known,
-    })
-  const settled = async () => {
-    const stated = placement.outcome === 'accepted' ? placement.order : undefined
-    try {
-      return await settle(answer, { columns: statedBy(placement, purchase), ...(stated && { stated }) })
-    } catch (error) {
+  const settle = (answer: Answer, known: Partial<Given>) =>
+    advance(
+      ordering,
+      purchase.id,
+      { input: { type: 'answer', answer, notBefore }, detail: evidence.detail, ...known },
+      held.leaseEpoch,
+    )
+  const stated = placement.outcome === 'accepted' ? placement.order : undefined
+  const settled = () =>
+    settle(answer, { set: statedBy(placement, purchase), stated }).catch((error: unknown) => {
       if (codeOf(error) !== 'conflict' || !stated) throw error
       // The order that it names is another purchase's: a look-up tells which one is its own.
       return settle({ outcome: 'unknown', rejection: false, orderId: stated.id }, {})
-    }
-  }
+    })
   await Promise.all([store(ordering, held, () => ordering.db.commit(evident)), store(ordering, held, settled)])
   if (unauthorized) ordering.wake('outbox')
 }

@@ -1,7 +1,7 @@
 import { type Entitlement, type PlannedPart, type SettleNotice, type Step, settle } from '../domain/entitlement.ts'
 import { counted, units as unitText } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
-import { isOver, type PurchaseInput } from '../domain/purchase.ts'
+import { isOver } from '../domain/purchase.ts'
 import { mayBeForgotten } from '../domain/restore.ts'
 import { currentParts } from '../domain/store-order.ts'
 import { codeOf } from '../errors.ts'
@@ -30,7 +30,7 @@ import {
   storeOrderById,
 } from '../storage/store-orders.ts'
 import { insertLateOrder } from '../storage/store-readings.ts'
-import { type Advance, load, moveBy } from './advance.ts'
+import { type Given, load, moveBy } from './advance.ts'
 import type { Ordering } from './context.ts'
 import { plannedPurchase } from './effects.ts'
 import { ceilingOf, offerOfLine, plannedParts, type Sold } from './intake.ts'
@@ -165,14 +165,9 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
     return Math.max(quantity, found)
   }
 
-  async function moveOf(
-    id: string,
-    input: PurchaseInput,
-    options: Advance,
-  ): Promise<Pick<Settlement, 'changes' | 'committed'>> {
+  async function moveOf(id: string, given: Given): Promise<Pick<Settlement, 'changes' | 'committed'>> {
     const loaded = await load(ordering, id)
-    if (!loaded) return { changes: [], committed: () => {} }
-    return moveBy(ordering, loaded, input, options)
+    return loaded ? moveBy(ordering, loaded, given) : { changes: [], committed: () => {} }
   }
 
   async function moved(part: PlannedPart, step: PurchaseStep | undefined) {
@@ -184,32 +179,32 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
     // A backend that cancelled its order hears of the end of each purchase, also of one that was planned at that instant.
     if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
       return { changes: [cancelPurchase(id, at)], committed: () => {} }
-    const move = () => {
+    const givenBy = (): Given => {
       switch (step?.step) {
         case 'shop_ends': {
           const columns = { ...set, note: 'the shop took it back before it was bought' }
-          return moveOf(id, { type: step.step, by: step.by, rest: step.rest }, { columns, nextGeneration })
+          return { input: { type: step.step, by: step.by, rest: step.rest }, set: columns, nextGeneration }
         }
         case 'shop_holds':
-          return moveOf(id, { type: step.step, reason: step.reason }, { columns: { ...set, note: why }, detail: why })
+          return { input: { type: step.step, reason: step.reason }, set: { ...set, note: why }, detail: why }
         case 'shop_cancels':
-          return moveOf(id, { type: step.step, by: step.by }, { detail: why })
+          return { input: { type: step.step, by: step.by }, detail: why }
         case 'shop_pays': {
-          const also = () => (now.isForDelivery ? [] : [hastenHandOver(id, at)])
-          return moveOf(id, { type: step.step }, { columns: { ...set, note: null }, also })
+          const also = now.isForDelivery ? [] : [hastenHandOver(id, at)]
+          return { input: { type: step.step }, set: { ...set, note: null }, also }
         }
         case 'shop_limits':
           // Where all that are entitled are with the store already, it ends at its next look.
-          return moveOf(id, { type: step.step, surplus: step.surplus }, { columns: { refreshAt: at } })
+          return { input: { type: step.step, surplus: step.surplus }, set: { refreshAt: at } }
         case 'again':
-          return moveOf(id, { type: step.step, quantity: step.quantity }, { nextGeneration })
+          return { input: { type: step.step, quantity: step.quantity }, nextGeneration }
         default: {
           const detail = `for ${counted(set?.quantity ?? part.quantity, 'unit of it', 'units of it')}`
-          return moveOf(id, { type: 'shop_resizes' }, { ...(set && { columns: set }), detail })
+          return { input: { type: 'shop_resizes' }, set, detail }
         }
       }
     }
-    const { changes, committed } = await move()
+    const { changes, committed } = await moveOf(id, givenBy())
     return { changes: [...changes, ...price], committed }
   }
 

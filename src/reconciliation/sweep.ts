@@ -214,8 +214,8 @@ async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierO
     // After a restore the orders of a part are reattached together, the latest generation first.
     if (purchase.firstSentAt === null && (await boughtBefore(ordering, purchase))) return false
     const found = await foundOrders(ordering, purchase, orders)
-    const decision = await advance(ordering, purchase.id, () => ({ type: 'found', orders: found }), { detail: 'sweep' })
-    return decision !== undefined
+    const given = { input: { type: 'found' as const, orders: found }, detail: 'sweep' }
+    return (await advance(ordering, purchase.id, given)) !== undefined
   }
   await ordering.db.commit([hintPurchase(purchase.id, ordering.now())])
   return true

@@ -135,7 +135,7 @@ export async function checkUnlisted(
   if (await ordering.supplier.order(supplierOrderId)) return 'notListed'
   const now = await waiting(ordering, purchaseId, supplierOrderId)
   if (!now) return 'moved'
-  if (now.state === 'accepted') await advance(ordering, purchaseId, () => ({ type: 'missing' }), { detail: 'sweep' })
+  if (now.state === 'accepted') await advance(ordering, purchaseId, { input: { type: 'missing' }, detail: 'sweep' })
   else await recordMissing(ordering, now, supplierOrderId)
   return 'missing'
 }

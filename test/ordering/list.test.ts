@@ -120,7 +120,7 @@ describe("the supplier's list", () => {
     expect(await app.state(orderId), 'it is open again until a person decides').toBe('open')
     expect(await app.alerts()).toContain('found_after_the_end')
     app.expectLedger({ charges: 1, keys: 0 })
-    await advance(app.ordering, id, () => ({ type: 'hand_over' }), { actor: 'ann' })
+    await advance(app.ordering, id, { input: { type: 'hand_over' }, actor: 'ann' })
     await app.pass(MINUTE)
     expect(app.callbacks('order.closed').map(({ data }) => data.state)).toEqual(['cancelled', 'fulfilled'])
     app.expectLedger({ charges: 1, keys: 1 })

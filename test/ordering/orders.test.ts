@@ -141,9 +141,9 @@ describe('an accepted order that goes wrong', () => {
     const [refused, next] = await app.purchases(orderId)
     if (!refused || !next) throw new Error('two generations were expected')
     const late = { id: 'ord_late', status: 'open', agrees: true, ofAnotherLine: false, decided: false } as const
-    await advance(app.ordering, refused.id, () => ({ type: 'found', orders: [late] }))
+    await advance(app.ordering, refused.id, { input: { type: 'found', orders: [late] } })
     const gone = { type: 'read', status: 'failed', keys: 0, newKeys: 0, keysElsewhere: false, areText: true } as const
-    await advance(app.ordering, refused.id, () => gone)
+    await advance(app.ordering, refused.id, { input: gone })
     await expect(retryPurchase(app.ordering, next.id, 'test')).rejects.toThrow('generation 1 of it')
     await retryPurchase(app.ordering, refused.id, 'test')
     const states = (await app.purchases(orderId)).map(({ state, writtenOffAt }) => [state, writtenOffAt !== null])

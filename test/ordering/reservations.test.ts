@@ -122,7 +122,7 @@ describe('what a purchase reserves', () => {
     await app.pass(10 * MINUTE)
     const { id, ...waiting } = await app.purchase(orderId)
     expect(waiting).toMatchObject({ state: 'review', reservedMinor: ceiling })
-    await advance(app.ordering, id, () => ({ type: 'buy_again' }), { actor: 'ann' })
+    await advance(app.ordering, id, { input: { type: 'buy_again' }, actor: 'ann' })
     app.crash.at = 'intended'
     await app.runUntilDeath()
     const purchases = await app.purchases(orderId)

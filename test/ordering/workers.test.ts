@@ -22,7 +22,7 @@ describe('a lease', () => {
     app.ordering.supplier.placeOrder = async (request) => {
       const before = await app.purchase(orderId)
       await app.db.commit([hintPurchase(id, app.now())])
-      seen.push(await advance(beside.ordering, id, () => ({ type: 'lost' })))
+      seen.push(await advance(beside.ordering, id, { input: { type: 'lost' } }))
       seen.push(await refreshDue(beside.ordering))
       const after = await app.purchase(orderId)
       seen.push(after.state, after.version - before.version)

@@ -276,7 +276,7 @@ describe('the balance at the supplier', () => {
     const { id, state } = await app.purchase(orderId)
     expect(state).toBe('review')
     expect(await app.alerts()).not.toContain('balance_unexplained')
-    await advance(app.ordering, id, () => ({ type: 'close' }), { actor: 'ann' })
+    await advance(app.ordering, id, { input: { type: 'close' }, actor: 'ann' })
     await watch(app, 15 * MINUTE)
     expect(await app.alerts(), 'the money is gone all the same').toContain('balance_unexplained')
   })
