@@ -5,7 +5,6 @@
  * effects in one list. A stale commit is read and decided again. Nothing is sent before its intent is durable, and what
  * only the supplier can know is asked of the supplier, never guessed.
  */
-import assert from 'node:assert/strict'
 import { nextReadAt } from '../domain/pace.ts'
 import {
   type Effect,
@@ -32,7 +31,6 @@ import {
   type PurchaseUpdate,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { nameOfLine } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { effectChanges, keysWaiting, type Reading, unitsLeft } from './effects.ts'
 import { freezeForReviews } from './freeze.ts'
@@ -204,15 +202,14 @@ function settlesAgain({ state, orderId }: Purchase, { next, row }: Transition, n
 }
 
 export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): Promise<Loaded | undefined> {
-  const generations = await ordering.db.query(generationsOf(purchaseId))
+  const [generations, keys] = await Promise.all([
+    ordering.db.query(generationsOf(purchaseId)),
+    ordering.db.query(keysOfPurchase(purchaseId)),
+  ])
   const purchase = generations.find(({ id }) => id === purchaseId)
   if (!purchase) return undefined
-  const [keys, [name]] = await Promise.all([
-    ordering.db.query(keysOfPurchase(purchaseId)),
-    ordering.db.query(nameOfLine(purchase.lineId)),
-  ])
-  assert(name, 'a purchase has its line and its order')
-  return { purchase, generations, keys, name }
+  const { store, reference, line } = purchase
+  return { purchase, generations, keys, name: { store, reference, line } }
 }
 
 /** Marks the orders on which a person has decided since they were found. */

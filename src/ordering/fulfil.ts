@@ -32,11 +32,11 @@ import {
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
-import { endPause } from '../storage/publications.ts'
-import { purchaseById } from '../storage/purchases.ts'
-import { lineById, storeOrderById } from '../storage/store-orders.ts'
+import { endPause, publishingOf } from '../storage/publications.ts'
+import { type Purchase, purchaseById } from '../storage/purchases.ts'
+import { type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
 import type { FulfilResult, NotEntitled, PushResult, Store } from '../stores/store.ts'
-import { advance, type Loaded, load } from './advance.ts'
+import { advance } from './advance.ts'
 import { announceCompletion } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
 import { openKey } from './effects.ts'
@@ -119,14 +119,15 @@ async function deliverUpdate(
   effect: UpdateEffect,
 ): Promise<'may_act' | undefined> {
   const { db, now, log } = fulfilment
-  if (effect.type === 'line.held' && !(await isStillHeld(fulfilment, effect))) {
+  const order = await first(db, storeOrderById(row.orderId ?? ''))
+  assert(order, 'an order is never deleted')
+  const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
+  const fresh = sealed.filter((key) => key.handedOverAt === null).length
+  const update = await updateOf(fulfilment, row, order, effect, fresh)
+  if (!update) {
     await db.commit([markEffectDone(row.id, row.attempts, now())])
     return undefined
   }
-  const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
-  const fresh = sealed.filter((key) => key.handedOverAt === null).length
-  const order = fresh === 0 ? undefined : await first(db, storeOrderById(row.orderId ?? ''))
-  const update = await updateOf(fulfilment, row, effect, fresh)
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
   const outgoing: Outgoing = { row, update, handsOver }
   if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store)))) {
@@ -157,14 +158,15 @@ async function deliverUpdate(
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
-  done.push(...endPause(update.order.store, now() + PAUSED_MS))
+  const pausedUntil = (await first(db, publishingOf(update.order.store)))?.pausedUntil ?? 0
+  if (pausedUntil > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
   // The purchase usually ends with its last hand-over: then both are one commit. What keeps it from ending must not lose the yes.
   const isEnded =
     handsOver !== undefined &&
     (await confirmHandOver(fulfilment, handsOver, { by: row.id, also: done }).catch(() => false))
   if (!isEnded) await db.commit(done)
   // Keys that the store got for the first time, and how long their customer waited.
-  if (order) {
+  if (fresh > 0) {
     const keysWithin = now() - order.receivedAt
     fulfilment.count('keys', fresh)
     fulfilment.count('keysWithin', 1, String(bucketOf(keysWithin)))
@@ -211,15 +213,6 @@ async function push(
 
 /** A kind of store that has no place for an update needs none. */
 const NOT_FOR_THIS_KIND: PushResult = { outcome: 'confirmed' }
-
-/** A hold that ended before its store could hear of it is not reported: what came after it would seem undone. */
-async function isStillHeld(
-  ordering: Ordering,
-  { payload: { purchaseId, reason } }: Extract<UpdateEffect, { type: 'line.held' }>,
-): Promise<boolean> {
-  const loaded = await load(ordering, purchaseId)
-  return loaded?.generations.some((one) => !finalStates.includes(one.state) && one.holdReported === reason) ?? false
-}
 
 type SealedKey = Parameters<typeof openKey>[1]
 
@@ -429,46 +422,47 @@ export async function redeliver(ordering: Ordering, outboxId: string, actor: str
  * store knows it by its id and ignores it.
  *
  * @param fresh licence keys that the store first gets with this update
+ * @returns undefined for a hold that ended before its store could hear of it: what came after it would seem undone
  */
 async function updateOf(
   ordering: Ordering,
-  { sentUpdate, orderId }: OutboxRow,
+  { sentUpdate }: OutboxRow,
+  { id, store, reference }: StoreOrder,
   effect: UpdateEffect,
   fresh: number,
-): Promise<StoreUpdate> {
-  if (sentUpdate) return sentUpdate
-  if (effect.type === 'order.closed') {
-    const order = await first(ordering.db, storeOrderById(orderId ?? ''))
-    assert(order, 'an order is never deleted')
-    const { store, reference } = order
-    return { type: 'order.closed', order: { store, reference }, state: effect.payload.state }
+): Promise<StoreUpdate | undefined> {
+  const order = { store, reference }
+  if (effect.type === 'order.closed') return sentUpdate ?? { type: 'order.closed', order, state: effect.payload.state }
+  if (sentUpdate && effect.type !== 'line.held') return sentUpdate
+  const standing = await orderStanding(ordering, id)
+  const own = standing?.lines.find(({ purchases }) => purchases.some((one) => one.id === effect.payload.purchaseId))
+  const purchase = own?.purchases.find((one) => one.id === effect.payload.purchaseId)
+  assert(own && purchase, 'a purchase is never deleted')
+  const about = { order, line: { id: own.line.line, sku: own.line.sku, quantity: own.line.quantity } }
+  switch (effect.type) {
+    case 'line.failed':
+      return { type: 'line.failed', ...about, ...failureOf(purchase, effect, ordering.now()) }
+    case 'line.held': {
+      const { units, reason } = effect.payload
+      const isHeld = own.purchases.some(
+        ({ part, state, holdReported }) =>
+          part === purchase.part && !finalStates.includes(state) && holdReported === reason,
+      )
+      if (!isHeld) return undefined
+      return sentUpdate ?? { type: 'line.held', ...about, units, reason, message: heldSentences[reason] }
+    }
+    case 'line.resumed':
+      return { type: 'line.resumed', ...about, units: effect.payload.units }
+    default: {
+      const delivered = own.delivered + fresh
+      return { type: 'line.fulfilled', ...about, delivered, complete: delivered >= own.wanted }
+    }
   }
-  const loaded = await load(ordering, effect.payload.purchaseId)
-  assert(loaded, 'a purchase is never deleted')
-  const line = await first(ordering.db, lineById(loaded.purchase.lineId))
-  assert(line, 'a purchase has its line')
-  const { store, reference } = loaded.name
-  const about = {
-    order: { store, reference },
-    line: { id: line.line, sku: line.sku, quantity: line.quantity },
-  }
-  if (effect.type === 'line.failed') {
-    return { type: 'line.failed', ...about, ...failureOf(loaded, effect, ordering.now()) }
-  }
-  if (effect.type === 'line.held') {
-    const { units, reason } = effect.payload
-    return { type: 'line.held', ...about, units, reason, message: heldSentences[reason] }
-  }
-  if (effect.type === 'line.resumed') return { type: 'line.resumed', ...about, units: effect.payload.units }
-  const standing = await orderStanding(ordering, loaded.purchase.orderId)
-  const own = standing?.lines.find((one) => one.line.id === line.id)
-  const delivered = (own?.delivered ?? 0) + fresh
-  return { type: 'line.fulfilled', ...about, delivered, complete: delivered >= (own?.wanted ?? 0) }
 }
 
 type FailedEffect = Extract<UpdateEffect, { type: 'line.failed' }>
 
-function failureOf({ purchase }: Loaded, { payload: { units, row } }: FailedEffect, now: number) {
+function failureOf(purchase: Purchase, { payload: { units, row } }: FailedEffect, now: number) {
   const { code, message } = decidedEnd(row, purchase) ?? ownEnd(purchase, now)
   const advice = failureAdvice[row === 'closed' ? 'closed' : code] ?? FAILED_ADVICE
   const state = purchase.state === 'cancelled' ? ('cancelled' as const) : ('failed' as const)
@@ -476,17 +470,14 @@ function failureOf({ purchase }: Loaded, { payload: { units, row } }: FailedEffe
 }
 
 /** The end that an operator gave the purchase, in words for the store; undefined when no operator did. */
-function decidedEnd(row: string, { cancelRequestedAt }: Loaded['purchase']) {
+function decidedEnd(row: string, { cancelRequestedAt }: Purchase) {
   if (row === 'handed_over') return { code: 'short', message: 'fewer keys came than were ordered' }
   if (row !== 'closed' || cancelRequestedAt !== null) return undefined
   return { code: 'closed', message: 'given up by the people who run Quayside' }
 }
 
 /** The end that the purchase came to by itself. */
-function ownEnd(
-  { state, cancelRequestedAt, deadlineAt, failureCode, failureMessage }: Loaded['purchase'],
-  now: number,
-) {
+function ownEnd({ state, cancelRequestedAt, deadlineAt, failureCode, failureMessage }: Purchase, now: number) {
   if (state === 'cancelled' && cancelRequestedAt !== null) {
     return { code: 'cancelled', message: 'cancelled at the request of the store' }
   }

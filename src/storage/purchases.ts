@@ -3,6 +3,7 @@ import {
   asc,
   desc,
   eq,
+  getTableColumns,
   gte,
   inArray,
   isNotNull,
@@ -18,7 +19,7 @@ import {
 import { type HoldReason, holdReasons, standingHolds } from '../domain/hold.ts'
 import { finalStates, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
-import { purchases, storeOrders } from './schema.ts'
+import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { type Bound, build, change, columnsOf, countUpTo, page, type RowUpdate, statement } from './statement.ts'
 
 export type Purchase = typeof purchases.$inferSelect
@@ -53,12 +54,15 @@ export const purchasesOfPart = statement((lineId: string, part: number) =>
     .orderBy(asc(purchases.generation)),
 )
 
-/** All generations of the part of a purchase, oldest first, that purchase included; none where it does not exist. */
+/** All generations of the part of a purchase, with what its keys are derived from, oldest first; none where it does not exist. */
 export const generationsOf = statement((id: string) => {
   const of = (column: SQL) => sql`(select ${column} from purchases where id = ${id})`
+  const { store, reference } = storeOrders
   return build
-    .select()
+    .select({ ...getTableColumns(purchases), store, reference, line: storeOrderLines.line })
     .from(purchases)
+    .innerJoin(storeOrderLines, eq(storeOrderLines.id, purchases.lineId))
+    .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
     .where(and(eq(purchases.lineId, of(sql`line_id`)), eq(purchases.part, of(sql`part`))))
     .orderBy(asc(purchases.generation))
 })

@@ -1,8 +1,8 @@
 /**
  * The SQLite engine.
  *
- * All commits that arrive in two turns of the event loop share one transaction and so one fsync, each in a savepoint of
- * its own: a refused member leaves nothing behind and does not harm its neighbours. Everything runs synchronously
+ * All commits that arrive in two turns of the event loop share one transaction and so one fsync: a refused member leaves
+ * nothing behind and does not harm its neighbours. Everything runs synchronously
  * between two turns, so that no read ever sees a half-written group.
  *
  * What may go wrong: a full disk, an I/O error or a failed COMMIT leaves open what is stored, since a COMMIT that
@@ -41,6 +41,14 @@ const afterNextTurn = (flush: () => void): void => {
   setImmediate(() => setImmediate(flush))
 }
 
+/** Runs the changes of one commit. @returns the rows that each has touched. @throws StaleWrite, or what SQLite says */
+const run = ({ steps }: Member): number[] =>
+  steps.map(({ prepared, params, rows }, index) => {
+    const { changes } = prepared.statement.run(...params)
+    if (rows !== 'any' && changes !== rows) throw new StaleWrite(index)
+    return changes
+  })
+
 /** The engine over an open connection, which it owns from here on. `open.ts` makes the connection ready. */
 export function sqliteDatabase(
   connection: Connection.Database,
@@ -69,7 +77,12 @@ export function sqliteDatabase(
     }
   }
 
-  /** Runs all that is queued in one transaction. Settles the members only after COMMIT has returned. */
+  /**
+   * Runs all that is queued in one transaction. Settles the members only after COMMIT has returned.
+   *
+   * Hardly a commit is refused, so all of them share a savepoint first. Where one is refused, each runs again in a savepoint of
+   * its own: a commit is data.
+   */
   function flush(): void {
     const group = queue
     queue = []
@@ -83,42 +96,39 @@ export function sqliteDatabase(
       return
     }
     try {
-      const settlements = group.map(run)
+      const together = attempt(group)
+      const settlements = together.isStored || group.length === 1 ? [together] : group.map((one) => attempt([one]))
       end.run()
-      for (const settle of settlements) settle()
+      for (const one of settlements) one.settle()
     } catch (cause) {
       fail(group, cause)
     }
   }
 
   /**
-   * Runs one member inside the open transaction.
+   * Runs members inside the open transaction: all of them or none.
    *
-   * A single change that may touch any number of rows needs no savepoint: when it fails, SQLite takes it back itself.
-   * One with a row count does, because a statement that touched too many rows has succeeded.
-   *
-   * @returns a function that answers the caller, to be called once the transaction is committed
-   * @throws whatever is not this member's own fault; the group is lost then
+   * @returns what answers their callers, to be called once the transaction is committed
+   * @throws whatever is not a member's own fault; the group is lost then
    */
-  function run({ steps, resolve, reject }: Member): () => void {
-    const guarded = steps.length > 1 || steps[0]?.rows !== 'any'
-    if (guarded) savepoint.run()
+  function attempt(members: Member[]): { isStored: boolean; settle: () => void } {
+    savepoint.run()
     try {
-      const touched = steps.map(({ prepared, params, rows }, index) => {
-        const { changes } = prepared.statement.run(...params)
-        if (rows !== 'any' && changes !== rows) throw new StaleWrite(index)
-        return changes
-      })
-      if (guarded) release.run()
-      return () => resolve(touched)
+      const touched = members.map(run)
+      release.run()
+      const settle = () => {
+        for (const [index, { resolve }] of members.entries()) resolve(touched[index] as number[])
+      }
+      return { isStored: true, settle }
     } catch (error) {
       const refused = ownFault(error)
       if (refused === undefined || !connection.inTransaction) throw error
-      if (guarded) {
-        undo.run()
-        release.run()
+      undo.run()
+      release.run()
+      const settle = () => {
+        for (const { reject } of members) reject(refused)
       }
-      return () => reject(refused)
+      return { isStored: false, settle }
     }
   }
 
