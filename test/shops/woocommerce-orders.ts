@@ -156,6 +156,12 @@ const addressNames = [
   'postcode',
   'country',
 ]
+/** The lines of an order as its mails and pages print them, each with its visible meta. */
+export const linesOf = ({ lines }: Pick<WooOrder, 'lines'>): string[] =>
+  lines.flatMap(({ name, quantity, meta }) => [
+    `${name} x ${quantity}`,
+    ...meta.filter(({ key }) => !key.startsWith('_')).map(({ key, value }) => `${key}: ${value}`),
+  ])
 const withStock = ['processing', 'completed', 'on-hold']
 
 export function createOrders(options: OrdersOptions) {
@@ -195,12 +201,8 @@ export function createOrders(options: OrdersOptions) {
     return added
   }
   const mail = (order: WooOrder, kind: WooMail['kind'], words: string[] = [], to?: string): void => {
-    const visible = order.lines.flatMap(({ name, quantity, meta }) => [
-      `${name} x ${quantity}`,
-      ...meta.filter(({ key }) => !key.startsWith('_')).map(({ key, value }) => `${key}: ${value}`),
-    ])
     const address = to ?? (kind === 'new_order' ? merchant : String(order.billing.email ?? ''))
-    mails.push({ order: order.id, kind, to: address, at: now(), text: [...words, ...visible].join('\n') })
+    mails.push({ order: order.id, kind, to: address, at: now(), text: [...words, ...linesOf(order)].join('\n') })
     note(order, `Email "${mailNames[kind]}" sent.`)
   }
   const touch = (order: WooOrder): void => {

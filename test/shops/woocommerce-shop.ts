@@ -16,7 +16,7 @@ import {
   type RouteAnswer,
   WooRefusal,
 } from './woocommerce-answers.ts'
-import { createOrders } from './woocommerce-orders.ts'
+import { createOrders, linesOf } from './woocommerce-orders.ts'
 import { createProducts } from './woocommerce-products.ts'
 import { createWebhooks, type WooDelivery, type WordPressDelivery } from './woocommerce-webhooks.ts'
 
@@ -249,6 +249,16 @@ export function createWooCommerceShop(options: WooShopOptions = {}) {
     mails: () => [...orders.mails],
     /** Mails whose text has these words, such as a licence key. */
     mailsWith: (words: string) => orders.mails.filter(({ text }) => text.includes(words)),
+    /**
+     * What WooCommerce's page "Order tracking" shows to anybody with the number of an order and its e-mail address: its template
+     * `order/tracking.php` prints the notes to the customer, and then the lines as a mail has them.
+     */
+    trackingPage: (id: number, email: string): string | undefined => {
+      const order = orders.orders.get(id)
+      if (!order || order.billing.email !== email) return undefined
+      const notes = order.notes.filter(({ isForCustomer }) => isForCustomer)
+      return [...notes.map(({ note }) => note), ...linesOf(order)].join('\n')
+    },
     /** The merchant creates a product; fields as the API takes them. */
     addProduct: (fields: Fields) => products.create(fields),
     addVariation: (parent: number, fields: Fields) => products.create(fields, products.products.get(parent)),

@@ -75,6 +75,26 @@ describe('a customer of a WooCommerce shop', () => {
     expect(app.statusOf(reference), 'the shirt is not sent yet').toBe('processing')
   })
 
+  test('of a mixed cart has each key by one mail, and a guest finds it on the tracking page, also once the shirt was sent', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const shirt = app.shop.addProduct({ name: 'Shirt', sku: 'SHIRT', regular_price: '20.00' })
+    const email = 'guest@shop.test'
+    const reference = app.customerBuys({ lines: [{ product: shirt.id }, { product: one?.product ?? 0 }], email })
+    const timesOnPage = () => app.shop.trackingPage(Number(reference), email)?.split(issued()).length
+    const issued = () => first(Object.values(app.sandbox.world.report().keysIssued).flat())
+    await app.pass(3 * MINUTE)
+    expect(timesOnPage(), 'once').toBe(2)
+    app.shop.setStatus(Number(reference), 'completed')
+    await app.pass(HOUR, MINUTE)
+    expect(app.shop.mailsWith(issued()).map(({ kind }) => kind)).toEqual(['customer_note'])
+    expect(
+      app.shop.mails().map(({ kind }) => kind),
+      'the mail about the shirt',
+    ).toContain('completed')
+    expect(timesOnPage(), 'once').toBe(2)
+  })
+
   /** An order of two lines: the supplier has a key for the first one, and none for the second one yet. */
   async function halfReady(fault: 'out-of-stock' | 'hold-open' | 'partial-keys' = 'out-of-stock') {
     const app = await openShopApp()
