@@ -12,14 +12,20 @@ import { messageOf } from './errors.ts'
 import { pollOrders, storesDue } from './inbox/poll.ts'
 import { processDue } from './inbox/process.ts'
 import { type Inbox, openInbox, type ReceiveDeps } from './inbox/receive.ts'
-import { storeSource } from './inbox/sources.ts'
+import { type StoreSource, storeSource } from './inbox/sources.ts'
 import type { SellingStore } from './listings/assess.ts'
 import { type Publisher, publishNext } from './listings/publish.ts'
-import type { Log } from './log.ts'
 import { createHourlyCounts, type HourlyCounts } from './observe/hourly-counts.ts'
 import { releaseForOffers } from './ordering/actions.ts'
 import { closeOrders } from './ordering/close.ts'
-import { type CrashPoint, freshPace, type OrderingPolicy, readSince, type WorkerName } from './ordering/context.ts'
+import {
+  type CrashPoint,
+  freshPace,
+  type Ordering,
+  type OrderingPolicy,
+  readSince,
+  type WorkerName,
+} from './ordering/context.ts'
 import { actsWithinMs, deliverDue, type Fulfilment } from './ordering/fulfil.ts'
 import { passSlowFirsts } from './ordering/one-first.ts'
 import { watchSupplier } from './ordering/outages.ts'
@@ -31,10 +37,12 @@ import { settleDue } from './ordering/settle.ts'
 import { beforeAsking, type ShopOfOrders, takeFromShop } from './ordering/shop-orders.ts'
 import { noteAnnounced } from './ordering/watch.ts'
 import type { Acts } from './processes/acting.ts'
+import { watchClock } from './processes/clock-watch.ts'
+import { createWorker, onceThrough, type StoreQueue, type Worker, workerOfStores } from './processes/workers.ts'
 import { checkBalance } from './reconciliation/balance.ts'
 import { reattachOrders } from './reconciliation/restore.ts'
 import { createSweepRunner, type SweepRunner } from './reconciliation/sweep.ts'
-import { type Database, need } from './storage/database.ts'
+import { need } from './storage/database.ts'
 import { storesToRead } from './storage/entitlements.ts'
 import type { Marker } from './storage/marker.ts'
 import { storesWithUpdates } from './storage/outbox.ts'
@@ -42,7 +50,6 @@ import { storesToPublish } from './storage/publications.ts'
 import { connectStore, storeReadingOf } from './storage/store-readings.ts'
 import type { Store, StoreOrderRead } from './stores/store.ts'
 import type { Supplier } from './supplier/client.ts'
-import type { RotationPoint } from './vault/keys.ts'
 
 export interface RuntimeParts extends Context {
   supplier: Supplier
@@ -105,52 +112,105 @@ export interface Runtime {
 }
 
 export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
-  const {
-    db,
-    vault,
-    supplier,
-    dialect,
-    stores,
-    storeOf,
-    now,
-    monotonic,
-    random,
-    newId,
-    log,
-    marker,
-    hooks = {},
-  } = parts
-  const nothing = () => {}
-  const { at = nothing, countReceived = nothing, countProcessed = nothing, timeKeys = nothing } = hooks
-  const { isDead = () => false, acts = () => true, askSweep = async () => undefined } = hooks
+  const { db, now, monotonic, log, hooks = {} } = parts
+  const { isDead = () => false, acts = () => true } = hooks
   const halt = new AbortController()
-  const stopped = (): boolean => halt.signal.aborted || isDead()
-  const workers = {} as Record<WorkerName, Worker>
-  const wake = (name: WorkerName): void => {
-    if (name === 'place') passSlowFirsts(ordering)
-    if (hooks.mayWake !== false && acts()) workers[name].wake()
-  }
-  const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   const hourly = createHourlyCounts({ db, now })
-  const { count } = hourly
+  let workers: Record<WorkerName, Worker> | undefined
+  const wake = (name: WorkerName): void => {
+    if (name === 'place') passSlowFirsts(flows.ordering)
+    if (hooks.mayWake !== false && acts()) workers?.[name].wake()
+  }
+  const flows = await openFlows(parts, { wake, count: hourly.count, signal: halt.signal })
+  const { ordering, catalogue, inbox, syncs, sweeps } = flows
+  const { batches, queues } = workOf(parts, flows)
+  const running = { log, stopped: () => halt.signal.aborted || isDead() }
+  workers = {
+    ...mapped(batches, (name, batch) => createWorker(name, batch, running)),
+    ...mapped(queues, (name, queue) => workerOfStores(name, queue, running)),
+  }
+  const all = Object.entries(workers) as [WorkerName, Worker][]
+  const clockJumped = watchClock(now, monotonic)
+  return {
+    ordering,
+    catalogue,
+    inbox,
+    hourly,
+    syncs,
+    sweeps,
+    sweepForStale: flows.sweepForStale,
+    work: { ...batches, ...mapped(queues, (_, queue) => () => onceThrough(queue)) },
+    wake,
+    wakeAll: () => {
+      for (const [name] of all) wake(name)
+    },
+    resume: () => resume(ordering),
+    checkClock: async () => {
+      const jumped = clockJumped()
+      if (jumped) await afterClockJump(ordering)
+      return jumped
+    },
+    reattachOrders: () => reattachOrders(ordering),
+    isStopping: () => halt.signal.aborted,
+    stop: () => {
+      halt.abort()
+      // Purchases that wait to be sent stay planned, also in a batch that is under way.
+      ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
+    },
+    idle: async () => {
+      await Promise.all([syncs.idle(), sweeps.idle(), ...all.map(([, worker]) => worker.idle())])
+    },
+  }
+}
+
+const mapped = <K extends string, V, R>(record: Record<K, V>, to: (name: K, value: V) => R): Record<K, R> =>
+  Object.fromEntries(Object.entries<V>(record).map(([name, value]) => [name, to(name as K, value)])) as Record<K, R>
+
+/** What the flows get from the process that runs them. */
+interface FlowNeeds {
+  wake: (worker: WorkerName) => void
+  count: Ordering['count']
+  /** Aborted once the process stops. */
+  signal: AbortSignal
+}
+
+/** The contexts that the flows work on. */
+interface Flows {
+  ordering: Fulfilment
+  catalogue: Catalogue
+  inbox: Inbox
+  syncs: SyncRunner
+  sweeps: SweepRunner
+  /** The stores whose orders are read from them, by their ids. */
+  shops: Shops
+  /** How deliveries of stores are verified and read. */
+  storeSources: StoreSource[]
+  sweepForStale: () => void
+}
+
+async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds): Promise<Flows> {
+  const { db, vault, supplier, dialect, stores, storeOf, now, monotonic, random, newId, log, marker } = parts
+  const { at = nothing, countReceived = nothing, timeKeys = nothing } = parts.hooks ?? {}
+  const { acts = () => true, askSweep = async () => undefined } = parts.hooks ?? {}
+  const logged = (event: string) => (error: unknown) => log.warn(event, { error: messageOf(error) })
   const context = { db, vault, supplier, dialect, now, monotonic, random, newId, log, wake }
   const catalogue: Catalogue = {
     ...context,
     stores,
-    signal: halt.signal,
+    signal,
     releaseHolds: (productIds) => void releaseForOffers(ordering, productIds).catch(logged('holds.kept')),
     requestSync: (cause) => syncs.follow(cause),
     reads: new Map(),
   }
   const syncs = createSyncRunner(catalogue)
-  const shops = await openShops(context, parts)
+  const shops = await openShops(parts)
   const ordering: Fulfilment = {
     ...context,
     stores: stores.map((store) => ({ ...store, wishesByStanding: !storeOf(store.id)?.retryTaken })),
     storeOf,
     count,
     timeKeys,
-    signal: halt.signal,
+    signal,
     owner: parts.owner,
     policy: parts.policy,
     pace: freshPace(),
@@ -171,11 +231,9 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   }
   const sweeps = createSweepRunner(ordering)
   const sweepForStale = () => void sweeps.recent('stale').catch(logged('sweep.failed'))
-  const asking = (shop: ShopOfOrders) => async () => {
-    const asked = await beforeAsking(ordering, shop.id)
-    return (order: StoreOrderRead) => takeFromShop(ordering, shop, order, asked)
-  }
-  const storeSources = [...shops.values()].flatMap((shop) => storeSource(shop.id, shop.store, asking(shop)) ?? [])
+  const storeSources = [...shops.values()].flatMap(
+    (shop) => storeSource(shop.id, shop.store, asking(ordering, shop)) ?? [],
+  )
   const inbox = await openInbox({
     ...context,
     storeSources,
@@ -184,17 +242,38 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     onStored: () => wake('inbox'),
     onStale: () => (acts() ? sweepForStale() : void askSweep().catch(logged('sweep.failed'))),
   })
+  return { ordering, catalogue, inbox, syncs, sweeps, shops, storeSources, sweepForStale }
+}
+
+const nothing = () => {}
+
+/** Asks a shop for orders, and takes what it says. */
+const asking = (ordering: Fulfilment, shop: ShopOfOrders) => async () => {
+  const asked = await beforeAsking(ordering, shop.id)
+  return (order: StoreOrderRead) => takeFromShop(ordering, shop, order, asked)
+}
+
+/** One batch of each worker, and the queues of those that each store has for itself. */
+function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
+  const { db, now, monotonic, stores, storeOf, hooks = {} } = parts
   const processing = {
-    ...context,
+    ...ordering,
     storeSources,
-    countProcessed,
+    countProcessed: hooks.countProcessed ?? nothing,
     announced: (purchaseId: string) => noteAnnounced(ordering, purchaseId),
-    refreshOffer: ordering.refreshOffer,
-    checkBalance: ordering.checkBalance,
   }
-  const publisher: Publisher = { ...context, stores, storeOf }
+  const publisher: Publisher = { ...ordering, stores, storeOf }
   const selling = new Map(stores.map((store) => [store.id, store]))
   let lookedAt = Number.NEGATIVE_INFINITY
+  const batches = {
+    inbox: () => processDue(processing),
+    place: async () => {
+      const placed = (await settleDue(ordering)) + (await placeDue(ordering))
+      await watchSupplier(ordering)
+      return placed
+    },
+    refresh: () => refreshDue(ordering),
+  }
   /** Each is asked by one statement which stores have something due: the others cost nothing. */
   const queues: Record<'outbox' | 'publish' | 'poll' | 'read', StoreQueue> = {
     outbox: {
@@ -220,7 +299,8 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
         const shop = shops.get(id)
         const { ordersSince, order } = shop?.store ?? {}
         if (!shop || !ordersSince) return 0
-        return pollOrders(context, { id, ordersSince, order, actsMs: actsWithinMs(shop.store), asking: asking(shop) })
+        const actsMs = actsWithinMs(shop.store)
+        return pollOrders(ordering, { id, ordersSince, order, actsMs, asking: asking(ordering, shop) })
       },
     },
     read: {
@@ -231,64 +311,12 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
       },
     },
   }
-  const work: Runtime['work'] = {
-    inbox: () => processDue(processing),
-    place: async () => {
-      const placed = (await settleDue(ordering)) + (await placeDue(ordering))
-      await watchSupplier(ordering)
-      return placed
-    },
-    refresh: () => refreshDue(ordering),
-    outbox: () => onceThrough(queues.outbox),
-    publish: () => onceThrough(queues.publish),
-    poll: () => onceThrough(queues.poll),
-    read: () => onceThrough(queues.read),
-  }
-  for (const name of ['inbox', 'place', 'refresh'] as const) {
-    workers[name] = createWorker(name, work[name], { log, stopped })
-  }
-  for (const name of ['outbox', 'publish', 'poll', 'read'] as const) {
-    workers[name] = workerOfStores(name, queues[name], { log, stopped })
-  }
-  const clockJumped = watchClock(now, monotonic)
-
-  return {
-    ordering,
-    catalogue,
-    inbox,
-    hourly,
-    syncs,
-    sweeps,
-    sweepForStale,
-    work,
-    wake,
-    wakeAll: () => {
-      for (const name of Object.keys(workers) as WorkerName[]) wake(name)
-    },
-    resume: () => resume(ordering),
-    checkClock: async () => {
-      const jumped = clockJumped()
-      if (jumped) await afterClockJump(ordering)
-      return jumped
-    },
-    reattachOrders: () => reattachOrders(ordering),
-    isStopping: () => halt.signal.aborted,
-    stop: () => {
-      halt.abort()
-      // Purchases that wait to be sent stay planned, also in a batch that is under way.
-      ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
-    },
-    idle: async () => {
-      await Promise.all([syncs.idle(), sweeps.idle(), ...Object.values(workers).map((worker) => worker.idle())])
-    },
-  }
+  return { batches, queues }
 }
 
-/** The stores whose orders are read from them, by their ids. */
-async function openShops(
-  { db, now }: Pick<Context, 'db' | 'now'>,
-  { stores, storeOf }: Pick<RuntimeParts, 'stores' | 'storeOf'>,
-): Promise<Map<string, ShopOfOrders & { store: Store }>> {
+type Shops = Map<string, ShopOfOrders & { store: Store }>
+
+async function openShops({ db, now, stores, storeOf }: RuntimeParts): Promise<Shops> {
   const shops = stores.flatMap(({ id, delayMinutes = 0 }) => {
     const store = storeOf(id)
     return store?.readOrder || store?.ordersSince ? [{ id, delayMs: delayMinutes * 60_000, store }] : []
@@ -306,164 +334,3 @@ async function openShops(
 
 /** Between two looks at all stores, for what stands in no queue. */
 const LOOK_AT_ALL_MS = 60_000
-
-/** Work that each store has of its own. */
-interface StoreQueue {
-  /** The stores with something to do now. */
-  due: () => Promise<{ store: string }[]>
-  /** Does a batch of one store. @returns how much that was */
-  run: (store: string) => Promise<number>
-  /** Work that is of no store. */
-  rest?: () => Promise<number>
-}
-
-/** One batch of each store that has something to do. */
-async function onceThrough({ due, run, rest }: StoreQueue): Promise<number> {
-  const done = await Promise.all([...(await due()).map(({ store }) => run(store)), rest?.() ?? 0])
-  return done.reduce((all, one) => all + one, 0)
-}
-
-/** One worker a store: a store that answers slowly delays no other. */
-export function workerOfStores(
-  name: string,
-  { due, run, rest }: StoreQueue,
-  parts: { log: Log; stopped: () => boolean },
-): Worker {
-  const workers = new Map<string, Worker>()
-  const workerOf = (store: string): Worker => {
-    const known = workers.get(store) ?? createWorker(name, () => run(store), parts)
-    workers.set(store, known)
-    return known
-  }
-  const others = rest && createWorker(name, rest, parts)
-  const look = createWorker(
-    name,
-    async () => {
-      for (const { store } of await due()) workerOf(store).wake()
-      return 0
-    },
-    parts,
-  )
-  return {
-    wake() {
-      others?.wake()
-      look.wake()
-    },
-    idle: async () => {
-      await Promise.all([look.idle(), others?.idle()])
-      await Promise.all([...workers.values()].map((worker) => worker.idle()))
-    },
-  }
-}
-
-/** Runs its work whenever there may be some, never twice at once. */
-export interface Worker {
-  /** Asks for a run: starts one, or another one after the one under way. */
-  wake(): void
-  /** Resolves when nothing runs any more. */
-  idle(): Promise<void>
-}
-
-/**
- * Makes a worker of a function that does a batch of what is due and returns how much that was.
- *
- * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
- * logged, and the next wake tries again.
- */
-export function createWorker(
-  name: string,
-  run: () => Promise<number>,
-  { log, stopped }: { log: Log; stopped: () => boolean },
-): Worker {
-  let running: Promise<void> | undefined
-  let again = false
-  const loop = async (): Promise<void> => {
-    do {
-      again = false
-      try {
-        while (!stopped() && (await run()) > 0) again = false
-      } catch (error) {
-        log.warn('worker.failed', { kind: name, error: messageOf(error) })
-      }
-    } while (again && !stopped())
-  }
-  return {
-    wake() {
-      if (stopped()) return
-      if (running !== undefined) {
-        again = true
-        return
-      }
-      running = loop().finally(() => {
-        running = undefined
-        if (again) this.wake()
-      })
-    },
-    idle: async () => {
-      while (running !== undefined) await running
-    },
-  }
-}
-
-/** A backward jump of this much, or a forward one of that much, is no drift: times taken before it mean nothing. */
-const JUMP_BACK_MS = 60_000
-const JUMP_AHEAD_MS = 600_000
-
-/**
- * Watches the wall clock against one that never jumps.
- *
- * @returns asks whether the clock has jumped since the last call
- */
-export function watchClock(now: () => number, monotonic: () => number): () => boolean {
-  let wall = now()
-  let steady = monotonic()
-  return () => {
-    const drift = now() - wall - (monotonic() - steady)
-    wall = now()
-    steady = monotonic()
-    return drift < -JUMP_BACK_MS || drift > JUMP_AHEAD_MS
-  }
-}
-
-/**
- * Named instants at which a test ends the process, as if it were killed there: before and after each commit, send and
- * answer. Without a registered hook none of this has an effect.
- */
-export type ServicePoint =
-  | CrashPoint
-  /** Before any commit at all, and after it. */
-  | 'committing'
-  | 'committed'
-  /** A delivery is stored; its sender does not know yet. */
-  | 'received'
-  /** The sender has its answer, and not one turn of the event loop has passed since. */
-  | 'acknowledged'
-
-export type AtPoint = (point: ServicePoint | RotationPoint) => void
-
-/** The database, with the instants around each of its commits. */
-export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>
-  at === undefined
-    ? db
-    : {
-        ...db,
-        commit: async (changes) => {
-          at('committing')
-          const touched = await db.commit(changes)
-          at('committed')
-          return touched
-        },
-      }
-
-/** The way in of deliveries, with the instants around the answer of those that were stored. */
-export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']): Inbox['receive'] =>
-  at === undefined
-    ? receive
-    : async (request) => {
-        const receipt = await receive(request)
-        if (receipt.outcome !== 'stored') return receipt
-        at('received')
-        // After the continuation that awaits this and answers, and before anything that waits for a turn.
-        process.nextTick(at, 'acknowledged')
-        return receipt
-      }

@@ -41,7 +41,7 @@ const allowed: Record<string, string[]> = {
   reconciliation: [...ports, 'catalogue', 'ordering'],
   http: [...flows, ...ports, 'access', 'config', 'observe', 'backup', 'alerts'],
   console: ['http', 'access', 'domain'],
-  processes: ['domain', 'http', 'storage', 'stores', 'supplier'],
+  processes: ['domain', 'http', 'inbox', 'ordering', 'storage', 'stores', 'supplier', 'vault'],
   demo: ['app.ts', 'installation.ts', 'config', 'dialect', 'domain', 'listings', 'sandbox', 'storage', 'stores'],
   cli: [
     ...['app.ts', 'installation.ts', 'demo', 'sandbox', 'backup'],

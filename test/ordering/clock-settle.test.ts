@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { afterClockJump } from '../../src/ordering/recover.ts'
-import { watchClock } from '../../src/runtime.ts'
+import { watchClock } from '../../src/processes/clock-watch.ts'
 import type { OrderRequest } from '../../src/supplier/client.ts'
 import { openRestoreWorld } from '../support/restore-world.ts'
 import { defaultDialect, openTestApp, type TestApp, until } from '../support/test-app.ts'

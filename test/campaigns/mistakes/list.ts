@@ -87,9 +87,9 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/advance.ts',
-        find: 'await ordering.db.commit(move.changes)',
-        replace: `const stored = ordering.db.commit(move.changes)
-    if (move.decision?.next === 'sending') stored.catch(() => {})
+        find: 'await db.commit(move.changes)',
+        replace: `const stored = db.commit(move.changes)
+    if (move.moved?.decision.next === 'sending') stored.catch(() => {})
     else await stored`,
       },
     ],
@@ -146,7 +146,7 @@ export const mistakes: readonly Mistake[] = [
       },
       {
         file: 'ordering/send.ts',
-        find: "...assertEntitled(loaded.purchase, loaded.purchase.state === 'unknown' ? 0 : readSince(ordering)),",
+        find: "...assertEntitled(purchase, purchase.state === 'unknown' ? 0 : readSince(ordering)),",
         replace: '',
       },
     ],

@@ -1,5 +1,5 @@
 /** The lives of the service in a torture run: what each is started with, and how it ends. */
-import type { ServicePoint } from '../../../src/runtime.ts'
+import type { ServicePoint } from '../../../src/processes/crash-points.ts'
 import { LEASE_MS as WORKER_LEASE_MS } from '../../../src/storage/postgres/lease.ts'
 import type { Chance } from './chance.ts'
 

@@ -1,0 +1,47 @@
+import type { Inbox } from '../inbox/receive.ts'
+import type { CrashPoint } from '../ordering/context.ts'
+import type { Database } from '../storage/database.ts'
+import type { RotationPoint } from '../vault/keys.ts'
+
+/**
+ * Named instants at which a test ends the process, as if it were killed there: before and after each commit, send and
+ * answer. Without a registered hook none of this has an effect.
+ */
+export type ServicePoint =
+  | CrashPoint
+  /** Before any commit at all, and after it. */
+  | 'committing'
+  | 'committed'
+  /** A delivery is stored; its sender does not know yet. */
+  | 'received'
+  /** The sender has its answer, and not one turn of the event loop has passed since. */
+  | 'acknowledged'
+
+export type AtPoint = (point: ServicePoint | RotationPoint) => void
+
+/** The database, with the instants around each of its commits. */
+export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>
+  at === undefined
+    ? db
+    : {
+        ...db,
+        commit: async (changes) => {
+          at('committing')
+          const touched = await db.commit(changes)
+          at('committed')
+          return touched
+        },
+      }
+
+/** The way in of deliveries, with the instants around the answer of those that were stored. */
+export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']): Inbox['receive'] =>
+  at === undefined
+    ? receive
+    : async (request) => {
+        const receipt = await receive(request)
+        if (receipt.outcome !== 'stored') return receipt
+        at('received')
+        // After the continuation that awaits this and answers, and before anything that waits for a turn.
+        process.nextTick(at, 'acknowledged')
+        return receipt
+      }

@@ -1,0 +1,101 @@
+/** Workers: each runs its work whenever there may be some, and never twice at once. */
+import { messageOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+
+/** Runs its work whenever there may be some, never twice at once. */
+export interface Worker {
+  /** Asks for a run: starts one, or another one after the one under way. */
+  wake(): void
+  /** Resolves when nothing runs any more. */
+  idle(): Promise<void>
+}
+
+/**
+ * Makes a worker of a function that does a batch of what is due and returns how much that was.
+ *
+ * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
+ * logged, and the next wake tries again.
+ */
+export function createWorker(
+  name: string,
+  run: () => Promise<number>,
+  { log, stopped }: { log: Log; stopped: () => boolean },
+): Worker {
+  let running: Promise<void> | undefined
+  let again = false
+  const loop = async (): Promise<void> => {
+    do {
+      again = false
+      try {
+        while (!stopped() && (await run()) > 0) again = false
+      } catch (error) {
+        log.warn('worker.failed', { kind: name, error: messageOf(error) })
+      }
+    } while (again && !stopped())
+  }
+  return {
+    wake() {
+      if (stopped()) return
+      if (running !== undefined) {
+        again = true
+        return
+      }
+      running = loop().finally(() => {
+        running = undefined
+        if (again) this.wake()
+      })
+    },
+    idle: async () => {
+      while (running !== undefined) await running
+    },
+  }
+}
+
+/** Work that each store has of its own. */
+export interface StoreQueue {
+  /** The stores with something to do now. */
+  due: () => Promise<{ store: string }[]>
+  /** Does a batch of one store. @returns how much that was */
+  run: (store: string) => Promise<number>
+  /** Work that is of no store. */
+  rest?: () => Promise<number>
+}
+
+/** One batch of each store that has something to do. */
+export async function onceThrough({ due, run, rest }: StoreQueue): Promise<number> {
+  const done = await Promise.all([...(await due()).map(({ store }) => run(store)), rest?.() ?? 0])
+  return done.reduce((all, one) => all + one, 0)
+}
+
+/** One worker a store: a store that answers slowly delays no other. */
+export function workerOfStores(
+  name: string,
+  { due, run, rest }: StoreQueue,
+  parts: { log: Log; stopped: () => boolean },
+): Worker {
+  const workers = new Map<string, Worker>()
+  const workerOf = (store: string): Worker => {
+    const known = workers.get(store) ?? createWorker(name, () => run(store), parts)
+    workers.set(store, known)
+    return known
+  }
+  const others = rest && createWorker(name, rest, parts)
+  const look = createWorker(
+    name,
+    async () => {
+      for (const { store } of await due()) workerOf(store).wake()
+      return 0
+    },
+    parts,
+  )
+  return {
+    wake() {
+      others?.wake()
+      look.wake()
+    },
+    idle: async () => {
+      await Promise.all([look.idle(), others?.idle()])
+      await Promise.all([...workers.values()].map((worker) => worker.idle()))
+    },
+  }
+}
