@@ -73,6 +73,12 @@ describe('the simulation', () => {
     })
   })
 
+  test('excuses in seed 888200302 what was sent again, because the list showed the order ten minutes late and a restore did not know it', async () => {
+    const { broken, beyondEntitlement, doubleCharges, excused } = await play(888_200_302)
+    expect({ broken, beyondEntitlement, doubleCharges }).toEqual({ broken: [], beyondEntitlement: 0, doubleCharges: 0 })
+    expect(excused).toEqual([expect.stringMatching(/^q1\.sim-ab12cd34\.20\.5\.1\.1 was sent .* after 10 minutes/)])
+  })
+
   test('lets at least two faults happen to at least five purchases', async () => {
     const { fired, purchases } = await play(5, { store: 'backend' })
     expect(fired.length).toBeGreaterThanOrEqual(2)

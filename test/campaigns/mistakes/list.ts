@@ -329,6 +329,18 @@ export const mistakes: readonly Mistake[] = [
     ],
   },
   {
+    name: 'mailed-keys-noted',
+    does: 'brings keys of a completed order again with the note about a later one, although its mail has brought them',
+    foundBy: 'test/campaigns/shop/one-mail.test.ts',
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: "const waiting = order.status === 'completed' ? [] : waitingKeys(order)",
+        replace: 'const waiting = waitingKeys(order)',
+      },
+    ],
+  },
+  {
     name: 'unpaid-order-bought',
     does: 'buys what an order of a shop has that waits for its money',
     store: 'woocommerce',
@@ -447,6 +459,20 @@ export const mistakes: readonly Mistake[] = [
         file: 'domain/entitlement.ts',
         find: 'isStandingHold(part.holdReason)',
         replace: 'isStandingHold(null)',
+      },
+    ],
+  },
+  {
+    name: 'second-failure-unsaid',
+    does: 'leaves a remark on an order about the first units that will not come, and none about others: the one that closes the order names none',
+    store: 'woocommerce',
+    figure: 'stuck',
+    seed: 35,
+    edits: [
+      {
+        file: 'stores/woocommerce/hand-over.ts',
+        find: 'note.includes(mark))) return CONFIRMED',
+        replace: "note.includes(words.includes(' will not come: ') ? ' will not come: ' : mark))) return CONFIRMED",
       },
     ],
   },

@@ -260,13 +260,12 @@ interface Outage {
 async function cutOffForAnHour({ clock, shop, weather }: Scene, outage: Outage): Promise<void> {
   weather.interrupt()
   await shop.stop()
-  // It may have acted until now on what had come.
-  shop.interrupted()
   outage.from = clock.now()
   while (clock.now() < outage.from + HOUR_MS) {
     clock.skip(30_000)
     await sleep(STEP_MS)
   }
+  shop.resumed()
   await shop.start()
   weather.resume()
   outage.to = clock.now()
@@ -307,9 +306,9 @@ async function killAndStart({ service, shop, weather, kills }: Scene, chance: Ch
   weather.interrupt()
   const { signal } = await service.ended()
   if (signal === 'SIGKILL') kills.push(`${afterMs.toFixed(1)} ms after ${last}`)
-  await sleep(chance.between(0, 1_000))
-  // The shop may have acted until now on what was on its way.
-  shop.interrupted()
+  // What was on its way reaches the shop until now.
+  await sleep(chance.between(100, 1_000))
+  shop.resumed()
   await start(service)
   weather.resume()
 }

@@ -72,8 +72,10 @@ export interface Exposed {
   /** Calls `draw` once for each request before it is answered; the fault that it names befalls the request. */
   expose: (draw: (request: ExposedRequest) => string | undefined, chance: Chance) => void
   takeDeliveries: () => { send: () => void; lose: () => void }[]
-  /** From now on the service may not know what it wrote a moment ago. */
+  /** From now on the service hears no answer, and may not have stored the last ones. */
   interrupted: () => void
+  /** The end of one interruption; others may go on. To be called before the service can write anything. */
+  resumed: () => void
 }
 
 export interface ExposedRequest {

@@ -51,7 +51,7 @@ function booksOfOneOrder() {
     changed: new Set<string>(),
     fulfilledByHand: new Set<string>(),
     byHand: new Set<string>(),
-    crossed: new Set<string>(),
+    silent: new Set<string>(),
     oldStock: 1_000,
   }
   return {
@@ -149,6 +149,16 @@ const wrong: [string, string[], (story: Story) => unknown][] = [
     ({ lastByHand }) => lastByHand(),
   ],
   [
+    'a key without mail and note, where another key of its line was under way when the merchant was faster',
+    ['given by no mail'],
+    ({ books, lastByHand }) => [lastByHand(), books.silent.add(SECOND)],
+  ],
+  [
+    'a key without mail and note that was under way, where the service fulfilled its line',
+    ['shows 2 keys of line .*, not 3', 'no mail'],
+    ({ books, without }) => [without(1, THIRD), books.silent.add(THIRD)],
+  ],
+  [
     'a key without mail, where a note speaks of the keys of another product',
     ['given by no mail'],
     ({ lastByHand, note }) => [lastByHand(), note(late('OTHER'), `Quayside: GAME came. [quayside 2]`)],
@@ -216,9 +226,9 @@ test('a key of which a note speaks needs no mail, where the merchant fulfilled i
 })
 
 test('a key needs neither mail nor note where the merchant was faster and a request was not answered', () => {
-  const { books, lastByHand, order } = booksOfOneOrder()
+  const { books, lastByHand } = booksOfOneOrder()
   lastByHand()
-  books.crossed.add(order.id)
+  books.silent.add(THIRD)
   expect(faultsIn(books)).toEqual([])
 })
 

@@ -8,8 +8,8 @@ export interface ShopifyBooks extends SupplierBooks {
   shop: Pick<ShopifyShop, 'orders' | 'variants' | 'stockOf' | 'metafieldsOf' | 'mails'>
   /** Fulfilments that the merchant made. */
   byHand: ReadonlySet<string>
-  /** Orders that the merchant fulfilled between two requests of a hand-over, of which another one may have failed. */
-  crossed: ReadonlySet<string>
+  /** Keys whose line the merchant fulfilled between two requests of their hand-over, of which another one may have failed. */
+  silent: ReadonlySet<string>
   /** Orders that the merchant changed after they were placed. */
   changed: ReadonlySet<string>
   /** Orders that the merchant fulfilled whole. One that was fulfilled when it was read first is left to a person, who buys nothing here. */
@@ -68,7 +68,7 @@ export const fulfilledOf = ({ fulfilments }: Pick<ShopifyOrder, 'fulfilments'>, 
     .reduce((sum, one) => (one.line.id === line ? sum + one.quantity : sum), 0)
 
 /** The keys that an order shows its customer. */
-const keysShown = (metafields: readonly { key: string; value: string }[]): string[] =>
+export const keysShown = (metafields: readonly { key: string; value: string }[]): string[] =>
   metafields.filter(({ key }) => /^keys_\d+$/.test(key)).flatMap(({ value }) => value.split('\n'))
 
 /** An order shows no key of another one. */
@@ -117,10 +117,10 @@ function keyFaults({ shop, others }: ShopifyBooks, order: ShopifyOrder, issued: 
  * fulfilment that is made twice runs ahead of its keys.
  *
  * Where the merchant fulfils by hand before the keys are there, no mail brings them, and a note says so. One that comes between two
- * requests of a hand-over, of which another one fails, goes without a note: the customer finds the keys in the account.
+ * requests of a hand-over, of which another one fails, goes without a note: the customer finds these keys in the account.
  */
 function mailFaults(
-  { byHand, crossed }: ShopifyBooks,
+  { byHand, silent }: ShopifyBooks,
   order: ShopifyOrder,
   issued: Map<string, string[]>,
   ofOrder: ShopifyMail[],
@@ -145,12 +145,12 @@ function mailFaults(
   })
   const words = (order.note ?? '').split('\n')
   const unsent = order.lines.flatMap(({ id, sku }) => {
-    const hasWord = crossed.has(order.id) || words.some((line) => isLateRemark(line, sku ?? ''))
+    const hasWord = words.some((line) => isLateRemark(line, sku ?? ''))
     const isByHand = fulfilments.some((one) => byHand.has(one.id) && one.lines.some(({ line }) => line.id === id))
     if (isByHand && hasWord) return []
     const shown = new Set(mails.flatMap(({ text }) => keysIn(text, id)))
     return (issued.get(`${order.id}/${id}`) ?? [])
-      .filter((key) => !shown.has(key))
+      .filter((key) => !shown.has(key) && !(isByHand && silent.has(key)))
       .map(() => `a key of line ${order.id}/${id} was given by no mail`)
   })
   return [...behind, ...unsent]

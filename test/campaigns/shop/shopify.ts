@@ -15,7 +15,8 @@ import {
   SHIRT,
   type ShopOpening,
 } from './played-shop.ts'
-import { faultsIn, fulfilledOf, paidAt, RETRY_TAG } from './shopify-verdict.ts'
+import { createHandOvers } from './shopify-hand-overs.ts'
+import { faultsIn, fulfilledOf, keysShown, paidAt, RETRY_TAG } from './shopify-verdict.ts'
 
 const OLD_PRICE_MINOR = Number(OLD_PRICE) * 100
 /** What the merchant counted. It is more than all customers buy, and more than the supplier ever has. */
@@ -42,8 +43,6 @@ const OWN_FAULTS: Record<string, string[]> = {
   CreateProduct: ['items'],
 }
 const PUSHES = ['CreateProduct', 'UpdateVariants', 'SetStock']
-/** A hand-over makes its next request within this time, and has stored what the shop answered. */
-const UNDER_WAY_MS = 2_000
 
 /**
  * Points come back faster than on the plans of Shopify: the service waits for them by its timers, which do not run with the
@@ -93,12 +92,10 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
     if (how === 'upsell' || how === 'more') shop.pay(id)
     entitled.look(ordersNow([order]))
   }
-  /** Orders of which a hand-over has read what is fulfilled, and those of them that the merchant fulfilled since. */
-  const planned = new Set<string>()
-  const crossed = new Set<string>()
-  /** Orders of which a request may have failed, or its answer was not stored. */
-  const unanswered = new Set<string>()
-  const askedAt = new Map<string, number>()
+  const handOvers = createHandOvers({
+    now: () => performance.now(),
+    isOnOrder: (order, key) => keysShown(shop.metafieldsOf(order)).includes(key),
+  })
   const figures = { fulfilments: 0, unansweredFulfilments: 0, staleQuantities: 0 }
 
   const orderIn = ({ variables }: CountedRequest): string | undefined => {
@@ -111,18 +108,14 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
       [...fulfilmentOrders, ...fulfilments].some(({ id }) => parts.includes(id))
     return [...shop.orders.values()].find(isOf)?.id
   }
-  /** What was asked a moment ago may have failed, or its answer may not have been stored. */
-  const doubtUnderWay = (): void => {
-    for (const [order, at] of askedAt) if (performance.now() - at < UNDER_WAY_MS) unanswered.add(order)
-  }
   /** The merchant fulfils what is left, of all lines or of one; Shopify writes to the customer. */
   const fulfilByHand = (id: string, line?: string): void => {
-    const left = (shop.orders.get(id)?.fulfilmentOrders ?? [])
+    const open = (shop.orders.get(id)?.fulfilmentOrders ?? [])
       .flatMap(({ lines }) => lines)
-      .filter((one) => line === undefined || one.line.id === line)
-      .reduce((sum, { remaining }) => sum + remaining, 0)
+      .filter((one) => one.remaining > 0 && (line === undefined || one.line.id === line))
+    const left = open.reduce((sum, { remaining }) => sum + remaining, 0)
     if (left === 0) return
-    if (planned.has(id)) crossed.add(id)
+    for (const one of open) handOvers.fulfilledByMerchant(id, one.line.id)
     if (line === undefined) fulfilledByHand.add(id)
     byHand.add(shop.fulfilByHand(id, line === undefined ? undefined : { line, quantity: left }, true).id)
   }
@@ -179,7 +172,7 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         byHand,
         fulfilledByHand,
         changed: entitled.changed,
-        crossed: new Set([...crossed].filter((order) => unanswered.has(order))),
+        silent: handOvers.silent(),
         oldStock: OLD_STOCK,
       }),
     figures: () => figures,
@@ -204,11 +197,8 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         if (kind === 'SetStock' && drawn === 'stale') figures.staleQuantities += 1
         const order = orderIn(request)
         // A hand-over that needs a new token fails with it, whosever token was revoked.
-        if (drawn === 'token_gone' || (drawn && kind === 'token')) doubtUnderWay()
-        if (order === undefined) return
-        if (kind === 'OrderFulfillments') planned.add(order)
-        askedAt.set(order, performance.now())
-        if (drawn && drawn !== 'overtaken') unanswered.add(order)
+        if (drawn === 'token_gone' || (drawn && kind === 'token')) handOvers.failUnderWay()
+        if (order !== undefined) handOvers.requested(order, request, drawn)
       }
       /** Something is sold or counted between two requests of the service. */
       const countStock = (): void => {
@@ -252,7 +242,8 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         send: () => void running.deliver(delivery),
         lose: () => shop.delivered(delivery, null),
       })),
-    interrupted: doubtUnderWay,
+    interrupted: handOvers.interrupted,
+    resumed: handOvers.resumed,
     stop: running.stop,
     start: running.start,
     close: running.close,

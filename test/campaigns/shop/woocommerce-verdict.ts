@@ -6,8 +6,8 @@ import { keysOfLines, moneyFaults, productFaults, unboughtOf } from './verdict.t
 
 export interface WooBooks extends SupplierBooks {
   shop: Pick<WooShop, 'orders' | 'products' | 'mails'>
-  /** Orders of which a write of keys failed or was not answered, or that the merchant completed while a hand-over was under way. */
-  doubtful: ReadonlySet<number>
+  /** Keys of which a write failed or was not answered, or whose order the merchant completed while their hand-over was under way. */
+  doubtful: ReadonlySet<string>
   /** Orders that the merchant changed after they were placed. */
   changed: ReadonlySet<string>
   /** Orders that the merchant completed. One that was completed when it was read first is left to a person, who buys nothing here. */
@@ -61,7 +61,7 @@ function orderFaults({ others }: WooBooks, order: WooOrder, issued: Map<string, 
  *
  * In two cases by two. A write of keys fails, and the merchant completes the order before it is repeated: the write may have acted
  * or not, so that the mail of WooCommerce may lack the keys, and a note brings them. Or the merchant completes the order while its
- * keys move from the lines, which the mail prints, into a note. A key twice is better than none. Apart from that WooCommerce prints
+ * keys move from the lines, which the mail prints, into a note. A key twice is better than none; no other key of that order comes twice. Apart from that WooCommerce prints
  * the lines of an order, and the keys that stand in them, in each later mail about it. In the first case that may be the mail of a note
  * about another line, before the note with the key itself.
  */
@@ -82,7 +82,7 @@ function mailFaults(
         ({ kind, text }) => kind === 'completed' || notes.some(({ note }) => text.startsWith(note)),
       )
       const kinds = given.map(({ kind }) => kind)
-      const isInDoubt = isByMerchant && doubtful.has(order.id)
+      const isInDoubt = isByMerchant && doubtful.has(key)
       const isByTwo = isInDoubt && kinds.toSorted().join() === 'completed,customer_note'
       const [first] = given
       const before = first ? sent.slice(0, sent.indexOf(first)) : sent

@@ -4,7 +4,6 @@ import type { WooOrder, WooOrderLine } from '../../shops/woocommerce-orders.ts'
 import type { CountedRequest, WooFault } from '../../shops/woocommerce-shop.ts'
 import { startWooCommerceShop, wooKey } from '../../shops/woocommerce-shop.ts'
 import type { Chance } from '../torture/chance.ts'
-import { createDoubts } from './doubts.ts'
 import { createEntitled, type OrderNow } from './entitled.ts'
 import {
   CHANGE_MAX_MS,
@@ -16,6 +15,7 @@ import {
   SHIRT,
   type ShopOpening,
 } from './played-shop.ts'
+import { watchHandOvers } from './woocommerce-hand-overs.ts'
 import { faultsIn } from './woocommerce-verdict.ts'
 
 const FAULTS = ['lost_before', 'lost_after', 'too_many', 'maintenance', 'login_page', 'truncated', 'items'] as const
@@ -37,7 +37,7 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
     shop.addProduct({ ...fields, name: `${OWN}${name}`, sku, regular_price: OLD_PRICE })
   }
   const shirt = shop.addProduct({ name: 'Shirt', sku: SHIRT, regular_price: OLD_PRICE })
-  const doubts = createDoubts(() => performance.now())
+  const handOvers = watchHandOvers(shop, () => performance.now())
   const entitled = createEntitled(now)
   const completedByHand = new Set<string>()
   const ordersNow = (ids: Iterable<number> = shop.orders.keys()) =>
@@ -116,7 +116,7 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
       if (how === 'completed' || how === 'mixed') {
         shop.setStatus(id, 'completed')
         completedByHand.add(String(id))
-        doubts.completedByMerchant(id)
+        handOvers.completedByMerchant(id)
       }
       if (['paid', 'later'].includes(how) && chance.happens(CHANGED)) {
         await change(id, chance)
@@ -135,17 +135,14 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
     ordersNow,
     created: () => [...shop.products.values()].filter(({ name, sku }) => !name.startsWith(OWN) && sku !== SHIRT).length,
     faultsIn: (books) =>
-      faultsIn({ ...books, shop, doubtful: doubts.orders, changed: entitled.changed, completedByHand }),
+      faultsIn({ ...books, shop, doubtful: handOvers.keys, changed: entitled.changed, completedByHand }),
     expose: (draw, chance) => {
       let drawn: string | undefined
       const decide = (request: CountedRequest): void => {
-        const { kind, fields, path } = request
+        const { kind } = request
         const isPush = kind.endsWith('.batch')
         drawn = draw({ kind, isPush, faults: isPush ? FAULTS : COMMON })
-        const order = Number(/\/orders\/(\d+)/.exec(path)?.[1])
-        if (kind === 'orders.get') doubts.read(order)
-        const isOfKeys = kind === 'orders.update' ? 'line_items' in fields : fields.customer_note === true
-        if (isOfKeys) doubts.written(order, drawn !== undefined)
+        handOvers.requested(request, drawn !== undefined)
       }
       for (const [index, fault] of FAULTS.entries()) {
         const matches = (request: CountedRequest): boolean => {
@@ -163,7 +160,8 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
         send: () => void running.deliver(delivery),
         lose: () => shop.delivered(delivery, null),
       })),
-    interrupted: doubts.interrupted,
+    interrupted: handOvers.interrupted,
+    resumed: handOvers.resumed,
     stop: running.stop,
     start: running.start,
     close: running.close,

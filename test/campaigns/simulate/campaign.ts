@@ -16,6 +16,8 @@ export interface Figures {
   duplicateFulfilments: number
   beyondEntitlement: number
   stuck: number
+  /** Purchases that repeat one whose order the supplier listed later than it promises. */
+  excusedUnlisted: number
   cellsReached: number
   cells: number
   pairsReached: number
@@ -103,6 +105,7 @@ function createTally() {
     beyondEntitlement: 0,
     stuck: 0,
   }
+  let excusedUnlisted = 0
   const outside = { outside: 0, outsideDetected: 0 }
   const counts = { seeds: 0, decisions: 0, freezes: 0 }
   const reachedCells = new Set<string>()
@@ -120,6 +123,7 @@ function createTally() {
     }
     counts.seeds += 1
     for (const name of Object.keys(sums) as (keyof typeof sums)[]) sums[name] += played[name]
+    excusedUnlisted += played.excused.length
     for (const id of played.fired) reachedFaults.add(id)
     for (const one of played.fired) for (const other of played.fired) reachedPairs.add(`${one} ${other}`)
   }
@@ -142,6 +146,7 @@ function createTally() {
       const figures: Figures = {
         seeds: counts.seeds,
         ...sums,
+        excusedUnlisted,
         cellsReached: cells.length - missedCells.length,
         cells: cells.length,
         pairsReached: pairs.length - missedPairs.length,

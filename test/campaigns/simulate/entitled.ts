@@ -11,12 +11,14 @@
  * Left out is what a person had decided on this part, or had said of the order, since the shop last took something away, what was bought within two minutes
  * of a jump of the clock, and the rest of a delivery of which the shop has a part already. So are keys of a part that a person had
  * bought again, where a restore took their delivery out of the database: the other parts of the line are bought beside the new ones.
+ * Units of an order that the supplier's list showed too late for a restore are excused apart, see `unlisted.ts`.
  */
 import type Connection from 'better-sqlite3'
 import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
 import { type DatedFact, unitsOf } from './facts.ts'
 import type { Decided, Operator } from './operator.ts'
 import type { SimShop } from './shop.ts'
+import { excuseOf, type Unlisted } from './unlisted.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
 
@@ -50,14 +52,20 @@ interface Delivered {
 }
 
 export interface Entitled {
-  /** In words, once for each purchase and key. */
-  beyond: (operator: Pick<Operator, 'decided' | 'claimed' | 'said'>) => string[]
+  judge: (operator: Pick<Operator, 'decided' | 'claimed' | 'said'>) => Judged
 }
 
-export function watchEntitled(world: World, watch: Watch): Entitled {
+export interface Judged {
+  /** In words, once for each purchase and key. */
+  beyond: string[]
+  /** By the purchase that was beyond it: why that is excused. */
+  excused: Map<string, string>
+}
+
+export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): Entitled {
   const { shop, road, host, timeline, supplier, settings, dialect } = world
   const stored = watchIntents(world)
-  if (!shop) return { beyond: stored }
+  if (!shop) return { judge: () => ({ beyond: stored(), excused: new Map() }) }
   const bought: Bought[] = []
   const delivered: Delivered[] = []
   const carried = new Map<string, string>()
@@ -123,7 +131,7 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
   })
 
   return {
-    beyond: ({ decided, claimed, said }) => {
+    judge: ({ decided, claimed, said }) => {
       const isOn = (one: Decided, reference: string, at: number) => one.reference === reference && one.at <= at
       const lost = (reference: string, at: number) =>
         decided.some((one) => isOn(one, reference, at) && ENDED.has(one.type)) ||
@@ -133,12 +141,18 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
         return decided.some((one) => isOn(one, reference, at) && one.writesOff) ? inShop - forgotten : inShop
       }
       const beyond = new Set<string>(stored())
+      const excused = new Map<string, string>()
       for (const { reference, at, units } of bought) {
-        const sum = units.reduce((total, one) => total + (one.reference === reference ? one.units : left(one, at)), 0)
+        const sumOf = (some: readonly Units[]) =>
+          some.reduce((total, one) => total + (one.reference === reference ? one.units : left(one, at)), 0)
+        const sum = sumOf(units)
         const most = mostUnits(reference, at - entitlementMs, at)
-        if (sum > most && !isDecided(reference, at, at - entitlementMs)) {
-          beyond.add(`${reference}: bought, so that its line has ${sum} units, and the shop had ${most} as paid`)
-        }
+        if (sum <= most || isDecided(reference, at, at - entitlementMs)) continue
+        const late = unlisted.ofLine(lineOf(reference), at).filter((one) => one.externalOrderId !== reference)
+        const known = units.filter((one) => !late.some(({ externalOrderId }) => externalOrderId === one.reference))
+        const [cause] = late
+        if (cause && sumOf(known) <= most) excused.set(reference, excuseOf(reference, cause))
+        else beyond.add(`${reference}: bought, so that its line has ${sum} units, and the shop had ${most} as paid`)
       }
       for (const { reference, key, at, chainFrom, carried: all } of delivered) {
         const sum = all.filter((one) => one === reference || !lost(one, at)).length
@@ -147,7 +161,7 @@ export function watchEntitled(world: World, watch: Watch): Entitled {
           beyond.add(`${reference}: ${key} was delivered as unit ${sum} of its line, and the shop had ${most} as paid`)
         }
       }
-      return [...beyond]
+      return { beyond: [...beyond], excused }
 
       /** A person decided on its part, and the shop has taken nothing away since. */
       function isDecided(reference: string, at: number, from: number): boolean {

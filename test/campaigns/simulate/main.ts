@@ -90,6 +90,7 @@ async function campaign(): Promise<number> {
       wrong += 1
       process.stderr.write(`\nseed ${report.seed} is wrong${report.campaign === 'outside' ? ', outside' : ''}\n`)
     }
+    for (const text of report.played?.excused ?? []) say(`seed ${report.seed}, excused: ${text}`)
     const line = `${done} of about ${count} seeds, ${wrong} wrong`
     if (process.stderr.isTTY) process.stderr.write(`\r${line} `)
     else if (done % LOGGED_EVERY === 0) process.stderr.write(`${line}\n`)
@@ -142,8 +143,9 @@ async function single(file: string): Promise<number> {
   const seed = from
   const played = await (values.outside ? playOutside : play)(seed, { write, store })
   closeSync(log)
-  const { tail: _, broken, ...figures } = played
+  const { tail: _, broken, excused, ...figures } = played
   for (const text of new Set(broken)) say(text)
+  for (const text of excused) say(`excused: ${text}`)
   const right = !isRed({ seed, campaign: values.outside ? 'outside' : 'inside', played, cells: [] })
   say(JSON.stringify({ ...figures, passed: right }))
   return right ? 0 : 1

@@ -10,6 +10,7 @@ import { type Plan, planOf } from './plan.ts'
 import { startShopSender } from './shop-sender.ts'
 import { createShoppers } from './shoppers.ts'
 import { createSupervisor } from './supervisor.ts'
+import { watchUnlisted } from './unlisted.ts'
 import { unfinished, type Verdict, verdictOf } from './verdict.ts'
 import { createWatch } from './watch.ts'
 import { HOUR, MINUTE, openWorld, type StoreKind, settleIn, type World } from './world.ts'
@@ -65,7 +66,8 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   })
   const supervisor = createSupervisor(world)
   const watch = createWatch(world)
-  const entitled = watchEntitled(world, watch)
+  const unlisted = watchUnlisted(world)
+  const entitled = watchEntitled(world, watch, unlisted)
   await settleIn(world)
   let mostPurchases = 0
   world.host.deaths.add(() => {
@@ -120,7 +122,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   log.add('plan', 'calm')
   operator.endRetries(timeline.now() + RETRIES_MS)
   await calm(world, customers, operator)
-  const verdict = verdictOf({ world, customers, operator, watch, entitled })
+  const verdict = verdictOf({ world, customers, operator, watch, entitled, unlisted })
   const detection = isOutside ? detectionOf(world, operator) : { outside: 0, outsideDetected: 0 }
   const result: Played = {
     seed,

@@ -67,7 +67,7 @@ export interface ShopRecord {
   left: ReadonlySet<string>
 }
 
-/** Paid orders whose customer lacks keys, and has no note of what became of them. */
+/** Paid orders whose customer lacks keys, and of these units no remark on the order says that they will not come. */
 export function silentOrders(
   { supplier, log }: World,
   shop: SimShop,
@@ -81,7 +81,6 @@ export function silentOrders(
     if (!order?.isPaid || !fact || (fact.standing !== 'paid' && !order.isFaulty)) return false
     const mayRefuse = changed.has(reference) || order.isFaulty
     if ((mayRefuse && refused.has(reference)) || left.has(reference)) return false
-    if (hasEndNote(order, changed.get(reference) ?? 0)) return false
     const failed = failedUnits(order)
     return [...Map.groupBy(order.lines, ({ sku }) => sku)].some(([sku, ofSku]) => {
       if (!shop.isOurs(sku)) return false
@@ -99,6 +98,7 @@ export function silentOrders(
 const unitsDueOf = ({ units, mayShip }: ShopFact, line: string): number =>
   mayShip?.has(line) ? 0 : (units.get(line) ?? 0)
 
+/** Units by SKU of which a remark says that they will not come. The remark that closes an order names none, and excuses none. */
 function failedUnits({ notes }: OrderInShop): Map<string, number> {
   const units = new Map<string, number>()
   for (const { note } of notes) {
@@ -107,13 +107,6 @@ function failedUnits({ notes }: OrderInShop): Map<string, number> {
   }
   return units
 }
-
-const hasEndNote = ({ notes }: OrderInShop, since: number): boolean =>
-  notes.some(({ note, createdAt }) => createdAt >= since && END.test(note))
-
-/** How Quayside tells the merchant that no key, or no more of them, will come. */
-const END =
-  /^Quayside: (some licence keys were handed over, the others will not|no licence key of this order will) come/
 
 /** The order that an alert names. */
 export const orderOfAlert = (detail: unknown): string | undefined =>

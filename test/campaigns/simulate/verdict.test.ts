@@ -13,12 +13,15 @@ import { detectionOf } from './outside.ts'
 import { planOf } from './plan.ts'
 import type { KeyWrite } from './shop.ts'
 import { STORE } from './store.ts'
+import { watchUnlisted } from './unlisted.ts'
 import { verdictOf, type Witnesses } from './verdict.ts'
 import { createWatch, type Watch } from './watch.ts'
-import { openWorld, type StoreKind, settleIn, type World } from './world.ts'
+import { MINUTE, openWorld, type StoreKind, settleIn, shipped, type World } from './world.ts'
 
-async function simWorld(store: StoreKind = 'backend') {
-  const world = await openWorld(1, planOf(1, store).settings)
+async function simWorld(store: StoreKind = 'backend', isFiltered = true) {
+  const { settings } = planOf(1, store)
+  const orders = { ...settings.dialect.orders, externalOrderId: isFiltered ? shipped.orders.externalOrderId : null }
+  const world = await openWorld(1, { ...settings, dialect: { ...settings.dialect, orders } })
   onTestFinished(world.close)
   return world
 }
@@ -40,8 +43,8 @@ interface HeardWhen {
 }
 
 /** One part of a line, and what the supplier charged for its generations. */
-async function partOf({ quantity, store }: { quantity: number; store?: StoreKind }) {
-  const world = await simWorld(store)
+async function partOf({ quantity, store, isFiltered }: { quantity: number; store?: StoreKind; isFiltered?: boolean }) {
+  const world = await simWorld(store, isFiltered)
   const { supplier, dialect } = world
   const [offer] = supplier.world.offers.list({}, 0, 1).items
   if (!offer) throw new Error('the supplier has no offer')
@@ -61,7 +64,8 @@ async function partOf({ quantity, store }: { quantity: number; store?: StoreKind
     },
     operator: { decided, claimed, overrides: [], groundless, left: new Set<string>(), surplus: new Set<string>() },
     watch: { broken: [], deaths, clockHasMoved: () => false },
-    entitled: { beyond: () => [] },
+    entitled: { judge: () => ({ beyond: [], excused: new Map() }) },
+    unlisted: watchUnlisted(world),
   }
   return {
     world,
@@ -186,6 +190,83 @@ describe('the verdict of a seed', () => {
     expect(tooMany()).toHaveLength(1)
     world.restoredAt = 20
     expect(tooMany()).toEqual([])
+  })
+})
+
+describe('a second charge after a restore', () => {
+  interface Meanwhile {
+    listedAfterMs?: number
+    isFiltered?: boolean
+    isRestored?: boolean
+    /** The copy has the request of the first charge. */
+    isKnown?: boolean
+    /** Between the restore and the second charge. */
+    passesMs?: number
+    /** The list is read right before the second charge. */
+    isRead?: boolean
+  }
+  /** The first generation is charged, its order is listed later, the database is put back, and the part is bought again. */
+  async function boughtAgain(meanwhile: Meanwhile = {}) {
+    const { listedAfterMs = 10 * MINUTE, isFiltered = true, isRestored = true, isKnown = false } = meanwhile
+    const { passesMs = 0, isRead = false } = meanwhile
+    const part = await partOf({ quantity: 1, isFiltered })
+    const { supplier, timeline, restored, log, road, host } = part.world
+    const match = { externalOrderId: reference(1) }
+    supplier.faults.add({ fault: 'list-lag', times: 1, delayMs: listedAfterMs, match })
+    const { id } = part.charge(1)
+    await timeline.runUntil(timeline.now() + 5 * MINUTE)
+    host.connection().pragma('foreign_keys = OFF')
+    if (isKnown) host.connection().prepare(SENT).run(reference(1))
+    if (isRestored) {
+      for (const tell of restored) tell()
+      log.add('p1', 'sweep.complete', { cause: 'restore' })
+    }
+    await timeline.runUntil(timeline.now() + passesMs)
+    if (isRead) {
+      const trip = { asked: { method: 'GET', path: '/orders' } } as Trip
+      for (const watcher of road.watchers) watcher.written(trip)
+      await timeline.runUntil(timeline.now() + 1)
+    }
+    part.charge(2)
+    return { ...part, id }
+  }
+  const SENT = `insert into purchases (id, order_id, line_id, part, generation, state, idempotency_key, external_order_id, body,
+      quantity, currency, supplier_product_id, ceiling_minor, deadline_at, created_at, changed_at, sends, first_sent_at)
+    values ('p', 'o', 'l', 1, 1, 'fulfilled', 'k', ?, '', 1, 'EUR', 'x', 1, 1, 1, 1, 1, 1)`
+  const judged = async (meanwhile?: Meanwhile) => {
+    const { doubleCharges, excused } = (await boughtAgain(meanwhile)).verdict()
+    return { doubleCharges, excused: excused.length }
+  }
+  const isWrong = { doubleCharges: 1, excused: 0 }
+  const isExcused = { doubleCharges: 0, excused: 1 }
+
+  test('is excused by name where the list showed the order of the first one later than the dialect says, after the orders were reattached', async () => {
+    const { id, verdict } = await boughtAgain()
+    const { doubleCharges, excused } = verdict()
+    expect(doubleCharges).toBe(0)
+    expect(excused).toEqual([
+      expect.stringMatching(`^${reference(2)} was sent although .* its order ${id} came .* after 10 minutes`),
+    ])
+  })
+
+  test('is wrong where the order was listed in time, was in the copy, or was no matter of a restore', async () => {
+    expect(await judged({ listedAfterMs: MINUTE })).toEqual(isWrong)
+    expect(await judged({ listedAfterMs: 4 * MINUTE })).toEqual(isWrong)
+    expect(await judged({ isKnown: true })).toEqual(isWrong)
+    expect(await judged({ isRestored: false })).toEqual(isWrong)
+  })
+
+  test('is wrong once the order can be found: by a filter at once, else when the list was read again', async () => {
+    const passesMs = 6 * MINUTE
+    expect(await judged({ passesMs })).toEqual(isWrong)
+    expect(await judged({ passesMs, isFiltered: false })).toEqual(isExcused)
+    expect(await judged({ passesMs, isFiltered: false, isRead: true })).toEqual(isWrong)
+  })
+
+  test('excuses no third one', async () => {
+    const { charge, verdict } = await boughtAgain()
+    charge(3)
+    expect(verdict()).toMatchObject({ doubleCharges: 1, excused: [expect.stringMatching(reference(2))] })
   })
 })
 
@@ -316,7 +397,8 @@ describe('units that are bought beyond what the customer has paid for', () => {
     const writes: KeyWrite[] = []
     const placesOf = (one: string) => (writes.some(({ body }) => body === one) ? [line] : [])
     const world: World = { ...played, shop: { ...shop, writes, placesOf }, restoredAt: key.restoredAt }
-    const { beyond } = watchEntitled(world, { clockMovedAt: () => Number.NEGATIVE_INFINITY } as Watch)
+    const watch = { clockMovedAt: () => Number.NEGATIVE_INFINITY } as Watch
+    const { judge } = watchEntitled(world, watch, { ofLine: () => [], ofPart: () => [] })
     const decided: Decided[] = []
     const insert = (part: string, state: string) =>
       host
@@ -345,7 +427,7 @@ describe('units that are bought beyond what the customer has paid for', () => {
     insert('1.1', 'sending')
     const trip = { key: 'key of 1.1', asked: { body: JSON.stringify({ reference: nameOf('1.1') }) } } as Trip
     for (const watcher of road.watchers) watcher.written(trip)
-    return beyond({ decided, claimed: new Set(), said: [] })
+    return judge({ decided, claimed: new Set(), said: [] }).beyond
   }
   const tooMany = [expect.stringMatching(/bought, so that its line has 3 units, and the shop had 2 as paid$/)]
 

@@ -10,6 +10,7 @@ import { unitsOf } from './facts.ts'
 import type { Decided, Operator } from './operator.ts'
 import { type KeyRecord, shopRecord } from './shop-verdict.ts'
 import { overspent } from './spend.ts'
+import { excuseOf, type Unlisted } from './unlisted.ts'
 import type { Watch } from './watch.ts'
 import type { World } from './world.ts'
 
@@ -28,6 +29,8 @@ export interface Verdict {
   stuck: number
   /** Every other promise that was broken, in words. */
   broken: string[]
+  /** Purchases that repeat one whose order the supplier listed too late for a restore, and why: they are counted nowhere else. */
+  excused: string[]
 }
 
 export interface Witnesses {
@@ -36,6 +39,7 @@ export interface Witnesses {
   operator: Operator
   watch: Watch
   entitled: Entitled
+  unlisted: Unlisted
 }
 
 export function verdictOf(witnesses: Witnesses): Verdict {
@@ -67,17 +71,20 @@ export function verdictOf(witnesses: Witnesses): Verdict {
       !waits(world, operator, charge.externalOrderId) &&
       !isSurplus(witnesses, store, charge),
   )
-  const beyond = entitled.beyond(operator)
+  const { beyond, excused } = entitled.judge(operator)
+  const doubled = doubleCharges(standing, witnesses, excused)
+  for (const text of excused.values()) world.log.add('verdict', 'excused', { text })
   for (const text of beyond) world.log.add('verdict', 'beyond entitlement', { text })
   for (const { externalOrderId, orderId } of lost) world.log.add('verdict', 'orphan', { externalOrderId, orderId })
   return {
-    doubleCharges: doubleCharges(standing, world, operator),
+    doubleCharges: doubled,
     orphanCharges: lost.length,
     lostDeliveries: lostDeliveries(witnesses),
     duplicateFulfilments: store.duplicates + foreign.length,
     beyondEntitlement: beyond.length,
     stuck: stuck(witnesses),
     broken: [...broken, ...beyond],
+    excused: [...excused.values()],
   }
 }
 
@@ -113,10 +120,31 @@ function ordersReported({ world, operator }: Witnesses): Set<string> {
 
 const REPORTED = 'select supplier_order_id as id from discrepancies where supplier_order_id is not null'
 
-function doubleCharges(standing: Charge[], { log }: World, operator: Operator): number {
-  const found = doubleChargesIn(standing, writtenOffBy(operator))
-  for (const one of found) log.add('verdict', 'double charge', one)
-  return found.reduce((sum, { charges, meant }) => sum + charges - meant, 0)
+/** @param excused by the purchase, to which those are added that are excused here */
+function doubleCharges(
+  standing: Charge[],
+  { world: { log }, operator, unlisted }: Witnesses,
+  excused: Map<string, string>,
+): number {
+  let count = 0
+  for (const one of doubleChargesIn(standing, writtenOffBy(operator))) {
+    const extra = one.charges - one.meant
+    const ofPart = standing.filter(({ externalOrderId }) => partOf(externalOrderId) === one.part)
+    /** Orders that were listed too late, each of which one charge repeats. */
+    const repeats = new Set<string>()
+    for (const { externalOrderId, orderId, at } of ofPart) {
+      const late = unlisted
+        .ofPart(one.part, at)
+        .find(({ id }) => id !== orderId && !repeats.has(id) && ofPart.some((other) => other.orderId === id))
+      if (!late || repeats.size === extra) continue
+      repeats.add(late.id)
+      excused.set(externalOrderId, excuseOf(externalOrderId, late))
+    }
+    if (repeats.size === extra) continue
+    count += extra - repeats.size
+    log.add('verdict', 'double charge', one)
+  }
+  return count
 }
 
 function orphans(
