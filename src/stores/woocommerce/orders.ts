@@ -11,7 +11,7 @@ import type {
   StoreVerification,
   UnreadOrder,
 } from '../store.ts'
-import { countIn, type ShopClient } from './client.ts'
+import { countIn, PAGE_SIZE, readAs, type ShopClient } from './client.ts'
 
 const id = z.number().int().nonnegative()
 const amount = z.string().catch('')
@@ -402,8 +402,6 @@ export async function readRefunds(
   return refunded
 }
 
-/** WooCommerce's largest page. */
-export const PAGE_SIZE = 100
 /** An order that was being saved may appear later than one with a newer date: so much is read again. */
 const OVERLAP_MS = 600_000
 
@@ -527,12 +525,9 @@ export async function readChangedOrders(reading: OrderReading, since: string | n
 export async function readOrdersNow(reading: OrderReading, references: readonly string[]): Promise<OrdersNow> {
   const query = { include: references.join(','), per_page: String(PAGE_SIZE) }
   const answer = await reading.client.call({ method: 'GET', path: '/orders', query })
-  if (!answer.ok) return answer.failure
-  const read = z.array(z.unknown()).safeParse(answer.body)
-  if (!read.success) return notAnOrder()
-  const { orders } = await ordersIn(
-    reading,
-    read.data.flatMap((one) => listedOrder.safeParse(one).data ?? []),
-  )
+  const read = readAs(answer, z.array(z.unknown()), notAnOrder())
+  if (read.outcome !== 'read') return read
+  const listed = read.value.flatMap((one) => listedOrder.safeParse(one).data ?? [])
+  const { orders } = await ordersIn(reading, listed)
   return { outcome: 'read', orders }
 }
