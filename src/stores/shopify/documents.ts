@@ -345,31 +345,27 @@ export const orderFulfillments = document(`
 /** Ids of one `FulfillmentOrderLines` or `FulfilledLines`, which cost 83 points each. */
 export const FULFILLMENTS_MAX = 10
 
-export const fulfillmentOrderLines = document(`
-  query FulfillmentOrderLines($ids: [ID!]!, $after: String) {
+const linesOf = (operation: string, kind: string, list: string, item: string) =>
+  document(`
+  query ${operation}($ids: [ID!]!, $after: String) {
     nodes(ids: $ids) {
-      ... on FulfillmentOrder {
+      ... on ${kind} {
         id
-        lineItems(first: 40, after: $after) {
-          nodes { id remainingQuantity lineItem { id } }
+        ${list}(first: 40, after: $after) {
+          nodes { ${item} lineItem { id } }
           pageInfo { hasNextPage endCursor }
         }
       }
     }
   }`)
 
-export const fulfilledLines = document(`
-  query FulfilledLines($ids: [ID!]!, $after: String) {
-    nodes(ids: $ids) {
-      ... on Fulfillment {
-        id
-        fulfillmentLineItems(first: 40, after: $after) {
-          nodes { quantity lineItem { id } }
-          pageInfo { hasNextPage endCursor }
-        }
-      }
-    }
-  }`)
+export const fulfillmentOrderLines = linesOf(
+  'FulfillmentOrderLines',
+  'FulfillmentOrder',
+  'lineItems',
+  'id remainingQuantity',
+)
+export const fulfilledLines = linesOf('FulfilledLines', 'Fulfillment', 'fulfillmentLineItems', 'quantity')
 
 export const createFulfillment = mutation(
   'CreateFulfillment($fulfillment: FulfillmentInput!)',

@@ -334,12 +334,12 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     line: { id: string; heading: string; handedOver?: number },
     keys: string[],
     found: KeysOnOrder,
-  ): Promise<Read<undefined>> {
+  ): Promise<PushResult> {
     let on = found
     for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
       const fresh = missingKeys(on, keys)
       if (fresh.length === 0) {
-        if (tries === 1) return asRead(undefined)
+        if (tries === 1) return CONFIRMED
         // Another process hands the same over: what it does to the fulfilment is seen once it is done.
         const detail = `the keys of the line ${line.id} are being handed over`
         return { outcome: 'unavailable', mayHaveLeft: true, detail }
@@ -354,7 +354,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       if (put.outcome !== 'read') return put
       const { userErrors, metafields: stored } = put.value
       if (userErrors.length === 0) {
-        if (missingKeys(keysOnOrder(stored ?? []), fresh).length === 0) return asRead(undefined)
+        if (missingKeys(keysOnOrder(stored ?? []), fresh).length === 0) return CONFIRMED
         return refused(409, `the shop changed the keys of the line ${line.id}: look for an app that changes metafields`)
       }
       if (!userErrors.some(({ code }) => STALE.includes(code ?? ''))) {
@@ -400,8 +400,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     if (isNew && units < delivered) return refundedNow(units)
     const heading = headingOf(line)
     if (standing === 'cancelled' || units === 0) {
-      const kept = await keep(reference, { id: asked.id, heading }, keys, on)
-      return kept.outcome === 'read' ? CONFIRMED : kept
+      return keep(reference, { id: asked.id, heading }, keys, on)
     }
     const before = await readFulfilments(reference, asked.id)
     if (before.outcome !== 'read') return before
@@ -433,7 +432,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       if (noted.outcome !== 'confirmed') return noted
     }
     const kept = await keep(reference, { id: asked.id, heading }, keys, on)
-    if (kept.outcome !== 'read') return isLate ? afterKeys(kept) : kept
+    if (kept.outcome !== 'confirmed') return isLate ? afterKeys(kept) : kept
     if (isLate) return writeLate(before.value.fulfilments)
     for (const parts of plan.locations) {
       const fulfillment = {
@@ -514,7 +513,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       if (order === null || line === null) return refused(404, `the shop has no line ${id} of an order ${reference}`)
       const handedOver = { id, heading: headingOf(line), handedOver: keys.length }
       const kept = await keep(reference, handedOver, keys, keysOnOrder(order.metafields.nodes))
-      if (kept.outcome !== 'read') return kept
+      if (kept.outcome !== 'confirmed') return kept
       const made = await readFulfilments(reference, id)
       if (made.outcome !== 'read') return made
       // One mail shows all keys of the order.

@@ -97,10 +97,7 @@ interface KeysOfLine {
   keys: string[]
 }
 /** Keys of a line that may be taken out of the order by now. */
-interface NotedKeys {
-  line: ShopLine | undefined
-  keys: string[]
-}
+type NotedKeys = Omit<KeysOfLine, 'line'> & { line: ShopLine | undefined }
 
 /** What a line stores. `shown`: what the mail prints; null removes it; undefined leaves it. */
 interface StoredLine {

@@ -15,6 +15,7 @@ import { countIn, PAGE_SIZE, readAs, type ShopClient } from './client.ts'
 
 const id = z.number().int().nonnegative()
 const amount = z.string().catch('')
+const metaData = z.array(z.object({ key: z.string(), value: z.unknown() })).catch([])
 
 export const shopLine = z.object({
   id,
@@ -41,28 +42,19 @@ export const shopOrder = z.object({
   date_paid_gmt: z.string().nullable().catch(null),
   date_modified_gmt: z.string().nullable().catch(null),
   line_items: z.array(shopLine),
-  meta_data: z.array(z.object({ key: z.string(), value: z.unknown() })).catch([]),
+  meta_data: metaData,
   fee_lines: z.array(z.object({ total: amount })).catch([]),
   refunds: z.array(z.object({ id: id.catch(0), total: amount }).catch({ id: 0, total: '' })).catch([]),
 })
 export type ShopOrder = z.infer<typeof shopOrder>
 
-const refundedItems = z.array(z.object({ total: amount, total_tax: amount })).catch([])
+const refundedItem = z.object({ total: amount, total_tax: amount })
 const shopRefund = z.object({
   id: id.catch(0),
   amount,
-  line_items: z
-    .array(
-      z.object({
-        quantity: z.number(),
-        total: amount,
-        total_tax: amount,
-        meta_data: z.array(z.object({ key: z.string(), value: z.unknown() })).catch([]),
-      }),
-    )
-    .catch([]),
-  shipping_lines: refundedItems,
-  fee_lines: refundedItems,
+  line_items: z.array(refundedItem.extend({ quantity: z.number(), meta_data: metaData })).catch([]),
+  shipping_lines: z.array(refundedItem).catch([]),
+  fee_lines: z.array(refundedItem).catch([]),
 })
 
 /** What went back of an order. */
