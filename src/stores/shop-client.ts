@@ -75,7 +75,7 @@ const openConnections = () =>
 
 const unanswered = (cause: string, mayHaveLeft: boolean, fix: string | null): ShopFailure => ({
   ok: false,
-  failure: { outcome: 'unavailable', mayHaveLeft, detail: cause },
+  failure: unavailable(cause, mayHaveLeft),
   cause,
   fix,
   answeredAt: null,
@@ -94,10 +94,8 @@ export function failureOf(answer: RawAnswer, meaning: Meaning, given: { host: st
   const { cause, fix = null, isTaken, status = answer.status } = meaning
   const said = `answered ${status}: ${cause}`
   const detail = `${given.host} ${said}${fix ? `. ${fix}` : ''}`
-  const failure: NotConfirmed =
-    isTaken === 'no'
-      ? { outcome: 'refused', status, detail }
-      : { outcome: 'unavailable', mayHaveLeft: isTaken === 'unknown' && given.isWrite, detail }
+  const mayHaveLeft = isTaken === 'unknown' && given.isWrite
+  const failure = isTaken === 'no' ? refused(status, detail) : unavailable(detail, mayHaveLeft)
   return { ok: false, failure, cause: `it ${said}`, fix, answeredAt: answeredAt(answer) }
 }
 
@@ -115,8 +113,11 @@ export type Read<Value> = { outcome: 'read'; value: Value } | NotConfirmed
 export const asRead = <Value>(value: Value) => ({ outcome: 'read', value }) as const
 
 export const CONFIRMED: Extract<PushResult, { outcome: 'confirmed' }> = { outcome: 'confirmed' }
-export const refused = (status: number, detail: string): Extract<NotConfirmed, { outcome: 'refused' }> => ({
-  outcome: 'refused',
-  status,
+type Refused = Extract<NotConfirmed, { outcome: 'refused' }>
+export const refused = (status: number, detail: string): Refused => ({ outcome: 'refused', status, detail })
+type Unavailable = Extract<NotConfirmed, { outcome: 'unavailable' }>
+export const unavailable = (detail: string, mayHaveLeft = false): Unavailable => ({
+  outcome: 'unavailable',
+  mayHaveLeft,
   detail,
 })

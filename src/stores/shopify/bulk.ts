@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { jsonIn } from '../connection.ts'
-import { asRead, type Read } from '../shop-client.ts'
+import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type { NotConfirmed } from '../store.ts'
 import type { ShopClient } from './client.ts'
 import { bulkOperation, bulkOperations, cancelBulk, runBulk, type ShopDocument, stageUpload } from './documents.ts'
@@ -130,8 +130,4 @@ export function answersIn(text: string): Map<number, unknown> {
   return new Map(lines.flatMap(({ data: line }) => (line ? [[line.__lineNumber, line.data]] : [])))
 }
 
-const STILL_RUNNING: NotConfirmed = {
-  outcome: 'unavailable',
-  mayHaveLeft: true,
-  detail: 'the shop is still writing earlier prices',
-}
+const STILL_RUNNING = unavailable('the shop is still writing earlier prices', true)

@@ -10,7 +10,7 @@ import {
   READ_AGE_MS,
   soundListings,
 } from '../shop-catalogue.ts'
-import { asRead, type Read, refused } from '../shop-client.ts'
+import { asRead, type Read, refused, unavailable } from '../shop-client.ts'
 import type {
   CreatedVariant,
   CreateResult,
@@ -284,7 +284,7 @@ export function shopCatalogue(options: CatalogueOptions) {
       if (userErrors.length === 0) return undefined
       const codes = userErrors.map(({ code }) => code)
       if (codes.includes('IDEMPOTENCY_CONCURRENT_REQUEST')) {
-        return { outcome: 'unavailable', mayHaveLeft: true, detail: 'the shop is still writing the same stock' }
+        return unavailable('the shop is still writing the same stock', true)
       }
       // One error has all of the request refused: what it names is left out, and the others are written again.
       for (const { code, field } of userErrors) {

@@ -14,6 +14,7 @@ import {
   refused,
   type ShopFailure,
   shopRequests,
+  unavailable,
 } from '../shop-client.ts'
 import type { PushResult } from '../store.ts'
 import type { ShopDocument, ShopMutation } from './documents.ts'
@@ -271,8 +272,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
       if (!answer.ok) return answer.failure
       const seen = schema.safeParse(answer.data)
       if (seen.success) return asRead(seen.data)
-      const detail = `${host} answered with something that Shopify does not`
-      return { outcome: 'unavailable', mayHaveLeft: isMutation(document), detail }
+      return unavailable(`${host} answered with something that Shopify does not`, isMutation(document))
     }
     return {
       call: (document, variables) => callAs(caller, document, variables),

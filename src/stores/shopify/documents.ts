@@ -28,7 +28,7 @@ export interface ShopMutation extends ShopDocument {
  * @param answer what is read of its answer besides
  * @param error what is read of an error: some have no code
  */
-const mutation = (operation: string, call: string, { answer = '', error = 'field' } = {}): ShopMutation => ({
+const mutation = (operation: string, call: string, answer = '', error = 'field'): ShopMutation => ({
   ...document(`
   mutation ${operation} {
     ${call} { ${answer} userErrors { ${error} } }
@@ -93,21 +93,23 @@ export const variantsById = document(`
 export const updateVariants = mutation(
   'UpdateVariants($product: ID!, $variants: [ProductVariantsBulkInput!]!)',
   'productVariantsBulkUpdate(productId: $product, variants: $variants, allowPartialUpdates: true)',
-  { answer: 'productVariants { id price }', error: 'code field' },
+  'productVariants { id price compareAtPrice inventoryPolicy inventoryItem { tracked } }',
+  'code field',
 )
 
 /** An address that takes the variables of many calls as one file. */
 export const stageUpload = mutation(
   'StageUpload($input: [StagedUploadInput!]!)',
   'stagedUploadsCreate(input: $input)',
-  { answer: 'stagedTargets { url parameters { name value } }' },
+  'stagedTargets { url parameters { name value } }',
 )
 
 /** Has Shopify call a mutation once for each line of a file. */
 export const runBulk = mutation(
   'RunBulk($mutation: String!, $path: String!)',
   'bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path)',
-  { answer: 'bulkOperation { id }' },
+  'bulkOperation { id }',
+  'code field',
 )
 
 export const bulkOperation = document(`
@@ -123,7 +125,11 @@ export const bulkOperations = document(`
     }
   }`)
 
-export const cancelBulk = mutation('CancelBulk($id: ID!)', 'bulkOperationCancel(id: $id)')
+export const cancelBulk = mutation(
+  'CancelBulk($id: ID!)',
+  'bulkOperationCancel(id: $id)',
+  'bulkOperation { id status }',
+)
 
 /** Most items of an array that Shopify takes. */
 export const ITEMS_MAX = 250
@@ -132,7 +138,8 @@ export const ITEMS_MAX = 250
 export const setStock = mutation(
   'SetStock($input: InventorySetQuantitiesInput!, $key: String!)',
   'inventorySetQuantities(input: $input) @idempotent(key: $key)',
-  { error: 'code field' },
+  '',
+  'code field',
 )
 
 /** Ids of one `StockElsewhere`: 153 points each, and no more levels than one `SetStock` takes. */
@@ -155,11 +162,13 @@ export const stockElsewhere = document(`
 export const activateStock = mutation(
   'ActivateStock($item: ID!, $location: ID!, $key: String!)',
   'inventoryActivate(inventoryItemId: $item, locationId: $location) @idempotent(key: $key)',
+  'inventoryLevel { id }',
 )
 
 export const updateProduct = mutation(
   'UpdateProduct($product: ProductUpdateInput!)',
   'productUpdate(product: $product)',
+  'product { id status }',
 )
 
 /** 202 points. */
@@ -182,7 +191,8 @@ export const productByHandle = document(`
 export const createProduct = mutation(
   'CreateProduct($input: ProductSetInput!)',
   'productSet(synchronous: true, input: $input)',
-  { answer: 'product { id variants(first: 2) { nodes { id sku } } }', error: 'code field' },
+  'product { id variants(first: 2) { nodes { id sku } } }',
+  'code field',
 )
 
 /** 254 points. */
@@ -314,13 +324,15 @@ export const handOverOrder = document(`
 export const defineKeys = mutation(
   'DefineKeys($definition: MetafieldDefinitionInput!)',
   'metafieldDefinitionCreate(definition: $definition)',
-  { error: 'code' },
+  'createdDefinition { id }',
+  'code field',
 )
 
 export const putKeys = mutation(
   'PutKeys($metafields: [MetafieldsSetInput!]!)',
   'metafieldsSet(metafields: $metafields)',
-  { answer: 'metafields { key value compareDigest }', error: 'code' },
+  'metafields { key value compareDigest }',
+  'code elementIndex field',
 )
 
 /** What can be fulfilled of an order, from where and from when, and what was. 303 points, or 753 should Shopify count ten holds a part. */
@@ -370,6 +382,7 @@ export const fulfilledLines = linesOf('FulfilledLines', 'Fulfillment', 'fulfillm
 export const createFulfillment = mutation(
   'CreateFulfillment($fulfillment: FulfillmentInput!)',
   'fulfillmentCreate(fulfillment: $fulfillment)',
+  'fulfillment { id status }',
 )
 
 export const fulfillmentTracking = document(`
@@ -381,6 +394,7 @@ export const fulfillmentTracking = document(`
 export const notifyAgain = mutation(
   'NotifyAgain($id: ID!, $tracking: FulfillmentTrackingInput!)',
   'fulfillmentTrackingInfoUpdate(fulfillmentId: $id, trackingInfoInput: $tracking, notifyCustomer: true)',
+  'fulfillment { id }',
 )
 
 export const orderNote = document(`
@@ -388,7 +402,11 @@ export const orderNote = document(`
     order(id: $id) { id note }
   }`)
 
-export const putNote = mutation('PutNote($id: ID!, $note: String!)', 'orderUpdate(input: { id: $id, note: $note })')
+export const putNote = mutation(
+  'PutNote($id: ID!, $note: String!)',
+  'orderUpdate(input: { id: $id, note: $note })',
+  'order { id note }',
+)
 
 /* Webhooks. */
 
@@ -404,9 +422,11 @@ export const webhooks = document(`
 export const createWebhook = mutation(
   'CreateWebhook($topic: WebhookSubscriptionTopic!, $webhook: WebhookSubscriptionInput!)',
   'webhookSubscriptionCreate(topic: $topic, webhookSubscription: $webhook)',
+  'webhookSubscription { id }',
 )
 
 export const updateWebhook = mutation(
   'UpdateWebhook($id: ID!, $webhook: WebhookSubscriptionInput!)',
   'webhookSubscriptionUpdate(id: $id, webhookSubscription: $webhook)',
+  'webhookSubscription { id }',
 )

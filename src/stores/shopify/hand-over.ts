@@ -3,7 +3,7 @@ import { plainName } from '../../domain/labels.ts'
 import type { LineFulfilled, OrderClosed } from '../../domain/store-update.ts'
 import { jsonIn } from '../connection.ts'
 import { partsOf } from '../shop-catalogue.ts'
-import { asRead, CONFIRMED, type Read, refused } from '../shop-client.ts'
+import { asRead, CONFIRMED, type Read, refused, unavailable } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
 import type { FulfilResult, Pushed, PushResult, ResentOrder } from '../store.ts'
 import { pageOf, pushMutation, type ShopClient } from './client.ts'
@@ -341,8 +341,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       if (fresh.length === 0) {
         if (tries === 1) return CONFIRMED
         // Another process hands the same over: what it does to the fulfilment is seen once it is done.
-        const detail = `the keys of the line ${line.id} are being handed over`
-        return { outcome: 'unavailable', mayHaveLeft: true, detail }
+        return unavailable(`the keys of the line ${line.id} are being handed over`, true)
       }
       if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
       const metafields = withKeys(on, line.id, line.heading, fresh, line.handedOver)
@@ -365,7 +364,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       if (again.value.order === null) return noOrder(reference)
       on = keysOnOrder(again.value.order.metafields.nodes)
     }
-    return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the metafields of the order keep changing' }
+    return unavailable('the metafields of the order keep changing')
   }
 
   async function fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<FulfilResult> {
@@ -412,7 +411,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
         before.value.orders.length === 0
           ? `the shop has not prepared the fulfilment of the order ${reference} yet`
           : `no fulfilment of the order ${reference} in the shop has its line ${asked.id}: look there who fulfils it`
-      return { outcome: 'unavailable', mayHaveLeft: false, detail }
+      return unavailable(detail)
     }
     if (plan.outcome === 'blocked') {
       const detail = `the fulfilment of the order ${reference} ${plan.because}`

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { decimalsOf, formatDecimal, parseDecimal } from '../../domain/money.ts'
 import { verifyBodyMac } from '../body-mac.ts'
-import { asRead, CONFIRMED, type Read } from '../shop-client.ts'
+import { asRead, CONFIRMED, type Read, unavailable } from '../shop-client.ts'
 import type {
   ChangedOrders,
-  NotConfirmed,
   OrderReadResult,
   OrdersNow,
   PushResult,
@@ -306,11 +305,7 @@ export async function readOrdersNow(
   return { outcome: 'read', orders }
 }
 
-const UNREADABLE: NotConfirmed = {
-  outcome: 'unavailable',
-  mayHaveLeft: false,
-  detail: 'the shop answered with something that is no order of Shopify',
-}
+const UNREADABLE = unavailable('the shop answered with something that is no order of Shopify')
 
 /** The order that a delivery names, or a part of it that the shop fulfils by itself. */
 export type NamedOrder =

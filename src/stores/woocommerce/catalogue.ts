@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
 import { answeredUntil, type CatalogueSettings, escaped, READ_AGE_MS, soundListings } from '../shop-catalogue.ts'
-import { asRead, type Read } from '../shop-client.ts'
+import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type {
   CreatedVariant,
   CreateResult,
@@ -295,11 +295,8 @@ const SIMPLE = ''
 export const CURRENCY_PATH = '/settings/general/woocommerce_currency'
 const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_id,price' }
 
-const unreadable = (what: string, mayHaveLeft = false): NotConfirmed => ({
-  outcome: 'unavailable',
-  mayHaveLeft,
-  detail: `${what} cannot be read from the answer of the shop`,
-})
+const unreadable = (what: string, mayHaveLeft = false): NotConfirmed =>
+  unavailable(`${what} cannot be read from the answer of the shop`, mayHaveLeft)
 
 /** The currency that the settings of a shop name. */
 export function currencyIn(body: unknown): string | undefined {

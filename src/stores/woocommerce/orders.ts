@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { decimalsOf, formatDecimal, parseDecimal } from '../../domain/money.ts'
 import { verifyBodyMac } from '../body-mac.ts'
+import { unavailable } from '../shop-client.ts'
 import type {
   ChangedOrders,
   NotConfirmed,
@@ -297,11 +298,8 @@ export function orderNamedBy(body: Buffer): NamedOrder {
 export const NO_SUCH_ORDER = 'woocommerce_rest_shop_order_invalid_id'
 
 /** What came is no order: a plug-in or another program answered. */
-export const notAnOrder = (mayHaveLeft = false): NotConfirmed => ({
-  outcome: 'unavailable',
-  mayHaveLeft,
-  detail: 'the shop answered with something that is no order of WooCommerce',
-})
+export const notAnOrder = (mayHaveLeft = false): NotConfirmed =>
+  unavailable('the shop answered with something that is no order of WooCommerce', mayHaveLeft)
 
 /** What orders are read with. */
 export interface OrderReading {

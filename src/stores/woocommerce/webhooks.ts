@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { asRead, type Read } from '../shop-client.ts'
+import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type { Store } from '../store.ts'
 import { isLastPage, PAGE_SIZE, type ShopClient } from './client.ts'
 
@@ -52,8 +52,7 @@ async function findWebhook(client: ShopClient, url: string): Promise<Read<ShopWe
     const answer = await client.call({ method: 'GET', path: '/webhooks', query })
     if (!answer.ok) return answer.failure
     const { data: listed } = z.array(shopWebhook).safeParse(answer.body)
-    if (!listed)
-      return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the webhooks of the shop cannot be read' }
+    if (!listed) return unavailable('the webhooks of the shop cannot be read')
     const webhook = listed.find((one) => one.topic === TOPIC && one.delivery_url === url)
     if (webhook || isLastPage(answer, page, listed.length)) return asRead(webhook)
   }
