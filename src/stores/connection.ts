@@ -1,6 +1,16 @@
-/** What adapters share of a request to a store: when its first byte is written, when it ends, and why no answer came. */
+/** What all adapters share of a request to a store: when its first byte is written, when it ends, and why no answer came. */
 import type { Dispatcher } from 'undici'
 import { messageOf } from '../errors.ts'
+
+/** How an adapter reaches its store. */
+export interface Connecting {
+  /** Epoch milliseconds. */
+  now: () => number
+  /** Default: those of this machine. */
+  connections?: Dispatcher | undefined
+  /** Ends a request after so many milliseconds. Default: a timer of this machine. */
+  timeout?: ((ms: number) => AbortSignal) | undefined
+}
 
 /** The same connections; `act` is called right before the first byte of a request is written, in the same turn. */
 export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
@@ -18,31 +28,16 @@ export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatche
       }),
   )
 
-/** Methods that are made for each call, so that each call can have an end of its own. */
-export const madeForEachCall = <Methods extends object>(make: () => Methods): Methods =>
-  Object.fromEntries(
-    Object.keys(make()).map((name) => {
-      const call = (given: unknown) => (make() as Record<string, (given: unknown) => unknown>)[name]?.(given)
-      return [name, call]
-    }),
-  ) as Methods
-
-/** What a write comes to that was not sent, because the push that it is of has lasted too long. */
-export const TOO_LATE = 'it answered so slowly that the rest is left to the next try'
-
-/** The largest answer of a store that is read: a hundred orders of a busy shop, each with dozens of lines. */
-const ANSWER_MAX_BYTES = 32 * 1024 * 1024
-
-/** An answer has more bytes than one of a shop ever has. */
+/** An answer has more bytes than are read of it. */
 export class TooLong extends Error {}
 
 /** @throws TooLong */
-export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+export async function textOf(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > ANSWER_MAX_BYTES) throw new TooLong('its answer is too long to be one of a shop')
+    if (size > bytesMax) throw new TooLong()
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
@@ -55,12 +50,6 @@ export function jsonIn(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** What a store's clock said when it answered, epoch milliseconds; null where it did not say. */
-export function answeredAt(headers: Record<string, string | string[] | undefined>): number | null {
-  const date = Date.parse(String(headers.date ?? ''))
-  return Number.isNaN(date) ? null : date
 }
 
 export const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)

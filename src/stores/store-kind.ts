@@ -5,7 +5,7 @@
 import type { z } from 'zod'
 import type { StorePolicy } from '../domain/listing.ts'
 import type { Secret } from '../secret.ts'
-import type { BackendOptions } from './backend/backend.ts'
+import type { Connecting } from './connection.ts'
 import type { NewShop } from './first-look.ts'
 import type { Store, StoreFinding } from './store.ts'
 import type { everyShop, everyStore } from './store-settings.ts'
@@ -51,7 +51,8 @@ export type Configured<Settings> = Settings & {
 }
 
 /** What adapters are made with, in addition to the settings of their store. */
-export interface StoreNeeds extends Pick<BackendOptions, 'now' | 'newId' | 'connections' | 'timeout'> {
+export interface StoreNeeds extends Connecting {
+  newId: () => string
   /** The secrets that callbacks are signed with now, of the store with this id. */
   secretsOf: (store: string) => readonly Buffer[]
   /** The secret that the shop with this id signs its deliveries with: letters and digits. */

@@ -1,5 +1,5 @@
 /**
- * The port of the stores: what we sell through. One folder for each kind of store, chosen in `open.ts`.
+ * The port of the stores: what we sell through. One folder for each kind of store; `kinds.ts` lists them.
  *
  * The core calls these methods and knows no wire format. An adapter never throws for what the store or the network does:
  * it answers with an outcome. It does not try again by itself: the caller keeps what was not confirmed and calls again,

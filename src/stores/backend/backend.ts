@@ -2,25 +2,28 @@ import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
 import type { LineRef, OrderRef, StoreUpdate } from '../../domain/store-update.ts'
-import { beforeWrite, causeOfNoAnswer, deadlineSignal } from '../connection.ts'
-import type { NotConfirmed, PublishResult, PushResult, Store, StoreListing } from '../store.ts'
+import {
+  beforeWrite,
+  type Connecting,
+  causeOfNoAnswer,
+  deadlineSignal,
+  jsonIn,
+  TooLong,
+  textOf,
+} from '../connection.ts'
+import { failed, sound } from '../findings.ts'
+import type { NotConfirmed, PublishResult, Pushed, PushResult, Store, StoreListing } from '../store.ts'
 import { signatureHeaders } from './signature.ts'
 
-export interface BackendOptions {
+export interface BackendOptions extends Connecting {
   /** Where callbacks go, from the owner's configuration: plain http and private addresses are allowed. */
   callbackUrl: string
   /** The store's signing secrets that are valid now, 32 bytes each: two while a new one is taken into use. */
   secrets: () => readonly Buffer[]
-  /** Epoch milliseconds. */
-  now: () => number
   /** For the id of a test message. */
   newId: () => string
   /** Most that one callback may take, from connecting to the end of the answer. */
   deadlineMs?: number | undefined
-  /** Connections to the store. Default: those of this machine. */
-  connections?: Dispatcher | undefined
-  /** Ends a callback after so many milliseconds. Default: a timer of this machine. */
-  timeout?: ((ms: number) => AbortSignal) | undefined
 }
 
 /** One POST: everything of it but `data` and `type` is in headers or derived from `at`. */
@@ -82,6 +85,9 @@ export function backendStore(options: BackendOptions): Store {
       return { outcome: 'confirmed' }
     })
 
+  const report = ({ id, at, ...update }: Pushed<StoreUpdate>) =>
+    push({ id, at, type: update.type, data: dataOf(update) })
+
   return {
     batchSize: BATCH_SIZE,
     publish: ({ id, at, listings }) =>
@@ -92,19 +98,16 @@ export function backendStore(options: BackendOptions): Store {
         },
       ),
     fulfil: ({ id, at, keys, ...update }) => push({ id, at, type: update.type, data: dataOf(update, keys) }),
-    reportFailure: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
-    reportHeld: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
-    reportResumed: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
-    closeOrder: ({ id, at, ...update }) => push({ id, at, type: update.type, data: dataOf(update) }),
+    reportFailure: report,
+    reportHeld: report,
+    reportResumed: report,
+    closeOrder: report,
     sendExample: ({ id, at, keys, ...update }) =>
       push({ id, at, type: update.type, data: dataOf(update, keys), test: true }),
     test: async () => {
       const result = await push({ id: newId(), type: 'test', at: now(), data: {} })
-      return [
-        result.outcome === 'confirmed'
-          ? { check: 'callback', state: 'ok', detail: 'it confirmed a signed callback', fix: null }
-          : { check: 'callback', state: 'failed', detail: result.detail, fix: null },
-      ]
+      if (result.outcome === 'confirmed') return [sound('callback', 'it confirmed a signed callback')]
+      return [failed('callback', result.detail, null)]
     },
     close: () => agent.destroy(),
   }
@@ -195,23 +198,12 @@ const result = z.object({
  * @throws what breaks the body off: then the answer is unknown
  */
 export async function readListingAnswer(body: AsyncIterable<Uint8Array>): Promise<ItemAnswer[] | 'all'> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > LISTING_ANSWER_MAX) return []
-    chunks.push(chunk)
-  }
-  const results = resultsIn(Buffer.concat(chunks).toString('utf8'))
-  return results ? results.flatMap(answerOf) : 'all'
-}
-
-function resultsIn(body: string): unknown[] | undefined {
   try {
-    const { results } = JSON.parse(body) as { results?: unknown }
-    return Array.isArray(results) ? results : undefined
-  } catch {
-    return undefined
+    const { results } = (jsonIn(await textOf(body, LISTING_ANSWER_MAX)) ?? {}) as { results?: unknown }
+    return Array.isArray(results) ? results.flatMap(answerOf) : 'all'
+  } catch (error) {
+    if (error instanceof TooLong) return []
+    throw error
   }
 }
 

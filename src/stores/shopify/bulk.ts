@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { jsonIn } from '../connection.ts'
+import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type { NotConfirmed } from '../store.ts'
-import type { CallOptions, Read, ShopClient } from './client.ts'
+import type { ShopClient } from './client.ts'
 import { bulkOperation, bulkOperations, cancelBulk, runBulk, type ShopDocument, stageUpload } from './documents.ts'
 
 /** The first wait for a bulk operation; each is longer by as much. */
@@ -12,24 +13,14 @@ const POLLS_MAX = 120
 /** Some two minutes for a cancelled one to end. */
 const CANCEL_POLLS_MAX = 24
 
-const CAN_WAIT: CallOptions = { canWait: true }
 const ENDED = ['CANCELED', 'COMPLETED', 'EXPIRED', 'FAILED']
 
 const FILE = { filename: 'prices.jsonl', mimeType: 'text/jsonl' }
 const TARGET = { resource: 'BULK_MUTATION_VARIABLES', httpMethod: 'POST', ...FILE }
 
-const errors = z.array(z.object({}))
-const staged = z.object({
-  stagedUploadsCreate: z.object({
-    stagedTargets: z
-      .array(z.object({ url: z.string(), parameters: z.array(z.object({ name: z.string(), value: z.string() })) }))
-      .nullable(),
-    userErrors: errors,
-  }),
-})
-const started = z.object({
-  bulkOperationRunMutation: z.object({ bulkOperation: z.object({ id: z.string() }).nullable(), userErrors: errors }),
-})
+const target = z.object({ url: z.string(), parameters: z.array(z.object({ name: z.string(), value: z.string() })) })
+const staged = z.object({ stagedTargets: z.array(target).nullable() })
+const started = z.object({ bulkOperation: z.object({ id: z.string() }).nullable() })
 const operation = z.object({ id: z.string(), status: z.string(), url: z.string().nullable() })
 type Operation = z.infer<typeof operation>
 const resultLine = z.object({ __lineNumber: z.number().int(), data: z.unknown() })
@@ -42,37 +33,34 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
   /** Whether nothing of ours runs, as far as this process knows. */
   let isClear = false
 
-  /** Waits until a bulk operation has ended. */
+  /** Waits until a bulk operation has ended. @returns undefined where it has not by then */
   async function ended(id: string, polls: number): Promise<Read<Operation | undefined>> {
     for (let poll = 1; poll <= polls; poll += 1) {
       await sleep(Math.min(POLL_MAX_MS, POLL_MS * poll))
-      const read = await client.ask(bulkOperation, { id }, z.object({ bulkOperation: operation }), CAN_WAIT)
-      if (read.outcome !== 'read') return read
-      if (ENDED.includes(read.value.bulkOperation.status)) return { outcome: 'read', value: read.value.bulkOperation }
+      const seen = await client.ask(bulkOperation, { id }, z.object({ bulkOperation: operation }))
+      if (seen.outcome !== 'read') return seen
+      if (ENDED.includes(seen.value.bulkOperation.status)) return asRead(seen.value.bulkOperation)
     }
-    return { outcome: 'read', value: undefined }
+    return asRead(undefined)
   }
 
   async function cancel(id: string): Promise<NotConfirmed | undefined> {
     // One that has just ended is refused.
-    const asked = await client.ask(cancelBulk, { id }, z.object({ bulkOperationCancel: z.object({}) }), CAN_WAIT)
+    const asked = await client.change(cancelBulk, { id })
     if (asked.outcome !== 'read') return asked
-    const read = await ended(id, CANCEL_POLLS_MAX)
-    if (read.outcome !== 'read') return read
-    return read.value ? undefined : STILL_RUNNING
+    const ending = await ended(id, CANCEL_POLLS_MAX)
+    if (ending.outcome !== 'read') return ending
+    return ending.value ? undefined : STILL_RUNNING
   }
 
   /** Ends what an earlier process, or a push without an answer, may have left running. */
   async function end(): Promise<NotConfirmed | undefined> {
     if (isClear) return undefined
-    const schema = z.object({
-      bulkOperations: z.object({
-        nodes: z.array(z.object({ id: z.string(), status: z.string(), type: z.string() })),
-      }),
-    })
-    const read = await client.ask(bulkOperations, {}, schema, CAN_WAIT)
-    if (read.outcome !== 'read') return read
-    for (const { id, status, type } of read.value.bulkOperations.nodes) {
+    const one = z.object({ id: z.string(), status: z.string(), type: z.string() })
+    const schema = z.object({ bulkOperations: z.object({ nodes: z.array(one) }) })
+    const all = await client.ask(bulkOperations, {}, schema)
+    if (all.outcome !== 'read') return all
+    for (const { id, status, type } of all.value.bulkOperations.nodes) {
       if (type !== 'MUTATION' || ENDED.includes(status)) continue
       const failure = await cancel(id)
       if (failure) return failure
@@ -83,11 +71,11 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
 
   /** Uploads the variables of calls. @returns where the shop has them; undefined where it does not take them */
   async function upload(calls: object[]): Promise<Read<string | undefined>> {
-    const read = await client.ask(stageUpload, { input: [TARGET] }, staged, CAN_WAIT)
-    if (read.outcome !== 'read') return read.outcome === 'refused' ? { outcome: 'read', value: undefined } : read
-    const [target] = read.value.stagedUploadsCreate.stagedTargets ?? []
+    const answer = await client.change(stageUpload, { input: [TARGET] }, staged)
+    if (answer.outcome !== 'read') return answer.outcome === 'refused' ? asRead(undefined) : answer
+    const [target] = answer.value.stagedTargets ?? []
     const path = target?.parameters.find(({ name }) => name === 'key')?.value
-    if (!target || path === undefined) return { outcome: 'read', value: undefined }
+    if (!target || path === undefined) return asRead(undefined)
     const form = new FormData()
     for (const { name, value } of target.parameters) form.append(name, value)
     const lines = calls.map((call) => JSON.stringify(call)).join('\n')
@@ -99,7 +87,7 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
       body: Buffer.from(await encoded.arrayBuffer()),
     })
     const isTaken = sent !== undefined && sent.status >= 200 && sent.status < 300
-    return { outcome: 'read', value: isTaken ? path : undefined }
+    return asRead(isTaken ? path : undefined)
   }
 
   /**
@@ -108,30 +96,29 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
    * @returns what the shop answered to each, by its place; a call that is not in it acted or not, and nothing of it runs any more
    */
   async function run(document: ShopDocument, calls: object[]): Promise<Read<Map<number, unknown>>> {
-    const none: Read<Map<number, unknown>> = { outcome: 'read', value: new Map() }
+    const none = asRead(new Map<number, unknown>())
     const path = await upload(calls)
     if (path.outcome !== 'read') return path
     if (path.value === undefined) return none
     isClear = false
-    const start = await client.ask(runBulk, { mutation: document.text, path: path.value }, started, CAN_WAIT)
+    const start = await client.change(runBulk, { mutation: document.text, path: path.value }, started)
     if (start.outcome === 'unavailable') return start
-    const id = start.outcome === 'read' ? start.value.bulkOperationRunMutation.bulkOperation?.id : undefined
+    const id = start.outcome === 'read' ? start.value.bulkOperation?.id : undefined
     if (id === undefined) {
       // Too many of the shop run already, or the file is not taken.
       isClear = true
       return none
     }
-    const read = await ended(id, POLLS_MAX)
-    if (read.outcome !== 'read') return read
-    if (!read.value) {
+    const ending = await ended(id, POLLS_MAX)
+    if (ending.outcome !== 'read') return ending
+    if (!ending.value) {
       const failure = await cancel(id)
       if (failure) return failure
     }
     isClear = true
-    if (read.value?.status !== 'COMPLETED' || read.value.url === null) return none
-    const result = await client.transfer(read.value.url, { method: 'GET' })
-    if (result?.status !== 200) return none
-    return { outcome: 'read', value: answersIn(result.text) }
+    if (ending.value?.status !== 'COMPLETED' || ending.value.url === null) return none
+    const result = await client.transfer(ending.value.url, { method: 'GET' })
+    return result?.status === 200 ? asRead(answersIn(result.text)) : none
   }
 
   return { run, end }
@@ -143,8 +130,4 @@ export function answersIn(text: string): Map<number, unknown> {
   return new Map(lines.flatMap(({ data: line }) => (line ? [[line.__lineNumber, line.data]] : [])))
 }
 
-const STILL_RUNNING: NotConfirmed = {
-  outcome: 'unavailable',
-  mayHaveLeft: true,
-  detail: 'the shop is still writing earlier prices',
-}
+const STILL_RUNNING = unavailable('the shop is still writing earlier prices', true)

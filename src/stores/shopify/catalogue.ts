@@ -1,7 +1,16 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { ItemAnswer, Notice } from '../../domain/acknowledgement.ts'
+import type { Notice } from '../../domain/acknowledgement.ts'
 import { parseDecimal } from '../../domain/money.ts'
+import {
+  answeredUntil,
+  type CatalogueSettings,
+  escaped,
+  partsOf,
+  READ_AGE_MS,
+  soundListings,
+} from '../shop-catalogue.ts'
+import { asRead, type Read, refused, unavailable } from '../shop-client.ts'
 import type {
   CreatedVariant,
   CreateResult,
@@ -13,7 +22,7 @@ import type {
   StoreVariant,
 } from '../store.ts'
 import { shopBulk } from './bulk.ts'
-import type { CallOptions, Read, ShopClient } from './client.ts'
+import { answerOf, pageOf, readPages, type ShopClient, type UserError, type Written } from './client.ts'
 import {
   activateStock,
   createProduct,
@@ -33,7 +42,7 @@ import {
   variantsById,
   variantsBySku,
 } from './documents.ts'
-import { gidOf, numberOf } from './orders.ts'
+import { gidOf, isNumber, numberOf } from './orders.ts'
 
 /**
  * Most listings of a push, as many as one bulk operation writes in a few minutes. To read one costs 7 points of the 100 that the
@@ -46,26 +55,20 @@ export const CREATED_MAX = 50
 const BULK_MIN = 250
 /** Requests for products at once. */
 const AT_ONCE = 4
-/** The currency and the location of a shop are read again after this. */
-const SETTINGS_AGE_MS = 3_600_000
 /** How often stock is written that sells, or is counted, meanwhile. */
 const STOCK_TRIES_MAX = 3
 /** SKUs of one search. */
 const SKUS_MAX = 20
 
-export interface CatalogueOptions {
+export interface CatalogueOptions extends CatalogueSettings {
   client: ShopClient
   now: () => number
   sleep: (ms: number) => Promise<void>
-  create: null | 'draft' | 'publish'
-  ownsSalePrice: boolean
   /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
   location: string | null
   /** What becomes of the stock that other locations for online orders have: it is named, or set to 0. */
   otherLocations: 'warn' | 'own'
 }
-
-const CAN_WAIT: CallOptions = { canWait: true }
 
 const quantities = z.array(z.object({ name: z.string(), quantity: z.number().int() }))
 const shopVariant = z.object({
@@ -124,17 +127,14 @@ function isSame(one: string | null, other: string | null, currency: string): boo
 }
 
 /** The element of a list that an error of Shopify is about; undefined: it is about the whole request. */
-export function elementOf(field: readonly string[] | null): number | undefined {
+export function elementOf(field: UserError['field']): number | undefined {
   const index = field?.find((part) => /^\d{1,4}$/.test(part))
   return index === undefined ? undefined : Number(index)
 }
 
-const errors = z.array(z.object({ code: z.string().nullable(), field: z.array(z.string()).nullable() }))
-const fieldErrors = z.array(z.object({ field: z.array(z.string()).nullable() }))
-
 /** Shopify's own name of an error, in brackets. */
-const named = (code: string | null): string => (code !== null && /^[A-Z_]{1,60}$/.test(code) ? ` (${code})` : '')
-const refusalOf = (code: string | null): string => `the shop refused it${named(code)}`
+const named = (code: UserError['code']): string => (code && /^[A-Z_]{1,60}$/.test(code) ? ` (${code})` : '')
+const refusalOf = (code: UserError['code']): string => `the shop refused it${named(code)}`
 
 /** A listing on its way, with what the shop has of it. */
 interface Pushing {
@@ -166,14 +166,11 @@ interface PriceCall {
 }
 
 const writtenPrices = z.object({
-  productVariantsBulkUpdate: z.object({
-    productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
-    userErrors: errors,
-  }),
+  productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
 })
 
 /** Notes on each what the shop has written of it, or refused. */
-function notePrices(pushing: Pushing[], { productVariantsBulkUpdate: written }: z.infer<typeof writtenPrices>): void {
+function notePrices(pushing: Pushing[], written: z.infer<typeof writtenPrices> & Written): void {
   for (const { code, field } of written.userErrors) {
     const index = elementOf(field)
     for (const one of index === undefined ? pushing : pushing.slice(index, index + 1)) one.refusal = refusalOf(code)
@@ -185,39 +182,37 @@ function notePrices(pushing: Pushing[], { productVariantsBulkUpdate: written }: 
   }
 }
 
-export type Catalogue = ReturnType<typeof shopCatalogue>
-
 /** What a shop sells: read, created, and kept at our prices and stock. */
 export function shopCatalogue(options: CatalogueOptions) {
-  const { client, now, sleep, create: status, ownsSalePrice, otherLocations } = options
+  const { now, sleep, create: status, ownsSalePrice, otherLocations } = options
+  const client = options.client.waiting()
   const bulk = shopBulk({ client, sleep })
   let settings: { currency: string; location: string; readAt: number } | undefined
   let publication: string | null | undefined
 
   /** The currency that the shop sells in, and the location whose stock is written. */
   async function readSettings(): Promise<Read<{ currency: string; location: string }>> {
-    if (settings && now() - settings.readAt < SETTINGS_AGE_MS) return { outcome: 'read', value: settings }
+    if (settings && now() - settings.readAt < READ_AGE_MS) return asRead(settings)
     const schema = z.object({ shop: z.object({ currencyCode: z.string() }) })
-    const read = await client.ask(shop, {}, schema, CAN_WAIT)
-    if (read.outcome !== 'read') return read
+    const there = await client.ask(shop, {}, schema)
+    if (there.outcome !== 'read') return there
     const all = await readLocations(client)
     if (all.outcome !== 'read') return all
     const id = locationIn(all.value, options.location)?.id
-    if (id === undefined) return NO_LOCATION
-    settings = { currency: read.value.shop.currencyCode, location: id, readAt: now() }
-    return { outcome: 'read', value: settings }
+    if (id === undefined) return refused(404, 'the shop has no location for online orders: configure `location`')
+    settings = { currency: there.value.shop.currencyCode, location: id, readAt: now() }
+    return asRead(settings)
   }
 
   async function readVariants(ids: string[], location: string): Promise<Read<Map<string, ShopVariant>>> {
     const found = new Map<string, ShopVariant>()
-    for (let at = 0; at < ids.length; at += VARIANTS_MAX) {
-      const schema = z.object({ nodes: z.array(shopVariant.nullable()) })
-      const some = ids.slice(at, at + VARIANTS_MAX)
-      const read = await client.ask(variantsById, { ids: some, location }, schema, CAN_WAIT)
-      if (read.outcome !== 'read') return read
-      for (const node of read.value.nodes) if (node) found.set(node.id, node)
+    const schema = z.object({ nodes: z.array(shopVariant.nullable()) })
+    for (const some of partsOf(ids, VARIANTS_MAX)) {
+      const seen = await client.ask(variantsById, { ids: some, location }, schema)
+      if (seen.outcome !== 'read') return seen
+      for (const node of seen.value.nodes) if (node) found.set(node.id, node)
     }
-    return { outcome: 'read', value: found }
+    return asRead(found)
   }
 
   /** Writes prices, product by product or all at once. What the shop refuses is noted on each. */
@@ -238,17 +233,17 @@ export function shopCatalogue(options: CatalogueOptions) {
       if (written.outcome !== 'read') return written
       // What it says nothing of is written again by itself: nothing of the bulk operation runs any more.
       calls = calls.filter((call, index) => {
-        const read = writtenPrices.safeParse(written.value.get(index))
-        if (read.success) notePrices(call.pushing, read.data)
-        return !read.success
+        const answer = answerOf(updateVariants, writtenPrices).safeParse(written.value.get(index))
+        if (answer.success) notePrices(call.pushing, answer.data)
+        return !answer.success
       })
     }
-    for (let at = 0; at < calls.length; at += AT_ONCE) {
+    for (const some of partsOf(calls, AT_ONCE)) {
       const ended = await Promise.all(
-        calls.slice(at, at + AT_ONCE).map(async (call) => {
-          const read = await client.ask(updateVariants, call.variables, writtenPrices, CAN_WAIT)
-          if (read.outcome !== 'read') return read
-          notePrices(call.pushing, read.value)
+        some.map(async (call) => {
+          const written = await client.change(updateVariants, call.variables, writtenPrices)
+          if (written.outcome !== 'read') return written
+          notePrices(call.pushing, written.value)
           return undefined
         }),
       )
@@ -283,25 +278,23 @@ export function shopCatalogue(options: CatalogueOptions) {
         quantity,
         changeFromQuantity: before ?? 0,
       }))
-      const read = await setQuantities(push, tries, quantities)
-      if (read.outcome !== 'read') return read
-      const { userErrors } = read.value.inventorySetQuantities
+      const written = await setQuantities(push, tries, quantities)
+      if (written.outcome !== 'read') return written
+      const { userErrors } = written.value
       if (userErrors.length === 0) return undefined
       const codes = userErrors.map(({ code }) => code)
       if (codes.includes('IDEMPOTENCY_CONCURRENT_REQUEST')) {
-        return { outcome: 'unavailable', mayHaveLeft: true, detail: 'the shop is still writing the same stock' }
+        return unavailable('the shop is still writing the same stock', true)
       }
       // One error has all of the request refused: what it names is left out, and the others are written again.
       for (const { code, field } of userErrors) {
-        if (code !== null && PASSING.includes(code)) continue
+        if (isPassing(code)) continue
         const index = elementOf(field)
-        if (index === undefined) {
-          return { outcome: 'refused', status: 422, detail: `the shop does not take stock${named(code)}` }
-        }
+        if (index === undefined) return refused(422, `the shop does not take stock${named(code)}`)
         const one = sent[index]?.one
         if (one) one.refusal = refusalOf(code)
       }
-      if (codes.some((code) => code !== null && PASSING.includes(code))) stale += 1
+      if (codes.some(isPassing)) stale += 1
       if (stale >= STOCK_TRIES_MAX) {
         for (const { one } of sent) one.refusal ??= 'its stock keeps changing in the shop'
         return undefined
@@ -319,8 +312,7 @@ export function shopCatalogue(options: CatalogueOptions) {
   function setQuantities(push: string, tries: number, quantities: object[]) {
     const referenceDocumentUri = `gid://quayside/Publish/${push}`
     const input = { name: 'available', reason: 'correction', referenceDocumentUri, quantities }
-    const schema = z.object({ inventorySetQuantities: z.object({ userErrors: errors }) })
-    return client.ask(setStock, { input, key: keyOf(push, tries, quantities) }, schema, CAN_WAIT)
+    return client.change(setStock, { input, key: keyOf(push, tries, quantities) })
   }
 
   /** Sets the stock of these, at most five, to 0 at the other locations for online orders. What stays there is noted on each. */
@@ -329,9 +321,9 @@ export function shopCatalogue(options: CatalogueOptions) {
     let stale = 0
     for (let tries = 1; left.length > 0; tries += 1) {
       const ids = left.map(({ variant }) => variant.inventoryItem.id)
-      const read = await client.ask(stockElsewhere, { ids }, itemLevels, CAN_WAIT)
-      if (read.outcome !== 'read') return read
-      const quantities = read.value.nodes.flatMap((item) =>
+      const there = await client.ask(stockElsewhere, { ids }, itemLevels)
+      if (there.outcome !== 'read') return there
+      const quantities = there.value.nodes.flatMap((item) =>
         (item?.inventoryLevels.nodes ?? []).flatMap((level) => {
           const changeFromQuantity = availableIn(level) ?? 0
           const isOther = level.location.id !== location && level.location.fulfillsOnlineOrders
@@ -341,15 +333,17 @@ export function shopCatalogue(options: CatalogueOptions) {
       )
       const written = quantities.length === 0 ? undefined : await setQuantities(push, tries, quantities)
       if (written && written.outcome !== 'read') return written
-      const userErrors = written?.value.inventorySetQuantities.userErrors ?? []
+      const userErrors = written?.value.userErrors ?? []
       if (userErrors.length === 0) {
-        const unread = read.value.nodes.flatMap((item) => (item?.inventoryLevels.pageInfo.hasNextPage ? [item.id] : []))
+        const unread = there.value.nodes.flatMap((item) =>
+          item?.inventoryLevels.pageInfo.hasNextPage ? [item.id] : [],
+        )
         for (const one of left) if (!unread.includes(one.variant.inventoryItem.id)) one.notice = undefined
         return undefined
       }
       stale += 1
       for (const { code, field } of userErrors) {
-        if (code !== null && PASSING.includes(code) && stale < STOCK_TRIES_MAX) continue
+        if (isPassing(code) && stale < STOCK_TRIES_MAX) continue
         const item = quantities[elementOf(field) ?? -1]?.inventoryItemId
         const stays = (one: Pushing) => item === undefined || one.variant.inventoryItem.id === item
         const detail = `the shop does not let its other locations be set to 0${named(code)}`
@@ -363,40 +357,29 @@ export function shopCatalogue(options: CatalogueOptions) {
   /** Stocks an item at the location, with none of it. */
   async function activate(push: string, one: Pushing, location: string): Promise<NotConfirmed | undefined> {
     const { id: item } = one.variant.inventoryItem
-    const schema = z.object({ inventoryActivate: z.object({ userErrors: fieldErrors }) })
-    const read = await client.ask(activateStock, { item, location, key: keyOf(push, 0, [item]) }, schema, CAN_WAIT)
-    if (read.outcome !== 'read') return read
-    if (read.value.inventoryActivate.userErrors.length > 0) {
-      one.refusal = 'the shop does not stock it at the location'
-    }
+    const activated = await client.change(activateStock, { item, location, key: keyOf(push, 0, [item]) })
+    if (activated.outcome !== 'read') return activated
+    if (activated.value.userErrors.length > 0) one.refusal = 'the shop does not stock it at the location'
     return undefined
   }
 
   /** Takes a product out of sight whose only variant this is. */
-  async function hide({ variant }: Pushing): Promise<NotConfirmed | undefined | 'refused'> {
-    const { id, status: before, variantsCount } = variant.product
+  async function hide(one: Pushing): Promise<NotConfirmed | undefined> {
+    const { id, status: before, variantsCount } = one.variant.product
     if (before === 'DRAFT' || variantsCount?.count !== 1) return undefined
-    const schema = z.object({ productUpdate: z.object({ userErrors: fieldErrors }) })
-    const read = await client.ask(updateProduct, { product: { id, status: 'DRAFT' } }, schema, CAN_WAIT)
-    if (read.outcome !== 'read') return read
-    return read.value.productUpdate.userErrors.length > 0 ? 'refused' : undefined
+    const hidden = await client.change(updateProduct, { product: { id, status: 'DRAFT' } })
+    if (hidden.outcome !== 'read') return hidden
+    if (hidden.value.userErrors.length > 0) one.refusal ??= 'the shop does not make a draft of it'
+    return undefined
   }
 
   async function publish(push: { id: string; listings: StoreListing[] }): Promise<PublishResult> {
-    const read = await readSettings()
-    if (read.outcome !== 'read') return read
-    const { currency, location } = read.value
-    const answers: ItemAnswer[] = []
-    const sound: StoreListing[] = []
-    for (const listing of push.listings) {
-      const reason = !/^[1-9]\d{0,19}$/.test(listing.id)
-        ? 'this is no id of a variant of Shopify'
-        : listing.currency === currency
-          ? undefined
-          : `the shop sells in ${currency}, the price is in ${listing.currency}`
-      if (reason) answers.push({ id: listing.id, ok: false, reason })
-      else sound.push(listing)
-    }
+    const ofShop = await readSettings()
+    if (ofShop.outcome !== 'read') return ofShop
+    const { currency, location } = ofShop.value
+    const { sound, answers } = soundListings(push.listings, currency, (id) =>
+      isNumber(id) ? undefined : 'this is no id of a variant of Shopify',
+    )
     const running = await bulk.end()
     if (running) return running
     const there = await readVariants(
@@ -413,7 +396,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     }
     const failure = await write(push.id, pushing, location)
     // What was written before shows in the next push as equal.
-    if (failure) return answers.length === 0 ? failure : { outcome: 'answered', answers, failure }
+    if (failure) return answeredUntil(answers, failure)
     for (const { listing, price, refusal, notice } of pushing) {
       const stock = listing.stock === null ? null : quantityOf(listing)
       if (refusal !== undefined) answers.push({ id: listing.id, ok: false, reason: refusal })
@@ -423,21 +406,20 @@ export function shopCatalogue(options: CatalogueOptions) {
   }
 
   async function write(push: string, pushing: Pushing[], location: string): Promise<NotConfirmed | undefined> {
-    const failure = await writePrices(pushing)
+    let failure = await writePrices(pushing)
     if (failure) return failure
-    for (let at = 0; at < pushing.length; at += ITEMS_MAX) {
-      const failure = await writeStock(push, pushing.slice(at, at + ITEMS_MAX), location)
+    for (const some of partsOf(pushing, ITEMS_MAX)) {
+      failure = await writeStock(push, some, location)
       if (failure) return failure
     }
     const elsewhere = pushing.filter(({ notice }) => otherLocations === 'own' && notice?.reason === 'stock_elsewhere')
-    for (let at = 0; at < elsewhere.length; at += STOCK_ELSEWHERE_MAX) {
-      const failure = await emptyOthers(push, elsewhere.slice(at, at + STOCK_ELSEWHERE_MAX), location)
+    for (const some of partsOf(elsewhere, STOCK_ELSEWHERE_MAX)) {
+      failure = await emptyOthers(push, some, location)
       if (failure) return failure
     }
     for (const one of pushing.filter(({ listing }) => listing.isGone)) {
-      const hidden = await hide(one)
-      if (hidden === 'refused') one.refusal ??= 'the shop does not make a draft of it'
-      else if (hidden) return hidden
+      failure = await hide(one)
+      if (failure) return failure
     }
     return undefined
   }
@@ -445,43 +427,33 @@ export function shopCatalogue(options: CatalogueOptions) {
   /** Variants by SKU, of those that the shop's search knows. */
   async function findSkus(skus: string[]): Promise<Read<Map<string, FoundVariant[]>>> {
     const found = new Map<string, FoundVariant[]>()
-    const schema = z.object({
-      productVariants: z.object({
-        nodes: z.array(
-          z.object({
-            id: z.string(),
-            sku: z.string().nullable(),
-            product: z.object({ id: z.string(), handle: z.string() }),
-          }),
-        ),
-      }),
-    })
-    for (let at = 0; at < skus.length; at += SKUS_MAX) {
-      const some = skus.slice(at, at + SKUS_MAX)
-      const read = await client.ask(variantsBySku, { query: skuQuery(some) }, schema, CAN_WAIT)
-      if (read.outcome !== 'read') return read
-      for (const { id, sku, product } of read.value.productVariants.nodes) {
+    const product = z.object({ id: z.string(), handle: z.string() })
+    const nodes = z.array(z.object({ id: z.string(), sku: z.string().nullable(), product }))
+    const schema = z.object({ productVariants: z.object({ nodes }) })
+    for (const some of partsOf(skus, SKUS_MAX)) {
+      const seen = await client.ask(variantsBySku, { query: skuQuery(some) }, schema)
+      if (seen.outcome !== 'read') return seen
+      for (const { id, sku, product } of seen.value.productVariants.nodes) {
         const variant = numberOf('ProductVariant', id)
         if (sku === null || variant === undefined || !some.includes(sku)) continue
         found.set(sku, [...(found.get(sku) ?? []), { id: variant, product: product.id, handle: product.handle }])
       }
     }
-    return { outcome: 'read', value: found }
+    return asRead(found)
   }
 
   async function byHandle(sku: string): Promise<Read<FoundVariant | { refusal: string } | null>> {
     const handle = handleOf(sku)
     const schema = z.object({ productByIdentifier: madeProduct.nullable() })
-    const read = await client.ask(productByHandle, { handle }, schema, CAN_WAIT)
-    if (read.outcome !== 'read') return read
-    const product = read.value.productByIdentifier
-    if (product === null) return { outcome: 'read', value: null }
+    const seen = await client.ask(productByHandle, { handle }, schema)
+    if (seen.outcome !== 'read') return seen
+    const product = seen.value.productByIdentifier
+    if (product === null) return asRead(null)
     const id = onlyVariant(product, sku)
-    const value =
-      id === undefined
-        ? { refusal: `a product of the shop has the handle ${handle} and another SKU: link one of its variants` }
-        : { id, product: product.id, handle }
-    return { outcome: 'read', value }
+    if (id !== undefined) return asRead({ id, product: product.id, handle })
+    return asRead({
+      refusal: `a product of the shop has the handle ${handle} and another SKU: link one of its variants`,
+    })
   }
 
   async function createOne(variant: NewVariant): Promise<CreatedVariant | NotConfirmed> {
@@ -490,13 +462,12 @@ export function shopCatalogue(options: CatalogueOptions) {
     if (before.outcome !== 'read') return before
     if (before.value) return taken(variant, before.value, false)
     for (const withImage of variant.image === null ? [false] : [true, false]) {
-      const schema = z.object({ productSet: z.object({ product: madeProduct.nullable(), userErrors: errors }) })
       const input = newProduct({ ...variant, image: withImage ? variant.image : null }, status)
-      const read = await client.ask(createProduct, { input }, schema, CAN_WAIT)
-      if (read.outcome !== 'read') return read
-      const { product, userErrors } = read.value.productSet
+      const made = await client.change(createProduct, { input }, z.object({ product: madeProduct.nullable() }))
+      if (made.outcome !== 'read') return made
+      const { product, userErrors } = made.value
       const id = product && onlyVariant(product, sku)
-      if (userErrors.length === 0 && product && id !== null && id !== undefined) {
+      if (userErrors.length === 0 && product && id) {
         return taken(variant, { id, product: product.id, handle: handleOf(sku) }, true)
       }
       if (userErrors.some(({ code }) => code === 'HANDLE_NOT_UNIQUE')) {
@@ -505,9 +476,9 @@ export function shopCatalogue(options: CatalogueOptions) {
         if (there.value) return taken(variant, there.value, false)
       }
       const isImage = userErrors.some(({ field }) => field?.includes('files'))
-      if (!isImage || !withImage) return { sku, refusal: refusalOf(userErrors[0]?.code ?? null) }
+      if (!isImage || !withImage) return { sku, refusal: refusalOf(userErrors[0]?.code) }
     }
-    return { sku, refusal: refusalOf(null) }
+    return { sku, refusal: refusalOf(undefined) }
   }
 
   /** Says that a variant is there, once its product is published where it is to be. */
@@ -527,40 +498,24 @@ export function shopCatalogue(options: CatalogueOptions) {
   /** Publishes a product to the online store, where the shop has one. */
   async function show(product: string): Promise<NotConfirmed | undefined> {
     if (publication === undefined) {
-      const schema = z.object({
-        publications: z.object({
-          nodes: z.array(
-            z.object({
-              id: z.string(),
-              catalog: z
-                .object({ apps: z.object({ nodes: z.array(z.object({ handle: z.string().nullable() })) }) })
-                .nullable()
-                .catch(null),
-            }),
-          ),
-        }),
-      })
-      const read = await client.ask(publications, {}, schema, CAN_WAIT)
-      if (read.outcome !== 'read') return read
-      const isOnlineStore = (handle: string | null) => handle === 'online_store'
+      const seen = await client.ask(publications, {}, publicationList)
+      if (seen.outcome !== 'read') return seen
+      const isOnlineStore = ({ handle }: { handle: string | null }) => handle === 'online_store'
       publication =
-        read.value.publications.nodes.find(({ catalog }) =>
-          catalog?.apps.nodes.some(({ handle }) => isOnlineStore(handle)),
-        )?.id ?? null
+        seen.value.publications.nodes.find(({ catalog }) => catalog?.apps.nodes.some(isOnlineStore))?.id ?? null
     }
     if (publication === null) return undefined
-    const schema = z.object({ publishablePublish: z.object({ userErrors: fieldErrors }) })
-    const read = await client.ask(publishProduct, { product, publication }, schema, CAN_WAIT)
-    return read.outcome === 'read' ? undefined : read
+    const shown = await client.change(publishProduct, { product, publication })
+    return shown.outcome === 'read' ? undefined : shown
   }
 
   async function create(variants: NewVariant[]): Promise<CreateResult> {
     const found = await findSkus(variants.map(({ sku }) => sku))
     if (found.outcome !== 'read') return found
     const answers: CreatedVariant[] = []
-    for (let at = 0; at < variants.length; at += AT_ONCE) {
+    for (const some of partsOf(variants, AT_ONCE)) {
       const made = await Promise.all(
-        variants.slice(at, at + AT_ONCE).map((variant) => {
+        some.map((variant) => {
           const [one, ...others] = found.value.get(variant.sku) ?? []
           if (others.length > 0) {
             return { sku: variant.sku, refusal: 'several variants of the shop have this SKU: link one of them' }
@@ -570,18 +525,17 @@ export function shopCatalogue(options: CatalogueOptions) {
       )
       answers.push(...made.flatMap((one) => ('sku' in one ? [one] : [])))
       const failure = made.find((one) => 'outcome' in one)
-      if (failure) return answers.length === 0 ? failure : { outcome: 'answered', answers, failure }
+      if (failure) return answeredUntil(answers, failure)
     }
     return { outcome: 'answered', answers }
   }
 
   async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
-    const schema = z.object({ productVariants: z.object({ nodes: z.array(listedVariant), pageInfo }) })
-    const read = await client.ask(variantPage, { after: cursor }, schema, CAN_WAIT)
+    const seen = await client.ask(variantPage, { after: cursor }, z.object({ productVariants: pageOf(listedVariant) }))
     // Refused with its own cursor, it begins again.
-    if (read.outcome === 'refused' && cursor !== null) return variants(null)
-    if (read.outcome !== 'read') return read
-    const { nodes, pageInfo: page } = read.value.productVariants
+    if (seen.outcome === 'refused' && cursor !== null) return variants(null)
+    if (seen.outcome !== 'read') return seen
+    const { nodes, pageInfo: page } = seen.value.productVariants
     const items = nodes.flatMap(({ id: gid, sku, title, sellableOnlineQuantity: sellable, product }) => {
       const id = numberOf('ProductVariant', gid)
       const name = product.hasOnlyDefaultVariant ? product.title : `${product.title} - ${title}`
@@ -599,12 +553,6 @@ interface FoundVariant {
   handle: string
 }
 
-const NO_LOCATION: NotConfirmed = {
-  outcome: 'refused',
-  status: 404,
-  detail: 'the shop has no location for online orders: configure `location`',
-}
-
 /** What passes by itself, once what the shop has is read again. */
 const PASSING = [
   'CHANGE_FROM_QUANTITY_STALE',
@@ -612,24 +560,21 @@ const PASSING = [
   'ITEM_NOT_STOCKED_AT_LOCATION',
   'IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED',
 ]
+const isPassing = (code: UserError['code']): boolean => PASSING.includes(code ?? '')
 
-const itemLevels = z.object({
-  nodes: z.array(
-    z
-      .object({
-        id: z.string(),
-        inventoryLevels: z.object({
-          nodes: z.array(
-            z.object({ location: z.object({ id: z.string(), fulfillsOnlineOrders: z.boolean() }), quantities }),
-          ),
-          pageInfo: z.object({ hasNextPage: z.boolean() }),
-        }),
-      })
-      .nullable(),
-  ),
+const level = z.object({
+  location: z.object({ id: z.string(), fulfillsOnlineOrders: z.boolean() }),
+  quantities,
+})
+const inventoryLevels = z.object({ nodes: z.array(level), pageInfo: z.object({ hasNextPage: z.boolean() }) })
+const itemLevels = z.object({ nodes: z.array(z.object({ id: z.string(), inventoryLevels }).nullable()) })
+
+const apps = z.object({ nodes: z.array(z.object({ handle: z.string().nullable() })) })
+const catalog = z.object({ apps }).nullable().catch(null)
+const publicationList = z.object({
+  publications: z.object({ nodes: z.array(z.object({ id: z.string(), catalog })) }),
 })
 
-const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
 const listedVariant = z.object({
   id: z.string(),
   sku: z.string().nullable(),
@@ -668,20 +613,17 @@ export function handleOf(sku: string): string {
   return slug === '' ? hash : `${slug}-${hash}`
 }
 
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
-
 /**
  * A product as it is created: nothing of it is shipped, and none is in stock, so that it cannot be bought before its price and
  * stock are published.
  */
 function newProduct(variant: NewVariant, status: CatalogueOptions['create']) {
   const { sku, name, category, description, image, isPublished } = variant
-  const escaped = description?.replaceAll(/[&<>]/g, (one) => ENTITIES[one] ?? one)
   return {
     handle: handleOf(sku),
     title: name,
     status: isPublished && status === 'publish' ? 'ACTIVE' : 'DRAFT',
-    ...(escaped === undefined ? {} : { descriptionHtml: escaped }),
+    ...(description === null ? {} : { descriptionHtml: escaped(description) }),
     ...(category === null ? {} : { productType: category }),
     ...(image === null ? {} : { files: [{ originalSource: image, contentType: 'IMAGE' }] }),
     productOptions: [{ name: 'Title', values: [{ name: 'Default Title' }] }],
@@ -704,28 +646,16 @@ const shopLocation = z.object({
   fulfillsOnlineOrders: z.boolean(),
   isFulfillmentService: z.boolean(),
 })
-export type ShopLocation = z.infer<typeof shopLocation>
+type ShopLocation = z.infer<typeof shopLocation>
 
-const locationPage = z.object({ locations: z.object({ nodes: z.array(shopLocation), pageInfo }) })
-type LocationPage = z.infer<typeof locationPage>
+const locationPage = z.object({ locations: pageOf(shopLocation) }).transform((answer) => answer.locations)
 
 /** Pages of fifty: a shop has at most a thousand locations. */
 const LOCATION_PAGES_MAX = 20
 
 /** All locations of the shop, oldest first. */
-export async function readLocations(client: ShopClient): Promise<Read<ShopLocation[]>> {
-  const found: ShopLocation[] = []
-  let after: string | null = null
-  for (let pages = 0; pages < LOCATION_PAGES_MAX; pages += 1) {
-    const read: Read<LocationPage> = await client.ask(locations, { after }, locationPage, CAN_WAIT)
-    if (read.outcome !== 'read') return read
-    const { nodes, pageInfo: page }: LocationPage['locations'] = read.value.locations
-    found.push(...nodes)
-    if (!page.hasNextPage) break
-    after = page.endCursor
-  }
-  return { outcome: 'read', value: found }
-}
+export const readLocations = (client: ShopClient): Promise<Read<ShopLocation[]>> =>
+  readPages(client, locations, {}, locationPage, LOCATION_PAGES_MAX)
 
 /** Whether the online store sells what the location has. */
 export const servesOnline = ({ isActive, fulfillsOnlineOrders }: ShopLocation): boolean =>

@@ -1,69 +1,56 @@
-import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { Secret } from '../../secret.ts'
+import { type Connecting, jsonIn } from '../connection.ts'
 import {
+  ASKS_JSON,
   answeredAt,
-  beforeWrite,
-  causeOfNoAnswer,
-  deadlineSignal,
-  jsonIn,
-  TOO_LATE,
-  TooLong,
-  textOf,
-} from '../connection.ts'
-import type { NotConfirmed } from '../store.ts'
-import type { ShopDocument } from './documents.ts'
+  asRead,
+  CONFIRMED,
+  failureOf,
+  isPage,
+  type Meaning,
+  type RawAnswer,
+  type Read,
+  refused,
+  type ShopFailure,
+  shopRequests,
+  unavailable,
+} from '../shop-client.ts'
+import type { PushResult } from '../store.ts'
+import type { ShopDocument, ShopMutation } from './documents.ts'
 
-export interface ShopClientOptions {
+export interface ShopClientOptions extends Connecting {
   /** The shop's address at myshopify.com. */
   url: string
   /** Of the Admin API, such as `2026-07`. */
   apiVersion: string
   /** Client id and client secret of an app, or an admin token and the API secret key of its app. */
   credentials: { key: Secret; secret: Secret }
-  /** Epoch milliseconds. */
-  now: () => number
   /** Default: a timer of this machine. */
   sleep?: ((ms: number) => Promise<void>) | undefined
-  /** Connections to the shop. Default: those of this machine. */
-  connections?: Dispatcher | undefined
-  /** Ends a request after so many milliseconds. Default: a timer of this machine. */
-  timeout?: ((ms: number) => AbortSignal) | undefined
 }
 
 /**
  * How a call ended. `data`: nothing of it checked. `answeredAt`: the shop's clock; null when it did not say. `version`: of the
- * API that answered. `fix`: what to do about a failure, which its detail says too.
+ * API that answered.
  */
 export type ShopAnswer = { ok: true; data: unknown; answeredAt: number | null; version: string | null } | ShopFailure
 
-export interface ShopFailure {
-  ok: false
-  failure: NotConfirmed
-  cause: string
-  fix: string | null
-  answeredAt: number | null
-}
-
-export type Read<Value> = { outcome: 'read'; value: Value } | NotConfirmed
-
-export interface CallOptions {
-  /** Work that can wait: it leaves a part of what the shop allows to orders. */
-  canWait?: boolean
-}
-
 export interface ShopClient {
   /** Sends one request, and again where the shop wanted fewer of them or a new token. */
-  call: (document: ShopDocument, variables?: object, options?: CallOptions) => Promise<ShopAnswer>
+  call: (document: ShopDocument, variables?: object) => Promise<ShopAnswer>
   /** The same, read by a schema. */
-  ask: <Value>(
-    document: ShopDocument,
+  ask: <Value>(document: ShopDocument, variables: object, schema: z.ZodType<Value>) => Promise<Read<Value>>
+  /** Sends a mutation. @param answer what is read of it in addition to what the shop does not take */
+  change: <Value = object>(
+    mutation: ShopMutation,
     variables: object,
-    schema: z.ZodType<Value>,
-    options?: CallOptions,
-  ) => Promise<Read<Value>>
+    answer?: z.ZodType<Value>,
+  ) => Promise<Read<Value & Written>>
   /** The same client, which sends nothing that writes from this instant on. */
   writingUntil: (until: number) => ShopClient
+  /** The same client, for work that can wait: it leaves a part of what the shop allows to orders. */
+  waiting: () => ShopClient
   /**
    * Sends a request to an address that the shop named, without a token: of https, or the shop's own. Undefined where it has no
    * whole answer, or must not be sent.
@@ -75,9 +62,61 @@ export interface ShopClient {
   close: () => Promise<void>
 }
 
+/** One thing that the shop does not take. `field`: the path to it in the variables. Documents ask for what is used of it. */
+const userError = z.object({ code: z.string().nullish(), field: z.array(z.string()).nullish() })
+export type UserError = z.infer<typeof userError>
+const written = z.object({ userErrors: z.array(userError) })
+export type Written = z.infer<typeof written>
+
+/** What a mutation answers: what the shop does not take, and what is read in addition. */
+export const answerOf = <Value = object>({ field }: ShopMutation, answer?: z.ZodType<Value>) =>
+  z
+    .record(z.string(), z.unknown())
+    .transform((data) => data[field])
+    .pipe(z.intersection((answer ?? z.object({})) as z.ZodType<Value>, written))
+
+const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
+/** A page of a list. */
+export const pageOf = <Node>(node: z.ZodType<Node>) => z.object({ nodes: z.array(node), pageInfo })
+interface Page<Node> {
+  nodes: Node[]
+  pageInfo: z.infer<typeof pageInfo>
+}
+
+/** Reads a list to its end, or to so many pages of it. @param schema finds the page in an answer @param from where it begins */
+export async function readPages<Node>(
+  client: ShopClient,
+  document: ShopDocument,
+  variables: object,
+  schema: z.ZodType<Page<Node>>,
+  pagesMax: number,
+  from: string | null = null,
+): Promise<Read<Node[]>> {
+  const found: Node[] = []
+  let after = from
+  for (let pages = 0; pages < pagesMax; pages += 1) {
+    const page: Read<Page<Node>> = await client.ask(document, { after, ...variables }, schema)
+    if (page.outcome !== 'read') return page
+    found.push(...page.value.nodes)
+    after = page.value.pageInfo.hasNextPage ? page.value.pageInfo.endCursor : null
+    if (after === null) break
+  }
+  return asRead(found)
+}
+
+/** Sends a mutation that the shop takes or refuses as a whole. @param refusal says that it does not take it */
+export async function pushMutation(
+  client: ShopClient,
+  mutation: ShopMutation,
+  variables: object,
+  refusal: string,
+): Promise<PushResult> {
+  const pushed = await client.change(mutation, variables)
+  if (pushed.outcome !== 'read') return pushed
+  return pushed.value.userErrors.length === 0 ? CONFIRMED : refused(422, refusal)
+}
+
 const DEADLINE_MS = 30_000
-/** Requests to one shop at once. */
-const CONNECTIONS_MAX = 4
 /** An access token is renewed so long before its end. */
 const RENEWAL_MS = 300_000
 /** Requests that the shop did not take because it wanted fewer, before it counts as unavailable. */
@@ -111,10 +150,6 @@ export function waitFor(bucket: Bucket, { cost, reserved, now }: { cost: number;
 export const availableAt = ({ available, maximum, restoreRate, at }: Bucket, now: number): number =>
   Math.min(maximum, available + (restoreRate * Math.max(0, now - at)) / 1000)
 
-/** An idle socket is not used again after a second: a server closes those, and the request is lost. */
-const openConnections = () =>
-  new Agent({ connections: CONNECTIONS_MAX, keepAliveTimeout: 1_000, keepAliveMaxTimeout: 1_000 })
-
 export const wait = (ms: number): Promise<void> => new Promise<void>((resolve) => void setTimeout(resolve, ms))
 
 /** Where a token of an app that a merchant made in the shop begins; everything else is a client id. */
@@ -122,38 +157,15 @@ const isToken = (key: string): boolean => /^shp[a-z]{2}_/.test(key)
 
 const accessToken = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().catch(3_600) })
 
-/** Requests to the Admin API of one shop of Shopify. It follows no redirect, and quotes nothing of an answer. */
+/** Requests to the Admin API of one shop of Shopify. It quotes nothing of an answer. */
 export function shopClient(options: ShopClientOptions): ShopClient {
   const { url, apiVersion, credentials, now, sleep = wait } = options
-  const { connections = openConnections(), timeout = deadlineSignal } = options
+  const requests = shopRequests(options)
   const { origin, host } = new URL(url)
   const costs = new Map<string, number>()
   let bucket: Bucket | undefined
   let token: { text: string; renewAt: number } | undefined
   let renewal: Promise<ShopFailure | undefined> | undefined
-
-  async function send(path: string, given: { headers: Record<string, string>; body: string; isWrite: boolean }) {
-    let hasLeft = false
-    const dispatcher = beforeWrite(connections, () => {
-      hasLeft = true
-    })
-    try {
-      const answer = await request(`${origin}${path}`, {
-        dispatcher,
-        method: 'POST',
-        signal: timeout(DEADLINE_MS),
-        body: given.body,
-        headers: { accept: 'application/json', 'user-agent': 'quayside', ...given.headers },
-      })
-      return { status: answer.statusCode, headers: answer.headers, text: await textOf(answer.body) }
-    } catch (error) {
-      const cause = error instanceof TooLong ? error.message : causeOfNoAnswer(error, host, DEADLINE_MS)
-      return failed(
-        { outcome: 'unavailable', mayHaveLeft: given.isWrite && hasLeft, detail: cause },
-        { cause, fix: NO_ANSWER_FIX },
-      )
-    }
-  }
 
   /** Gets a new access token, once for all callers that need one. */
   function renew(): Promise<ShopFailure | undefined> {
@@ -164,19 +176,21 @@ export function shopClient(options: ShopClientOptions): ShopClient {
   }
 
   async function fetchToken(): Promise<ShopFailure | undefined> {
-    const answer = await send('/admin/oauth/access_token', {
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    const answer = await requests.send(new URL('/admin/oauth/access_token', origin), {
+      method: 'POST',
+      headers: { ...ASKS_JSON, 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams({
         grant_type: 'client_credentials',
         client_id: credentials.key.reveal(),
         client_secret: credentials.secret.reveal(),
       }).toString(),
       isWrite: false,
+      deadlineMs: DEADLINE_MS,
     })
     if ('ok' in answer) return answer
-    const read = accessToken.safeParse(jsonIn(answer.text))
-    if (answer.status !== 200 || !read.success) return tokenFailure(answer, host)
-    token = { text: read.data.access_token, renewAt: now() + read.data.expires_in * 1000 - RENEWAL_MS }
+    const { data: given } = accessToken.safeParse(jsonIn(answer.text))
+    if (answer.status !== 200 || !given) return tokenFailure(answer, host)
+    token = { text: given.access_token, renewAt: now() + given.expires_in * 1000 - RENEWAL_MS }
     return undefined
   }
 
@@ -197,39 +211,33 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     variables: object,
     until: number,
   ): Promise<{ answer: ShopAnswer; isThrottled: boolean }> {
-    const isWrite = /^\s*mutation/.test(document.text)
+    const isWrite = isMutation(document)
     for (let isAgain = false; ; isAgain = true) {
       const access = await authorised()
       if (typeof access !== 'string') return { answer: access, isThrottled: false }
-      if (isWrite && now() >= until) {
-        const failure: NotConfirmed = { outcome: 'unavailable', mayHaveLeft: false, detail: TOO_LATE }
-        return { answer: failed(failure, { cause: TOO_LATE }), isThrottled: false }
-      }
-      const answer = await send(`/admin/api/${apiVersion}/graphql.json`, {
-        headers: { 'content-type': 'application/json', 'x-shopify-access-token': access },
+      const answer = await requests.send(new URL(`/admin/api/${apiVersion}/graphql.json`, origin), {
+        method: 'POST',
+        headers: { ...ASKS_JSON, 'content-type': 'application/json', 'x-shopify-access-token': access },
         body: JSON.stringify({ query: document.text, operationName: document.name, variables }),
         isWrite,
+        until,
+        deadlineMs: DEADLINE_MS,
       })
       if ('ok' in answer) return { answer, isThrottled: false }
       if (answer.status === 401 && !isAgain && !isToken(credentials.key.reveal())) {
         token = token?.text === access ? undefined : token
         continue
       }
-      const read = readAnswer(answer, { isWrite, host })
-      if (read.cost) {
-        costs.set(document.name, read.cost.requested)
-        if (read.cost.bucket) bucket = { ...read.cost.bucket, at: now() }
+      const seen = readAnswer(answer, { isWrite, host })
+      if (seen.cost) {
+        costs.set(document.name, seen.cost.requested)
+        if (seen.cost.bucket) bucket = { ...seen.cost.bucket, at: now() }
       }
-      return read
+      return seen
     }
   }
 
-  async function callUntil(
-    until: number,
-    document: ShopDocument,
-    variables: object = {},
-    { canWait = false }: CallOptions = {},
-  ) {
+  async function callAs({ until, canWait }: Caller, document: ShopDocument, variables: object = {}) {
     for (let tries = 1; ; tries += 1) {
       const cost = costs.get(document.name) ?? COST_UNKNOWN
       if (bucket) {
@@ -250,47 +258,49 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     return Math.max(ms, THROTTLED_WAIT_MS)
   }
 
-  const transfer: ShopClient['transfer'] = async (to, given) => {
+  const transfer: ShopClient['transfer'] = async (to, { method, headers = {}, body }) => {
     const address = URL.parse(to)
     if (address === null || (address.protocol !== 'https:' && address.origin !== origin)) return undefined
-    try {
-      const answer = await request(address, { dispatcher: connections, signal: timeout(DEADLINE_MS), ...given })
-      return { status: answer.statusCode, text: await textOf(answer.body) }
-    } catch {
-      return undefined
-    }
+    const given = { method, headers, body: body ?? null, isWrite: false, deadlineMs: DEADLINE_MS }
+    const answer = await requests.send(address, given)
+    return 'ok' in answer ? undefined : answer
   }
 
-  const writingUntil = (until: number): ShopClient => ({
-    call: (...given) => callUntil(until, ...given),
-    transfer,
-    ask: async (document, variables, schema, options) => {
-      const answer = await callUntil(until, document, variables, options)
+  function clientOf(caller: Caller): ShopClient {
+    const ask: ShopClient['ask'] = async (document, variables, schema) => {
+      const answer = await callAs(caller, document, variables)
       if (!answer.ok) return answer.failure
-      const read = schema.safeParse(answer.data)
-      if (read.success) return { outcome: 'read', value: read.data }
-      const mayHaveLeft = /^\s*mutation/.test(document.text)
-      return { outcome: 'unavailable', mayHaveLeft, detail: `${host} answered with something that Shopify does not` }
-    },
-    writingUntil,
-    close: () => connections.destroy(),
-  })
-  return writingUntil(Number.POSITIVE_INFINITY)
+      const seen = schema.safeParse(answer.data)
+      if (seen.success) return asRead(seen.data)
+      return unavailable(`${host} answered with something that Shopify does not`, isMutation(document))
+    }
+    return {
+      call: (document, variables) => callAs(caller, document, variables),
+      ask,
+      change: (mutation, variables, answer) => ask(mutation, variables, answerOf(mutation, answer)),
+      transfer,
+      writingUntil: (until) => clientOf({ ...caller, until }),
+      waiting: () => clientOf({ ...caller, canWait: true }),
+      close: requests.close,
+    }
+  }
+  return clientOf({ until: Number.POSITIVE_INFINITY, canWait: false })
 }
+
+/** For whom a request is sent: a write until then, and whether it leaves a part of what the shop allows to others. */
+interface Caller {
+  until: number
+  canWait: boolean
+}
+
+const isMutation = ({ text }: ShopDocument): boolean => /^\s*mutation/.test(text)
 
 /** What a request is taken to cost that was never sent. */
 const COST_UNKNOWN = 50
 
-const NO_ANSWER_FIX = 'Compare the address of the shop, and see that this machine reaches it.'
 const TOO_MANY = 'it wants fewer requests'
 const SCOPES_FIX =
   'Where `stores test` names missing access scopes, release a version of the app with them, and accept it in the shop.'
-
-interface RawAnswer {
-  status: number
-  headers: Record<string, string | string[] | undefined>
-  text: string
-}
 
 const graphAnswer = z.object({
   data: z.unknown().optional(),
@@ -322,7 +332,7 @@ const graphAnswer = z.object({
     .catch(undefined),
 })
 
-export interface AnswerCost {
+interface AnswerCost {
   requested: number
   bucket: Omit<Bucket, 'at'> | undefined
 }
@@ -332,33 +342,26 @@ export function readAnswer(
   raw: RawAnswer,
   { isWrite, host }: { isWrite: boolean; host: string },
 ): { answer: ShopAnswer; cost: AnswerCost | undefined; isThrottled: boolean } {
-  const at = answeredAt(raw.headers)
-  const body = jsonIn(raw.text)
-  const read = graphAnswer.safeParse(body)
+  const { data: graph } = graphAnswer.safeParse(jsonIn(raw.text))
   const isOk = raw.status >= 200 && raw.status < 300
-  const graph = read.success ? read.data : undefined
   const cost = costOf(graph)
   const codes = graph?.errors ?? []
-  if (isOk && graph && graph.data != null && codes.length === 0) {
+  if (isOk && graph?.data != null && codes.length === 0) {
     const version = raw.headers['x-shopify-api-version']
     return {
-      answer: { ok: true, data: graph.data, answeredAt: at, version: typeof version === 'string' ? version : null },
+      answer: {
+        ok: true,
+        data: graph.data,
+        answeredAt: answeredAt(raw),
+        version: typeof version === 'string' ? version : null,
+      },
       cost,
       isThrottled: false,
     }
   }
-  const isPage = body === undefined && /^\s*</.test(raw.text)
-  const meaning = isOk && codes.length > 0 ? meaningOfCodes(codes) : meaningOfStatus(raw.status, isPage)
-  const { status = raw.status, isTaken } = meaning
-  const detail = `${host} answered ${status}: ${meaning.cause}${meaning.fix ? `. ${meaning.fix}` : ''}`
-  const failure: NotConfirmed =
-    isTaken === 'unknown'
-      ? { outcome: 'unavailable', mayHaveLeft: isWrite, detail }
-      : isTaken === 'later'
-        ? { outcome: 'unavailable', mayHaveLeft: false, detail }
-        : { outcome: 'refused', status, detail }
-  const cause = `it answered ${status}: ${meaning.cause}`
-  return { answer: failed(failure, { cause, fix: meaning.fix, answeredAt: at }), cost, isThrottled: status === 429 }
+  const meaning = isOk && codes.length > 0 ? meaningOfCodes(codes) : meaningOfStatus(raw)
+  const isThrottled = (meaning.status ?? raw.status) === 429
+  return { answer: failureOf(raw, meaning, { host, isWrite }), cost, isThrottled }
 }
 
 function costOf(graph: z.infer<typeof graphAnswer> | undefined): AnswerCost | undefined {
@@ -375,97 +378,79 @@ function costOf(graph: z.infer<typeof graphAnswer> | undefined): AnswerCost | un
   }
 }
 
-const failed = (failure: NotConfirmed, known: Partial<ShopFailure> & { cause: string }): ShopFailure => ({
-  ok: false,
-  failure,
-  fix: null,
-  answeredAt: null,
-  ...known,
-})
-
-/** `isTaken`: the shop may have acted, will not, or does not now. `status`: what HTTP would have said. */
-interface Meaning {
-  cause: string
-  fix: string | null
-  isTaken: 'unknown' | 'no' | 'later'
-  status?: number
+/** What the codes of GraphQL errors mean, the first of these that is among them. A shop answers 200 with them. */
+const CODES: Record<string, Meaning> = {
+  THROTTLED: { cause: TOO_MANY, isTaken: 'later', status: 429 },
+  ACCESS_DENIED: { cause: 'the app may not do this', fix: SCOPES_FIX, isTaken: 'no', status: 403 },
+  SHOP_INACTIVE: {
+    cause: 'the shop is not active',
+    fix: 'Look into the plan of the shop.',
+    isTaken: 'later',
+    status: 402,
+  },
+  INTERNAL_SERVER_ERROR: { cause: 'it failed', isTaken: 'unknown', status: 500 },
+  TIMEOUT: { cause: 'it failed', isTaken: 'unknown', status: 500 },
+  MAX_COST_EXCEEDED: { cause: 'the request costs more than it allows', isTaken: 'no', status: 400 },
 }
 
-/** What the codes of GraphQL errors mean. A shop answers 200 with them. */
 function meaningOfCodes(codes: string[]): Meaning {
-  if (codes.includes('THROTTLED')) return { cause: TOO_MANY, fix: null, isTaken: 'later', status: 429 }
-  if (codes.includes('ACCESS_DENIED')) {
-    return {
-      cause: 'the app may not do this',
-      fix: SCOPES_FIX,
+  const [, meaning] = Object.entries(CODES).find(([code]) => codes.includes(code)) ?? []
+  return (
+    meaning ?? {
+      cause: 'it does not understand the request',
+      fix: 'Configure an API version that Shopify supports.',
       isTaken: 'no',
-      status: 403,
+      status: 400,
     }
-  }
-  if (codes.includes('SHOP_INACTIVE')) {
-    return { cause: 'the shop is not active', fix: 'Look into the plan of the shop.', isTaken: 'later', status: 402 }
-  }
-  if (codes.some((code) => code === 'INTERNAL_SERVER_ERROR' || code === 'TIMEOUT')) {
-    return { cause: 'it failed', fix: null, isTaken: 'unknown', status: 500 }
-  }
-  if (codes.includes('MAX_COST_EXCEEDED')) {
-    return { cause: 'the request costs more than it allows', fix: null, isTaken: 'no', status: 400 }
-  }
-  return {
-    cause: 'it does not understand the request',
-    fix: 'Configure an API version that Shopify supports.',
-    isTaken: 'no',
-    status: 400,
-  }
+  )
 }
 
-function meaningOfStatus(status: number, isPage: boolean): Meaning {
+const LOCKED: Meaning = {
+  cause: 'the shop is frozen or locked',
+  fix: 'Look into the plan of the shop.',
+  isTaken: 'later',
+}
+const FAILED: Meaning = { cause: 'it failed', isTaken: 'unknown' }
+const ADDRESS_FIX = 'Configure the address that ends in .myshopify.com.'
+
+const STATUSES: Record<number, Meaning> = {
+  401: {
+    cause: 'it does not accept the access token',
+    fix: 'Compare the credentials, and see that the app is installed in the shop.',
+    isTaken: 'no',
+  },
+  402: LOCKED,
+  403: {
+    cause: 'an IP allowlist of the app leaves this machine out, or the app may not do this',
+    fix: `In the Dev Dashboard, Settings of the app, see whether its IP allowlist has the address of this machine. ${SCOPES_FIX}`,
+    isTaken: 'no',
+  },
+  404: { cause: 'there is no shop of Shopify at this address', fix: ADDRESS_FIX, isTaken: 'no' },
+  408: FAILED,
+  409: { cause: 'something else is changing the same', isTaken: 'later' },
+  // Shops that are locked were once answered so.
+  420: LOCKED,
+  423: LOCKED,
+  425: FAILED,
+  429: { cause: TOO_MANY, isTaken: 'later' },
+  430: { cause: 'it takes the request for an attack', isTaken: 'later' },
+  503: { cause: 'it is under maintenance or overloaded', isTaken: 'unknown' },
+}
+
+function meaningOfStatus(answer: RawAnswer): Meaning {
+  const { status } = answer
   if (status >= 300 && status < 400) {
-    return {
-      cause: 'it redirects',
-      fix: 'Configure the address at myshopify.com: redirects are not followed.',
-      isTaken: 'no',
-    }
+    const fix = 'Configure the address at myshopify.com: redirects are not followed.'
+    return { cause: 'it redirects', fix, isTaken: 'no' }
   }
-  if (status === 401) {
-    return {
-      cause: 'it does not accept the access token',
-      fix: 'Compare the credentials, and see that the app is installed in the shop.',
-      isTaken: 'no',
-    }
+  const known = STATUSES[status] ?? (status >= 500 ? FAILED : undefined)
+  if (known) return known
+  if (isPage(answer)) {
+    const cause = 'a page for people came in place of data, such as a login page'
+    return { cause, fix: ADDRESS_FIX, isTaken: 'unknown' }
   }
-  // Shops that are locked were once answered with 420.
-  if (status === 402 || status === 420 || status === 423) {
-    return { cause: 'the shop is frozen or locked', fix: 'Look into the plan of the shop.', isTaken: 'later' }
-  }
-  if (status === 403) {
-    return {
-      cause: 'an IP allowlist of the app leaves this machine out, or the app may not do this',
-      fix: `In the Dev Dashboard, Settings of the app, see whether its IP allowlist has the address of this machine. ${SCOPES_FIX}`,
-      isTaken: 'no',
-    }
-  }
-  if (status === 404) {
-    return {
-      cause: 'there is no shop of Shopify at this address',
-      fix: 'Configure the address that ends in .myshopify.com.',
-      isTaken: 'no',
-    }
-  }
-  if (status === 429) return { cause: TOO_MANY, fix: null, isTaken: 'later' }
-  if (status === 430) return { cause: 'it takes the request for an attack', fix: null, isTaken: 'later' }
-  if (status === 409) return { cause: 'something else is changing the same', fix: null, isTaken: 'later' }
-  if (status === 503) return { cause: 'it is under maintenance or overloaded', fix: null, isTaken: 'unknown' }
-  if (status >= 500 || status === 408 || status === 425) return { cause: 'it failed', fix: null, isTaken: 'unknown' }
-  if (isPage) {
-    return {
-      cause: 'a page for people came in place of data, such as a login page',
-      fix: 'Configure the address that ends in .myshopify.com.',
-      isTaken: 'unknown',
-    }
-  }
-  if (status < 300) return { cause: 'its answer broke off or is no JSON', fix: null, isTaken: 'unknown' }
-  return { cause: 'it refused the request', fix: null, isTaken: 'no' }
+  if (status < 300) return { cause: 'its answer broke off or is no JSON', isTaken: 'unknown' }
+  return { cause: 'it refused the request', isTaken: 'no' }
 }
 
 /** Why Shopify gives an app no access token, by the code that it names. */
@@ -488,24 +473,15 @@ const tokenRefusals: Record<string, { cause: string; fix: string }> = {
   },
 }
 
-/** The code is a field of JSON, or a word on a page. */
-const refusalCode = (text: string): string | undefined => Object.keys(tokenRefusals).find((code) => text.includes(code))
-
 /** Why no access token came. Without one nothing was asked of the shop. */
-function tokenFailure({ status, headers, text }: RawAnswer, host: string): ShopFailure {
-  const isPage = jsonIn(text) === undefined && /^\s*</.test(text)
-  const code = refusalCode(text)
-  const isWrong = status === 400 || status === 401 || (status === 403 && code !== undefined)
+function tokenFailure(answer: RawAnswer, host: string): ShopFailure {
+  // The code is a field of JSON, or a word on a page.
+  const code = Object.keys(tokenRefusals).find((one) => answer.text.includes(one))
+  const isWrong = answer.status === 400 || answer.status === 401 || (answer.status === 403 && code !== undefined)
   const refusal = tokenRefusals[code ?? ''] ?? {
     cause: 'it gives no access token for the client id and its secret',
     fix: 'Compare both, and see that the app is installed in the shop and belongs to the same organisation.',
   }
-  const meaning: Meaning = isWrong ? { ...refusal, isTaken: 'no' } : meaningOfStatus(status, isPage)
-  const cause = `it answered ${status}: ${meaning.cause}`
-  const detail = `${host} answered ${status}: ${meaning.cause}${meaning.fix ? `. ${meaning.fix}` : ''}`
-  const failure: NotConfirmed =
-    meaning.isTaken === 'no'
-      ? { outcome: 'refused', status, detail }
-      : { outcome: 'unavailable', mayHaveLeft: false, detail }
-  return failed(failure, { cause, fix: meaning.fix, answeredAt: answeredAt(headers) })
+  const meaning: Meaning = isWrong ? { ...refusal, isTaken: 'no' } : meaningOfStatus(answer)
+  return failureOf(answer, meaning, { host, isWrite: false })
 }

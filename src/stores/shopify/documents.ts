@@ -17,6 +17,25 @@ const document = (text: string): ShopDocument => ({
   text,
 })
 
+/** A mutation. `field`: where its answer stands. */
+export interface ShopMutation extends ShopDocument {
+  field: string
+}
+
+/**
+ * A mutation, of which what the shop does not take is always read.
+ *
+ * @param answer what is read of its answer besides
+ * @param error what is read of an error: some have no code
+ */
+const mutation = (operation: string, call: string, answer = '', error = 'field'): ShopMutation => ({
+  ...document(`
+  mutation ${operation} {
+    ${call} { ${answer} userErrors { ${error} } }
+  }`),
+  field: /^\w+/.exec(call)?.[0] as string,
+})
+
 /* The shop. */
 
 /** The currency that it sells in, what the app was granted, and its number. */
@@ -71,31 +90,27 @@ export const variantsById = document(`
   }`)
 
 /** Prices of variants of one product, and whether their stock is counted. */
-export const updateVariants = document(`
-  mutation UpdateVariants($product: ID!, $variants: [ProductVariantsBulkInput!]!) {
-    productVariantsBulkUpdate(productId: $product, variants: $variants, allowPartialUpdates: true) {
-      productVariants { id price compareAtPrice inventoryPolicy inventoryItem { tracked } }
-      userErrors { code field }
-    }
-  }`)
+export const updateVariants = mutation(
+  'UpdateVariants($product: ID!, $variants: [ProductVariantsBulkInput!]!)',
+  'productVariantsBulkUpdate(productId: $product, variants: $variants, allowPartialUpdates: true)',
+  'productVariants { id price compareAtPrice inventoryPolicy inventoryItem { tracked } }',
+  'code field',
+)
 
 /** An address that takes the variables of many calls as one file. */
-export const stageUpload = document(`
-  mutation StageUpload($input: [StagedUploadInput!]!) {
-    stagedUploadsCreate(input: $input) {
-      stagedTargets { url parameters { name value } }
-      userErrors { field }
-    }
-  }`)
+export const stageUpload = mutation(
+  'StageUpload($input: [StagedUploadInput!]!)',
+  'stagedUploadsCreate(input: $input)',
+  'stagedTargets { url parameters { name value } }',
+)
 
 /** Has Shopify call a mutation once for each line of a file. */
-export const runBulk = document(`
-  mutation RunBulk($mutation: String!, $path: String!) {
-    bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path) {
-      bulkOperation { id }
-      userErrors { code field }
-    }
-  }`)
+export const runBulk = mutation(
+  'RunBulk($mutation: String!, $path: String!)',
+  'bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path)',
+  'bulkOperation { id }',
+  'code field',
+)
 
 export const bulkOperation = document(`
   query BulkOperation($id: ID!) {
@@ -110,24 +125,22 @@ export const bulkOperations = document(`
     }
   }`)
 
-export const cancelBulk = document(`
-  mutation CancelBulk($id: ID!) {
-    bulkOperationCancel(id: $id) {
-      bulkOperation { id status }
-      userErrors { field }
-    }
-  }`)
+export const cancelBulk = mutation(
+  'CancelBulk($id: ID!)',
+  'bulkOperationCancel(id: $id)',
+  'bulkOperation { id status }',
+)
 
 /** Most items of an array that Shopify takes. */
 export const ITEMS_MAX = 250
 
 /** The schema does not show that Shopify requires the key. */
-export const setStock = document(`
-  mutation SetStock($input: InventorySetQuantitiesInput!, $key: String!) {
-    inventorySetQuantities(input: $input) @idempotent(key: $key) {
-      userErrors { code field }
-    }
-  }`)
+export const setStock = mutation(
+  'SetStock($input: InventorySetQuantitiesInput!, $key: String!)',
+  'inventorySetQuantities(input: $input) @idempotent(key: $key)',
+  '',
+  'code field',
+)
 
 /** Ids of one `StockElsewhere`: 153 points each, and no more levels than one `SetStock` takes. */
 export const STOCK_ELSEWHERE_MAX = 5
@@ -146,21 +159,17 @@ export const stockElsewhere = document(`
     }
   }`)
 
-export const activateStock = document(`
-  mutation ActivateStock($item: ID!, $location: ID!, $key: String!) {
-    inventoryActivate(inventoryItemId: $item, locationId: $location) @idempotent(key: $key) {
-      inventoryLevel { id }
-      userErrors { field }
-    }
-  }`)
+export const activateStock = mutation(
+  'ActivateStock($item: ID!, $location: ID!, $key: String!)',
+  'inventoryActivate(inventoryItemId: $item, locationId: $location) @idempotent(key: $key)',
+  'inventoryLevel { id }',
+)
 
-export const updateProduct = document(`
-  mutation UpdateProduct($product: ProductUpdateInput!) {
-    productUpdate(product: $product) {
-      product { id status }
-      userErrors { field }
-    }
-  }`)
+export const updateProduct = mutation(
+  'UpdateProduct($product: ProductUpdateInput!)',
+  'productUpdate(product: $product)',
+  'product { id status }',
+)
 
 /** 202 points. */
 export const variantsBySku = document(`
@@ -179,13 +188,12 @@ export const productByHandle = document(`
     }
   }`)
 
-export const createProduct = document(`
-  mutation CreateProduct($input: ProductSetInput!) {
-    productSet(synchronous: true, input: $input) {
-      product { id variants(first: 2) { nodes { id sku } } }
-      userErrors { code field }
-    }
-  }`)
+export const createProduct = mutation(
+  'CreateProduct($input: ProductSetInput!)',
+  'productSet(synchronous: true, input: $input)',
+  'product { id variants(first: 2) { nodes { id sku } } }',
+  'code field',
+)
 
 /** 254 points. */
 export const publications = document(`
@@ -195,14 +203,37 @@ export const publications = document(`
     }
   }`)
 
-export const publishProduct = document(`
-  mutation PublishProduct($product: ID!, $publication: ID!) {
-    publishablePublish(id: $product, input: [{ publicationId: $publication }]) {
-      userErrors { field }
-    }
-  }`)
+export const publishProduct = mutation(
+  'PublishProduct($product: ID!, $publication: ID!)',
+  'publishablePublish(id: $product, input: [{ publicationId: $publication }])',
+)
 
 /* Orders. */
+
+/** What says how an order stands. */
+const STANDING = `cancelledAt displayFinancialStatus fullyPaid tags risk { recommendation }`
+const MONEY = `{ shopMoney { amount currencyCode } }`
+
+/** 4 points. `metafield`: what a hand-over of ours leaves. */
+const STAND = `
+  fragment Stand on Order {
+    id
+    ${STANDING}
+    displayFulfillmentStatus
+    createdAt
+    processedAt
+    updatedAt
+    test
+    taxesIncluded
+    totalRefundedSet ${MONEY}
+    metafield(namespace: $namespace, key: "units") { id }
+  }`
+
+const LINES = `
+  fragment Lines on LineItemConnection {
+    nodes { id sku currentQuantity discountedUnitPriceAfterAllDiscountsSet ${MONEY} variant { id } }
+    pageInfo { hasNextPage endCursor }
+  }`
 
 /** 257 points. Nothing of it says who the customer is. */
 export const order = document(`
@@ -213,8 +244,7 @@ export const order = document(`
       lineItems(first: 50) { ...Lines }
     }
   }
-  ${stand()}
-  ${lines()}`)
+  ${STAND}${LINES}`)
 
 /** Ids of one `OrdersNow`, which cost 19 points each. */
 export const ORDERS_MAX = 50
@@ -227,8 +257,7 @@ export const ordersNow = document(`
       ... on Order { lineItems(first: 3) { ...Lines } }
     }
   }
-  ${stand()}
-  ${lines()}`)
+  ${STAND}${LINES}`)
 
 /** What refunds of an order say of units. 431 points. */
 export const orderRefunds = document(`
@@ -238,8 +267,8 @@ export const orderRefunds = document(`
       refunds(first: 10) {
         refundLineItems(first: 8) {
           nodes {
-            subtotalSet { shopMoney { amount currencyCode } }
-            totalTaxSet { shopMoney { amount currencyCode } }
+            subtotalSet ${MONEY}
+            totalTaxSet ${MONEY}
           }
         }
       }
@@ -254,40 +283,7 @@ export const orderLines = document(`
       lineItems(first: 50, after: $after) { ...Lines }
     }
   }
-  ${lines()}`)
-
-/** 4 points. `metafield`: what a hand-over of ours leaves. */
-function stand(): string {
-  return `fragment Stand on Order {
-    id
-    cancelledAt
-    displayFinancialStatus
-    fullyPaid
-    displayFulfillmentStatus
-    createdAt
-    processedAt
-    updatedAt
-    test
-    tags
-    taxesIncluded
-    risk { recommendation }
-    totalRefundedSet { shopMoney { amount currencyCode } }
-    metafield(namespace: $namespace, key: "units") { id }
-  }`
-}
-
-function lines(): string {
-  return `fragment Lines on LineItemConnection {
-    nodes {
-      id
-      sku
-      currentQuantity
-      discountedUnitPriceAfterAllDiscountsSet { shopMoney { amount currencyCode } }
-      variant { id }
-    }
-    pageInfo { hasNextPage endCursor }
-  }`
-}
+  ${LINES}`)
 
 /** A delivery may name a part of an order alone. */
 export const orderOfFulfillment = document(`
@@ -304,19 +300,9 @@ export const changedOrders = document(`
     }
   }`)
 
-export const addTags = document(`
-  mutation AddTags($id: ID!, $tags: [String!]!) {
-    tagsAdd(id: $id, tags: $tags) {
-      userErrors { field }
-    }
-  }`)
+export const addTags = mutation('AddTags($id: ID!, $tags: [String!]!)', 'tagsAdd(id: $id, tags: $tags)')
 
-export const removeTags = document(`
-  mutation RemoveTags($id: ID!, $tags: [String!]!) {
-    tagsRemove(id: $id, tags: $tags) {
-      userErrors { field }
-    }
-  }`)
+export const removeTags = mutation('RemoveTags($id: ID!, $tags: [String!]!)', 'tagsRemove(id: $id, tags: $tags)')
 
 /* The hand-over. */
 
@@ -328,32 +314,26 @@ export const handOverOrder = document(`
   query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
     order(id: $id) {
       id
-      cancelledAt
-      displayFinancialStatus
-      fullyPaid
-      tags
-      risk { recommendation }
+      ${STANDING}
       note
       metafields(first: 250, namespace: $namespace) { nodes { key value compareDigest } }
     }
     node(id: $line) { ... on LineItem { id name sku quantity currentQuantity } }
   }`)
 
-export const defineKeys = document(`
-  mutation DefineKeys($definition: MetafieldDefinitionInput!) {
-    metafieldDefinitionCreate(definition: $definition) {
-      createdDefinition { id }
-      userErrors { code field }
-    }
-  }`)
+export const defineKeys = mutation(
+  'DefineKeys($definition: MetafieldDefinitionInput!)',
+  'metafieldDefinitionCreate(definition: $definition)',
+  'createdDefinition { id }',
+  'code field',
+)
 
-export const putKeys = document(`
-  mutation PutKeys($metafields: [MetafieldsSetInput!]!) {
-    metafieldsSet(metafields: $metafields) {
-      metafields { key value compareDigest }
-      userErrors { code elementIndex field }
-    }
-  }`)
+export const putKeys = mutation(
+  'PutKeys($metafields: [MetafieldsSetInput!]!)',
+  'metafieldsSet(metafields: $metafields)',
+  'metafields { key value compareDigest }',
+  'code elementIndex field',
+)
 
 /** What can be fulfilled of an order, from where and from when, and what was. 303 points, or 753 should Shopify count ten holds a part. */
 export const orderFulfillments = document(`
@@ -377,39 +357,33 @@ export const orderFulfillments = document(`
 /** Ids of one `FulfillmentOrderLines` or `FulfilledLines`, which cost 83 points each. */
 export const FULFILLMENTS_MAX = 10
 
-export const fulfillmentOrderLines = document(`
-  query FulfillmentOrderLines($ids: [ID!]!, $after: String) {
+const linesOf = (operation: string, kind: string, list: string, item: string) =>
+  document(`
+  query ${operation}($ids: [ID!]!, $after: String) {
     nodes(ids: $ids) {
-      ... on FulfillmentOrder {
+      ... on ${kind} {
         id
-        lineItems(first: 40, after: $after) {
-          nodes { id remainingQuantity lineItem { id } }
+        ${list}(first: 40, after: $after) {
+          nodes { ${item} lineItem { id } }
           pageInfo { hasNextPage endCursor }
         }
       }
     }
   }`)
 
-export const fulfilledLines = document(`
-  query FulfilledLines($ids: [ID!]!, $after: String) {
-    nodes(ids: $ids) {
-      ... on Fulfillment {
-        id
-        fulfillmentLineItems(first: 40, after: $after) {
-          nodes { quantity lineItem { id } }
-          pageInfo { hasNextPage endCursor }
-        }
-      }
-    }
-  }`)
+export const fulfillmentOrderLines = linesOf(
+  'FulfillmentOrderLines',
+  'FulfillmentOrder',
+  'lineItems',
+  'id remainingQuantity',
+)
+export const fulfilledLines = linesOf('FulfilledLines', 'Fulfillment', 'fulfillmentLineItems', 'quantity')
 
-export const createFulfillment = document(`
-  mutation CreateFulfillment($fulfillment: FulfillmentInput!) {
-    fulfillmentCreate(fulfillment: $fulfillment) {
-      fulfillment { id status }
-      userErrors { field }
-    }
-  }`)
+export const createFulfillment = mutation(
+  'CreateFulfillment($fulfillment: FulfillmentInput!)',
+  'fulfillmentCreate(fulfillment: $fulfillment)',
+  'fulfillment { id status }',
+)
 
 export const fulfillmentTracking = document(`
   query FulfillmentTracking($id: ID!) {
@@ -417,26 +391,22 @@ export const fulfillmentTracking = document(`
   }`)
 
 /** The customer gets a mail about the fulfilment again. */
-export const notifyAgain = document(`
-  mutation NotifyAgain($id: ID!, $tracking: FulfillmentTrackingInput!) {
-    fulfillmentTrackingInfoUpdate(fulfillmentId: $id, trackingInfoInput: $tracking, notifyCustomer: true) {
-      fulfillment { id }
-      userErrors { field }
-    }
-  }`)
+export const notifyAgain = mutation(
+  'NotifyAgain($id: ID!, $tracking: FulfillmentTrackingInput!)',
+  'fulfillmentTrackingInfoUpdate(fulfillmentId: $id, trackingInfoInput: $tracking, notifyCustomer: true)',
+  'fulfillment { id }',
+)
 
 export const orderNote = document(`
   query OrderNote($id: ID!) {
     order(id: $id) { id note }
   }`)
 
-export const putNote = document(`
-  mutation PutNote($id: ID!, $note: String!) {
-    orderUpdate(input: { id: $id, note: $note }) {
-      order { id note }
-      userErrors { field }
-    }
-  }`)
+export const putNote = mutation(
+  'PutNote($id: ID!, $note: String!)',
+  'orderUpdate(input: { id: $id, note: $note })',
+  'order { id note }',
+)
 
 /* Webhooks. */
 
@@ -449,18 +419,14 @@ export const webhooks = document(`
     }
   }`)
 
-export const createWebhook = document(`
-  mutation CreateWebhook($topic: WebhookSubscriptionTopic!, $webhook: WebhookSubscriptionInput!) {
-    webhookSubscriptionCreate(topic: $topic, webhookSubscription: $webhook) {
-      webhookSubscription { id }
-      userErrors { field }
-    }
-  }`)
+export const createWebhook = mutation(
+  'CreateWebhook($topic: WebhookSubscriptionTopic!, $webhook: WebhookSubscriptionInput!)',
+  'webhookSubscriptionCreate(topic: $topic, webhookSubscription: $webhook)',
+  'webhookSubscription { id }',
+)
 
-export const updateWebhook = document(`
-  mutation UpdateWebhook($id: ID!, $webhook: WebhookSubscriptionInput!) {
-    webhookSubscriptionUpdate(id: $id, webhookSubscription: $webhook) {
-      webhookSubscription { id }
-      userErrors { field }
-    }
-  }`)
+export const updateWebhook = mutation(
+  'UpdateWebhook($id: ID!, $webhook: WebhookSubscriptionInput!)',
+  'webhookSubscriptionUpdate(id: $id, webhookSubscription: $webhook)',
+  'webhookSubscription { id }',
+)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { counted, countText } from '../../domain/figures.ts'
 import { plain } from '../../domain/text-layout.ts'
-import { clockFinding } from '../clock.ts'
+import { clockFindings, currencyFinding, doubtful, failed, failedCall, sound } from '../findings.ts'
 import type { StoreFinding } from '../store.ts'
 import { type CatalogueOptions, locationIn, readLocations, servesOnline } from './catalogue.ts'
 import type { ShopClient } from './client.ts'
@@ -63,16 +63,16 @@ export const missingScopes = (granted: readonly string[], create: FindingsOption
 export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]> {
   const { client, now, currency, apiVersion, create, metafieldNamespace } = options
   const answer = await client.call(shop)
-  const clock = answer.answeredAt === null ? [] : [clockFinding(now() - answer.answeredAt)]
-  if (!answer.ok) return [{ check: 'connection', state: 'failed', detail: answer.cause, fix: answer.fix }, ...clock]
+  const clock = clockFindings(now(), answer.answeredAt)
+  if (!answer.ok) return [failedCall('connection', answer), ...clock]
   const facts = shopFacts.safeParse(answer.data).data
   if (!facts) {
     const detail = 'what answers there is no shop of Shopify'
-    return [{ check: 'connection', state: 'failed', detail, fix: 'Compare the address of the shop.' }, ...clock]
+    return [failed('connection', detail, 'Compare the address of the shop.'), ...clock]
   }
   const missing = missingScopes(facts.scopes, create)
   return [
-    { check: 'connection', state: 'ok', detail: 'it accepted the credentials', fix: null },
+    sound('connection', 'it accepted the credentials'),
     currencyFinding(facts.currency, currency),
     ...clock,
     versionFinding(answer.version, apiVersion),
@@ -84,60 +84,39 @@ export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]>
   ]
 }
 
-function currencyFinding(shopCurrency: string, currency: string | null): StoreFinding {
-  if (shopCurrency === (currency ?? shopCurrency)) {
-    return { check: 'currency', state: 'ok', detail: `it sells in ${shopCurrency}`, fix: null }
-  }
-  return {
-    check: 'currency',
-    state: 'failed',
-    detail: `it sells in ${shopCurrency}, the configuration says ${currency}`,
-    fix: 'Configure the currency of the shop: prices in another one are not sent.',
-  }
-}
-
 function versionFinding(version: string | null, apiVersion: string): StoreFinding {
-  if (version === apiVersion) {
-    return { check: 'version', state: 'ok', detail: `it answers by version ${apiVersion} of its API`, fix: null }
-  }
-  return {
-    check: 'version',
-    state: 'doubtful',
-    detail:
-      version === null
-        ? 'it does not say by which version of its API it answers'
-        : `it answers by another version of its API than ${apiVersion}, which is configured`,
-    fix: 'Configure an `apiVersion` that Shopify supports, which may need a newer Quayside.',
-  }
+  if (version === apiVersion) return sound('version', `it answers by version ${apiVersion} of its API`)
+  const detail =
+    version === null
+      ? 'it does not say by which version of its API it answers'
+      : `it answers by another version of its API than ${apiVersion}, which is configured`
+  return doubtful(
+    'version',
+    detail,
+    'Configure an `apiVersion` that Shopify supports, which may need a newer Quayside.',
+  )
 }
 
 function scopesFinding(missing: string[], create: FindingsOptions['create']): StoreFinding {
-  const check = 'permissions'
   if (missing.length === 0) {
-    return { check, state: 'ok', detail: `the app has the access scopes ${scopesFor(create).join(', ')}`, fix: null }
+    return sound('permissions', `the app has the access scopes ${scopesFor(create).join(', ')}`)
   }
-  return {
-    check,
-    state: 'failed',
-    detail: `the app lacks ${missing.length === 1 ? 'the access scope' : 'the access scopes'} ${missing.join(', ')}`,
-    fix: 'Release a version of the app that has them, and let the shop accept it. A service that runs is restarted then.',
-  }
+  return failed(
+    'permissions',
+    `the app lacks ${missing.length === 1 ? 'the access scope' : 'the access scopes'} ${missing.join(', ')}`,
+    'Release a version of the app that has them, and let the shop accept it. A service that runs is restarted then.',
+  )
 }
 
 /** Besides the scope, Shopify wants an app to say why it reads orders: they are data of customers. */
 async function ordersFindings(client: ShopClient, now: () => number): Promise<StoreFinding[]> {
-  const check = 'permissions'
   const query = `updated_at:>='${new Date(now()).toISOString()}'`
   const answer = await client.call(changedOrders, { query, after: null })
-  if (answer.ok) {
-    return [{ check, state: 'ok', detail: 'the app may read orders', fix: null }, ...(await paymentFindings(client))]
-  }
-  if (answer.failure.outcome === 'refused' && answer.failure.status === 403) {
-    const detail = 'the app may read no orders, although it has the access scope'
-    const fix = 'Ask for protected customer data of level 1 in the settings of the app: none of the optional fields.'
-    return [{ check, state: 'failed', detail, fix }]
-  }
-  return [{ check, state: 'failed', detail: answer.cause, fix: answer.fix }]
+  if (answer.ok) return [sound('permissions', 'the app may read orders'), ...(await paymentFindings(client))]
+  if (answer.failure.outcome !== 'refused' || answer.failure.status !== 403) return [failedCall('permissions', answer)]
+  const detail = 'the app may read no orders, although it has the access scope'
+  const fix = 'Ask for protected customer data of level 1 in the settings of the app: none of the optional fields.'
+  return [failed('permissions', detail, fix)]
 }
 
 /** What Quayside waits for, by the financial status of an order. No setting behind it can be read, only the orders that wait. */
@@ -155,23 +134,22 @@ const AWAITED = {
 }
 
 async function paymentFindings(client: ShopClient): Promise<StoreFinding[]> {
-  const check = 'payments'
   const found: StoreFinding[] = []
   for (const [status, { are, next, fix }] of Object.entries(AWAITED)) {
     const query = `status:open financial_status:${status}`
     const read = await client.ask(changedOrders, { query, after: null }, listedOrders)
-    if (read.outcome !== 'read') return [{ check, state: 'failed', detail: read.detail, fix: null }]
+    if (read.outcome !== 'read') return [failed('payments', read.detail, null)]
     const { nodes, pageInfo } = read.value.orders
     const [one] = nodes
     if (!one) continue
     const count = countText(nodes.length, pageInfo.hasNextPage ? nodes.length : undefined)
     const detail = `open orders that are ${are}: ${count}, such as ${one.id}; ${next}`
-    found.push({ check, state: 'doubtful', detail, fix })
+    found.push(doubtful('payments', detail, fix))
   }
   if (found.length > 0) return found
   const detail =
     'no open order waits for a capture or for the rest of its money; whether the shop captures payments only when it fulfils cannot be read: see Settings, Payments'
-  return [{ check, state: 'ok', detail, fix: null }]
+  return [sound('payments', detail)]
 }
 
 async function locationFinding({ client, location: number, otherLocations }: FindingsOptions): Promise<StoreFinding> {
@@ -179,15 +157,18 @@ async function locationFinding({ client, location: number, otherLocations }: Fin
     number === null
       ? 'In the shop, let a location fulfil online orders: Settings, Locations. Or configure another by its number, as `location`.'
       : 'Compare the number that is configured as `location` with that in the address of its page in the shop.'
-  const read = await readLocations(client)
-  if (read.outcome !== 'read') return { check: 'location', state: 'failed', detail: read.detail, fix }
+  const read = await readLocations(client.waiting())
+  if (read.outcome !== 'read') return failed('location', read.detail, fix)
   const location = locationIn(read.value, number)
   if (!location) {
-    const detail = number === null ? 'it has no location for online orders' : `it has no location ${number}`
-    return { check: 'location', state: 'failed', detail, fix }
+    return failed(
+      'location',
+      number === null ? 'it has no location for online orders' : `it has no location ${number}`,
+      fix,
+    )
   }
   if (!servesOnline(location) || location.isFulfillmentService) {
-    return { check: 'location', state: 'doubtful', detail: `the location ${number} serves no online orders`, fix }
+    return doubtful('location', `the location ${number} serves no online orders`, fix)
   }
   const name = `${plain(location.name)} (${numberOf('Location', location.id)})`
   const others = read.value.filter((one) => one.id !== location.id && servesOnline(one)).length
@@ -196,13 +177,12 @@ async function locationFinding({ client, location: number, otherLocations }: Fin
     warn: `; the shop sells what ${count} ${others === 1 ? 'has' : 'have'}, too`,
     own: `; at ${count} for online orders it is set to 0`,
   }
-  const detail = `stock is written at the location ${name}${others === 0 ? '' : rest[otherLocations]}`
-  return { check: 'location', state: 'ok', detail, fix: null }
+  return sound('location', `stock is written at the location ${name}${others === 0 ? '' : rest[otherLocations]}`)
 }
 
 /** Where a template finds the keys of an order. @param app number of the app */
 function keysFinding(app: string | undefined, namespace: string | null): StoreFinding {
   const own = app === undefined ? APP_NAMESPACE : APP_NAMESPACE.replace(/^\$app:/, `app--${app}--`)
-  const detail = `those of an order are in its metafields keys_1, keys_2 and so on, of the namespace ${namespace ?? own}`
-  return { check: 'keys', state: 'ok', detail, fix: null }
+  const place = `metafields keys_1, keys_2 and so on, of the namespace ${namespace ?? own}`
+  return sound('keys', `those of an order are in its ${place}`)
 }

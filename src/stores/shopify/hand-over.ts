@@ -1,9 +1,12 @@
 import { z } from 'zod'
 import { plainName } from '../../domain/labels.ts'
-import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
-import { closingRemarks, failureRemark, holdRemark, refusalRemark, remarkMark, resumptionRemark } from '../remarks.ts'
-import type { FulfilResult, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
-import type { Read, ShopClient } from './client.ts'
+import type { LineFulfilled, OrderClosed } from '../../domain/store-update.ts'
+import { jsonIn } from '../connection.ts'
+import { partsOf } from '../shop-catalogue.ts'
+import { asRead, CONFIRMED, type Read, refused, unavailable } from '../shop-client.ts'
+import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
+import type { FulfilResult, Pushed, PushResult, ResentOrder } from '../store.ts'
+import { pageOf, pushMutation, type ShopClient } from './client.ts'
 import {
   createFulfillment,
   defineKeys,
@@ -19,9 +22,9 @@ import {
   putKeys,
   putNote,
 } from './documents.ts'
-import { gidOf, namespaceOf, type OrderSettings, orderState, standingOf } from './orders.ts'
+import { gidOf, isNumber, namespaceOf, type OrderSettings, orderState, standingOf } from './orders.ts'
 
-export interface HandOverOptions {
+interface HandOverOptions {
   client: ShopClient
   settings: Pick<OrderSettings, 'holdAtRisk' | 'metafieldNamespace'>
   /** Definitions of metafields that the shop has, as far as this process knows: it adds what it makes. */
@@ -69,14 +72,8 @@ export function keysOnOrder(metafields: Metafield[]): KeysOnOrder {
   }
 }
 
-function unitsIn(value: string | undefined): Record<string, number> {
-  try {
-    const read = z.record(z.string(), z.number().int().nonnegative()).safeParse(JSON.parse(value ?? ''))
-    return read.success ? read.data : {}
-  } catch {
-    return {}
-  }
-}
+const unitsIn = (value: string | undefined): Record<string, number> =>
+  z.record(z.string(), z.number().int().nonnegative()).safeParse(jsonIn(value ?? '')).data ?? {}
 
 const hasKey = (text: string, key: string): boolean => `\n${text.replaceAll('\r', '')}\n`.includes(`\n${key.trim()}\n`)
 
@@ -162,19 +159,6 @@ export function noteWith(note: string, id: string, words: string): string | unde
   return added.length > NOTE_LENGTH_MAX ? undefined : added
 }
 
-const CONFIRMED: PushResult = { outcome: 'confirmed' }
-const refused = (status: number, detail: string): Extract<PushResult, { outcome: 'refused' }> => ({
-  outcome: 'refused',
-  status,
-  detail,
-})
-/** An earlier request of this hand-over has put keys on the order: it must not seem unsent. */
-const afterKeys = <Result extends PushResult>(result: Result): Result =>
-  result.outcome === 'unavailable' ? { ...result, mayHaveLeft: true } : result
-
-const noErrors = z.array(z.object({}))
-const codes = z.array(z.object({ code: z.string().nullable() }))
-const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
 const lineRef = z.object({ id: z.string() })
 
 const handOverOrderState = orderState.extend({
@@ -182,18 +166,15 @@ const handOverOrderState = orderState.extend({
   note: z.string().nullable(),
   metafields: z.object({ nodes: z.array(metafield) }),
 })
-const orderAndLine = z.object({
-  order: handOverOrderState.nullable(),
-  /** `currentQuantity`: units that are neither refunded nor removed. */
-  node: z
-    .object({
-      id: z.string(),
-      name: z.string(),
-      sku: z.string().nullable(),
-      currentQuantity: z.number().int().nonnegative(),
-    })
-    .nullable(),
+/** `currentQuantity`: units that are neither refunded nor removed. */
+const lineState = z.object({
+  id: z.string(),
+  name: z.string(),
+  sku: z.string().nullable(),
+  currentQuantity: z.number().int().nonnegative(),
 })
+const orderAndLine = z.object({ order: handOverOrderState.nullable(), node: lineState.nullable() })
+type LineState = z.infer<typeof lineState>
 
 const part = z.object({
   id: z.string(),
@@ -206,7 +187,7 @@ const listOfFulfilments = z.object({
   order: z
     .object({
       fulfillments: z.array(z.object({ id: z.string(), status: z.string() })),
-      fulfillmentOrders: z.object({ nodes: z.array(part), pageInfo }),
+      fulfillmentOrders: pageOf(part),
     })
     .nullable(),
 })
@@ -233,7 +214,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
   const namespace = namespaceOf(settings)
 
   async function readOrder(reference: string, line: string): Promise<Read<z.infer<typeof orderAndLine>>> {
-    if (!isNumber(reference)) return refused(404, 'this is no order of the shop')
+    if (!isNumber(reference)) return NO_ORDER
     if (!isNumber(line)) return refused(404, `the order ${reference} of the shop has no such line`)
     const ids = { id: gidOf('Order', reference), line: gidOf('LineItem', line) }
     return client.ask(handOverOrder, { ...ids, namespace }, orderAndLine)
@@ -246,27 +227,25 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     let fulfilled: { id: string; status: string }[] = []
     let after: string | null = null
     for (let pages = 0; pages < PAGES_MAX; pages += 1) {
-      const read: Read<z.infer<typeof listOfFulfilments>> = await client.ask(
+      const page: Read<z.infer<typeof listOfFulfilments>> = await client.ask(
         orderFulfillments,
         { id, after },
         listOfFulfilments,
       )
-      if (read.outcome !== 'read') return read
-      if (read.value.order === null) return refused(404, `the shop has no order ${reference}`)
-      fulfilled = read.value.order.fulfillments
-      found.push(...read.value.order.fulfillmentOrders.nodes)
-      after = read.value.order.fulfillmentOrders.pageInfo.endCursor
-      if (!read.value.order.fulfillmentOrders.pageInfo.hasNextPage) break
+      if (page.outcome !== 'read') return page
+      if (page.value.order === null) return noOrder(reference)
+      fulfilled = page.value.order.fulfillments
+      found.push(...page.value.order.fulfillmentOrders.nodes)
+      after = page.value.order.fulfillmentOrders.pageInfo.endCursor
+      if (!page.value.order.fulfillmentOrders.pageInfo.hasNextPage) break
     }
     if (fulfilled.length >= COUNTED_MAX) {
       return refused(409, `the order ${reference} has too many fulfilments to count: fulfil the rest of it by hand`)
     }
-    const lines = await readLines(
-      fulfillmentOrderLines,
-      found.map((one) => one.id),
-      'lineItems',
-      z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem: lineRef }),
-    )
+    const isOfLine = ({ lineItem }: { lineItem: { id: string } }) => lineItem.id === gidOf('LineItem', line)
+    const parts = found.map((one) => one.id)
+    const item = z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem: lineRef })
+    const lines = await readLines(fulfillmentOrderLines, parts, 'lineItems', item)
     if (lines.outcome !== 'read') return lines
     const orders = found.map(
       (one): FulfillableOrder => ({
@@ -275,26 +254,20 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
         location: one.assignedLocation.location?.id ?? one.id,
         because: whyBlocked(one),
         items: (lines.value.get(one.id) ?? [])
-          .filter(({ lineItem }) => lineItem.id === gidOf('LineItem', line))
-          .map((item) => ({ id: item.id, remaining: Math.max(0, item.remainingQuantity) })),
+          .filter(isOfLine)
+          .map(({ id, remainingQuantity }) => ({ id, remaining: Math.max(0, remainingQuantity) })),
       }),
     )
     const successful = fulfilled.filter(({ status }) => !UNDONE.includes(status)).map((one) => one.id)
-    const sent = await readLines(
-      fulfilledLines,
-      successful,
-      'fulfillmentLineItems',
-      z.object({ quantity: z.number().int(), lineItem: lineRef }),
-    )
+    const sentItem = z.object({ quantity: z.number().int(), lineItem: lineRef })
+    const sent = await readLines(fulfilledLines, successful, 'fulfillmentLineItems', sentItem)
     if (sent.outcome !== 'read') return sent
-    const units = [...sent.value.values()]
-      .flat()
-      .filter(({ lineItem }) => lineItem.id === gidOf('LineItem', line))
-      .reduce((sum, { quantity }) => sum + quantity, 0)
-    const ofLine = [...sent.value].filter(([, items]) =>
-      items.some(({ lineItem }) => lineItem.id === gidOf('LineItem', line)),
-    )
-    return { outcome: 'read', value: { orders, units, fulfilments: ofLine.map(([one]) => one) } } as const
+    const units = [...sent.value.values()].flat().filter(isOfLine)
+    return asRead({
+      orders,
+      units: units.reduce((sum, { quantity }) => sum + quantity, 0),
+      fulfilments: [...sent.value].filter(([, items]) => items.some(isOfLine)).map(([one]) => one),
+    })
   }
 
   /** The items of each of these, to their end. */
@@ -304,19 +277,15 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     field: 'lineItems' | 'fulfillmentLineItems',
     item: z.ZodType<Item>,
   ): Promise<Read<Map<string, Item[]>>> {
-    const page = z.object({ nodes: z.array(item), pageInfo })
-    const schema = z.object({
-      nodes: z.array(z.object({ id: z.string(), lineItems: page.optional(), fulfillmentLineItems: page.optional() })),
-    })
+    const page = pageOf(item).optional()
+    const node = z.object({ id: z.string(), lineItems: page, fulfillmentLineItems: page })
+    const schema = z.object({ nodes: z.array(node) })
     const found = new Map<string, Item[]>()
-    const asked: { ids: string[]; after: string | null }[] = []
-    for (let at = 0; at < ids.length; at += FULFILLMENTS_MAX) {
-      asked.push({ ids: ids.slice(at, at + FULFILLMENTS_MAX), after: null })
-    }
+    const asked = partsOf(ids, FULFILLMENTS_MAX).map((some) => ({ ids: some, after: null as string | null }))
     for (let one = asked.shift(); one; one = asked.shift()) {
-      const read = await client.ask(document, one, schema)
-      if (read.outcome !== 'read') return read
-      for (const node of read.value.nodes) {
+      const seen = await client.ask(document, one, schema)
+      if (seen.outcome !== 'read') return seen
+      for (const node of seen.value.nodes) {
         const items = node[field]
         if (!items) continue
         found.set(node.id, [...(found.get(node.id) ?? []), ...items.nodes])
@@ -326,7 +295,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
         }
       }
     }
-    return { outcome: 'read', value: found }
+    return asRead(found)
   }
 
   /** Makes the shop show keys by this name to staff and to customers. */
@@ -347,10 +316,9 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
           customerAccount: 'READ',
         },
       }
-      const schema = z.object({ metafieldDefinitionCreate: z.object({ userErrors: codes }) })
-      const made = await client.ask(defineKeys, { definition }, schema)
+      const made = await client.change(defineKeys, { definition })
       if (made.outcome !== 'read') return made
-      const errors = made.value.metafieldDefinitionCreate.userErrors.map(({ code }) => code)
+      const errors = made.value.userErrors.map(({ code }) => code)
       if (errors.length === 0 || errors.includes('TAKEN') || errors.includes('UNSTRUCTURED_ALREADY_EXISTS')) {
         defined.add(key)
         return CONFIRMED
@@ -366,42 +334,37 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     line: { id: string; heading: string; handedOver?: number },
     keys: string[],
     found: KeysOnOrder,
-  ): Promise<Read<undefined>> {
+  ): Promise<PushResult> {
     let on = found
     for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
       const fresh = missingKeys(on, keys)
       if (fresh.length === 0) {
-        if (tries === 1) return { outcome: 'read', value: undefined }
+        if (tries === 1) return CONFIRMED
         // Another process hands the same over: what it does to the fulfilment is seen once it is done.
-        const detail = `the keys of the line ${line.id} are being handed over`
-        return { outcome: 'unavailable', mayHaveLeft: true, detail }
+        return unavailable(`the keys of the line ${line.id} are being handed over`, true)
       }
       if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
       const metafields = withKeys(on, line.id, line.heading, fresh, line.handedOver)
       const shown = await define(metafields[0]?.key ?? '')
       if (shown.outcome !== 'confirmed') return shown
       const ownerId = gidOf('Order', reference)
-      const schema = z.object({
-        metafieldsSet: z.object({ metafields: z.array(metafield).nullable(), userErrors: codes }),
-      })
       const input = metafields.map((one) => ({ ownerId, namespace, ...one }))
-      const put = await client.ask(putKeys, { metafields: input }, schema)
+      const put = await client.change(putKeys, { metafields: input }, storedKeys)
       if (put.outcome !== 'read') return put
-      const { userErrors, metafields: stored } = put.value.metafieldsSet
+      const { userErrors, metafields: stored } = put.value
       if (userErrors.length === 0) {
-        const after = keysOnOrder(stored ?? [])
-        if (missingKeys(after, fresh).length === 0) return { outcome: 'read', value: undefined }
+        if (missingKeys(keysOnOrder(stored ?? []), fresh).length === 0) return CONFIRMED
         return refused(409, `the shop changed the keys of the line ${line.id}: look for an app that changes metafields`)
       }
-      if (!userErrors.some(({ code }) => code !== null && STALE.includes(code))) {
+      if (!userErrors.some(({ code }) => STALE.includes(code ?? ''))) {
         return refused(422, `the shop does not take the keys of the line ${line.id} as metafields of its order`)
       }
       const again = await readOrder(reference, line.id)
       if (again.outcome !== 'read') return again
-      if (again.value.order === null) return refused(404, `the shop has no order ${reference}`)
+      if (again.value.order === null) return noOrder(reference)
       on = keysOnOrder(again.value.order.metafields.nodes)
     }
-    return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the metafields of the order keep changing' }
+    return unavailable('the metafields of the order keep changing')
   }
 
   async function fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<FulfilResult> {
@@ -411,7 +374,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     const read = await readOrder(reference, asked.id)
     if (read.outcome !== 'read') return read
     const { order, node: line } = read.value
-    if (order === null) return refused(404, `the shop has no order ${reference}`)
+    if (order === null) return noOrder(reference)
     if (line === null) return refused(404, `the order ${reference} of the shop has no line ${asked.id}`)
     const on = keysOnOrder(order.metafields.nodes)
     const fresh = missingKeys(on, keys)
@@ -434,10 +397,9 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
     // Of keys on the order that a lost database put there nothing is known: whether they count was a person's word.
     if (isNew && units < delivered) return refundedNow(units)
-    const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
+    const heading = headingOf(line)
     if (standing === 'cancelled' || units === 0) {
-      const kept = await keep(reference, { id: asked.id, heading }, keys, on)
-      return kept.outcome === 'read' ? CONFIRMED : kept
+      return keep(reference, { id: asked.id, heading }, keys, on)
     }
     const before = await readFulfilments(reference, asked.id)
     if (before.outcome !== 'read') return before
@@ -449,7 +411,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
         before.value.orders.length === 0
           ? `the shop has not prepared the fulfilment of the order ${reference} yet`
           : `no fulfilment of the order ${reference} in the shop has its line ${asked.id}: look there who fulfils it`
-      return { outcome: 'unavailable', mayHaveLeft: false, detail }
+      return unavailable(detail)
     }
     if (plan.outcome === 'blocked') {
       const detail = `the fulfilment of the order ${reference} ${plan.because}`
@@ -469,7 +431,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       if (noted.outcome !== 'confirmed') return noted
     }
     const kept = await keep(reference, { id: asked.id, heading }, keys, on)
-    if (kept.outcome !== 'read') return isLate ? afterKeys(kept) : kept
+    if (kept.outcome !== 'confirmed') return isLate ? afterKeys(kept) : kept
     if (isLate) return writeLate(before.value.fulfilments)
     for (const parts of plan.locations) {
       const fulfillment = {
@@ -479,10 +441,9 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
           fulfillmentOrderLineItems: items,
         })),
       }
-      const schema = z.object({ fulfillmentCreate: z.object({ userErrors: noErrors }) })
-      const made = await client.ask(createFulfillment, { fulfillment }, schema)
+      const made = await client.change(createFulfillment, { fulfillment })
       if (made.outcome !== 'read') return afterKeys(made)
-      if (made.value.fulfillmentCreate.userErrors.length === 0) continue
+      if (made.value.userErrors.length === 0) continue
       const now = await readFulfilments(reference, asked.id)
       if (now.outcome !== 'read') return afterKeys(now)
       if (now.value.units < total) {
@@ -507,12 +468,11 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
   }
 
   async function readNote(reference: string): Promise<Read<string>> {
-    if (!isNumber(reference)) return refused(404, 'this is no order of the shop')
+    if (!isNumber(reference)) return NO_ORDER
     const schema = z.object({ order: z.object({ note: z.string().nullable() }).nullable() })
-    const read = await client.ask(orderNote, { id: gidOf('Order', reference) }, schema)
-    if (read.outcome !== 'read') return read
-    if (read.value.order === null) return refused(404, `the shop has no order ${reference}`)
-    return { outcome: 'read', value: read.value.order.note ?? '' }
+    const seen = await client.ask(orderNote, { id: gidOf('Order', reference) }, schema)
+    if (seen.outcome !== 'read') return seen
+    return seen.value.order === null ? noOrder(reference) : asRead(seen.value.order.note ?? '')
   }
 
   /** Leaves a remark for the merchant in the note of an order, once. */
@@ -522,40 +482,25 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     if (remarked(read.value, id)) return CONFIRMED
     const note = noteWith(read.value, id, words)
     if (note === undefined) return refused(413, `the note of the order ${reference} is full: shorten it in the shop`)
-    const schema = z.object({ orderUpdate: z.object({ userErrors: noErrors }) })
-    const put = await client.ask(putNote, { id: gidOf('Order', reference), note }, schema)
-    if (put.outcome !== 'read') return put
-    if (put.value.orderUpdate.userErrors.length === 0) return CONFIRMED
-    return refused(422, `the shop does not take a note for the order ${reference}`)
+    const refusal = `the shop does not take a note for the order ${reference}`
+    return pushMutation(client, putNote, { id: gidOf('Order', reference), note }, refusal)
   }
 
   /** Has the shop write to the customer about a fulfilment again, with the tracking that it has. */
   async function writeAgain(fulfilment: string): Promise<PushResult> {
-    const tracking = z.object({
-      company: z.string().nullable(),
-      number: z.string().nullable(),
-      url: z.string().nullable(),
-    })
-    const read = await client.ask(
-      fulfillmentTracking,
-      { id: fulfilment },
-      z.object({ node: z.object({ trackingInfo: z.array(tracking) }).nullable() }),
-    )
-    if (read.outcome !== 'read') return read
-    const infos = read.value.node?.trackingInfo ?? []
+    const seen = await client.ask(fulfillmentTracking, { id: fulfilment }, trackingOf)
+    if (seen.outcome !== 'read') return seen
+    const infos = seen.value.node?.trackingInfo ?? []
     const company = infos.find((info) => info.company !== null)?.company
     const numbers = infos.flatMap(({ number }) => number ?? [])
     const urls = infos.flatMap(({ url }) => url ?? [])
-    const input = {
+    const tracking = {
       ...(company ? { company } : {}),
       ...(numbers.length > 0 ? { numbers } : {}),
       ...(urls.length > 0 ? { urls } : {}),
     }
-    const schema = z.object({ fulfillmentTrackingInfoUpdate: z.object({ userErrors: noErrors }) })
-    const sent = await client.ask(notifyAgain, { id: fulfilment, tracking: input }, schema)
-    if (sent.outcome !== 'read') return sent
-    if (sent.value.fulfillmentTrackingInfoUpdate.userErrors.length === 0) return CONFIRMED
-    return refused(422, 'the shop does not write to the customer again: send the mail from the order in the shop')
+    const refusal = 'the shop does not write to the customer again: send the mail from the order in the shop'
+    return pushMutation(client, notifyAgain, { id: fulfilment, tracking }, refusal)
   }
 
   async function resend({ reference, lines }: ResentOrder): Promise<PushResult> {
@@ -565,10 +510,9 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       if (read.outcome !== 'read') return read
       const { order, node: line } = read.value
       if (order === null || line === null) return refused(404, `the shop has no line ${id} of an order ${reference}`)
-      const heading = [line.name, ...(line.sku ? [`(${line.sku})`] : [])].join(' ')
-      const handedOver = keys.length
-      const kept = await keep(reference, { id, heading, handedOver }, keys, keysOnOrder(order.metafields.nodes))
-      if (kept.outcome !== 'read') return kept
+      const handedOver = { id, heading: headingOf(line), handedOver: keys.length }
+      const kept = await keep(reference, handedOver, keys, keysOnOrder(order.metafields.nodes))
+      if (kept.outcome !== 'confirmed') return kept
       const made = await readFulfilments(reference, id)
       if (made.outcome !== 'read') return made
       // One mail shows all keys of the order.
@@ -581,23 +525,29 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     return writeAgain(one)
   }
 
-  return {
-    fulfil,
-    resend,
-    closeOrder: async ({ id, order, state }: Pushed<OrderClosed>): Promise<PushResult> => {
-      if (state !== 'fulfilled') return remark(order.reference, id, closingRemarks[state])
-      const read = await readNote(order.reference)
-      return read.outcome === 'read' ? CONFIRMED : read
-    },
-    reportFailure: (update: Pushed<LineFailed>) => remark(update.order.reference, update.id, failureRemark(update)),
-    reportHeld: (update: Pushed<LineHeld>) => remark(update.order.reference, update.id, holdRemark(update)),
-    reportResumed: (update: Pushed<LineResumed>) => remark(update.order.reference, update.id, resumptionRemark(update)),
-    reportRefusal: ({ id, reference, message }: Parameters<NonNullable<Store['reportRefusal']>>[0]) =>
-      remark(reference, id, refusalRemark(message)),
+  async function closeOrder({ id, order, state }: Pushed<OrderClosed>): Promise<PushResult> {
+    if (state !== 'fulfilled') return remark(order.reference, id, closingRemarks[state])
+    const note = await readNote(order.reference)
+    return note.outcome === 'read' ? CONFIRMED : note
   }
+
+  return { fulfil, resend, closeOrder, remark }
 }
 
-const isNumber = (text: string): boolean => /^[1-9]\d{0,19}$/.test(text)
+const NO_ORDER = refused(404, 'this is no order of the shop')
+const noOrder = (reference: string) => refused(404, `the shop has no order ${reference}`)
+
+/** Stands before the keys of a line. */
+const headingOf = ({ name, sku }: LineState): string => (sku ? `${name} (${sku})` : name)
+
+const storedKeys = z.object({ metafields: z.array(metafield).nullable() })
+
+const trackingInfo = z.object({
+  company: z.string().nullable(),
+  number: z.string().nullable(),
+  url: z.string().nullable(),
+})
+const trackingOf = z.object({ node: z.object({ trackingInfo: z.array(trackingInfo) }).nullable() })
 
 /** Fulfilments that did not happen. */
 const UNDONE = ['CANCELLED', 'ERROR', 'FAILURE']

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { decimalsOf, formatDecimal, parseDecimal } from '../../domain/money.ts'
 import { verifyBodyMac } from '../body-mac.ts'
+import { asRead, CONFIRMED, type Read, unavailable } from '../shop-client.ts'
 import type {
   ChangedOrders,
-  NotConfirmed,
   OrderReadResult,
   OrdersNow,
   PushResult,
@@ -12,7 +12,7 @@ import type {
   StoreVerification,
   UnreadOrder,
 } from '../store.ts'
-import type { Read, ShopClient } from './client.ts'
+import { pageOf, pushMutation, readPages, type ShopClient } from './client.ts'
 import {
   addTags,
   changedOrders,
@@ -45,6 +45,7 @@ const RELEASED_TAG = 'quayside-released'
 
 /** Shopify's id of something in its own form. @param number what people see, which can exceed 2^53 */
 export const gidOf = (kind: string, number: string): string => `gid://shopify/${kind}/${number}`
+export const isNumber = (text: string): boolean => /^[1-9]\d{0,19}$/.test(text)
 
 /** The number in an id; undefined where it is the id of something else. */
 export function numberOf(kind: string, gid: unknown): string | undefined {
@@ -74,8 +75,7 @@ const shopLine = z.object({
 })
 export type ShopLine = z.infer<typeof shopLine>
 
-const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
-const linePage = z.object({ nodes: z.array(shopLine), pageInfo })
+const linePage = pageOf(shopLine)
 
 /** What says how an order stands. */
 export const orderState = z.object({
@@ -236,42 +236,37 @@ function faultOf(
 /** More lines than an order can have that a person made: what comes then is no answer of a shop. */
 const LINE_PAGES_MAX = 100
 
-/** Reads an order as the shop has it now; null where it has none under this number. */
-export async function readOrderOf(
+/** Reads an order by its number, with all of its lines. */
+export async function readOrderByReference(
   client: ShopClient,
   settings: OrderSettings,
   reference: string,
-): Promise<Read<StoreOrderRead | null>> {
+): Promise<OrderReadResult> {
+  const missing = { outcome: 'ignored', detail: `the shop has no order ${reference}` } as const
+  if (!isNumber(reference)) return missing
   const id = gidOf('Order', reference)
   const answer = await client.call(orderDocument, { id, namespace: namespaceOf(settings) })
   if (!answer.ok) return answer.failure
-  const read = z.object({ order: shopOrder.nullable() }).safeParse(answer.data)
-  if (!read.success) return UNREADABLE
-  const { order } = read.data
-  if (order === null || order.id !== reference) return { outcome: 'read', value: null }
-  const lines = [...order.lineItems.nodes]
-  let page = order.lineItems.pageInfo
-  for (let pages = 1; page.hasNextPage && page.endCursor !== null && pages < LINE_PAGES_MAX; pages += 1) {
-    const schema = z.object({ order: z.object({ lineItems: linePage }) })
-    const more = await client.ask(orderLines, { id, after: page.endCursor }, schema)
-    if (more.outcome !== 'read') return more
-    lines.push(...more.value.order.lineItems.nodes)
-    page = more.value.order.lineItems.pageInfo
-  }
+  const known = z.object({ order: shopOrder.nullable() }).safeParse(answer.data)
+  if (!known.success) return UNREADABLE
+  const { order } = known.data
+  if (order === null || order.id !== reference) return missing
+  const { nodes, pageInfo: page } = order.lineItems
+  const hasMore = page.hasNextPage && page.endCursor !== null
+  const more = hasMore
+    ? await readPages(client, orderLines, { id }, moreLines, LINE_PAGES_MAX, page.endCursor)
+    : asRead([])
+  if (more.outcome !== 'read') return more
   const refunded = await readRefunded(client, order)
   if (refunded.outcome !== 'read') return refunded
-  return { outcome: 'read', value: storeOrderOf(order, lines, settings, refunded.value) }
+  return { outcome: 'order', order: storeOrderOf(order, [...nodes, ...more.value], settings, refunded.value) }
 }
 
-const refundList = z.object({
-  order: z.object({
-    refunds: z.array(
-      z.object({
-        refundLineItems: z.object({ nodes: z.array(z.object({ subtotalSet: money, totalTaxSet: money })) }),
-      }),
-    ),
-  }),
-})
+const moreLines = z.object({ order: z.object({ lineItems: linePage }) }).transform(({ order }) => order.lineItems)
+
+const refundLine = z.object({ subtotalSet: money, totalTaxSet: money })
+const refund = z.object({ refundLineItems: z.object({ nodes: z.array(refundLine) }) })
+const refundList = z.object({ order: z.object({ refunds: z.array(refund) }) })
 
 /** Money that went back without naming units: what was refunded, less what the units of all refunds cost. In minor units. */
 async function readRefunded(
@@ -279,14 +274,14 @@ async function readRefunded(
   { id, taxesIncluded, totalRefundedSet }: ShopOrder,
 ): Promise<Read<number>> {
   const total = minorOf(totalRefundedSet.shopMoney) ?? 0
-  if (total === 0) return { outcome: 'read', value: 0 }
-  const read = await client.ask(orderRefunds, { id: gidOf('Order', id) }, refundList)
-  if (read.outcome !== 'read') return read
-  const named = read.value.order.refunds
+  if (total === 0) return asRead(0)
+  const seen = await client.ask(orderRefunds, { id: gidOf('Order', id) }, refundList)
+  if (seen.outcome !== 'read') return seen
+  const named = seen.value.order.refunds
     .flatMap(({ refundLineItems }) => refundLineItems.nodes)
     .flatMap(({ subtotalSet, totalTaxSet }) => (taxesIncluded ? [subtotalSet] : [subtotalSet, totalTaxSet]))
     .reduce((sum, { shopMoney }) => sum + (minorOf(shopMoney) ?? 0), 0)
-  return { outcome: 'read', value: Math.max(0, total - named) }
+  return asRead(Math.max(0, total - named))
 }
 
 /**
@@ -310,11 +305,7 @@ export async function readOrdersNow(
   return { outcome: 'read', orders }
 }
 
-const UNREADABLE: NotConfirmed = {
-  outcome: 'unavailable',
-  mayHaveLeft: false,
-  detail: 'the shop answered with something that is no order of Shopify',
-}
+const UNREADABLE = unavailable('the shop answered with something that is no order of Shopify')
 
 /** The order that a delivery names, or a part of it that the shop fulfils by itself. */
 export type NamedOrder =
@@ -363,19 +354,6 @@ export async function readStoreOrder(
   return { outcome: 'ignored', detail: `the shop has no fulfilment order ${name.part}` }
 }
 
-/** Reads an order by its number. */
-export async function readOrderByReference(
-  client: ShopClient,
-  settings: OrderSettings,
-  reference: string,
-): Promise<OrderReadResult> {
-  const missing = { outcome: 'ignored', detail: `the shop has no order ${reference}` } as const
-  if (!/^[1-9]\d{0,19}$/.test(reference)) return missing
-  const read = await readOrderOf(client, settings, reference)
-  if (read.outcome !== 'read') return read
-  return read.value === null ? missing : { outcome: 'order', order: read.value }
-}
-
 const SIGNATURE_HEADERS = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256']
 
 /** Checks whether the shop signed a delivery. @param secrets of the app: its own, and the one before a rotation */
@@ -405,7 +383,7 @@ const cursorText = z.object({
   done: z.array(z.string()).optional(),
 })
 export const listedOrders = z.object({
-  orders: z.object({ nodes: z.array(z.object({ id: gid('Order'), updatedAt: z.string() })), pageInfo }),
+  orders: pageOf(z.object({ id: gid('Order'), updatedAt: z.string() })),
 })
 
 /**
@@ -458,9 +436,9 @@ export async function readChangedOrders(
     if (unread.length === UNREAD_MAX) {
       return { outcome: 'read', orders, unread, cursor: JSON.stringify({ ...cursor, done: [...done] }), more: true }
     }
-    const one = await readOrderOf(client, settings, id)
-    if (one.outcome !== 'read') unread.push({ reference: id, detail: one.detail })
-    else if (one.value !== null) orders.push(one.value)
+    const one = await readOrderByReference(client, settings, id)
+    if (one.outcome === 'order') orders.push(one.order)
+    else if (one.outcome !== 'ignored') unread.push({ reference: id, detail: one.detail })
     done.add(listed)
   }
   const changed = nodes.flatMap(({ updatedAt }) => instantOf(updatedAt) ?? [])
@@ -469,8 +447,6 @@ export async function readChangedOrders(
   const { next, more } = nextOrders(cursor, { last, endCursor }, answer.answeredAt ?? undefined)
   return { outcome: 'read', orders, unread, cursor: JSON.stringify(next), more }
 }
-
-const tagged = z.object({ userErrors: z.array(z.object({})) })
 
 /** Takes the tag off by which a merchant had an order tried again; one that is held at risk is let pass. */
 export async function takeRetryTag(
@@ -483,19 +459,11 @@ export async function takeRetryTag(
   const read = await client.ask(orderDocument, variables, z.object({ order: shopOrder.nullable() }))
   if (read.outcome !== 'read') return read
   const { order } = read.value
-  if (order === null || !hasTag(order, settings.retryTag)) return { outcome: 'confirmed' }
+  if (order === null || !hasTag(order, settings.retryTag)) return CONFIRMED
+  const refusal = 'the shop does not let the tags of the order be changed'
   if (isHeld(order, settings)) {
-    const added = await client.ask(addTags, { id, tags: [RELEASED_TAG] }, z.object({ tagsAdd: tagged }))
-    if (added.outcome !== 'read') return added
-    if (added.value.tagsAdd.userErrors.length > 0) return REFUSED_TAG
+    const added = await pushMutation(client, addTags, { id, tags: [RELEASED_TAG] }, refusal)
+    if (added.outcome !== 'confirmed') return added
   }
-  const removed = await client.ask(removeTags, { id, tags: [settings.retryTag] }, z.object({ tagsRemove: tagged }))
-  if (removed.outcome !== 'read') return removed
-  return removed.value.tagsRemove.userErrors.length > 0 ? REFUSED_TAG : { outcome: 'confirmed' }
-}
-
-const REFUSED_TAG: PushResult = {
-  outcome: 'refused',
-  status: 422,
-  detail: 'the shop does not let the tags of the order be changed',
+  return pushMutation(client, removeTags, { id, tags: [settings.retryTag] }, refusal)
 }

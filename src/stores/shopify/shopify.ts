@@ -1,5 +1,5 @@
 import type { Secret } from '../../secret.ts'
-import { madeForEachCall } from '../connection.ts'
+import { handingOver } from '../shop-hand-over.ts'
 import type { Store } from '../store.ts'
 import { BATCH_MAX, type CatalogueOptions, CREATED_MAX, shopCatalogue } from './catalogue.ts'
 import { type ShopClientOptions, shopClient, wait } from './client.ts'
@@ -46,6 +46,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
   const client = shopClient(options)
   const catalogue = shopCatalogue({ ...settings, client, now, sleep })
   const defined = new Set<string>()
+  const handOver = () => shopHandOver({ client: client.writingUntil(now() + PUSH_MS), settings, defined })
   const rotatedAt = options.rotatedAt ?? now()
   const secrets = () => {
     const { secret, previousSecret } = credentials
@@ -61,7 +62,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     variants: catalogue.variants,
     ...(create === null ? {} : { create: catalogue.create }),
     publish: catalogue.publish,
-    ...madeForEachCall(() => shopHandOver({ client: client.writingUntil(now() + PUSH_MS), settings, defined })),
+    ...handingOver(handOver),
     verify: (request) => verifyDelivery(request, secrets()),
     readOrder: (body) => readStoreOrder(client, settings, body),
     order: (reference) => readOrderByReference(client, settings, reference),

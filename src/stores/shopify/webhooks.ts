@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Store } from '../store.ts'
-import type { Read, ShopClient } from './client.ts'
+import { pageOf, pushMutation, readPages, type ShopClient } from './client.ts'
 import { createWebhook, updateWebhook, webhooks } from './documents.ts'
 
 const ORDER_FIELDS = ['id', 'admin_graphql_api_id', 'updated_at']
@@ -28,15 +28,11 @@ const shopWebhook = z.object({
   includeFields: z.array(z.string()),
   filter: z.string().nullable(),
 })
-export type ShopWebhook = z.infer<typeof shopWebhook>
+type ShopWebhook = z.infer<typeof shopWebhook>
 
-const webhookPage = z.object({
-  webhookSubscriptions: z.object({
-    nodes: z.array(shopWebhook),
-    pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
-  }),
-})
-const written = z.object({ userErrors: z.array(z.object({})) })
+const webhookPage = z
+  .object({ webhookSubscriptions: pageOf(shopWebhook) })
+  .transform(({ webhookSubscriptions }) => webhookSubscriptions)
 
 const isAsWanted = ({ topic, format, includeFields, filter }: ShopWebhook): boolean =>
   format === 'JSON' && !filter && includeFields.toSorted().join() === TOPICS[topic]?.toSorted().join()
@@ -46,31 +42,18 @@ const isAsWanted = ({ topic, format, includeFields, filter }: ShopWebhook): bool
  * other addresses are left alone.
  */
 export async function provisionWebhooks(client: ShopClient, url: string): ReturnType<NonNullable<Store['provision']>> {
-  const found = await findWebhooks(client, url)
+  const found = await readPages(client, webhooks, {}, webhookPage, PAGES_MAX)
   if (found.outcome !== 'read') return found
   let made = 0
   let changed = 0
   for (const [topic, includeFields] of Object.entries(TOPICS)) {
-    const there = found.value.find((one) => one.topic === topic)
+    const there = found.value.find((one) => one.topic === topic && one.uri === url)
     if (there && isAsWanted(there)) continue
-    const webhook = { uri: url, format: 'JSON', includeFields }
-    const answer = there
-      ? await client.ask(
-          updateWebhook,
-          { id: there.id, webhook: { ...webhook, ...(there.filter ? { filter: '' } : {}) } },
-          z.object({ webhookSubscriptionUpdate: written }).transform((one) => one.webhookSubscriptionUpdate),
-        )
-      : await client.ask(
-          createWebhook,
-          { topic, webhook },
-          z.object({ webhookSubscriptionCreate: written }).transform((one) => one.webhookSubscriptionCreate),
-        )
-    if (answer.outcome !== 'read') return answer
-    if (answer.value.userErrors.length > 0) {
-      const detail =
-        'the shop does not take a webhook to the public address: it must be https, and no address of Shopify'
-      return { outcome: 'refused', status: 422, detail }
-    }
+    const webhook = { uri: url, format: 'JSON', includeFields, ...(there?.filter && { filter: '' }) }
+    const written = there
+      ? await pushMutation(client, updateWebhook, { id: there.id, webhook }, NOT_TAKEN)
+      : await pushMutation(client, createWebhook, { topic, webhook }, NOT_TAKEN)
+    if (written.outcome !== 'confirmed') return written
     if (there) changed += 1
     else made += 1
   }
@@ -84,16 +67,4 @@ export async function provisionWebhooks(client: ShopClient, url: string): Return
   }
 }
 
-async function findWebhooks(client: ShopClient, url: string): Promise<Read<ShopWebhook[]>> {
-  const found: ShopWebhook[] = []
-  let after: string | null = null
-  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
-    const read: Read<z.infer<typeof webhookPage>> = await client.ask(webhooks, { after }, webhookPage)
-    if (read.outcome !== 'read') return read
-    const { nodes, pageInfo }: z.infer<typeof webhookPage>['webhookSubscriptions'] = read.value.webhookSubscriptions
-    found.push(...nodes.filter(({ uri }) => uri === url))
-    if (!pageInfo.hasNextPage) break
-    after = pageInfo.endCursor
-  }
-  return { outcome: 'read', value: found }
-}
+const NOT_TAKEN = 'the shop does not take a webhook to the public address: it must be https, and no address of Shopify'

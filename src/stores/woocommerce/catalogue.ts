@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
+import { answeredUntil, type CatalogueSettings, escaped, READ_AGE_MS, soundListings } from '../shop-catalogue.ts'
+import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type {
   CreatedVariant,
   CreateResult,
@@ -10,10 +12,10 @@ import type {
   StorePage,
   StoreVariant,
 } from '../store.ts'
-import { countIn, named, type ShopAnswer, type ShopClient } from './client.ts'
+import { isLastPage, named, PAGE_SIZE, readAs, type ShopAnswer, type ShopClient } from './client.ts'
 import { isAmount } from './orders.ts'
 
-/** WooCommerce's most items of a batch and of a page. */
+/** WooCommerce's most items of a batch. */
 export const ITEMS_MAX = 100
 /** Fewer do not help: WordPress itself needs a second. */
 const ITEMS_MIN = 10
@@ -24,14 +26,10 @@ const QUICK_MS = 5_000
 const CREATE_MAX = 20
 /** WooCommerce searches a URL that every web server takes. */
 const SKUS_LENGTH_MAX = 1_500
-/** So long what changes rarely is not read again: the currency, and which categories there are. */
-const READ_AGE_MS = 3_600_000
 
-export interface CatalogueOptions {
+export interface CatalogueOptions extends CatalogueSettings {
   client: ShopClient
   now: () => number
-  create: null | 'draft' | 'publish'
-  ownsSalePrice: boolean
 }
 
 /** How many items the next batch has. @param isAnswered false: no answer came */
@@ -120,8 +118,6 @@ function refusalOf(id: string, code: string): string {
   return `the shop refused it${named(code)}`
 }
 
-export type Catalogue = ReturnType<typeof shopCatalogue>
-
 /** What a shop sells: read, created, and kept at our prices and stock. */
 export function shopCatalogue({ client, now, create: status, ownsSalePrice }: CatalogueOptions) {
   let size = ITEMS_MAX
@@ -129,14 +125,14 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
   let categories = { ids: new Map<string, number>(), readAt: now() }
 
   /** The shop sells in one currency, which is no part of a product. */
-  async function readCurrency(): Promise<{ outcome: 'read'; code: string } | NotConfirmed> {
-    if (currency && now() - currency.readAt < READ_AGE_MS) return { outcome: 'read', code: currency.code }
+  async function readCurrency(): Promise<Read<string>> {
+    if (currency && now() - currency.readAt < READ_AGE_MS) return asRead(currency.code)
     const answer = await client.call({ method: 'GET', path: CURRENCY_PATH })
     if (!answer.ok) return answer.failure
     const code = currencyIn(answer.body)
     if (code === undefined) return unreadable('its currency')
     currency = { code, readAt: now() }
-    return { outcome: 'read', code }
+    return asRead(code)
   }
 
   async function timed(call: Parameters<ShopClient['call']>[0]): Promise<ShopAnswer> {
@@ -154,28 +150,20 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
       return variant ? [{ listing, item: itemOf(listing, variant, ownsSalePrice) }] : []
     })
     const answer = await timed({ method: 'POST', path, body: { update: sent.map(({ item }) => item) } })
-    if (!answer.ok) return answer.failure
-    const items = z.object({ update: z.array(z.unknown()) }).safeParse(answer.body)
-    if (!items.success) return unreadable('what became of its products', true)
-    const found = new Map(items.data.update.map((item) => [(item as { id?: unknown } | null)?.id, item]))
+    const schema = z.object({ update: z.array(z.unknown()) })
+    const items = readAs(answer, schema, unreadable('what became of its products', true))
+    if (items.outcome !== 'read') return items
+    const found = new Map(items.value.update.map((item) => [(item as { id?: unknown } | null)?.id, item]))
     return sent.flatMap(({ listing, item }) => answerOf(listing, found.get(item.id), ownsSalePrice) ?? [])
   }
 
   async function publish({ listings }: { listings: StoreListing[] }): Promise<PublishResult> {
     const shop = await readCurrency()
     if (shop.outcome !== 'read') return shop
-    const answers: ItemAnswer[] = []
-    const groups = new Map<string, StoreListing[]>()
-    for (const listing of listings) {
-      const variant = shopVariant(listing.id)
-      const reason = !variant
-        ? 'this is no id of a product of WooCommerce'
-        : listing.currency === shop.code
-          ? undefined
-          : `the shop sells in ${shop.code}, the price is in ${listing.currency}`
-      if (reason) answers.push({ id: listing.id, ok: false, reason })
-      else groups.set(variant?.parent ?? SIMPLE, [...(groups.get(variant?.parent ?? SIMPLE) ?? []), listing])
-    }
+    const { sound, answers } = soundListings(listings, shop.value, (id) =>
+      shopVariant(id) ? undefined : 'this is no id of a product of WooCommerce',
+    )
+    const groups = Map.groupBy(sound, ({ id }) => shopVariant(id)?.parent ?? SIMPLE)
     for (const [parent, all] of groups) {
       for (let rest = all; rest.length > 0; ) {
         const some = rest.slice(0, size)
@@ -185,7 +173,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
         // One product may be gone with all its variations: the others are pushed all the same.
         else if (result.outcome === 'refused' && result.status === 404 && parent !== SIMPLE) {
           answers.push(...some.map(({ id }) => ({ id, ok: false, reason: `the shop has no product ${parent}` })))
-        } else return answers.length === 0 ? result : { outcome: 'answered', answers, failure: result }
+        } else return answeredUntil(answers, result)
       }
     }
     return { outcome: 'answered', answers }
@@ -195,12 +183,11 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
   async function findSkus(skus: string[]): Promise<Map<string, CreatedVariant> | NotConfirmed> {
     const found = new Map<string, CreatedVariant>()
     for (const some of searches(skus)) {
-      const query = { sku: some.join(','), per_page: String(ITEMS_MAX), _fields: 'id,sku,type,parent_id' }
+      const query = { sku: some.join(','), per_page: String(PAGE_SIZE), _fields: 'id,sku,type,parent_id' }
       const answer = await client.call({ method: 'GET', path: '/products', query })
-      if (!answer.ok) return answer.failure
-      const products = z.array(shopProduct).safeParse(answer.body)
-      if (!products.success) return unreadable('its products')
-      for (const product of products.data) {
+      const products = readAs(answer, z.array(shopProduct), unreadable('its products'))
+      if (products.outcome !== 'read') return products
+      for (const product of products.value) {
         const asked = some.find((one) => one === product.sku)
         if (asked !== undefined) found.set(asked, variantNamed(asked, product))
       }
@@ -210,18 +197,17 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
 
   /** The id of a category by its name; made where there is none. */
   async function categoryId(name: string): Promise<number | NotConfirmed> {
-    const query = { search: name, per_page: String(ITEMS_MAX) }
+    const query = { search: name, per_page: String(PAGE_SIZE) }
     const answer = await client.call({ method: 'GET', path: '/products/categories', query })
-    if (!answer.ok) return answer.failure
-    const known = z.array(z.object({ id: z.number(), name: z.string() })).safeParse(answer.body)
-    if (!known.success) return unreadable('its categories')
-    const same = known.data.find((one) => plainText(one.name).toLowerCase() === name.toLowerCase())
+    const listed = z.array(z.object({ id: z.number(), name: z.string() }))
+    const known = readAs(answer, listed, unreadable('its categories'))
+    if (known.outcome !== 'read') return known
+    const same = known.value.find((one) => plainText(one.name).toLowerCase() === name.toLowerCase())
     if (same) return same.id
     const made = await client.call({ method: 'POST', path: '/products/categories', body: { name } })
-    const there = made.ok ? made.body : made.code === 'term_exists' ? { id: resourceOf(made.data) } : undefined
-    if (there === undefined) return (made as Extract<ShopAnswer, { ok: false }>).failure
-    const read = z.object({ id: z.number() }).safeParse(there)
-    return read.success ? read.data.id : unreadable('its categories', true)
+    if (!made.ok && made.code !== 'term_exists') return made.failure
+    const there = made.ok ? made.body : { id: resourceOf(made.data) }
+    return z.object({ id: z.number() }).safeParse(there).data?.id ?? unreadable('its categories', true)
   }
 
   async function createSome(variants: NewVariant[]): Promise<CreatedVariant[] | NotConfirmed> {
@@ -234,13 +220,13 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
     }
     const bodies = variants.map((variant) => newProduct(variant, status, ids.get(variant.category ?? '')))
     const answer = await timed({ method: 'POST', path: '/products/batch', body: { create: bodies } })
-    if (!answer.ok) return answer.failure
-    const items = z.object({ create: z.array(z.unknown()).length(variants.length) }).safeParse(answer.body)
-    if (!items.success) return unreadable('what became of its products', true)
+    const schema = z.object({ create: z.array(z.unknown()).length(variants.length) })
+    const items = readAs(answer, schema, unreadable('what became of its products', true))
+    if (items.outcome !== 'read') return items
     const answers: CreatedVariant[] = []
     const withoutImage: NewVariant[] = []
     for (const [index, variant] of variants.entries()) {
-      const item = items.data.create[index]
+      const item = items.value.create[index]
       const failure = failedItem.safeParse(item)
       const made = z.object({ id: z.number().positive() }).safeParse(item)
       if (made.success && !failure.success) {
@@ -279,7 +265,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
       rest = rest.slice(some.length)
       const result = await createSome(some)
       if (Array.isArray(result)) answers.push(...result)
-      else return answers.length === 0 ? result : { outcome: 'answered', answers, failure: result }
+      else return answeredUntil(answers, result)
     }
     return { outcome: 'answered', answers }
   }
@@ -287,23 +273,18 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
   /** A page of products, or of the variations of a product that the page before it named. */
   async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
     const at = cursor === null ? FIRST_PAGE : pagePosition.parse(JSON.parse(cursor))
-    const parent = at.parents[0]
+    const [parent] = at.parents
+    const page = parent === undefined ? at.page : at.variationsPage
     const answer = await client.call({
       method: 'GET',
       path: parent === undefined ? '/products' : `/products/${parent.id}/variations`,
-      query: {
-        per_page: String(ITEMS_MAX),
-        page: String(parent === undefined ? at.page : at.variationsPage),
-        ...BY_ID,
-      },
+      query: { per_page: String(PAGE_SIZE), page: String(page), ...BY_ID },
     })
     if (!answer.ok) return answer.failure
-    const read = z.array(shopProduct).safeParse(answer.body)
-    if (!read.success) return unreadable('its products')
-    const pages = countIn(answer, 'x-wp-totalpages')
-    const page = parent === undefined ? at.page : at.variationsPage
-    const isLast = pages === undefined ? read.data.length < ITEMS_MAX : page >= pages
-    const { items, next } = variantsPage(at, read.data, isLast)
+    const products = z.array(shopProduct).safeParse(answer.body)
+    if (!products.success) return unreadable('its products')
+    const isLast = isLastPage(answer, page, products.data.length)
+    const { items, next } = variantsPage(at, products.data, isLast)
     return { outcome: 'read', items, next: next && JSON.stringify(next) }
   }
 
@@ -314,22 +295,16 @@ const SIMPLE = ''
 export const CURRENCY_PATH = '/settings/general/woocommerce_currency'
 const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_id,price' }
 
-const unreadable = (what: string, mayHaveLeft = false): NotConfirmed => ({
-  outcome: 'unavailable',
-  mayHaveLeft,
-  detail: `${what} cannot be read from the answer of the shop`,
-})
+const unreadable = (what: string, mayHaveLeft = false): NotConfirmed =>
+  unavailable(`${what} cannot be read from the answer of the shop`, mayHaveLeft)
 
 /** The currency that the settings of a shop name. */
 export function currencyIn(body: unknown): string | undefined {
-  const read = z.object({ value: z.string().regex(/^[A-Z]{3}$/) }).safeParse(body)
-  return read.success ? read.data.value : undefined
+  return z.object({ value: z.string().regex(/^[A-Z]{3}$/) }).safeParse(body).data?.value
 }
 
-const resourceOf = (data: unknown): number | undefined => {
-  const read = z.object({ resource_id: z.coerce.number().int().positive() }).safeParse(data)
-  return read.success ? read.data.resource_id : undefined
-}
+const resourceOf = (data: unknown): number | undefined =>
+  z.object({ resource_id: z.coerce.number().int().positive() }).safeParse(data).data?.resource_id
 
 const shopProduct = z.object({
   id: z.number().int(),
@@ -358,7 +333,7 @@ type PagePosition = z.infer<typeof pagePosition>
 const FIRST_PAGE: PagePosition = { page: 1, parents: [], variationsPage: 1 }
 
 /** What a page has to sell, and where the next call goes on; null at the end. */
-export function variantsPage(
+function variantsPage(
   at: PagePosition,
   products: ShopProduct[],
   isLast: boolean,
@@ -423,11 +398,6 @@ function newProduct(variant: NewVariant, status: CatalogueOptions['create'], cat
     ...(image === null ? {} : { images: [{ src: image }] }),
   }
 }
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
-
-/** Text as WordPress shows it unchanged. */
-export const escaped = (text: string): string => text.replaceAll(/[&<>]/g, (one) => ENTITIES[one] ?? one)
 
 /** A text of WordPress without its markup. */
 export const plainText = (text: string): string =>

@@ -1,35 +1,31 @@
 import { createHmac } from 'node:crypto'
-import { Agent, type Dispatcher, request } from 'undici'
+import type { z } from 'zod'
 import { leadsTo } from '../../domain/free-text.ts'
 import type { Secret } from '../../secret.ts'
+import { type Connecting, jsonIn } from '../connection.ts'
 import {
+  ASKS_JSON,
   answeredAt,
-  beforeWrite,
-  causeOfNoAnswer,
-  deadlineSignal,
-  jsonIn,
-  TOO_LATE,
-  TooLong,
-  textOf,
-} from '../connection.ts'
+  asRead,
+  failureOf,
+  isPage,
+  type RawAnswer,
+  type Read,
+  type ShopFailure,
+  shopRequests,
+} from '../shop-client.ts'
 import type { NotConfirmed } from '../store.ts'
 
-export interface ShopClientOptions {
+export interface ShopClientOptions extends Connecting {
   /** The shop's address, with the folder that WordPress is in. */
   url: string
   consumerKey: Secret
   consumerSecret: Secret
-  /** Epoch milliseconds. */
-  now: () => number
   /** For the nonce of a signature. */
   newId: () => string
-  /** Connections to the shop. Default: those of this machine. */
-  connections?: Dispatcher | undefined
-  /** Ends a request after so many milliseconds. Default: a timer of this machine. */
-  timeout?: ((ms: number) => AbortSignal) | undefined
 }
 
-export interface ShopCall {
+interface ShopCall {
   method: 'GET' | 'POST' | 'PUT'
   /** Below `/wp-json/wc/v3`. */
   path: string
@@ -37,24 +33,18 @@ export interface ShopCall {
   body?: object
 }
 
-/**
- * How a call ended. `body`: parsed JSON, nothing of it checked. `answeredAt`: the shop's clock, epoch milliseconds; null when
- * it did not say. `code`: WooCommerce's name of an error, by which callers decide; null where it gave none. `fix`: what to do
- * about a failure, which its detail says too.
- */
-export type ShopAnswer =
-  | { ok: true; body: unknown; headers: Record<string, string | string[] | undefined>; answeredAt: number | null }
-  | ShopFailure
-
-export interface ShopFailure {
-  ok: false
-  failure: NotConfirmed
-  code: string | null
-  /** `data` of the error, nothing of it checked. */
-  data: unknown
-  cause: string
-  fix: string | null
+/** How a call ended. `body`: parsed JSON, nothing of it checked. `answeredAt`: the shop's clock; null when it did not say. */
+export type ShopAnswer = Answered | Failed
+interface Answered {
+  ok: true
+  body: unknown
+  headers: RawAnswer['headers']
   answeredAt: number | null
+}
+/** `code`: WooCommerce's name of an error, by which callers decide. `data` of the error, nothing of it checked. */
+interface Failed extends ShopFailure {
+  code?: string | null
+  data?: unknown
 }
 
 export interface ShopClient {
@@ -71,17 +61,10 @@ type KeyPlace = 'header' | 'query' | 'signature'
 /** WordPress works in the request: a hundred products with slow plug-ins need most of this. `settleMs` is longer. */
 const WRITE_DEADLINE_MS = 60_000
 const READ_DEADLINE_MS = 30_000
-/** Requests to one shop at once: shared hosting runs a handful of PHP processes, which its customers need too. */
-const CONNECTIONS_MAX = 4
-
-/** Connections to a shop. An idle socket is not used again after a second: a server closes those, and the request is lost. */
-const openConnections = () =>
-  new Agent({ connections: CONNECTIONS_MAX, keepAliveTimeout: 1_000, keepAliveMaxTimeout: 1_000 })
-
-/** Requests to the REST API of one WooCommerce shop. It repeats none, follows no redirect, and quotes nothing of an answer but where it leads. */
+/** Requests to the REST API of one WooCommerce shop. It quotes nothing of an answer but where it leads. */
 export function shopClient(options: ShopClientOptions): ShopClient {
   const { url, consumerKey, consumerSecret, now, newId } = options
-  const { connections = openConnections(), timeout = deadlineSignal } = options
+  const requests = shopRequests(options)
   const root = new URL(`${url.replace(/\/+$/, '')}/wp-json/wc/v3`)
   let keyPlace: KeyPlace = root.protocol === 'https:' ? 'header' : 'signature'
 
@@ -96,7 +79,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
       query.push(...oauthParameters({ method, url: target, query: call.query ?? {}, key, secret, ...at }))
     }
     const authorization = `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`
-    return { query, headers: place === 'header' ? { authorization } : {} }
+    return { query, headers: { ...(place === 'header' && { authorization }) } }
   }
 
   async function send(call: ShopCall, place: KeyPlace, until: number): Promise<ShopAnswer> {
@@ -105,37 +88,15 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     const { query, headers } = authenticated(place, call, target)
     target.search = query.map(([name, value]) => `${percent(name)}=${percent(value)}`).join('&')
     const isWrite = call.method !== 'GET'
-    if (isWrite && now() >= until) {
-      return failed({ outcome: 'unavailable', mayHaveLeft: false, detail: TOO_LATE }, { cause: TOO_LATE })
-    }
-    const deadlineMs = isWrite ? WRITE_DEADLINE_MS : READ_DEADLINE_MS
-    const signal = timeout(deadlineMs)
-    let hasLeft = false
-    const dispatcher = beforeWrite(connections, () => {
-      hasLeft = true
+    const answer = await requests.send(target, {
+      method: call.method,
+      headers: { ...ASKS_JSON, ...headers, ...(call.body && { 'content-type': 'application/json' }) },
+      body: call.body === undefined ? null : JSON.stringify(call.body),
+      isWrite,
+      until,
+      deadlineMs: isWrite ? WRITE_DEADLINE_MS : READ_DEADLINE_MS,
     })
-    try {
-      const answer = await request(target, {
-        dispatcher,
-        method: call.method,
-        signal,
-        body: call.body === undefined ? null : JSON.stringify(call.body),
-        headers: {
-          ...headers,
-          accept: 'application/json',
-          'user-agent': 'quayside',
-          ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-      })
-      const text = await textOf(answer.body)
-      return readAnswer(
-        { status: answer.statusCode, headers: answer.headers, text },
-        { isWrite, host: target.host, isSigned: place === 'signature' },
-      )
-    } catch (error) {
-      const cause = error instanceof TooLong ? error.message : causeOfNoAnswer(error, target.host, deadlineMs)
-      return failed({ outcome: 'unavailable', mayHaveLeft: isWrite && hasLeft, detail: cause }, { cause })
-    }
+    return 'ok' in answer ? answer : readAnswer(answer, { isWrite, host: target.host, isSigned: place === 'signature' })
   }
 
   const writingUntil = (until: number): ShopClient => ({
@@ -148,26 +109,36 @@ export function shopClient(options: ShopClientOptions): ShopClient {
       return second
     },
     writingUntil,
-    close: () => connections.destroy(),
+    close: requests.close,
   })
   return writingUntil(Number.POSITIVE_INFINITY)
 }
 
+/** Reads an answer by a schema. @param unreadable what an answer comes to that is something else */
+export function readAs<Value>(answer: ShopAnswer, schema: z.ZodType<Value>, unreadable: NotConfirmed): Read<Value> {
+  if (!answer.ok) return answer.failure
+  const { success, data } = schema.safeParse(answer.body)
+  return success ? asRead(data) : unreadable
+}
+
 /** A count that WordPress gives of a list, such as `x-wp-total`; undefined where the shop does not say. */
-export function countIn({ headers }: Extract<ShopAnswer, { ok: true }>, name: string): number | undefined {
+export function countIn({ headers }: Answered, name: string): number | undefined {
   const count = Number(headers[name] ?? Number.NaN)
   return Number.isSafeInteger(count) ? count : undefined
 }
 
-/** No key arrived, or an unknown one: WooCommerce answers both alike. */
-const isUnauthenticated = ({ failure, code }: ShopFailure): boolean =>
-  failure.outcome === 'refused' && failure.status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false)
+/** Most items of a page that WordPress gives. */
+export const PAGE_SIZE = 100
 
-export interface RawAnswer {
-  status: number
-  headers: Record<string, string | string[] | undefined>
-  text: string
+/** Whether a page is the last one of its list. */
+export function isLastPage(answer: Answered, page: number, items: number): boolean {
+  const pages = countIn(answer, 'x-wp-totalpages')
+  return pages === undefined ? items < PAGE_SIZE : page >= pages
 }
+
+/** No key arrived, or an unknown one: WooCommerce answers both alike. */
+const isUnauthenticated = ({ failure, code }: Failed): boolean =>
+  failure.outcome === 'refused' && failure.status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false)
 
 /** Of the request that was answered. */
 interface Asked {
@@ -181,102 +152,82 @@ interface Asked {
 /** Says what an answer means. */
 export function readAnswer(answer: RawAnswer, { isWrite, host, isSigned = false }: Asked): ShopAnswer {
   const { status, headers, text } = answer
-  const at = answeredAt(headers)
   const body = jsonIn(text)
-  if (status >= 200 && status < 300 && body !== undefined) return { ok: true, body, headers, answeredAt: at }
+  if (status >= 200 && status < 300 && body !== undefined) {
+    return { ok: true, body, headers, answeredAt: answeredAt(answer) }
+  }
   const error = (body ?? {}) as { code?: unknown; data?: unknown }
-  const code = typeof error?.code === 'string' ? error.code : null
-  const meaning = meaningOf({ status, code, isPage: body === undefined && /^\s*</.test(text), isSigned })
-  const cause = meaning.cause + (status < 400 ? leadsTo(headers.location, `https://${host}`) : '')
-  const detail = `${host} answered ${status}: ${cause}${meaning.fix ? `. ${meaning.fix}` : ''}`
-  const isTaken = status < 300 || status >= 500 || [408, 425, 429].includes(status)
-  const failure: NotConfirmed = isTaken
-    ? { outcome: 'unavailable', mayHaveLeft: isWrite, detail }
-    : { outcome: 'refused', status, detail }
-  return failed(failure, {
-    ...meaning,
-    cause: `it answered ${status}: ${cause}`,
-    code,
-    data: error?.data,
-    answeredAt: at,
-  })
+  const code = typeof error.code === 'string' ? error.code : null
+  const seen = { status, code, isPage: isPage(answer), isSigned }
+  const [, said, fix] = MEANINGS.find(([fits]) => fits(seen)) ?? [undefined, `it refused the request${named(code)}`]
+  const cause = said + (status < 400 ? leadsTo(headers.location, `https://${host}`) : '')
+  const isTaken = status < 300 || status >= 500 || [408, 425, 429].includes(status) ? 'unknown' : 'no'
+  return { ...failureOf(answer, { cause, fix, isTaken }, { host, isWrite }), code, data: error.data }
 }
 
-const failed = (failure: NotConfirmed, known: Partial<ShopFailure> & { cause: string }): ShopFailure => ({
-  ok: false,
-  failure,
-  code: null,
-  data: null,
-  fix: null,
-  answeredAt: null,
-  ...known,
-})
+interface Seen {
+  status: number
+  code: string | null
+  isPage: boolean
+  isSigned: boolean
+}
+const isUnaccepted = ({ status, code }: Seen) =>
+  status === 401 && (code?.startsWith('woocommerce_rest_authentication_') ?? false)
 
-/** What an answer most often means, and what the merchant does about it. Nothing of the answer is repeated. */
-function meaningOf(answer: { status: number; code: string | null; isPage: boolean; isSigned: boolean }): {
-  cause: string
-  fix: string | null
-} {
-  const { status, code, isPage, isSigned } = answer
-  if (status >= 300 && status < 400) {
-    return { cause: 'it redirects', fix: 'Configure the address that it leads to: redirects are not followed.' }
-  }
-  if (status === 401 && isSigned && code?.startsWith('woocommerce_rest_authentication_')) {
+/** What an answer most often means, and what the merchant does about it; the first row that fits counts. */
+const MEANINGS: [fits: (seen: Seen) => boolean, cause: string, fix?: string][] = [
+  [
+    ({ status }) => status >= 300 && status < 400,
+    'it redirects',
+    'Configure the address that it leads to: redirects are not followed.',
+  ],
+  [
     // By http WooCommerce has one code for an unknown key, a wrong secret and a key that may only read.
-    return {
-      cause: 'it does not accept the key and its signature',
-      fix: 'Compare the consumer key and the consumer secret, give the key read and write permission, and set the clocks of both machines right.',
-    }
-  }
-  if (status === 401 && code?.startsWith('woocommerce_rest_authentication_')) {
-    return {
-      cause: 'it knows the consumer key and does not accept the request',
-      fix: 'Compare the consumer secret, give the key read and write permission, and set the clocks of both machines right.',
-    }
-  }
-  if (status === 401 && code?.startsWith('woocommerce_rest_cannot_')) {
-    return {
-      cause: 'it did not see the consumer key, or does not know it',
-      fix: 'Compare the consumer key. Behind a proxy, make it pass on that the request came by https.',
-    }
-  }
-  if (status === 401) {
-    return {
-      cause: 'something in front of WooCommerce asks for a password',
-      fix: 'Exempt /wp-json/wc/ from the password of the website.',
-    }
-  }
-  if (status === 403 && code === null) {
-    return {
-      cause: 'a firewall or a security plug-in blocked the request',
-      fix: 'Allow requests of this machine to /wp-json/wc/.',
-    }
-  }
-  if (status === 403) {
-    return {
-      cause: 'the user of the consumer key may not do this',
-      fix: 'Make the key for a user with the role administrator or shop manager.',
-    }
-  }
-  if (status === 404 && (code === null || code === 'rest_no_route')) {
-    return {
-      cause: 'there is no WooCommerce API at this address',
-      fix: 'Check the address, activate WooCommerce, and set permalinks to anything but plain.',
-    }
-  }
-  if (status === 413) return { cause: 'the request is too large for it', fix: null }
-  if (status === 429) return { cause: 'it wants fewer requests', fix: null }
-  if (status === 503) return { cause: 'it is under maintenance or overloaded', fix: null }
-  if (status >= 500) return { cause: 'it failed', fix: 'Look into the log of the shop.' }
-  if (isPage) {
-    return {
-      cause: 'a page for people came in place of data, such as a login or a maintenance page',
-      fix: 'Exempt /wp-json/wc/ from it.',
-    }
-  }
-  if (status < 300) return { cause: 'its answer broke off or is no JSON', fix: 'Look into the log of the shop.' }
-  return { cause: code ? `it refused the request${named(code)}` : 'it refused the request', fix: null }
-}
+    (seen) => seen.isSigned && isUnaccepted(seen),
+    'it does not accept the key and its signature',
+    'Compare the consumer key and the consumer secret, give the key read and write permission, and set the clocks of both machines right.',
+  ],
+  [
+    isUnaccepted,
+    'it knows the consumer key and does not accept the request',
+    'Compare the consumer secret, give the key read and write permission, and set the clocks of both machines right.',
+  ],
+  [
+    ({ status, code }) => status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false),
+    'it did not see the consumer key, or does not know it',
+    'Compare the consumer key. Behind a proxy, make it pass on that the request came by https.',
+  ],
+  [
+    ({ status }) => status === 401,
+    'something in front of WooCommerce asks for a password',
+    'Exempt /wp-json/wc/ from the password of the website.',
+  ],
+  [
+    ({ status, code }) => status === 403 && code === null,
+    'a firewall or a security plug-in blocked the request',
+    'Allow requests of this machine to /wp-json/wc/.',
+  ],
+  [
+    ({ status }) => status === 403,
+    'the user of the consumer key may not do this',
+    'Make the key for a user with the role administrator or shop manager.',
+  ],
+  [
+    ({ status, code }) => status === 404 && (code === null || code === 'rest_no_route'),
+    'there is no WooCommerce API at this address',
+    'Check the address, activate WooCommerce, and set permalinks to anything but plain.',
+  ],
+  [({ status }) => status === 413, 'the request is too large for it'],
+  [({ status }) => status === 429, 'it wants fewer requests'],
+  [({ status }) => status === 503, 'it is under maintenance or overloaded'],
+  [({ status }) => status >= 500, 'it failed', 'Look into the log of the shop.'],
+  [
+    (seen) => seen.isPage,
+    'a page for people came in place of data, such as a login or a maintenance page',
+    'Exempt /wp-json/wc/ from it.',
+  ],
+  [({ status }) => status < 300, 'its answer broke off or is no JSON', 'Look into the log of the shop.'],
+]
 
 /** WooCommerce's own name of an error, in brackets; nothing where another program chose it. */
 export const named = (code: unknown): string =>
@@ -286,7 +237,7 @@ export const named = (code: unknown): string =>
 const percent = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`)
 
-export interface OauthRequest {
+interface OauthRequest {
   method: string
   url: URL
   query: Record<string, string>

@@ -1,4 +1,4 @@
-import { clockFinding } from '../clock.ts'
+import { clockFindings, currencyFinding, failed, failedCall, sound } from '../findings.ts'
 import type { StoreFinding } from '../store.ts'
 import { CURRENCY_PATH, currencyIn } from './catalogue.ts'
 import type { ShopClient } from './client.ts'
@@ -13,47 +13,24 @@ export interface FindingsOptions {
 /** Tries what the adapter needs of a shop. Empty batches show whether the key may write, and change nothing. */
 export async function tryShop({ client, now, currency }: FindingsOptions): Promise<StoreFinding[]> {
   const settings = await client.call({ method: 'GET', path: CURRENCY_PATH })
-  const findings: StoreFinding[] = []
-  if (settings.answeredAt !== undefined && settings.answeredAt !== null) {
-    findings.push(clockFinding(now() - settings.answeredAt))
-  }
-  if (!settings.ok) {
-    return [{ check: 'connection', state: 'failed', detail: settings.cause, fix: settings.fix }, ...findings]
-  }
-  findings.unshift({ check: 'connection', state: 'ok', detail: 'it accepted the consumer key', fix: null })
-  const shopCurrency = currencyIn(settings.body)
-  findings.push(
-    shopCurrency !== undefined && shopCurrency === (currency ?? shopCurrency)
-      ? { check: 'currency', state: 'ok', detail: `it sells in ${shopCurrency}`, fix: null }
-      : {
-          check: 'currency',
-          state: 'failed',
-          detail:
-            currency === null
-              ? 'its currency cannot be read'
-              : `it sells in ${shopCurrency ?? 'an unknown currency'}, the configuration says ${currency}`,
-          fix: 'Configure the currency of the shop: prices in another one are not sent.',
-        },
-  )
-  for (const [what, path] of [
-    ['products', '/products/batch'],
-    ['orders', '/orders/batch'],
-  ] as const) {
-    const write = await client.call({ method: 'POST', path, body: {} })
-    findings.push(
-      write.ok
-        ? { check: 'permissions', state: 'ok', detail: `the key may write ${what}`, fix: null }
-        : {
-            check: 'permissions',
-            state: 'failed',
-            detail: isReadOnly(write.failure) ? `the key may read, and may not write ${what}` : write.cause,
-            fix: isReadOnly(write.failure) ? 'Give the consumer key the permission read and write.' : write.fix,
-          },
-    )
-  }
-  return findings
+  const clock = clockFindings(now(), settings.answeredAt)
+  if (!settings.ok) return [failedCall('connection', settings), ...clock]
+  return [
+    sound('connection', 'it accepted the consumer key'),
+    ...clock,
+    currencyFinding(currencyIn(settings.body), currency),
+    await writeFinding(client, 'products', '/products/batch'),
+    await writeFinding(client, 'orders', '/orders/batch'),
+  ]
 }
 
-/** The same key could read a moment ago. */
-const isReadOnly = (failure: { outcome: string; status?: number }): boolean =>
-  failure.outcome === 'refused' && (failure.status === 401 || failure.status === 403)
+async function writeFinding(client: ShopClient, what: string, path: string): Promise<StoreFinding> {
+  const write = await client.call({ method: 'POST', path, body: {} })
+  if (write.ok) return sound('permissions', `the key may write ${what}`)
+  const { failure } = write
+  // The same key could read a moment ago.
+  const isReadOnly = failure.outcome === 'refused' && (failure.status === 401 || failure.status === 403)
+  if (!isReadOnly) return failedCall('permissions', write)
+  const fix = 'Give the consumer key the permission read and write.'
+  return failed('permissions', `the key may read, and may not write ${what}`, fix)
+}

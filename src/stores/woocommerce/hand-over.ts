@@ -1,8 +1,12 @@
 import { z } from 'zod'
-import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../../domain/store-update.ts'
-import { closingRemarks, failureRemark, holdRemark, refusalRemark, remarkMark, resumptionRemark } from '../remarks.ts'
-import type { FulfilResult, NotConfirmed, Pushed, PushResult, ResentOrder, Store } from '../store.ts'
-import { escaped, plainText } from './catalogue.ts'
+import type { LineFulfilled, OrderClosed } from '../../domain/store-update.ts'
+import { jsonIn } from '../connection.ts'
+import { escaped } from '../shop-catalogue.ts'
+import { asRead, CONFIRMED, type Read, refused } from '../shop-client.ts'
+import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
+import type { FulfilResult, Pushed, PushResult, ResentOrder } from '../store.ts'
+import { plainText } from './catalogue.ts'
+import { readAs } from './client.ts'
 import {
   hasKnownRefunds,
   isCancelled,
@@ -46,14 +50,7 @@ export function lineKeys({ meta_data: meta }: ShopLine, label: string): LineKeys
   return { all: keysIn(metaOf(KEYS_META)), shown: text }
 }
 
-function keysIn(value: unknown): string[] {
-  try {
-    const read = z.array(z.string()).safeParse(JSON.parse(String(value)))
-    return read.success ? read.data : []
-  } catch {
-    return []
-  }
-}
+const keysIn = (value: unknown): string[] => z.array(z.string()).safeParse(jsonIn(String(value))).data ?? []
 
 const hasKey = (text: string | null, key: string): boolean => text !== null && `\n${text}\n`.includes(`\n${key}\n`)
 
@@ -95,20 +92,12 @@ export const noteHas = (note: string, key: string): boolean => hasKey(plainText(
 const shopNotes = z.array(z.object({ note: z.string(), customer_note: z.boolean().catch(false) }))
 type ShopNote = z.infer<typeof shopNotes>[number]
 
-export interface HandOverOptions {
-  reading: OrderReading
-  handOver: HandOverSettings
-}
-
 interface KeysOfLine {
   line: ShopLine
   keys: string[]
 }
 /** Keys of a line that may be taken out of the order by now. */
-interface NotedKeys {
-  line: ShopLine | undefined
-  keys: string[]
-}
+type NotedKeys = Omit<KeysOfLine, 'line'> & { line: ShopLine | undefined }
 
 /** What a line stores. `shown`: what the mail prints; null removes it; undefined leaves it. */
 interface StoredLine {
@@ -117,39 +106,23 @@ interface StoredLine {
   shown?: string | null | undefined
 }
 
-type Read<T> = { outcome: 'read'; value: T } | NotConfirmed
-const CONFIRMED: PushResult = { outcome: 'confirmed' }
-/** An earlier request of this hand-over has given the customer keys: it must not seem unsent. */
-const afterKeys = (result: PushResult): PushResult =>
-  result.outcome === 'unavailable' ? { ...result, mayHaveLeft: true } : result
-const refused = (status: number, detail: string): PushResult => ({ outcome: 'refused', status, detail })
-
 /**
  * What orders of a shop learn. Each step reads what is there before it writes: a repeat finds what an attempt without an answer
  * left, and writes nothing twice.
  */
-export function shopHandOver({ reading, handOver }: HandOverOptions) {
+export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) {
   const { client, statuses, known } = reading
   const { label } = handOver
 
   async function readOrder(reference: string): Promise<Read<ShopOrder>> {
-    if (!/^\d{1,15}$/.test(reference))
-      return { outcome: 'refused', status: 404, detail: 'this is no order of the shop' }
+    if (!/^\d{1,15}$/.test(reference)) return refused(404, 'this is no order of the shop')
     const answer = await client.call({ method: 'GET', path: `/orders/${reference}` })
-    if (!answer.ok && answer.code === NO_SUCH_ORDER) {
-      return { outcome: 'refused', status: 404, detail: `the shop has no order ${reference}` }
-    }
-    if (!answer.ok) return answer.failure
-    const read = shopOrder.safeParse(answer.body)
-    return read.success ? { outcome: 'read', value: read.data } : notAnOrder()
+    const isMissing = !answer.ok && answer.code === NO_SUCH_ORDER
+    return isMissing ? refused(404, `the shop has no order ${reference}`) : readAs(answer, shopOrder, notAnOrder())
   }
 
-  async function readNotes(order: number): Promise<Read<ShopNote[]>> {
-    const answer = await client.call({ method: 'GET', path: `/orders/${order}/notes` })
-    if (!answer.ok) return answer.failure
-    const read = shopNotes.safeParse(answer.body)
-    return read.success ? { outcome: 'read', value: read.data } : notAnOrder()
-  }
+  const readNotes = async (order: number): Promise<Read<ShopNote[]>> =>
+    readAs(await client.call({ method: 'GET', path: `/orders/${order}/notes` }), shopNotes, notAnOrder())
 
   async function postNote(order: number, note: string, isForCustomer: boolean): Promise<PushResult> {
     const body = { note, customer_note: isForCustomer }
@@ -157,20 +130,17 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     return answer.ok ? CONFIRMED : answer.failure
   }
 
-  /** Of these keys those that no note for the customer has. */
-  async function unnoted(order: ShopOrder, keys: readonly string[]): Promise<Read<string[]>> {
+  /** Of the keys of these lines those that no note for the customer has. */
+  async function unnoted(order: ShopOrder, lines: NotedKeys[]): Promise<Read<string[]>> {
     const notes = await readNotes(order.id)
     if (notes.outcome !== 'read') return notes
     const sent = notes.value.filter(({ customer_note }) => customer_note)
-    return { outcome: 'read', value: keys.filter((key) => !sent.some(({ note }) => noteHas(note, key))) }
+    return asRead(lines.flatMap(({ keys }) => keys).filter((key) => !sent.some(({ note }) => noteHas(note, key))))
   }
 
   /** Sends the customer these keys in one note, but those that a note has. */
   async function noteKeys(order: ShopOrder, ...lines: NotedKeys[]): Promise<PushResult> {
-    const missing = await unnoted(
-      order,
-      lines.flatMap(({ keys }) => keys),
-    )
+    const missing = await unnoted(order, lines)
     if (missing.outcome !== 'read') return missing
     const texts = lines.flatMap(({ line, keys }) => {
       const rest = keys.filter((key) => missing.value.includes(key))
@@ -191,9 +161,8 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
    * Sends the customer keys by note. Its mail prints what stands in the lines too, so the keys that wait there go with it, and
    * leave the lines; those that a note has leave before.
    */
-  async function sendByNote(asRead: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
-    const cleared =
-      asRead.status === 'completed' ? ({ outcome: 'read', value: asRead } as const) : await clearNoted(asRead)
+  async function sendByNote(given: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
+    const cleared = given.status === 'completed' ? asRead(given) : await clearNoted(given)
     if (cleared.outcome !== 'read') return cleared
     const order = cleared.value
     const waiting = order.status === 'completed' ? [] : waitingKeys(order)
@@ -223,24 +192,16 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
   /** Keys that a note has brought leave the lines, so that no later mail brings them again. @returns the order without them */
   async function clearNoted(order: ShopOrder): Promise<Read<ShopOrder>> {
     const waiting = waitingKeys(order)
-    const asItIs = { outcome: 'read', value: order } as const
     // A single key has waited for no other one.
-    if (waiting.length === 0 || (order.line_items.length === 1 && keysOf(order).length === 1)) return asItIs
-    const missing = await unnoted(
-      order,
-      waiting.flatMap(({ keys }) => keys),
-    )
+    if (waiting.length === 0 || (order.line_items.length === 1 && keysOf(order).length === 1)) return asRead(order)
+    const missing = await unnoted(order, waiting)
     if (missing.outcome !== 'read') return missing
     const noted = waiting.flatMap(({ line, keys }) => {
       const gone = keys.filter((key) => !missing.value.includes(key))
       return gone.length === 0 ? [] : [without(line, gone)]
     })
-    if (noted.length === 0) return asItIs
-    const put = await putLines(order, noted)
-    if (!put.ok) return put.failure
-    const after = shopOrder.safeParse(put.body)
-    if (!after.success) return notAnOrder(true)
-    return { outcome: 'read', value: after.data }
+    if (noted.length === 0) return asRead(order)
+    return readAs(await putLines(order, noted), shopOrder, notAnOrder(true))
   }
 
   /** Stores what was handed over of lines. */
@@ -263,9 +224,6 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     return answer
   }
 
-  const putKeys = (order: ShopOrder, line: ShopLine, all: string[], shown?: string | null) =>
-    putLines(order, [{ line, all, shown }])
-
   /**
    * Whether the order entitles its customer to these keys, none of which stands in its line. What a note has is with the customer all
    * the same: then the hand-over is finished. An amount that was refunded since the order was read may be for these units.
@@ -283,14 +241,12 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     const stands = standing === 'paid' && hold !== undefined ? 'held' : standing
     const had = line ? lineKeys(line, label).all.length : 0
     if (stands === 'paid' && had + keys.length <= units) return undefined
-    const missing = await unnoted(order, keys)
+    const missing = await unnoted(order, [{ line, keys }])
     if (missing.outcome !== 'read') return missing
     if (missing.value.length < keys.length)
       return line ? sendByNote(order, [{ line, keys }]) : noteKeys(order, { line, keys })
-    const why =
-      stands === 'paid'
-        ? `has ${units} of line ${id} now`
-        : (because ?? (hold === undefined ? `is ${order.status} in the shop` : `waits: ${hold}`))
+    const notPaid = because ?? (hold === undefined ? `is ${order.status} in the shop` : `waits: ${hold}`)
+    const why = stands === 'paid' ? `has ${units} of line ${id} now` : notPaid
     return {
       outcome: 'not_entitled',
       standing: stands,
@@ -319,26 +275,21 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     if (kept) return kept
     if (wayOf(order, fresh, handOver) === 'note') return sendByNote(order, [{ line, keys: fresh }])
     const unseen = fresh.filter((key) => !hasKey(shown, key))
-    const put = await putKeys(
-      order,
-      line,
-      [...all, ...fresh],
-      [...(shown === null ? [] : [shown]), ...unseen].join('\n'),
-    )
-    if (!put.ok) return put.failure
-    const after = shopOrder.safeParse(put.body)
-    if (!after.success) return notAnOrder(true)
-    const stored = after.data.line_items.find(({ id }) => id === line.id)
+    const text = [...(shown === null ? [] : [shown]), ...unseen].join('\n')
+    const put = await putLines(order, [{ line, all: [...all, ...fresh], shown: text }])
+    const after = readAs(put, shopOrder, notAnOrder(true))
+    if (after.outcome !== 'read') return after
+    const stored = after.value.line_items.find(({ id }) => id === line.id)
     const has = stored ? lineKeys(stored, label) : { all: [], shown: null }
     if (!fresh.every((key) => has.all.includes(key) && hasKey(has.shown, key))) {
       // A plug-in changes what lines show: the customer gets the keys as they are by note, and the line shows no other ones.
       const noted = await noteKeys(order, { line, keys: fresh })
       if (noted.outcome !== 'confirmed') return afterKeys(noted)
-      const cleared = await putKeys(order, stored ?? line, [...all, ...fresh], shown)
+      const cleared = await putLines(order, [{ line: stored ?? line, all: [...all, ...fresh], shown }])
       return cleared.ok ? CONFIRMED : afterKeys(cleared.failure)
     }
     // The merchant completed it meanwhile, so that its mail may have left without these keys.
-    return after.data.status === 'completed' ? afterKeys(await noteKeys(order, { line, keys: fresh })) : CONFIRMED
+    return after.value.status === 'completed' ? afterKeys(await noteKeys(order, { line, keys: fresh })) : CONFIRMED
   }
 
   /** Leaves a private note for the merchant, once. */
@@ -409,25 +360,17 @@ export function shopHandOver({ reading, handOver }: HandOverOptions) {
     return state === 'fulfilled' ? CONFIRMED : remark(ref.reference, id, closingRemarks[state])
   }
 
-  return {
-    fulfil,
-    closeOrder,
-    ...(handOver.by === 'completed_mail' && handOver.complete ? { sendWaiting } : {}),
-    reportFailure: (update: Pushed<LineFailed>) => remark(update.order.reference, update.id, failureRemark(update)),
-    reportHeld: (update: Pushed<LineHeld>) => remark(update.order.reference, update.id, holdRemark(update)),
-    reportResumed: (update: Pushed<LineResumed>) => remark(update.order.reference, update.id, resumptionRemark(update)),
-    reportRefusal: ({ id, reference, message }: Parameters<NonNullable<Store['reportRefusal']>>[0]) =>
-      remark(reference, id, refusalRemark(message)),
-    resend: async ({ reference, lines }: ResentOrder): Promise<PushResult> => {
-      const read = await readOrder(reference)
-      if (read.outcome !== 'read') return read
-      const texts = lines.map(({ id, keys }) => {
-        const line = read.value.line_items.find((one) => String(one.id) === id)
-        return keysNote(label, line, keys)
-      })
-      return postNote(read.value.id, texts.join('\n\n'), true)
-    },
+  async function resend({ reference, lines }: ResentOrder): Promise<PushResult> {
+    const read = await readOrder(reference)
+    if (read.outcome !== 'read') return read
+    const texts = lines.map(({ id, keys }) => {
+      const line = read.value.line_items.find((one) => String(one.id) === id)
+      return keysNote(label, line, keys)
+    })
+    return postNote(read.value.id, texts.join('\n\n'), true)
   }
+
+  return { fulfil, closeOrder, sendWaiting, resend, remark }
 }
 
 /** In these WooCommerce waits for money, or for a person to look at it. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { decimalsOf, formatDecimal, parseDecimal } from '../../domain/money.ts'
 import { verifyBodyMac } from '../body-mac.ts'
+import { unavailable } from '../shop-client.ts'
 import type {
   ChangedOrders,
   NotConfirmed,
@@ -11,10 +12,11 @@ import type {
   StoreVerification,
   UnreadOrder,
 } from '../store.ts'
-import { countIn, type ShopClient } from './client.ts'
+import { countIn, PAGE_SIZE, readAs, type ShopClient } from './client.ts'
 
 const id = z.number().int().nonnegative()
 const amount = z.string().catch('')
+const metaData = z.array(z.object({ key: z.string(), value: z.unknown() })).catch([])
 
 export const shopLine = z.object({
   id,
@@ -41,28 +43,19 @@ export const shopOrder = z.object({
   date_paid_gmt: z.string().nullable().catch(null),
   date_modified_gmt: z.string().nullable().catch(null),
   line_items: z.array(shopLine),
-  meta_data: z.array(z.object({ key: z.string(), value: z.unknown() })).catch([]),
+  meta_data: metaData,
   fee_lines: z.array(z.object({ total: amount })).catch([]),
   refunds: z.array(z.object({ id: id.catch(0), total: amount }).catch({ id: 0, total: '' })).catch([]),
 })
 export type ShopOrder = z.infer<typeof shopOrder>
 
-const refundedItems = z.array(z.object({ total: amount, total_tax: amount })).catch([])
+const refundedItem = z.object({ total: amount, total_tax: amount })
 const shopRefund = z.object({
   id: id.catch(0),
   amount,
-  line_items: z
-    .array(
-      z.object({
-        quantity: z.number(),
-        total: amount,
-        total_tax: amount,
-        meta_data: z.array(z.object({ key: z.string(), value: z.unknown() })).catch([]),
-      }),
-    )
-    .catch([]),
-  shipping_lines: refundedItems,
-  fee_lines: refundedItems,
+  line_items: z.array(refundedItem.extend({ quantity: z.number(), meta_data: metaData })).catch([]),
+  shipping_lines: z.array(refundedItem).catch([]),
+  fee_lines: z.array(refundedItem).catch([]),
 })
 
 /** What went back of an order. */
@@ -305,11 +298,8 @@ export function orderNamedBy(body: Buffer): NamedOrder {
 export const NO_SUCH_ORDER = 'woocommerce_rest_shop_order_invalid_id'
 
 /** What came is no order: a plug-in or another program answered. */
-export const notAnOrder = (mayHaveLeft = false): NotConfirmed => ({
-  outcome: 'unavailable',
-  mayHaveLeft,
-  detail: 'the shop answered with something that is no order of WooCommerce',
-})
+export const notAnOrder = (mayHaveLeft = false): NotConfirmed =>
+  unavailable('the shop answered with something that is no order of WooCommerce', mayHaveLeft)
 
 /** What orders are read with. */
 export interface OrderReading {
@@ -402,8 +392,6 @@ export async function readRefunds(
   return refunded
 }
 
-/** WooCommerce's largest page. */
-export const PAGE_SIZE = 100
 /** An order that was being saved may appear later than one with a newer date: so much is read again. */
 const OVERLAP_MS = 600_000
 
@@ -527,12 +515,9 @@ export async function readChangedOrders(reading: OrderReading, since: string | n
 export async function readOrdersNow(reading: OrderReading, references: readonly string[]): Promise<OrdersNow> {
   const query = { include: references.join(','), per_page: String(PAGE_SIZE) }
   const answer = await reading.client.call({ method: 'GET', path: '/orders', query })
-  if (!answer.ok) return answer.failure
-  const read = z.array(z.unknown()).safeParse(answer.body)
-  if (!read.success) return notAnOrder()
-  const { orders } = await ordersIn(
-    reading,
-    read.data.flatMap((one) => listedOrder.safeParse(one).data ?? []),
-  )
+  const read = readAs(answer, z.array(z.unknown()), notAnOrder())
+  if (read.outcome !== 'read') return read
+  const listed = read.value.flatMap((one) => listedOrder.safeParse(one).data ?? [])
+  const { orders } = await ordersIn(reading, listed)
   return { outcome: 'read', orders }
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { NotConfirmed, Store } from '../store.ts'
-import { countIn, type ShopClient } from './client.ts'
+import { asRead, type Read, unavailable } from '../shop-client.ts'
+import type { Store } from '../store.ts'
+import { isLastPage, PAGE_SIZE, type ShopClient } from './client.ts'
 
 /** Fires for a new order too, in which WooCommerce changes something at once. */
 const TOPIC = 'order.updated'
-const PAGE_SIZE = 100
 /** More are none of ours. */
 const PAGES_MAX = 10
 
@@ -33,7 +33,7 @@ export async function provisionWebhook(
 ): ReturnType<NonNullable<Store['provision']>> {
   const found = await findWebhook(client, url)
   if (found.outcome !== 'read') return found
-  const { webhook } = found
+  const webhook = found.value
   const body = { name: 'Quayside', topic: TOPIC, delivery_url: url, secret: webhookSecret, status: 'active' }
   const answer = await client.call(
     webhook ? { method: 'PUT', path: `/webhooks/${webhook.id}`, body } : { method: 'POST', path: '/webhooks', body },
@@ -41,30 +41,20 @@ export async function provisionWebhook(
   if (!answer.ok) return answer.failure
   const { hostname, port } = new URL(url)
   if (PRIVATE_HOST.test(hostname) || !PORTS.includes(port)) return { outcome: 'confirmed', detail: UNREACHED }
-  if (!webhook)
-    return { outcome: 'confirmed', detail: 'it was missing, and is made: the shop sends its orders from now on' }
-  return {
-    outcome: 'confirmed',
-    detail: webhook.status === 'active' ? null : 'it was off, and is active again',
-  }
+  if (webhook)
+    return { outcome: 'confirmed', detail: webhook.status === 'active' ? null : 'it was off, and is active again' }
+  return { outcome: 'confirmed', detail: 'it was missing, and is made: the shop sends its orders from now on' }
 }
 
-async function findWebhook(
-  client: ShopClient,
-  url: string,
-): Promise<{ outcome: 'read'; webhook: ShopWebhook | undefined } | NotConfirmed> {
+async function findWebhook(client: ShopClient, url: string): Promise<Read<ShopWebhook | undefined>> {
   for (let page = 1; page <= PAGES_MAX; page += 1) {
     const query = { per_page: String(PAGE_SIZE), page: String(page), orderby: 'id', order: 'asc' }
     const answer = await client.call({ method: 'GET', path: '/webhooks', query })
     if (!answer.ok) return answer.failure
-    const read = z.array(shopWebhook).safeParse(answer.body)
-    if (!read.success) {
-      return { outcome: 'unavailable', mayHaveLeft: false, detail: 'the webhooks of the shop cannot be read' }
-    }
-    const webhook = read.data.find((one) => one.topic === TOPIC && one.delivery_url === url)
-    const pages = countIn(answer, 'x-wp-totalpages')
-    const isLast = pages === undefined ? read.data.length < PAGE_SIZE : page >= pages
-    if (webhook || isLast) return { outcome: 'read', webhook }
+    const { data: listed } = z.array(shopWebhook).safeParse(answer.body)
+    if (!listed) return unavailable('the webhooks of the shop cannot be read')
+    const webhook = listed.find((one) => one.topic === TOPIC && one.delivery_url === url)
+    if (webhook || isLastPage(answer, page, listed.length)) return asRead(webhook)
   }
-  return { outcome: 'read', webhook: undefined }
+  return asRead(undefined)
 }

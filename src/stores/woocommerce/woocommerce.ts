@@ -1,12 +1,11 @@
-import { madeForEachCall } from '../connection.ts'
+import { handingOver } from '../shop-hand-over.ts'
 import type { Store } from '../store.ts'
 import { type CatalogueOptions, ITEMS_MAX, shopCatalogue } from './catalogue.ts'
-import { type ShopClientOptions, shopClient } from './client.ts'
+import { PAGE_SIZE, type ShopClientOptions, shopClient } from './client.ts'
 import { tryShop } from './findings.ts'
 import { type HandOverSettings, shopHandOver } from './hand-over.ts'
 import {
   type OrderReading,
-  PAGE_SIZE,
   PAID_STATUSES,
   readChangedOrders,
   readOrdersNow,
@@ -37,10 +36,12 @@ const SETTLE_MS = 90_000
 /** A shop of WooCommerce, by its REST API. */
 export function wooCommerceStore(options: WooCommerceOptions): Store {
   const { webhookSecret, settings, now, settleMs = SETTLE_MS } = options
-  const { create, ownsSalePrice, statuses = PAID_STATUSES, handOver, currency } = settings
+  const { create, ownsSalePrice, statuses = PAID_STATUSES, currency } = settings
+  const { by, complete } = settings.handOver
   const client = shopClient(options)
   const reading: OrderReading = { client, statuses, known: new Map(), written: new Map() }
   const catalogue = shopCatalogue({ client, now, create, ownsSalePrice })
+  const handOver = () => shopHandOver({ ...reading, client: client.writingUntil(now() + PUSH_MS) }, settings.handOver)
   return {
     batchSize: ITEMS_MAX,
     settleMs,
@@ -48,9 +49,8 @@ export function wooCommerceStore(options: WooCommerceOptions): Store {
     variants: catalogue.variants,
     ...(create === null ? {} : { create: catalogue.create }),
     publish: catalogue.publish,
-    ...madeForEachCall(() =>
-      shopHandOver({ reading: { ...reading, client: client.writingUntil(now() + PUSH_MS) }, handOver }),
-    ),
+    ...handingOver(handOver),
+    ...(by === 'completed_mail' && complete && { sendWaiting: (reference) => handOver().sendWaiting(reference) }),
     verify: (request) => verifyDelivery(request, webhookSecret),
     readOrder: (body) => readStoreOrder(reading, body),
     order: (reference) => readStoreOrder(reading, reference),

@@ -1,0 +1,43 @@
+/** What `test` finds in shops of any kind. */
+import { age } from '../domain/figures.ts'
+import type { ShopFailure } from './shop-client.ts'
+import type { StoreFinding } from './store.ts'
+
+export const sound = (check: string, detail: string): StoreFinding => ({ check, state: 'ok', detail, fix: null })
+export const doubtful = (check: string, detail: string, fix: string): StoreFinding => ({
+  check,
+  state: 'doubtful',
+  detail,
+  fix,
+})
+export const failed = (check: string, detail: string, fix: string | null): StoreFinding => ({
+  check,
+  state: 'failed',
+  detail,
+  fix,
+})
+/** A call that should have worked. */
+export const failedCall = (check: string, { cause, fix }: ShopFailure): StoreFinding => failed(check, cause, fix)
+
+/** Past this a shop may take what was signed now for something old. */
+const CLOCK_MAX_MS = 300_000
+
+/** Compares the clocks. @param answeredAt the shop's, now; null where it did not say */
+export function clockFindings(now: number, answeredAt: number | null): StoreFinding[] {
+  if (answeredAt === null) return []
+  const ahead = now - answeredAt
+  if (Math.abs(ahead) <= CLOCK_MAX_MS) return [sound('clock', 'its clock and that of this machine agree')]
+  const side = ahead > 0 ? 'behind' : 'ahead of'
+  const detail = `its clock is ${age(Math.abs(ahead))} ${side} that of this machine`
+  return [doubtful('clock', detail, 'Set both clocks by a time server.')]
+}
+
+/** @param configured null: there is no configuration of the shop yet, and every currency will do */
+export function currencyFinding(ofShop: string | undefined, configured: string | null): StoreFinding {
+  if (ofShop !== undefined && ofShop === (configured ?? ofShop)) return sound('currency', `it sells in ${ofShop}`)
+  const detail =
+    configured === null
+      ? 'its currency cannot be read'
+      : `it sells in ${ofShop ?? 'an unknown currency'}, the configuration says ${configured}`
+  return failed('currency', detail, 'Configure the currency of the shop: prices in another one are not sent.')
+}
