@@ -92,9 +92,13 @@ describe('the status', () => {
     const world = await openApi()
     const { db, now, ordering } = world
     await db.commit([
-      ...[1, 2, 3, 4].map((days) =>
-        addHourlyCount({ hour: hourOf(now() - days * DAY), name: 'spend', part: 'EUR', count: 10_000 }),
+      ...[1, 2, 3, 4, 5, 6, 7].map((days) =>
+        addHourlyCount({ hour: hourOf(now() - days * DAY) + HOUR, name: 'spend', part: 'EUR', count: 10_000 }),
       ),
+      // What is longer ago, in another currency, or no spend, says nothing.
+      addHourlyCount({ hour: hourOf(now() - 9 * DAY), name: 'spend', part: 'EUR', count: 900_000 }),
+      addHourlyCount({ hour: hourOf(now() - DAY), name: 'spend', part: 'USD', count: 900_000 }),
+      addHourlyCount({ hour: hourOf(now() - DAY), name: 'deliveries', part: 'EUR', count: 900_000 }),
       insertBalance({ id: ordering.newId(), readAt: now() + 1, amountMinor: 20_000, currency: 'EUR' }),
     ])
     await world.alertRound()
