@@ -230,7 +230,7 @@ describe('a channel', () => {
     await pass(world, MINUTE)
     const { body } = await world.ask('GET', '/alerts')
     const id = body.data.items.find(({ type }) => type === 'disk_low')?.id
-    expect((await world.ask('POST', `/alerts/${id}/mute`, { body: { hours: 8 } })).status).toBe(200)
+    expect((await world.ask('POST', `/alerts/${id}/mute`, { body: { hours: 48 } })).status).toBe(200)
     for (let hour = 0; hour < 6; hour += 1) {
       world.disk.freeMb = hour % 2 === 0 ? 10_000 : 10
       await pass(world, HOUR, 10 * MINUTE)
