@@ -120,6 +120,17 @@ describe('a doubt about the clock', () => {
     expect(await endpoint.alerts()).toEqual(['all_stale'])
   })
 
+  test('is neither silent nor over because the clock was put back by a day', async () => {
+    const endpoint = await openEndpoint()
+    for (const id of ['a', 'b', 'c']) await staleUnder(endpoint, id)
+    await endpoint.deliver(signedDelivery({ timestamp: timestampOf(endpoint.clock.now) }))
+    expect([(await endpoint.alerts()).length, endpoint.seen.earlySweeps]).toEqual([1, 1])
+    endpoint.clock.now -= 24 * 60 * 60_000
+    for (const id of ['d', 'e', 'f']) await staleUnder(endpoint, id)
+    expect(endpoint.inbox.clockSuspect()).toBe(true)
+    expect([(await endpoint.alerts()).length, endpoint.seen.earlySweeps]).toEqual([2, 2])
+  })
+
   test('asks for one sweep a minute', async () => {
     const endpoint = await openEndpoint()
     for (const [n, wait] of [0, 1_000, 58_000, 1_000, 59_000].entries()) {
