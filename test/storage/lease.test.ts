@@ -146,6 +146,16 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
   })
 
+  test('that another process has taken ends the process also where what it commits is at fault', async () => {
+    const url = await postgresUrl()
+    const { database, elected, fatal } = await candidate('one', url)
+    await elected
+    await run(url, 'update worker_lease set epoch = 2')
+    const faulty = database.commit([{ statement: sql`insert into nowhere values (1)`, rows: 1 }])
+    await expect(faulty).rejects.toMatchObject({ code: 'unavailable' })
+    expect(fatal).toMatchObject([{ message: expect.stringContaining('another process is the worker now') }])
+  })
+
   test('ends for the server within its time after the last renewal, however often it was renewed', async () => {
     const one = await candidate('one', await postgresUrl())
     await one.elected

@@ -219,6 +219,23 @@ describe.runIf(hasPostgres)('COMMIT', () => {
     await database.commit([insert('b')])
     expect(await namesIn(direct)).toEqual(['b'])
   })
+
+  test('that the server refuses because another process was faster is tried again, and is no unknown outcome', async () => {
+    const { proxy, database, direct, fatal } = await throughProxy()
+    await database.commit([insert('x', 'old'), insert('y', '')])
+    const other = new pg.Client(new URL(proxy.url).href)
+    await other.connect()
+    onTestFinished(() => other.end())
+    // Each reads what the other one writes: the second to commit is refused at its COMMIT.
+    await other.query("begin isolation level serializable; select value from settings where name = 'y'")
+    await other.query("update settings set value = 'new' where name = 'x'")
+    proxy.fate = { at: COMMIT, how: 'hold', meanwhile: () => other.query('commit') }
+    const copied = sql`update settings set value = (select value from settings where name = 'x') where name = 'y'`
+    expect(await database.commit([change(copied, 1)])).toEqual([1])
+    expect(proxy.fate).toBeUndefined()
+    expect(await storedIn(direct, 'y')).toBe('new')
+    expect(fatal).toEqual([])
+  })
 })
 
 describe.runIf(hasPostgres)('two processes on one database', () => {
