@@ -2,7 +2,10 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { openAlerts } from '../../src/alerts/alerts.ts'
+import { testMessage } from '../../src/alerts/message.ts'
+import { webhookChannel } from '../../src/alerts/webhook-channel.ts'
 import type { AlertKind } from '../../src/domain/alert-kinds.ts'
+import { Secret } from '../../src/secret.ts'
 import { alertChannelNamed } from '../../src/storage/alerts.ts'
 import { type Alert, enqueueAlert, enqueueUpdate, postponeEffect } from '../../src/storage/outbox.ts'
 import { putPublishing, resumePublishing } from '../../src/storage/publications.ts'
@@ -384,6 +387,23 @@ describe('a channel', () => {
       ])
     },
   )
+
+  test.each([
+    [200, null],
+    [299, null],
+    [400, 'answered 400'],
+    [401, 'answered 401: it does not accept the address or the signature'],
+    [403, 'answered 403: it does not accept the address or the signature'],
+    [404, 'answered 404: there is nothing at this address'],
+    [410, 'answered 410: there is nothing at this address'],
+  ])('that answers %i has taken the message, or says why not: %s', async (status, detail) => {
+    const receiver = await startAlertReceiver()
+    receiver.answer = (response) => void response.writeHead(status).end()
+    const channel = webhookChannel({ format: 'json', address: new Secret(receiver.url), now: () => 1 })
+    const result = await channel.send(testMessage('t'))
+    expect(result).toEqual(detail === null ? { outcome: 'sent' } : { outcome: 'not_sent', detail })
+    await channel.close()
+  })
 
   test('that was away for six days is sent what began and ended meanwhile, and after eight it is no news', async () => {
     for (const [days, said] of [

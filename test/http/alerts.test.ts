@@ -4,7 +4,7 @@ import type { AlertKind } from '../../src/domain/alert-kinds.ts'
 import { readStatus } from '../../src/observe/status.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
-import { alertNotices } from '../../src/storage/schema.ts'
+import { alertNotices, audit } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
@@ -249,6 +249,11 @@ describe('the channels', () => {
       { outcome: 'not_sent', detail: 'answered 404: there is nothing at this address' },
     ])
     expect((await world.ask('POST', '/alerts/test', { body: { channel: 'other' } })).status).toBe(404)
+    const audited = await world.db.query(build.select().from(audit))
+    expect(audited.flatMap(({ action, subject }) => (action === 'alert.test' ? subject : []))).toEqual([
+      'channels',
+      'duty',
+    ])
   })
 
   test('that take nothing are seen in the status and the metrics', async () => {

@@ -229,6 +229,18 @@ test('a shop with hundreds of orders that it does not give counts as one that gi
   expect(await alerts()).toEqual(['store_unreachable'])
 })
 
+test('orders of earlier pages that are late count too: with five hundred of them no further page is read', async () => {
+  const many = (from: number, count: number) => Array.from({ length: count }, (_, index) => String(from + index))
+  const { poll, late, reading } = await openPolling([
+    { given: ['a'], unread: many(0, 300) },
+    { given: ['b'], unread: many(100, 400) },
+    { given: ['c'], unread: many(300, 201) },
+  ])
+  await poll()
+  expect(await late()).toHaveLength(500)
+  expect(await reading()).toMatchObject({ ordersCursor: '2', lastError: '501 of its orders cannot be read: it failed' })
+})
+
 test('the first page begins a week before the connection, each other one where the last ended, a minute after all are read', async () => {
   const { cursors, minutes, pass } = await openPolling([
     { given: ['1'], unread: [] },
