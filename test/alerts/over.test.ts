@@ -106,7 +106,7 @@ test.each<[string, boolean, Parameters<typeof addPurchase>[2], object?]>([
   const purchaseId = await addPurchase(given.db, 1, set)
   expect(await isOver(kind, { purchaseId, ...about }, given)).toBe(over)
   if (over) return
-  // A purchase that is not there any more is nobody's work.
+  // A purchase that is gone waits for no decision.
   const none = await isOver(kind, { purchaseId: 'none', ...about }, given)
   expect(none).toBe(true)
 })

@@ -9,7 +9,7 @@ import { openApi } from '../support/api-world.ts'
 import { cookieIn, signedIn, visit } from '../support/console-client.ts'
 
 const MINUTE_MS = 60_000
-// What people are told, whatever the program has.
+// As the pages and the documentation say.
 const LINK_MS = 10 * MINUTE_MS
 const IDLE_MS = 12 * 60 * MINUTE_MS
 const SESSION_MS = 7 * 24 * 60 * MINUTE_MS

@@ -121,7 +121,7 @@ describe('a call that is left to the worker', () => {
     expect([await rows(), await calls.begin()]).toEqual([[], 0])
   })
 
-  test('by a process that ended is begun within fifteen seconds or never, and forgotten once nobody can wait for it', async () => {
+  test('by a process that ended is begun within fifteen seconds or never, and forgotten once no process can wait for it', async () => {
     const { ask, calls, clock, forget, rows } = await openPair({ rotate: async () => ANSWER })
     const asking = ask('rotate').catch((error: unknown) => error)
     await until('the call', async () => (await rows()).length === 1)
