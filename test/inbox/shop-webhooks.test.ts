@@ -17,7 +17,7 @@ function openShops(publicUrl: string | null = 'https://quayside.example') {
   const asked: string[] = []
   const answers: Record<string, Provided> = {
     open: { outcome: 'confirmed', detail: null },
-    refusing: { outcome: 'refused', detail: 'the key may not write' },
+    refusing: { outcome: 'refused', status: 401, detail: 'the key may not write' },
     away: { outcome: 'unavailable', mayHaveLeft: false, detail: 'cannot be reached' },
     last: { outcome: 'confirmed', detail: 'made again' },
   }
