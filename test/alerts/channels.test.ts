@@ -405,6 +405,24 @@ describe('a channel', () => {
     await channel.close()
   })
 
+  test('is not alone: the log has at once what stands, and once', async () => {
+    const world = await openAlerting()
+    let woken = 0
+    const wakeOutbox = () => {
+      woken += 1
+    }
+    const { work, close } = await openAlerts({ ...world.alertParts, wakeOutbox })
+    const counts: number[] = []
+    for (const freeMb of [10_000, 10, 10]) {
+      world.disk.freeMb = freeMb
+      for (const one of work) while ((await one()) > 0);
+      counts.push(woken)
+      world.move(MINUTE)
+    }
+    expect(counts).toEqual([0, 1, 1])
+    await close()
+  })
+
   test('that was away for six days is sent what began and ended meanwhile, and after eight it is no news', async () => {
     for (const [days, said] of [
       [6, ['disk_low ended']],
