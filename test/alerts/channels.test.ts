@@ -2,11 +2,14 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { openAlerts } from '../../src/alerts/alerts.ts'
+import { testMessage } from '../../src/alerts/message.ts'
+import { webhookChannel } from '../../src/alerts/webhook-channel.ts'
 import type { AlertKind } from '../../src/domain/alert-kinds.ts'
+import { Secret } from '../../src/secret.ts'
 import { alertChannelNamed } from '../../src/storage/alerts.ts'
-import { type Alert, enqueueAlert } from '../../src/storage/outbox.ts'
+import { type Alert, enqueueAlert, enqueueUpdate, postponeEffect } from '../../src/storage/outbox.ts'
 import { putPublishing, resumePublishing } from '../../src/storage/publications.ts'
-import { outbox } from '../../src/storage/schema.ts'
+import { alertChannels, alertNotices, outbox } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { connectStore, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
 import { createReach } from '../../src/supplier/reach.ts'
@@ -92,7 +95,10 @@ describe('a channel', () => {
     expect(world.saidOf('freeze')).toEqual(['freeze raised'])
     await pass(world, 2 * DAY, HOUR)
     expect(world.saidOf('freeze')).toEqual(['freeze raised', 'freeze repeated', 'freeze repeated'])
-    const [, again] = world.receiver.received.filter(({ data }) => data.kind === 'freeze')
+    const freezes = world.receiver.received.filter(({ data }) => data.kind === 'freeze')
+    // A receiver drops what comes again under one id.
+    expect(new Set(freezes.map(({ headers }) => headers['webhook-id'])).size).toBe(3)
+    const [, again] = freezes
     expect(again?.data.title).toBe('critical: buying is frozen')
     expect(again?.data.text).toMatch(/^STILL OPEN, CRITICAL: buying is frozen\n/)
   })
@@ -227,7 +233,7 @@ describe('a channel', () => {
     await pass(world, MINUTE)
     const { body } = await world.ask('GET', '/alerts')
     const id = body.data.items.find(({ type }) => type === 'disk_low')?.id
-    expect((await world.ask('POST', `/alerts/${id}/mute`, { body: { hours: 8 } })).status).toBe(200)
+    expect((await world.ask('POST', `/alerts/${id}/mute`, { body: { hours: 48 } })).status).toBe(200)
     for (let hour = 0; hour < 6; hour += 1) {
       world.disk.freeMb = hour % 2 === 0 ? 10_000 : 10
       await pass(world, HOUR, 10 * MINUTE)
@@ -375,8 +381,132 @@ describe('a channel', () => {
       world.receiver.answer = (response) => void response.writeHead(204).end()
       await pass(world, HOUR)
       expect(world.saidOf('balance_low')).toEqual(['balance_low raised'])
+      const after = (await world.ask('GET', '/alerts/channels')).body.data
+      expect(after.items).toMatchObject([
+        { sentAt: expect.stringMatching(/^2023-11-14T22:\d\d:/), failingSince: null, nextTryAt: null, error: null },
+      ])
     },
   )
+
+  test.each([
+    [200, null],
+    [299, null],
+    [400, 'answered 400'],
+    [401, 'answered 401: it does not accept the address or the signature'],
+    [403, 'answered 403: it does not accept the address or the signature'],
+    [404, 'answered 404: there is nothing at this address'],
+    [410, 'answered 410: there is nothing at this address'],
+  ])('that answers %i has taken the message, or says why not: %s', async (status, detail) => {
+    const receiver = await startAlertReceiver()
+    receiver.answer = (response) => void response.writeHead(status).end()
+    const channel = webhookChannel({ format: 'json', address: new Secret(receiver.url), now: () => 1 })
+    const result = await channel.send(testMessage('t'))
+    expect(result).toEqual(detail === null ? { outcome: 'sent' } : { outcome: 'not_sent', detail })
+    await channel.close()
+  })
+
+  test('is not alone: the log has at once what stands, and once', async () => {
+    const world = await openAlerting()
+    let woken = 0
+    const wakeOutbox = () => {
+      woken += 1
+    }
+    const { work, close } = await openAlerts({ ...world.alertParts, wakeOutbox })
+    const counts: number[] = []
+    for (const freeMb of [10_000, 10, 10]) {
+      world.disk.freeMb = freeMb
+      for (const one of work) while ((await one()) > 0);
+      counts.push(woken)
+      world.move(MINUTE)
+    }
+    expect(counts).toEqual([0, 1, 1])
+    await close()
+  })
+
+  test('that was away for six days is sent what began and ended meanwhile, and after eight it is no news', async () => {
+    for (const [days, said] of [
+      [6, ['disk_low ended']],
+      [8, []],
+    ] as const) {
+      const world = await openAlerting()
+      world.receiver.answer = (response) => void response.writeHead(503).end()
+      world.disk.freeMb = 10
+      await pass(world, MINUTE)
+      world.disk.freeMb = 10_000
+      await pass(world, MINUTE)
+      await pass(world, days * DAY, HOUR)
+      world.receiver.received.length = 0
+      world.receiver.answer = (response) => void response.writeHead(204).end()
+      await pass(world, HOUR)
+      expect(world.saidOf('disk_low')).toEqual(said)
+    }
+  })
+
+  test('that fails while the clock is put back by a month is tried again within the quarter of an hour', async () => {
+    const world = await openAlerting()
+    world.receiver.answer = (response) => void response.writeHead(503).end()
+    await raise(world, low('1'))
+    await pass(world, HOUR)
+    world.move(-30 * DAY)
+    world.receiver.received.length = 0
+    world.receiver.answer = (response) => void response.writeHead(204).end()
+    await pass(world, 15 * MINUTE)
+    expect(world.saidOf('balance_low')).toEqual(['balance_low raised'])
+  })
+
+  test('beside one that was down is sent its own messages, and the other one its own as soon as it is up', async () => {
+    const late = await startAlertReceiver()
+    const world = await openAlerting(
+      { channels: { duty: { kind: 'webhook' }, late: { kind: 'webhook' } }, repeatHours: 6 },
+      { alertAddresses: { QUAYSIDE_ALERT_LATE: late.url } },
+    )
+    late.answer = (response) => void response.writeHead(500).end()
+    await raise(world, { type: 'backup_failed', occasion: '1', payload: { note: 'the disk is full' } })
+    await world.alertRound()
+    const failing = (await world.ask('GET', '/alerts/channels')).body.data.items
+    expect(failing.map(({ channel, error }) => [channel, error])).toEqual([
+      ['duty', null],
+      ['late', 'answered 500'],
+    ])
+    late.answer = (response) => void response.writeHead(204).end()
+    late.received.length = 0
+    // It is not silent because the other one has had a message of the kind within the hour.
+    await pass(world, 15 * MINUTE)
+    expect(late.received.map(({ data }) => saidIn(data))).toEqual(['backup_failed raised'])
+    await pass(world, 6 * HOUR, 5 * MINUTE)
+    expect(late.received.map(({ data }) => saidIn(data))).toEqual(['backup_failed raised', 'backup_failed repeated'])
+    expect(world.saidOf('backup_failed')).toEqual(['backup_failed raised', 'backup_failed repeated'])
+    const sent = [late, world.receiver].map(({ received }) => received.at(-1)?.headers['webhook-id'])
+    expect(new Set(sent).size).toBe(2)
+  })
+
+  test('that is taken out of the configuration and comes back is a new one: what ended before is not sent over it', async () => {
+    const { url: QUAYSIDE_ALERT_KEPT } = await startAlertReceiver()
+    const world = await openAlerting(
+      { channels: { duty: { kind: 'webhook' }, kept: { kind: 'webhook' } } },
+      { alertAddresses: { QUAYSIDE_ALERT_KEPT } },
+    )
+    await raise(world, { type: 'backup_failed', occasion: '1', payload: { note: 'the disk is full' } })
+    await world.alertRound()
+    const config = { ...world.alertParts.config }
+    const { duty, kept } = config.alerts.channels
+    const withChannels = async (channels: object) => {
+      const parts = { ...world.alertParts, config: { ...config, alerts: { ...config.alerts, channels } } }
+      const started = await openAlerts(parts as typeof world.alertParts)
+      for (const work of started.work) while ((await work()) > 0);
+      await started.close()
+    }
+    await withChannels({ kept })
+    const rows = async (table: typeof alertChannels | typeof alertNotices) =>
+      (await world.db.query(build.select().from(table))).map(({ channel }) => channel)
+    expect([await rows(alertChannels), await rows(alertNotices)]).toEqual([['kept'], ['kept']])
+    world.move(MINUTE)
+    await world.ask('POST', '/backups')
+    await withChannels({ kept })
+    world.move(2 * HOUR)
+    await withChannels({ duty, kept })
+    expect(world.saidOf('backup_failed')).toEqual(['backup_failed raised'])
+  })
 
   test('is sent of two stores with the same trouble that each has it, and of each when it is over there', async () => {
     const world = await openAlerting()
@@ -410,6 +540,36 @@ describe('a channel', () => {
     await world.db.commit([attempts(STORE, 5)])
     await pass(world, 2 * HOUR, 10 * MINUTE)
     expect(heard().slice(3)).toEqual([`${STORE} raised`])
+  })
+
+  test('is sent that a store takes nothing after three failures in a row and not after two, and of a removed store nothing', async () => {
+    const world = await openAlerting()
+    const fail = (store: string, attempts: number) => [
+      putPublishing({
+        store,
+        policy: 'p',
+        epoch: 0,
+        attempts,
+        pausedUntil: world.now(),
+        lastError: 'answered 500',
+        changedAt: world.now(),
+      }),
+      enqueueUpdate(
+        { kind: 'callback', type: 'order.closed', payload: { state: 'fulfilled' } },
+        { id: `${store} ${attempts}`, store, orderId: 'o', dedupeKey: `${store} ${attempts}`, at: world.now() },
+      ),
+      postponeEffect(`${store} ${attempts}`, attempts, world.now() + 30 * DAY, 'answered 500', null),
+    ]
+    await world.db.commit([...fail(STORE, 2), ...fail('removed', 5)])
+    await pass(world, 2 * MINUTE)
+    expect(world.receiver.received).toEqual([])
+    await world.db.commit(fail(OTHER_STORE, 3))
+    await pass(world, 2 * MINUTE)
+    const said = world.receiver.received.map(({ data }) => [data.kind, ...data.alerts.map(({ subject }) => subject)])
+    expect(said.toSorted()).toEqual([
+      ['listings_not_taken', OTHER_STORE],
+      ['updates_not_taken', OTHER_STORE],
+    ])
   })
 
   test('is sent of two stores at once one message that names both, and a mute of one is none of the other', async () => {

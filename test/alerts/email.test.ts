@@ -9,13 +9,13 @@ import { startSmtpServer } from '../support/smtp-server.ts'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-async function openMail() {
+async function openMail({ host = '127.0.0.1' } = {}) {
   const smtp = await startSmtpServer()
   const world = await openApi({
     alerts: {
       channels: { mail: { kind: 'email', from: 'quayside@shop.example', to: ['a@shop.example', 'b@shop.example'] } },
     },
-    alertAddresses: { QUAYSIDE_ALERT_MAIL: smtp.url },
+    alertAddresses: { QUAYSIDE_ALERT_MAIL: smtp.url.replace('127.0.0.1', host) },
   })
   await world.alertRound()
   const raise = async (type: AlertKind, note: string) => {
@@ -76,4 +76,15 @@ test('a mail that is refused for one of its addresses came to the other again an
   }
   expect(smtp.received.map(({ to }) => to)).toEqual([['a@shop.example']])
   expect((await standing())?.lastError).toMatch(/ refuses 1 of 2 addresses$/)
+})
+
+test('a mail server on another machine that offers no encryption is sent no password and no mail', async () => {
+  // Linux connects to this machine, whose name it is not.
+  const { smtp, raise, standing } = await openMail({ host: '0.0.0.0' })
+  await raise('freeze', 'checking prices')
+  expect(smtp.connections).toBe(1)
+  expect(smtp.received).toEqual([])
+  expect((await standing())?.lastError).toMatch(
+    /^0\.0\.0\.0:\d+ offers no encryption, without which no password is sent$/,
+  )
 })

@@ -88,13 +88,45 @@ describe('the status', () => {
     expect(await statesOf(world)).not.toContain('backup_failed ended')
   })
 
+  test('shows once what came again: since it came first while it stands, and as it was last when it is over', async () => {
+    const world = await openApi()
+    const alerts = async () =>
+      (
+        (await world.ask('GET', '/status')).body.data.alerts as unknown as (Alert & { at: string; endedAt: string })[]
+      ).map(({ state, at, endedAt }) => ({ state, at, endedAt }))
+    const instant = () => new Date(world.now()).toISOString()
+    const raise = (occasion: string) => {
+      const payload = { note: 'the disk is full' }
+      return world.db.commit([enqueueAlert(world.ordering, { type: 'backup_failed', occasion, payload })])
+    }
+    await raise('1')
+    const [first, step] = [instant(), MINUTE]
+    world.move(step)
+    await raise('2')
+    await world.alertRound()
+    expect(await alerts()).toEqual([{ state: 'open', at: first, endedAt: null }])
+    for (const occasion of ['3', '4']) {
+      await raise(occasion)
+      await world.alertRound()
+      world.move(step)
+      await world.ask('POST', '/backups')
+      world.move(step)
+      await world.alertRound()
+    }
+    expect(await alerts()).toMatchObject([{ state: 'ended', endedAt: instant() }])
+  })
+
   test('says how many days the balance lasts at what was spent in the last ones', async () => {
     const world = await openApi()
     const { db, now, ordering } = world
     await db.commit([
-      ...[1, 2, 3, 4].map((days) =>
-        addHourlyCount({ hour: hourOf(now() - days * DAY), name: 'spend', part: 'EUR', count: 10_000 }),
+      ...[1, 2, 3, 4, 5, 6, 7].map((days) =>
+        addHourlyCount({ hour: hourOf(now() - days * DAY) + HOUR, name: 'spend', part: 'EUR', count: 10_000 }),
       ),
+      // What is longer ago, in another currency, or no spend, says nothing.
+      addHourlyCount({ hour: hourOf(now() - 9 * DAY), name: 'spend', part: 'EUR', count: 900_000 }),
+      addHourlyCount({ hour: hourOf(now() - DAY), name: 'spend', part: 'USD', count: 900_000 }),
+      addHourlyCount({ hour: hourOf(now() - DAY), name: 'deliveries', part: 'EUR', count: 900_000 }),
       insertBalance({ id: ordering.newId(), readAt: now() + 1, amountMinor: 20_000, currency: 'EUR' }),
     ])
     await world.alertRound()

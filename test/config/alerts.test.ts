@@ -1,9 +1,9 @@
 /** The settings of alerts: channels by name, each with its address as a secret, and limits with sensible defaults. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, statfsSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { everyMs, limitsOf } from '../../src/alerts/facts.ts'
+import { diskFreeMb, everyMs, limitsOf, madeAt } from '../../src/alerts/facts.ts'
 import { channelAddress } from '../../src/config/alert-settings.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { settingsInForce } from '../../src/config/settings-in-force.ts'
@@ -29,6 +29,32 @@ test('without a setting there is no channel, and what matters is watched', () =>
     backupMissingMs: 48 * HOUR,
     diskFreeMb: 500,
   })
+})
+
+test('what the settings say is what counts: amounts in minor units, hours as hours', () => {
+  const config = load({ balanceBelow: '12.50', balanceDays: 5, syncStaleHours: 7, diskFreeMb: 900 })
+  expect(limitsOf({ ...config, backups: { ...config.backups, cron: null } })).toEqual({
+    balanceBelowMinor: 1_250,
+    balanceDays: 5,
+    syncStaleMs: 7 * HOUR,
+    backupMissingMs: null,
+    diskFreeMb: 900,
+  })
+})
+
+test('the room on a disk is what a program that is not root may still write, in megabytes', async () => {
+  const { bavail, bsize } = statfsSync(tmpdir())
+  const free = (await diskFreeMb(tmpdir())) ?? 0
+  // Others write there too.
+  expect(Math.abs(free - (bavail * bsize) / 1_048_576)).toBeLessThan(1_000)
+  expect(await diskFreeMb(join(tmpdir(), 'no-such-folder'))).toBeNull()
+})
+
+test('an installation is as old as the folder of its data, however late something in it was changed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'quayside-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  utimesSync(folder, 1, 1)
+  expect(await madeAt(folder)).toBeGreaterThan(Date.now() - 24 * HOUR)
 })
 
 test('a catalogue that is read once a day, on working days, is stale after more than its weekend', () => {

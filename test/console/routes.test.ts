@@ -140,5 +140,11 @@ describe('an action', () => {
     const headers = { 'content-type': 'application/json' }
     const answer = await visit(world.address, '/signout', { cookie, headers, form: { scope: 'here' } })
     expect(answer.status).toBe(415)
+    const large = await visit(world.address, '/signout', {
+      cookie,
+      form: { scope: 'here', reason: 'x'.repeat(262_144) },
+    })
+    expect([large.status, large.headers.connection]).toEqual([413, 'close'])
+    expect((await visit(world.address, '/session', { cookie })).status, 'neither signed out').toBe(200)
   })
 })

@@ -1,7 +1,11 @@
 /** What people do about alerts over the API: list, acknowledge, mute, try the channels. */
 import { describe, expect, test } from 'vitest'
+import type { AlertKind } from '../../src/domain/alert-kinds.ts'
+import { readStatus } from '../../src/observe/status.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
+import { alertNotices, audit } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
 import { startAlertReceiver } from '../support/alert-receiver.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
 
@@ -11,6 +15,7 @@ const DAY = 24 * HOUR
 interface Alert {
   id: string
   type: string
+  subject: string | null
   state: string
   severity: string
   acknowledgedBy: string | null
@@ -82,7 +87,7 @@ describe('an alert', () => {
     const world = await openAlerting()
     await world.raise('1')
     const [alert] = await listOf(world)
-    const muted = await world.ask('POST', `/alerts/${alert?.id}/mute`, { body: { hours: 48 } })
+    const muted = await world.ask('POST', `/alerts/${alert?.id}/mute`, { body: { hours: 48, reason: 'it is known' } })
     expect(muted.body.data.mutedUntil).toBe(new Date(world.now() + 48 * HOUR).toISOString())
     await world.pass(2 * HOUR)
     await world.raise('2')
@@ -95,7 +100,7 @@ describe('an alert', () => {
     await world.pass(2 * HOUR)
     expect(world.said().slice(2)).toEqual(['raised'])
     expect(await world.db.query(auditOf(alert?.id ?? ''))).toMatchObject([
-      { action: 'alert.mute', detail: expect.stringMatching(/^until /) },
+      { action: 'alert.mute', detail: expect.stringMatching(/^until 2023-11-16T\S+: it is known$/) },
       { action: 'alert.unmute', detail: null },
     ])
   })
@@ -140,6 +145,81 @@ describe('an alert', () => {
     expect(world.said().slice(before)).toEqual(['raised'])
   })
 
+  test('of another kind about the same order, or about the service as a whole, is heard beside one that is muted', async () => {
+    const world = await openAlerting()
+    const enqueue = (type: AlertKind, occasion = '1') =>
+      enqueueAlert(world.ordering, { type, occasion, payload: { note: occasion, store: OTHER_STORE, reference: '11' } })
+    await world.db.commit([enqueue('order_changed'), enqueue('balance_low'), enqueue('order_refused')])
+    await world.alertRound()
+    for (const { id, type } of await listOf(world)) {
+      if (type !== 'order_refused') await world.ask('POST', `/alerts/${id}/mute`, { body: { hours: 48 } })
+    }
+    await world.db.commit([enqueue('orphan'), enqueue('order_before_connection'), enqueue('order_changed', '2')])
+    await world.pass(24 * HOUR)
+    const heard = world.receiver.received.slice(3).map(({ data: { kind, alerts } }) => [kind, alerts[0]?.state])
+    expect(heard.toSorted()).toEqual([
+      ['order_before_connection', 'raised'],
+      ['order_refused', 'repeated'],
+      ['orphan', 'raised'],
+    ])
+    const muted = async () =>
+      (await listOf(world)).flatMap(({ type, mutedUntil }) => (mutedUntil === null ? [] : type)).toSorted()
+    expect(await muted()).toEqual(['balance_low', 'order_changed', 'order_changed'])
+    const named = async (kind: string) => (await listOf(world)).find(({ type }) => type === kind)
+    await world.ask('POST', `/alerts/${(await named('order_refused'))?.id}/mute`, { body: { hours: 48 } })
+    const changed = await named('order_changed')
+    await world.ask('POST', `/alerts/${changed?.id}/unmute`, { body: { reason: 'the shop has moved' } })
+    expect(await muted()).toEqual(['balance_low', 'order_refused'])
+    expect(await world.db.query(auditOf(changed?.id ?? ''))).toMatchObject([
+      { action: 'alert.unmute', detail: 'the shop has moved' },
+    ])
+  })
+
+  test('is listed newest first, page by page, and kept for ninety days after its end', async () => {
+    const world = await openAlerting()
+    for (const occasion of ['1', '2', '3']) {
+      await world.raise(occasion, occasion)
+      world.move(1)
+    }
+    const shown = (await world.ask('GET', '/status')).body.data.alerts as unknown as Alert[]
+    expect(shown.map(({ subject }) => subject)).toEqual(['3', '2', '1'])
+    const first = await listOf(world, '?limit=2')
+    expect(first.map(({ subject }) => subject)).toEqual(['3', '2'])
+    expect((await listOf(world, `?limit=2&before=${first[1]?.id}`)).map(({ subject }) => subject)).toEqual(['1'])
+    const counted = async () => (await readStatus(world.db)).openAlerts
+    expect(await counted()).toEqual([{ type: 'order_changed', total: 3 }])
+    await world.pass(3 * DAY + HOUR)
+    expect((await counted()).map(({ type }) => type)).toEqual(['backup_missing'])
+    const kept = async () => [
+      (await listOf(world, '?state=ended')).length,
+      (await world.db.query(build.select().from(alertNotices))).filter(({ said }) => said === 'ended').length,
+    ]
+    world.move(90 * DAY - HOUR)
+    await world.alertRound()
+    expect(await kept()).toEqual([3, 3])
+    world.move(2 * HOUR)
+    await world.alertRound()
+    expect(await kept()).toEqual([0, 0])
+  })
+
+  test('that was raised a month ago and is taken only now is no news', async () => {
+    const world = await openAlerting()
+    const raise = (reference: string) =>
+      world.db.commit([
+        enqueueAlert(world.ordering, {
+          type: 'order_refused',
+          occasion: reference,
+          payload: { note: 'its SKU is ambiguous', store: OTHER_STORE, reference },
+        }),
+      ])
+    await raise('old')
+    world.move(DAY)
+    await raise('new')
+    world.move(30 * DAY)
+    await world.alertRound()
+    expect((await listOf(world)).flatMap(({ subject }) => subject ?? [])).toEqual(['new'])
+  })
+
   test('that is unknown cannot be acknowledged or muted', async () => {
     const world = await openAlerting()
     expect((await world.ask('POST', '/alerts/x/acknowledge', {})).status).toBe(404)
@@ -169,6 +249,11 @@ describe('the channels', () => {
       { outcome: 'not_sent', detail: 'answered 404: there is nothing at this address' },
     ])
     expect((await world.ask('POST', '/alerts/test', { body: { channel: 'other' } })).status).toBe(404)
+    const audited = await world.db.query(build.select().from(audit))
+    expect(audited.flatMap(({ action, subject }) => (action === 'alert.test' ? subject : []))).toEqual([
+      'channels',
+      'duty',
+    ])
   })
 
   test('that take nothing are seen in the status and the metrics', async () => {

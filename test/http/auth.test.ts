@@ -72,8 +72,10 @@ describe('a token', () => {
     expect(answer?.body).toContain('send one Authorization header')
   })
 
-  test('is refused under another scheme', async () => {
+  test('is refused under another scheme, whose name any case may have', async () => {
     const world = await openApi()
+    const lower = { authorization: `bearer ${world.tokens.owner}` }
+    expect((await world.ask('GET', '/status', { token: null, headers: lower })).status).toBe(200)
     const headers = { authorization: `Basic ${world.tokens.owner}` }
     expect((await world.ask('GET', '/status', { token: null, headers })).status).toBe(401)
   })
@@ -98,6 +100,11 @@ describe('a token', () => {
     expect(revoked.map(({ status }) => status).sort()).toEqual([200, 404])
     expect((await world.ask('GET', '/status', { token })).status).toBe(401)
     expect((await world.ask('DELETE', `/tokens/${id}`)).status).toBe(404)
+    const audited = (await world.db.query(build.select().from(audit))).filter(({ subject }) => subject === id)
+    expect(audited.map(({ action, actor, detail }) => [action, actor, detail])).toEqual([
+      ['token.create', 'owner', 'viewer'],
+      ['token.revoke', 'owner', null],
+    ])
   })
 
   test('lacking a role or scope gets the name of the one that is needed', async () => {
@@ -134,6 +141,7 @@ describe('making a token', () => {
     expect(entries.find((entry) => entry.subject === id)).toMatchObject({
       action: 'token.create',
       actor: expect.stringMatching(/^admin \(/),
+      detail: `store ${STORE} orders keys`,
     })
   })
 })

@@ -168,6 +168,31 @@ describe('an export of deliveries', () => {
     expect(await of('to=2023-11-15T00:00:00Z')).toHaveLength(3)
   })
 
+  test('has each of many once, and those of one store however many others lie between them', async () => {
+    const world = await openApi()
+    const many = (count: number, source: string) =>
+      insertDeliveries(
+        world,
+        Array.from({ length: count }, () => ({ source })),
+      )
+    const ids = [...(await many(10, `stores/${STORE}`)), ...(await many(110, 'supplier'))]
+    world.move(1_000)
+    const from = new Date(world.now()).toISOString()
+    const later = await many(10, `stores/${STORE}`)
+    const of = async (query: string, reason?: string) =>
+      (await exported(world, `/exports/deliveries?format=jsonl&${query}`, reason)).rows.map(({ id }) => id)
+    expect(await of('')).toEqual([...ids, ...later].toReversed())
+    expect(await of(`store=${STORE}`)).toEqual([...ids.slice(0, 10), ...later].toReversed())
+    expect([await of(`from=${from}`), await of(`to=${from}`)]).toEqual([later.toReversed(), ids.toReversed()])
+    expect(await of(`store=${STORE}&to=${from}`, 'a dispute')).toHaveLength(10)
+    const audited = await reveals(world)
+    expect(audited.map(({ action }) => action)).toEqual([...Array(4).fill('delivery.export'), 'delivery.reveal'])
+    expect([audited[0]?.detail, audited[4]?.detail]).toEqual([
+      'all deliveries',
+      expect.stringMatching(/^10 bodies, deliveries .*: a dispute$/),
+    ])
+  })
+
   test('has their bodies for an admin who says why, and the audit counts them', async () => {
     const world = await openApi()
     await given(world)

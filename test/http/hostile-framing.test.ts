@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
+import { serverLimits } from '../../src/http/server.ts'
 import { MARKER, signedDelivery } from '../support/delivery.ts'
 import { exchange, requestBytes } from '../support/raw-http.ts'
 import { openEndpoint } from '../support/webhook-endpoint.ts'
@@ -228,6 +229,17 @@ describe('what the HTTP parser refuses is answered as every other error, with a 
 })
 
 describe('a sender', () => {
+  test('has ten seconds for its headers, fifteen for its request, and the service less to end than Docker gives it', () => {
+    expect(serverLimits).toEqual({
+      headerMaxBytes: 16_384,
+      headersTimeoutMs: 10_000,
+      requestTimeoutMs: 15_000,
+      checkIntervalMs: 2_000,
+      connectionsMax: 8_192,
+      drainMs: 8_000,
+    })
+  })
+
   test('that goes away inside the body is not answered, and nothing is stored', async () => {
     const endpoint = await openEndpoint()
     const half = raw([...START, 'content-length: 50'], '{}')
@@ -282,6 +294,10 @@ describe('an answer of 503', () => {
     const answer = await endpoint.deliver(VALID)
     expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
     expect(JSON.parse(answer?.body ?? '')).toMatchObject({ success: false, error: { code } })
+    const logged = endpoint.seen.lines.map((line) => JSON.parse(line) as { event: string; level: string })
+    expect(logged.filter(({ level }) => level !== 'info')).toMatchObject([
+      { event: 'http.unavailable', level: 'warn', code },
+    ])
   })
 
   test('is what a draining server gives, while it still says that it lives', async () => {

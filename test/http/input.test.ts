@@ -85,6 +85,9 @@ const badRequests: [string, number, string, Ask][] = [
     'unsupported_media_type',
     { raw: new Uint8Array(gzipSync('{}')), headers: { 'content-encoding': 'gzip' } },
   ],
+  // Read whole: it is its reference that is too long.
+  ['a body of 256 KiB', 400, 'invalid', { raw: `{"reference":"${'x'.repeat(256 * 1024 - 16)}"}` }],
+  ['a body of a byte more', 413, 'too_large', { raw: `{"reference":"${'x'.repeat(256 * 1024 - 15)}"}` }],
   ['a body over 256 KiB', 413, 'too_large', { raw: `{"reference":"${'x'.repeat(256 * 1024)}"}` }],
 ]
 

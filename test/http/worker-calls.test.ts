@@ -4,10 +4,13 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
 import type { Operation } from '../../src/http/operation.ts'
-import { leavingToWorker, performCalls } from '../../src/http/worker-calls.ts'
+import { forgetCalls, leavingToWorker, performCalls } from '../../src/http/worker-calls.ts'
 import { createIds } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
+import { workerCalls } from '../../src/storage/schema.ts'
+import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 import { hasPostgres, newPostgresUrl, openPostgresDatabase } from '../support/postgres.ts'
 import { openProxy } from '../support/postgres-proxy.ts'
 import { until } from '../support/service-process.ts'
@@ -47,6 +50,166 @@ async function openProcesses({
   const calls = performCalls({ ...parts, db: database }, [operation])
   return { proxy, clock, calls, end, ask: (call: object = CALL) => left?.handle(call as never) }
 }
+
+/** The same in one process, on a clock of the test, with operations of the test. */
+async function openPair(
+  handles: Record<string, Operation['handle']>,
+  { needsWorker = true as Operation['needsWorker'], acts = false, ended = async () => undefined as undefined } = {},
+) {
+  const clock = { now: TEST_NOW, monotonic: 0 }
+  const now = () => clock.now
+  const db = memoryDatabase(now)
+  const vault = await openVault({ database: db, keyEncryptionKey: KEY_ENCRYPTION_KEY, now })
+  const lines: string[] = []
+  const log = createLog({ level: 'warn', write: (line) => lines.push(line) })
+  /** When it was looked at the clock, which each look for an answer does. */
+  const looks: number[] = []
+  const monotonic = () => {
+    looks.push(clock.monotonic)
+    return clock.monotonic
+  }
+  const parts = { db, vault, now, monotonic, newId: createIds(now, randomBytes), log }
+  const operations = Object.entries(handles).map(
+    ([name, handle]) => ({ name, handle, needsWorker }) as unknown as Operation,
+  )
+  const left = leavingToWorker(parts, operations, { acts: () => acts, absentSince: () => null }, ended)
+  return {
+    clock,
+    looks,
+    lines,
+    calls: performCalls(
+      parts,
+      operations.filter(({ name }) => name !== 'newer'),
+    ),
+    forget: () => forgetCalls(parts),
+    rows: () => db.query(build.select().from(workerCalls)),
+    ask: async (name: string, call: object = CALL) => left.find((one) => one.name === name)?.handle(call as never),
+  }
+}
+
+describe('a call that is left to the worker', () => {
+  test('is sealed, has query and body with it, and leaves nothing behind that has a secret in it', async () => {
+    const asked: unknown[] = []
+    const { ask, calls, rows } = await openPair({
+      rotate: async ({ path, query, body, version, file }) => {
+        asked.push({ path, query, body, version, file })
+        return ANSWER
+      },
+    })
+    const call = { ...CALL, path: { id: 'w' }, query: { limit: 5 }, body: { reason: 'a leak' }, version: 'v1' }
+    const asking = ask('rotate', { ...call, file: new Uint8Array([1]) })
+    await until('the call', async () => (await rows()).length === 1)
+    const [row] = await rows()
+    expect(row).toMatchObject({ operation: 'rotate', askedAt: TEST_NOW, begunAt: null, answer: null })
+    expect(row?.question.toString('latin1')).not.toMatch(/leak|ann/)
+    expect([await calls.begin(), await calls.begin()]).toEqual([1, 0])
+    await calls.idle()
+    const [answered] = await rows()
+    expect(answered?.answer?.toString('latin1')).not.toContain('shown')
+    expect(await asking).toEqual(ANSWER)
+    const { caller: _caller, ...passed } = call
+    expect(asked).toEqual([{ ...passed, file: new Uint8Array() }])
+    expect(await rows()).toEqual([])
+  })
+
+  test('and that none has begun within fifteen seconds is taken back: nothing was done, and nothing will be', async () => {
+    const { ask, calls, clock, rows } = await openPair({ rotate: async () => ANSWER })
+    const asking = ask('rotate').catch((error: unknown) => error)
+    await until('the call', async () => (await rows()).length === 1)
+    clock.monotonic += 15_000
+    expect(await asking).toMatchObject({ code: 'unavailable', message: 'no worker has begun it: nothing was done' })
+    expect([await rows(), await calls.begin()]).toEqual([[], 0])
+  })
+
+  test('by a process that ended is begun within fifteen seconds or never, and forgotten once no process can wait for it', async () => {
+    const { ask, calls, clock, forget, rows } = await openPair({ rotate: async () => ANSWER })
+    const asking = ask('rotate').catch((error: unknown) => error)
+    await until('the call', async () => (await rows()).length === 1)
+    clock.now += 15_000
+    expect(await calls.begin()).toBe(0)
+    clock.now += 240_000 - 1
+    await forget()
+    expect(await rows()).toHaveLength(1)
+    clock.now += 1
+    await forget()
+    expect(await rows()).toEqual([])
+    clock.monotonic = Number.POSITIVE_INFINITY
+    await asking
+  })
+
+  test('is waited for two minutes once it is begun, and its outcome is unknown then', async () => {
+    const gate = Promise.withResolvers<typeof ANSWER>()
+    const { ask, calls, clock, looks } = await openPair({ rotate: () => gate.promise })
+    let outcome = 'open'
+    const asking = ask('rotate').catch(({ code }) => {
+      outcome = code
+    })
+    await until('the call', calls.begin)
+    for (const ms of [14_999, 1, 119_998]) {
+      clock.monotonic += ms
+      const seen = looks.length
+      await until('two looks', () => looks.length > seen + 2 || outcome !== 'open')
+      expect(outcome).toBe('open')
+    }
+    clock.monotonic += 2
+    await asking
+    expect(outcome).toBe('unknown_outcome')
+    gate.resolve(ANSWER)
+  })
+
+  test('of an operation that only a newer version has is refused, and the next one is performed', async () => {
+    const { ask, calls } = await openPair({ newer: async () => ANSWER, rotate: async () => ANSWER })
+    const asking = [ask('newer').catch((error: unknown) => error), ask('rotate')]
+    let begun = 0
+    await until('both', async () => {
+      begun += await calls.begin()
+      return begun === 2
+    })
+    expect(await Promise.all(asking)).toMatchObject([
+      { code: 'internal', message: 'the worker knows no operation newer: it is of another version' },
+      ANSWER,
+    ])
+  })
+
+  test.each<[string, boolean | ((call: { body: unknown }) => boolean), object, boolean]>([
+    ['is the worker itself', true, { acts: true }, true],
+    ['asks for what needs no worker', false, {}, true],
+    ['asks for one that needs no worker with such a body', ({ body }) => body === 'all', {}, true],
+    ['asks for one that needs the worker', true, {}, false],
+  ])('is performed at once by a process that %s', async (_what, needsWorker, standing, isLocal) => {
+    const { ask, calls, rows } = await openPair(
+      { rotate: async () => ANSWER },
+      {
+        needsWorker: needsWorker as Operation['needsWorker'],
+        ...standing,
+      },
+    )
+    const asking = ask('rotate', { ...CALL, body: 'one' })
+    if (!isLocal) await until('the call', calls.begin)
+    expect(await asking).toEqual(ANSWER)
+    expect(await rows()).toEqual([])
+  })
+
+  test('is followed by a reading of what it changed, and a call that failed by none', async () => {
+    let readings = 0
+    const ended = async () => {
+      readings += 1
+      return undefined
+    }
+    const failing = async () => {
+      throw new TypeError('a key is A1B2C')
+    }
+    const { ask, calls, lines } = await openPair({ rotate: async () => ANSWER, failing }, { ended })
+    const asking = ask('rotate')
+    await until('the call', calls.begin)
+    await asking
+    expect(readings).toBe(1)
+    const failed = ask('failing').catch(({ code }) => code)
+    await until('the call', calls.begin)
+    expect([await failed, readings]).toEqual(['internal', 1])
+    expect(lines).toEqual([expect.stringContaining('A1B2C')])
+  })
+})
 
 describe.runIf(hasPostgres)('the answer of the worker', () => {
   test('comes although the database was away while it was waited for', async () => {

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
 import { type PolledStore, pollOrders } from '../../src/inbox/poll.ts'
+import type { StoreOrderTaken } from '../../src/inbox/supplier-events.ts'
 import { createLog } from '../../src/log.ts'
 import { first } from '../../src/storage/database.ts'
 import { enqueueUpdate, listOutbox, postponeEffect } from '../../src/storage/outbox.ts'
@@ -32,11 +33,18 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
   const isDown = { list: false }
   /** Orders at which the database fails. */
   const untakeable = new Set<string>()
+  /** What becomes of other orders than that they are taken. */
+  const outcomes = new Map<string, () => StoreOrderTaken>()
+  const cursors: (string | number)[] = []
+  /** Minutes after the connection at which the shop was asked for a page. */
+  const minutes: number[] = []
   const unavailable = { outcome: 'unavailable', mayHaveLeft: false, detail: 'it failed' } as const
   const store: PolledStore = {
     id: SHOP,
-    actsMs: 0,
+    actsMs: 2 * MINUTE,
     ordersSince: async (cursor) => {
+      cursors.push(cursor)
+      minutes.push((clock - TEST_NOW) / MINUTE)
       if (isDown.list) return unavailable
       const page = typeof cursor === 'number' ? 0 : Number(cursor)
       asked.push(`page ${page}`)
@@ -58,7 +66,7 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
       async ({ reference }) => {
         if (untakeable.has(reference)) throw new Failure('unavailable', 'the database stores nothing now')
         taken.push(reference)
-        return { outcome: 'taken' }
+        return outcomes.get(reference)?.() ?? { outcome: 'taken' }
       },
   }
   const log = createLog({ level: 'error', write: () => {} })
@@ -72,6 +80,9 @@ async function openPolling(pages: { given: string[]; unread: string[] }[]) {
     answers,
     isDown,
     untakeable,
+    outcomes,
+    cursors,
+    minutes,
     poll,
     pass: async (ms: number) => {
       for (const end = clock + ms; clock < end; clock += MINUTE) await poll()
@@ -216,4 +227,98 @@ test('a shop with hundreds of orders that it does not give counts as one that gi
     lastError: '501 of its orders cannot be read: it failed',
   })
   expect(await alerts()).toEqual(['store_unreachable'])
+})
+
+test('orders of earlier pages that are late count too: with five hundred of them no further page is read', async () => {
+  const many = (from: number, count: number) => Array.from({ length: count }, (_, index) => String(from + index))
+  const { poll, late, reading } = await openPolling([
+    { given: ['a'], unread: many(0, 300) },
+    { given: ['b'], unread: many(100, 400) },
+    { given: ['c'], unread: many(300, 201) },
+  ])
+  await poll()
+  expect(await late()).toHaveLength(500)
+  expect(await reading()).toMatchObject({ ordersCursor: '2', lastError: '501 of its orders cannot be read: it failed' })
+})
+
+test('the first page begins a week before the connection, each other one where the last ended, a minute after all are read', async () => {
+  const { cursors, minutes, pass } = await openPolling([
+    { given: ['1'], unread: [] },
+    { given: ['2'], unread: [] },
+  ])
+  await pass(3 * MINUTE)
+  expect(cursors).toEqual([TEST_NOW - 7 * 24 * 60 * MINUTE, '1', '2', '2'])
+  expect(minutes).toEqual([0, 0, 1, 2])
+})
+
+test('a shop that gives no orders is asked less and less often, every five minutes at least, and alerted of after a quarter of an hour', async () => {
+  const { isDown, minutes, pass, alerts, reading, goBack } = await openPolling([])
+  isDown.list = true
+  await pass(15 * MINUTE)
+  expect(minutes).toEqual([0, 1, 3, 7, 12])
+  expect(await alerts()).toEqual([])
+  await pass(30 * MINUTE)
+  expect(minutes.slice(5)).toEqual([17, 22, 27, 32, 37, 42])
+  expect(await alerts(), 'once for all that time').toEqual(['store_unreachable'])
+  expect(await reading()).toMatchObject({ failingSince: TEST_NOW, attempts: 11, lastError: 'it failed' })
+  goBack(24 * 60 * MINUTE)
+  await pass(MINUTE)
+  expect(minutes.slice(11), 'a wait that was set by another clock is none').toHaveLength(1)
+  isDown.list = false
+  await pass(6 * MINUTE)
+  expect(await reading()).toMatchObject({ failingSince: null, attempts: 0, lastError: null })
+  isDown.list = true
+  await pass(20 * MINUTE)
+  expect(await alerts()).toHaveLength(2)
+})
+
+test.each([
+  ['that was away for three minutes has its attempts and its wait behind it', 2, { minute: 600, attempts: 9 }],
+  ['that was away for twelve is tried soon, once no try of it can act any more', 8, { minute: 14, attempts: 0 }],
+])('what waits for a shop %s', async (_what, away, waits) => {
+  const { db, pass, isDown } = await openPolling([])
+  const address = { id: 'u', store: SHOP, orderId: 'an order', dedupeKey: 'u', at: TEST_NOW }
+  await db.commit([
+    enqueueUpdate({ kind: 'callback', type: 'keys.waiting', payload: { purchaseId: 'p' } }, address),
+    postponeEffect('u', 9, TEST_NOW + 600 * MINUTE, 'answered 500', null),
+  ])
+  isDown.list = true
+  await pass(away * MINUTE)
+  isDown.list = false
+  await pass(5 * MINUTE)
+  const rows = await db.query(listOutbox({ kind: 'callback', limit: 100 }))
+  expect(rows.map(({ notBefore, attempts }) => ({ minute: (notBefore - TEST_NOW) / MINUTE, attempts }))).toEqual([
+    waits,
+  ])
+})
+
+test('an order that cannot be taken holds no other back: a person is alerted of it, and it is not read again by itself', async () => {
+  const { outcomes, taken, asked, alerts, late, pass } = await openPolling([{ given: ['1', '2'], unread: [] }])
+  outcomes.set('1', () => {
+    throw new Failure('conflict', 'its total does not fit')
+  })
+  await pass(20 * MINUTE)
+  expect(taken.slice(0, 2)).toEqual(['1', '2'])
+  expect(await alerts()).toEqual(['order_refused'])
+  expect([await late(), asked.filter((one) => one === '1')]).toEqual([[], []])
+})
+
+test('an order of which it is not known whether it was taken ends the run, and its page is read again', async () => {
+  const { outcomes, poll, reading, alerts } = await openPolling([{ given: ['1'], unread: [] }])
+  outcomes.set('1', () => {
+    throw new Failure('unknown_outcome', 'the database did not answer a COMMIT')
+  })
+  await expect(poll()).rejects.toMatchObject({ code: 'unknown_outcome' })
+  expect([(await reading())?.ordersCursor, await alerts()]).toEqual([null, []])
+})
+
+test('an order that the shop did not confirm is read again by itself until it does', async () => {
+  const { outcomes, answers, taken, late, pass } = await openPolling([{ given: ['1'], unread: [] }])
+  outcomes.set('1', () => ({ outcome: 'unfinished', detail: 'the shop did not take its mark' }))
+  answers.set('1', { outcome: 'order', order: order('1') })
+  await pass(4 * MINUTE)
+  expect([await late(), taken.length]).toEqual([['1'], 3])
+  outcomes.clear()
+  await pass(10 * MINUTE)
+  expect(await late()).toEqual([])
 })

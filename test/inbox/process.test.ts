@@ -48,6 +48,17 @@ describe('an order event', () => {
     expect(endpoint.seen.lines.filter((line) => line.includes('delivery.applied'))).toHaveLength(1)
   })
 
+  test('is announced with the purchase that it names, and an event of another order is not', async () => {
+    const endpoint = await openEndpoint()
+    const announced: string[] = []
+    endpoint.deps.announced = (purchaseId) => announced.push(purchaseId)
+    await addPurchase(endpoint.db, 1)
+    const other = orderEvent({ order_id: 'ord_9', external_order_id: 'ref_9' })
+    await deliverAll(endpoint, [orderEvent(), other, product('prod_1'), { event: 'balance.low' }])
+    await endpoint.process()
+    expect(announced).toEqual(['purchase_1'])
+  })
+
   test('is joined by either of its ids', async () => {
     const endpoint = await openEndpoint()
     await addPurchase(endpoint.db, 1)
@@ -88,6 +99,24 @@ describe('an orphan', () => {
     await deliverAll(endpoint, [orderEvent({ order_id: 'ord_8', external_order_id: 'ref_8' })])
     await pass(endpoint, HOUR, 5 * MINUTE)
     expect(await endpoint.alerts()).toEqual(['orphan_delivery', 'orphan_delivery'])
+  })
+
+  test('at which something fails stays one, and is tried again a minute later', async () => {
+    const endpoint = await openEndpoint()
+    await deliverAll(endpoint, [orderEvent()])
+    await endpoint.process()
+    const { open } = endpoint.vault
+    endpoint.vault.open = () => {
+      throw new Error(`does not open ${'x'.repeat(600)}`)
+    }
+    for (let tries = 0; tries < 12; tries += 1) await pass(endpoint, MINUTE, MINUTE)
+    const [row] = await endpoint.rows()
+    expect(row).toMatchObject({ state: 'orphan', attempts: 13, notBefore: endpoint.clock.now + MINUTE })
+    expect(row?.lastError).toHaveLength(500)
+    endpoint.vault.open = open
+    await addPurchase(endpoint.db, 1)
+    await pass(endpoint, MINUTE, MINUTE)
+    expect(await statesOf(endpoint)).toEqual(['applied'])
   })
 
   test('is tried for 24 hours, at least every 15 minutes, then ignored', async () => {
@@ -168,6 +197,12 @@ describe('a delivery that fails', () => {
     expect(dead).toMatchObject({ state: 'dead', attempts: 10, lastError: 'the supplier is away' })
     expect(endpoint.seen.refreshed).toHaveLength(20)
     expect(await endpoint.alerts()).toEqual(['delivery_dead'])
+    // People who watch the log for errors see a dead letter, and no single failure.
+    const levels = endpoint.seen.lines.flatMap((line) => {
+      const { level, event } = JSON.parse(line) as { level: string; event: string }
+      return event.startsWith('delivery.') ? `${event} ${level}` : []
+    })
+    expect([...new Set(levels)]).toEqual(['delivery.retry warn', 'delivery.dead error'])
 
     outage.on = false
     await endpoint.db.commit([replayDelivery(dead?.id ?? '', endpoint.clock.now)])

@@ -56,6 +56,9 @@ describe('a stored delivery', () => {
     expect(commits).toBe(50)
     // All asked before the first was done: one transaction, one fsync.
     expect(order.slice(0, 50)).toEqual(Array(50).fill('asked'))
+    const rows = (await endpoint.rows()).toSorted((a, b) => b.signedAt - a.signedAt)
+    expect(rows.map(({ signedAt }) => signedAt)).toEqual(turn.map((_, n) => TEST_NOW - n * 1_000))
+    expect(new Set(rows.map(({ receivedAt }) => receivedAt))).toEqual(new Set([TEST_NOW]))
   })
 
   test.skipIf(isOnPostgres)('outlives a kill -9 right after its 200', async () => {

@@ -93,6 +93,32 @@ test('a ping, which anyone can send, ends no suspicion of a wrong secret; a deli
   expect(suspected()).toBe(false)
 })
 
+test('three deliveries within an hour whose signature does not fit are a wrong secret; knocks at other paths are not', async () => {
+  const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
+  const { headers, body } = signedDelivery()
+  for (let count = 0; count < 5; count += 1) await endpoint.send({ target: '/webhooks/stores/none', headers, body })
+  expect(endpoint.inbox.secretSuspect()).toBe(false)
+  const wrong = async (id: number, minutesLater: number) => {
+    endpoint.clock.now += minutesLater * 60_000
+    await post(`{"id":${id}}`, 'Zm9yZ2Vk')
+    return endpoint.inbox.secretSuspect()
+  }
+  expect([await wrong(1, 0), await wrong(2, 30), await wrong(3, 30)], 'the first one is an hour old').toEqual([
+    false,
+    false,
+    false,
+  ])
+  expect(await wrong(4, 29)).toBe(true)
+  const [since, reasons] = [endpoint.inbox.refused().since, Object.fromEntries(endpoint.inbox.refused().reasons)]
+  expect(since).toBe(endpoint.clock.now - 89 * 60_000)
+  expect(reasons).toEqual({
+    unknown_path: { count: 5, lastAt: since },
+    mismatch: { count: 4, lastAt: endpoint.clock.now },
+  })
+  endpoint.clock.now += 31 * 60_000
+  expect(endpoint.inbox.secretSuspect()).toBe(false)
+})
+
 test('a delivery without a time says nothing about the clock', async () => {
   const { endpoint, post } = await openShop(async () => ({ outcome: 'order', order }))
   for (const age of [600, 601, 602]) {

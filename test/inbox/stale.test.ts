@@ -62,6 +62,15 @@ describe('one captured stale delivery, replayed once a minute for an hour', () =
     expect(endpoint.seen.counts.filter((count) => count === 'stale:repeated')).toHaveLength(59)
   })
 
+  test('is known among a hundred others, whose replays count for as little', async () => {
+    const endpoint = await openEndpoint()
+    for (const _round of [1, 2]) {
+      for (let n = 0; n < 100; n += 1) await staleUnder(endpoint, `dlv_${n}`, 600_000 + n * 1_000)
+    }
+    const counts = (text: string) => endpoint.seen.counts.filter((count) => count === text).length
+    expect([counts('stale:stale'), counts('stale:repeated')]).toEqual([100, 100])
+  })
+
   test('sixty copies at once are one', async () => {
     const endpoint = await openEndpoint()
     const captured = aged(endpoint, 600)
@@ -120,6 +129,17 @@ describe('a doubt about the clock', () => {
     expect(await endpoint.alerts()).toEqual(['all_stale'])
   })
 
+  test('is neither silent nor over because the clock was put back by a day', async () => {
+    const endpoint = await openEndpoint()
+    for (const id of ['a', 'b', 'c']) await staleUnder(endpoint, id)
+    await endpoint.deliver(signedDelivery({ timestamp: timestampOf(endpoint.clock.now) }))
+    expect([(await endpoint.alerts()).length, endpoint.seen.earlySweeps]).toEqual([1, 1])
+    endpoint.clock.now -= 24 * 60 * 60_000
+    for (const id of ['d', 'e', 'f']) await staleUnder(endpoint, id)
+    expect(endpoint.inbox.clockSuspect()).toBe(true)
+    expect([(await endpoint.alerts()).length, endpoint.seen.earlySweeps]).toEqual([2, 2])
+  })
+
   test('asks for one sweep a minute', async () => {
     const endpoint = await openEndpoint()
     for (const [n, wait] of [0, 1_000, 58_000, 1_000, 59_000].entries()) {
@@ -131,8 +151,8 @@ describe('a doubt about the clock', () => {
 })
 
 /** A stale delivery unlike all others: with a body of its own. */
-async function staleUnder(endpoint: WebhookEndpoint, id: string): Promise<void> {
-  const timestamp = timestampOf(endpoint.clock.now - 600_000)
+async function staleUnder(endpoint: WebhookEndpoint, id: string, ageMs = 600_000): Promise<void> {
+  const timestamp = timestampOf(endpoint.clock.now - ageMs)
   const body = { event: 'order.completed', data: { order_id: id } }
   expect((await endpoint.deliver(signedDelivery({ timestamp, deliveryId: id, body })))?.status).toBe(401)
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { eventNames } from '../../src/dialect/dialect.ts'
 import { processDue } from '../../src/inbox/process.ts'
 import { retireWebhook, webhookActions } from '../../src/inbox/webhooks.ts'
-import { deliveries } from '../../src/storage/schema.ts'
+import { audit, deliveries } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { TEST_NOW } from '../support/database.ts'
@@ -197,6 +198,55 @@ describe('a webhook at the supplier whose secret is not held', () => {
     stray(world, '/not%2fours')
     expect(await check(world)).toEqual({ unheld: [], gone: [] })
     expect(await world.alerts()).toEqual([])
+  })
+})
+
+describe('a webhook of ours', () => {
+  test('that the supplier lists no more is named as gone, unless it brought a delivery within a week or is retired', async () => {
+    const world = await openApi()
+    await create(world)
+    await stream(world, 1, {})
+    const { webhooks } = world.sandbox.world
+    const { list } = webhooks
+    webhooks.list = () => []
+    const gone = async () => (await world.ask('POST', '/webhooks/check')).body.data.gone
+    expect(await gone()).toEqual([])
+    world.move(7 * 24 * HOUR)
+    expect(await gone()).toEqual([await idOf(world, 0)])
+    webhooks.list = list
+    await rotate(world)
+    await world.ask('POST', `/webhooks/${await idOf(world, 0)}/retire`)
+    expect(await gone()).toEqual([])
+    webhooks.list = () => []
+    expect(await gone()).toEqual([await idOf(world, 1)])
+    expect(await world.alerts()).toEqual([])
+  })
+
+  test('asks for every event, and the audit says who made and retired it, and where it leads', async () => {
+    const world = await openApi()
+    const { body } = await create(world)
+    await rotate(world)
+    const [first, second] = await webhooksOf(world)
+    for (const _again of [1, 2]) await world.ask('POST', `/webhooks/${first?.id}/retire`)
+    const rows = await world.db.query(build.select().from(audit).orderBy(audit.id))
+    const made = rows.flatMap(({ actor, action, subject, detail }) =>
+      action.startsWith('webhook.') ? [[actor, action, subject, detail]] : [],
+    )
+    expect(made).toEqual([
+      ['owner', 'webhook.create', first?.id, `${world.url}/webhooks/supplier`],
+      ['owner', 'webhook.create', second?.id, second?.url],
+      ['owner', 'webhook.retire', first?.id, `${world.url}/webhooks/supplier`],
+    ])
+    expect((body.data as unknown as { events: string[] }).events).toHaveLength(eventNames.length)
+  })
+
+  test('is not made without an address that the supplier can reach, and none is asked for where there never was one', async () => {
+    const world = await openApi()
+    for (const path of ['/webhooks', '/webhooks/rotate']) {
+      expect((await world.ask('POST', path, { body: {} })).body.error.fields).toMatchObject([{ field: 'url' }])
+    }
+    await world.supplierDown()
+    expect((await world.ask('POST', '/webhooks/check')).body.data).toEqual({ unheld: [], gone: [] })
   })
 })
 

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createAuth, tokenDigest } from '../../src/access/tokens.ts'
+import { createAuth, createToken, scopes, tokenDigest } from '../../src/access/tokens.ts'
 import { severityOf } from '../../src/alerts/kinds.ts'
 import { Failure } from '../../src/errors.ts'
 import { healthRouter, metricsRouter } from '../../src/http/probes.ts'
@@ -51,7 +52,13 @@ async function probes() {
       method,
       headers: { connection: 'close', ...(token === '' ? {} : { authorization: `Bearer ${token}` }) },
     })
-  return { state, metrics, get }
+  const tokenOf = async (role: 'viewer' | 'store') => {
+    const store = role === 'store' ? 'shop' : null
+    const context = { db, now: Date.now, newId: () => role, randomBytes }
+    const wanted = { name: role, role, store, scopes: [...scopes], expiresInDays: null }
+    return (await createToken(context, wanted, 'test')).token.reveal()
+  }
+  return { state, metrics, get, tokenOf }
 }
 
 describe('a scrape', () => {
@@ -66,6 +73,98 @@ describe('a scrape', () => {
     expect(text).toContain('quayside_http_requests_total{route="none",status="404"} 1')
     expect(text).toContain('quayside_purchases{state="accepted",hold=""} 3')
     expect(text).toContain('quayside_frozen 1')
+  })
+
+  test('has each reading under its name, in the unit that the name says', async () => {
+    const { state, metrics } = await probes()
+    const AT = 1_700_000_000_000
+    const secondsAgo = (seconds: number) => AT - seconds * 1_000
+    const { observe } = state
+    const seen = {
+      now: AT,
+      freeze: undefined,
+      workerPresent: false,
+      clockSuspect: true,
+      unreadable: [{}, {}],
+      balance: { amountMinor: 12_345, currency: 'EUR' },
+      offers: { total: 10, inStock: 7 },
+      deliveries: [{ state: 'dead', total: 2 }],
+      purchases: [{ state: 'planned', holdReason: 'ceiling', total: 4 }],
+      outbox: [{ kind: 'callback', state: 'due', total: 5 }],
+      discrepancies: [{ kind: 'orphan', total: 6 }],
+      listings: [{ store: 'shop', state: 'failed', total: 8 }],
+      openAlerts: [
+        { type: 'late', total: 1 },
+        { type: 'missing', total: 2 },
+      ],
+      alertChannels: [
+        { channel: 'duty', failingSince: null },
+        { channel: 'mail', failingSince: secondsAgo(90) },
+      ],
+      outage: { beganAt: secondsAgo(61) },
+      sweep: { finishedAt: secondsAgo(62), matched: 1, orphans: 2, foreign: 3, missing: 4, notListed: 5 },
+      completeSync: { finishedAt: secondsAgo(63) },
+      endedSync: { finishedAt: secondsAgo(1) },
+      accounts: [
+        {
+          currency: 'EUR',
+          chargesMinor: 1,
+          refundsMinor: 2,
+          creditsMinor: 3,
+          unexplainedMinor: 4,
+          owedBackMinor: 5,
+        },
+      ],
+    }
+    state.observe = async () => ({ ...(await observe()), ...(seen as unknown as Observed) })
+    metrics.time('order_to_keys_seconds', 1_500)
+    metrics.time('supplier_request_seconds', 150, { request: 'GET /orders', status: '2xx' })
+    const lines = (await metrics.scrape()).text.split('\n').filter((line) => /^quayside_/.test(line))
+    const read = lines.filter((line) => !/_(bucket|total)\{|_seconds_(sum|count)/.test(line))
+    expect(read.map((line) => line.slice('quayside_'.length))).toEqual([
+      'deliveries_stored{state="dead"} 2',
+      'deliveries_stored{state="quarantined"} 0',
+      'purchases{state="review",hold=""} 0',
+      'purchases{state="planned",hold="ceiling"} 4',
+      'outbox{kind="callback",state="due"} 5',
+      'outbox{kind="callback",state="dead"} 0',
+      'discrepancies{kind="orphan"} 6',
+      'offers{stock="in"} 7',
+      'offers{stock="out"} 3',
+      'listings{store="shop",state="failed"} 8',
+      'balance_minor{currency="EUR"} 12345',
+      'worker_present 0',
+      'frozen 0',
+      'unreadable_answers 2',
+      'supplier_silence_seconds 61',
+      'alerts_open{type="late",severity="warning"} 1',
+      'alerts_open{type="missing",severity="critical"} 2',
+      'alert_channel_silence_seconds{channel="duty"} 0',
+      'alert_channel_silence_seconds{channel="mail"} 90',
+      'clock_suspect 1',
+      'sweep_age_seconds 62',
+      'sweep_orders{what="matched"} 1',
+      'sweep_orders{what="orphans"} 2',
+      'sweep_orders{what="foreign"} 3',
+      'sweep_orders{what="missing"} 4',
+      'sweep_orders{what="not_listed"} 5',
+      'account_minor{what="charges",currency="EUR"} 1',
+      'account_minor{what="refunds",currency="EUR"} 2',
+      'account_minor{what="credits",currency="EUR"} 3',
+      'account_minor{what="unexplained",currency="EUR"} 4',
+      'account_minor{what="owed_back",currency="EUR"} 5',
+      'sync_age_seconds 63',
+    ])
+    expect(lines).toContain('quayside_order_to_keys_seconds_sum 1.5')
+    expect(lines).toContain('quayside_order_to_keys_seconds_bucket{le="1"} 0')
+    expect(lines).toContain('quayside_order_to_keys_seconds_bucket{le="2.5"} 1')
+    expect(lines).toContain('quayside_supplier_request_seconds_sum{request="GET /orders",status="2xx"} 0.15')
+    // While the supplier answers, and before the first sweep and reading.
+    state.observe = async () => ({ ...(await observe()), freeze: undefined, workerPresent: true })
+    const { text } = await metrics.scrape()
+    expect(text).toContain('quayside_supplier_silence_seconds 0\n')
+    expect(text).toContain('quayside_worker_present 1\n')
+    expect(text).not.toMatch(/^quayside_(sweep_age|sync_age)_seconds /m)
   })
 
   test('counted one route under two labels: a refusal had no /api/v1 before it', async () => {
@@ -89,11 +188,14 @@ describe('a scrape', () => {
     expect(text).not.toMatch(/^quayside_(frozen|purchases)[ {]/m)
   })
 
-  test('is for those who hold a token', async () => {
-    const { get } = await probes()
+  test('is for people who hold a token', async () => {
+    const { get, tokenOf } = await probes()
     expect([(await get('/metrics', 'GET', '')).status, (await get('/metrics', 'GET', 'another')).status]).toEqual([
       401, 401,
     ])
+    // What a shop holds shows neither the balance nor the orders of others.
+    expect([(await get('/metrics', 'GET', await tokenOf('viewer'))).status]).toEqual([200])
+    expect([(await get('/metrics', 'GET', await tokenOf('store'))).status]).toEqual([403])
   })
 
   test('is not harmed by a label that was not declared', async () => {
@@ -123,7 +225,11 @@ describe('the probes', () => {
     state.health = () => {
       throw new Error('the database is gone')
     }
-    expect((await get('/readyz')).status).toBe(503)
+    const unreadable = await get('/readyz')
+    expect([unreadable.status, await unreadable.json()]).toEqual([
+      503,
+      { status: 'not_ready', reasons: ['status_unreadable'], notes: [] },
+    ])
     expect((await get('/livez')).status).toBe(200)
   })
 

@@ -10,11 +10,11 @@ import { workerLease } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { noteServer, type WorkerLease } from '../../src/storage/worker-lease.ts'
 import { startServers } from '../campaigns/torture/servers.ts'
-import { hasPostgres, openPostgresDatabase, postgresUrl } from '../support/postgres.ts'
+import { hasPostgres, newPostgresUrl, openPostgresDatabase, postgresUrl } from '../support/postgres.ts'
 import { COMMIT, openProxy } from '../support/postgres-proxy.ts'
-import { run } from '../support/postgres-server.ts'
+import { run, withDatabase } from '../support/postgres-server.ts'
 import { until } from '../support/service-process.ts'
-import { insert, namesIn } from '../support/settings.ts'
+import { insert, namesIn, put } from '../support/settings.ts'
 
 const log = { info: () => undefined, warn: () => undefined }
 
@@ -49,11 +49,90 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     const two = await candidate('two', url)
     await one.database.commit([insert('a')])
     expect([one.lease()?.isHeld(), two.lease()]).toEqual([true, undefined])
+    await until('the second one to look', () => two.logged.length > 0)
     await one.lease()?.release()
     await two.elected
+    expect(two.logged).toEqual([{ event: 'worker.standby' }])
     expect(two.lease()).toMatchObject({ epoch: 2, serverBefore: two.lease()?.server })
     const [row] = await two.database.query(build.select().from(workerLease))
     expect(row).toMatchObject({ owner: 'two', epoch: 2 })
+  })
+
+  test('that several processes ask for at the same moment has one holder', async () => {
+    const url = await postgresUrl()
+    const databases = await Promise.all([1, 2, 3, 4, 5, 6].map(async () => (await openPostgresDatabase(url)).database))
+    // Each has looked whether the lease runs before any of them takes it.
+    const locker = new pg.Client(connectionOf(url))
+    await locker.connect()
+    onTestFinished(() => locker.end())
+    await locker.query('begin; lock table worker_lease in share mode')
+    const halt = new AbortController()
+    const leases: (WorkerLease | undefined)[] = []
+    const electing = databases.map(async (database, index) => {
+      const monotonic = () => performance.now()
+      leases.push(await database.elect({ owner: `p${index}`, monotonic, signal: halt.signal, log }))
+    })
+    onTestFinished(async () => {
+      halt.abort()
+      await Promise.all(electing)
+      for (const lease of leases) await lease?.release()
+    })
+    const watcher = new pg.Client(connectionOf(url))
+    await watcher.connect()
+    onTestFinished(() => watcher.end())
+    const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    await until('all to wait for the row', async () => (await watcher.query(waiting)).rowCount === 6)
+    await locker.query('commit')
+    await until('a holder', () => leases.length > 0)
+    halt.abort()
+    await Promise.all(electing)
+    expect(leases.filter(Boolean)).toMatchObject([{ epoch: 1 }])
+  })
+
+  test('is not taken while a transaction of its holder is on its way', async () => {
+    const url = await postgresUrl()
+    const one = await candidate('one', url)
+    await one.elected
+    await one.database.commit([insert('a')])
+    const locker = new pg.Client(connectionOf(url))
+    await locker.connect()
+    onTestFinished(() => locker.end())
+    await locker.query("begin; update settings set value = 'x' where name = 'a'")
+    const writing = one.database.commit([put('a', 'y')])
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+      and query like 'insert into settings%'`
+    const other = new pg.Client(connectionOf(url))
+    await other.connect()
+    onTestFinished(() => other.end())
+    await until('the transaction to wait', async () => (await other.query(waiting)).rowCount === 1)
+    const take = other.query("set lock_timeout = '100ms'; update worker_lease set owner = 'two', epoch = epoch + 1")
+    await expect(take).rejects.toMatchObject({ code: '55P03' })
+    await locker.query('rollback')
+    await writing
+    expect([one.lease()?.isHeld(), one.fatal]).toEqual([true, []])
+  })
+
+  test('lets nothing be stored in a copy of the database that took its place under its name', async () => {
+    const url = await newPostgresUrl()
+    const { database, elected, fatal } = await candidate('one', url)
+    await elected
+    const name = new URL(url).pathname.slice(1)
+    const server = withDatabase(url, 'postgres')
+    await run(server, `alter database ${name} with allow_connections false`)
+    await run(server, `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = '${name}'`)
+    // What `createdb --template` makes has the server, its tables and the lease of this very process.
+    await run(server, `create database ${name}_copy template ${name}`)
+    await run(server, `alter database ${name} rename to ${name}_before`)
+    await run(server, `alter database ${name}_copy rename to ${name}`)
+    await until('it to write or to end', async () => {
+      const isStored = await database.commit([insert('after')]).then(
+        () => true,
+        () => false,
+      )
+      return isStored || fatal.length > 0
+    })
+    expect(fatal).toMatchObject([{ message: expect.stringContaining('restarted or replaced') }])
+    expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
   })
 
   test('that another process has taken lets nothing more be stored, and ends the process', async () => {
@@ -65,6 +144,16 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(late).toMatchObject([{ reason: { code: 'unavailable' } }, { reason: { code: 'unavailable' } }])
     expect(fatal).toMatchObject([{ code: 'unavailable' }])
     expect(await namesIn((await openPostgresDatabase(url)).database)).toEqual([])
+  })
+
+  test('that another process has taken ends the process also where what it commits is at fault', async () => {
+    const url = await postgresUrl()
+    const { database, elected, fatal } = await candidate('one', url)
+    await elected
+    await run(url, 'update worker_lease set epoch = 2')
+    const faulty = database.commit([{ statement: sql`insert into nowhere values (1)`, rows: 1 }])
+    await expect(faulty).rejects.toMatchObject({ code: 'unavailable' })
+    expect(fatal).toMatchObject([{ message: expect.stringContaining('another process is the worker now') }])
   })
 
   test('ends for the server within its time after the last renewal, however often it was renewed', async () => {
@@ -161,10 +250,12 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     await one.elected
     const two = await candidate('two', url)
     proxy.cutAll()
+    const cutAt = performance.now()
     const over = until('the end of the first', () => !one.lease()?.isHeld())
     await Promise.race([over, two.elected])
     expect([one.lease()?.isHeld(), two.lease()]).toEqual([false, undefined])
     await two.elected
+    expect(performance.now() - cutAt, 'another one takes over within seconds').toBeLessThan(12_000)
     expect(two.lease()?.epoch).toBe(2)
     expect(one.fatal).toMatchObject([{ code: 'unavailable' }])
   })

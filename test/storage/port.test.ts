@@ -44,6 +44,16 @@ onEachEngine((open) => {
       expect(await namesIn(database)).toEqual(['after', 'before'])
     })
 
+    test('leaves those before and after it in their order', async () => {
+      const database = await open()
+      const absent = change(build.update(settings).set({ value: 'x' }).where(eq(settings.name, 'nobody')), 1)
+      const parts = ['1', '2', absent, '3', '4', absent, '5'] as const
+      await Promise.allSettled(
+        parts.map((part) => database.commit([typeof part === 'string' ? put('order', part) : part])),
+      )
+      expect(await database.query(build.select({ value: settings.value }).from(settings))).toEqual([{ value: '12345' }])
+    })
+
     test('takes back a single change that touched too many rows', async () => {
       const database = await open()
       await database.commit([insert('a', 'old'), insert('b', 'old')])

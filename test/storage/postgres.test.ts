@@ -7,7 +7,8 @@ import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { type Change, type Database, first, StaleWrite } from '../../src/storage/database.ts'
 import { readMigrations } from '../../src/storage/migration-files.ts'
-import { connectionOf, type OpenOptions, openPostgres } from '../../src/storage/postgres/open.ts'
+import { migrate } from '../../src/storage/postgres/migrate.ts'
+import { checkPostgres, connectionOf, type OpenOptions, openPostgres } from '../../src/storage/postgres/open.ts'
 import * as schema from '../../src/storage/schema.ts'
 import { settings } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
@@ -21,9 +22,9 @@ import {
   postgresUrl,
 } from '../support/postgres.ts'
 import { COMMIT, type Fate, openProxy } from '../support/postgres-proxy.ts'
-import { run } from '../support/postgres-server.ts'
+import { run, withDatabase } from '../support/postgres-server.ts'
 import { until } from '../support/service-process.ts'
-import { insert, namesIn } from '../support/settings.ts'
+import { change, insert, namesIn } from '../support/settings.ts'
 
 /** Adds one to a counter that was read as this. */
 const countUp = (name: string, seen: number): Change => ({
@@ -218,6 +219,23 @@ describe.runIf(hasPostgres)('COMMIT', () => {
     await database.commit([insert('b')])
     expect(await namesIn(direct)).toEqual(['b'])
   })
+
+  test('that the server refuses because another process was faster is tried again, and is no unknown outcome', async () => {
+    const { proxy, database, direct, fatal } = await throughProxy()
+    await database.commit([insert('x', 'old'), insert('y', '')])
+    const other = new pg.Client(new URL(proxy.url).href)
+    await other.connect()
+    onTestFinished(() => other.end())
+    // Each reads what the other one writes: the second to commit is refused at its COMMIT.
+    await other.query("begin isolation level serializable; select value from settings where name = 'y'")
+    await other.query("update settings set value = 'new' where name = 'x'")
+    proxy.fate = { at: COMMIT, how: 'hold', meanwhile: () => other.query('commit') }
+    const copied = sql`update settings set value = (select value from settings where name = 'x') where name = 'y'`
+    expect(await database.commit([change(copied, 1)])).toEqual([1])
+    expect(proxy.fate).toBeUndefined()
+    expect(await storedIn(direct, 'y')).toBe('new')
+    expect(fatal).toEqual([])
+  })
 })
 
 describe.runIf(hasPostgres)('two processes on one database', () => {
@@ -311,6 +329,26 @@ describe.runIf(hasPostgres)('two processes on one database', () => {
     const outcomes = await Promise.allSettled(both.map((db) => db.commit([insert('once')])))
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'conflict' } })
+  })
+})
+
+describe.runIf(hasPostgres)('a commit in whose way another process stays', () => {
+  test('is refused as busy after some tries and not stored, which is no outage of the server; the next one is', async () => {
+    const url = await postgresUrl()
+    const { database, fatal } = await openPostgresDatabase(url)
+    await database.commit([insert('a', '')])
+    const other = new pg.Client(url)
+    await other.connect()
+    onTestFinished(() => other.end())
+    await other.query("begin; update settings set value = 'theirs' where name = 'a'")
+    await expect(
+      database.commit([change(sql`update settings set value = 'ours' where name = 'a'`, 1)]),
+    ).rejects.toMatchObject({ code: 'unavailable', message: 'the database is busy' })
+    expect((await database.look()).away).toBeUndefined()
+    await other.query('commit')
+    await database.commit([insert('b')])
+    expect([await storedIn(database, 'a'), await storedIn(database, 'b')]).toEqual(['theirs', ''])
+    expect(fatal).toEqual([])
   })
 })
 
@@ -425,12 +463,46 @@ describe.runIf(hasPostgres)('opening', () => {
     await expect(openPostgres(options(url))).rejects.toThrow('synchronous_commit = off')
   })
 
-  test('refuses a server whose clock is not that of this machine', async () => {
+  test('refuses a server whose clock is more than some seconds before or behind that of this machine', async () => {
     const url = await postgresUrl()
-    const late = openPostgres({ ...options(url), now: () => Date.now() - 60_000, clocksApartMs: 5_000 })
-    await expect(late).rejects.toThrow(/are (59 s|1 min) apart/)
-    const database = await openPostgres({ ...options(url), now: Date.now, clocksApartMs: 5_000 })
-    await database.close()
+    const { clocksApartMs: _any, ...asService } = options(url)
+    for (const apart of [-60_000, -8_000, 8_000, 60_000]) {
+      const opening = openPostgres({ ...asService, now: () => Date.now() + apart })
+      await expect(opening, String(apart)).rejects.toThrow(/^the clocks of this machine .* are [\d.]+ (s|min) apart/)
+      await expect(checkPostgres(url, () => Date.now() + apart)).rejects.toThrow('clocks')
+    }
+    for (const apart of [-3_000, 0, 3_000]) {
+      await (await openPostgres({ ...asService, now: () => Date.now() + apart })).close()
+    }
+  })
+
+  test('refuses a database whose texts are not in UTF-8', async () => {
+    const name = `${new URL(await newPostgresUrl()).pathname.slice(1)}_bytes`
+    const server = inject('postgres')?.url ?? ''
+    await run(server, `create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`)
+    await expect(openPostgres(options(withDatabase(server, name)))).rejects.toThrow('create it with UTF8')
+  })
+
+  test('leaves a database as it was where a migration fails, and notes when each one ran', async () => {
+    const client = new pg.Client(await bareUrl())
+    await client.connect()
+    onTestFinished(() => client.end())
+    const step = (version: number, text: string) => ({ version, name: `step-${version}`, sql: text, digest: text })
+    const good = step(1, 'create table a (id text)')
+    const bad = step(2, 'create table b (id text); create table a (id text)')
+    await expect(migrate(client, [good, bad], () => 1)).rejects.toThrow(
+      'migration "step-2" failed: relation "a" already exists',
+    )
+    const made = async () =>
+      (await client.query("select tablename from pg_tables where schemaname = 'public'")).rowCount
+    expect(await made()).toBe(0)
+    await migrate(client, [good], () => 5)
+    await migrate(client, [good, step(2, 'create table b (id text)')], () => 6)
+    const { rows } = await client.query('select version, name, applied_at from schema_migrations order by version')
+    expect(rows).toEqual([
+      { version: '1', name: 'step-1', applied_at: '5' },
+      { version: '2', name: 'step-2', applied_at: '6' },
+    ])
   })
 
   test('is followed by looks, which find clocks that drift apart and a server that takes no commit', async () => {
@@ -447,6 +519,14 @@ describe.runIf(hasPostgres)('opening', () => {
       select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
     )
     await until('the server to be read only', async () => (await database.look()).away !== undefined)
+  })
+
+  test('is followed by looks, which say that a server does not answer', async () => {
+    const { proxy, database } = await throughProxy()
+    proxy.cutAll()
+    expect(await database.look()).toEqual({ away: expect.stringMatching(/./), isClockApart: false })
+    proxy.isOpen = true
+    await until('the server to answer', async () => (await database.look()).away === undefined)
   })
 
   test('is followed by looks, which say that a server stores nothing for as long as it does not', async () => {
@@ -529,6 +609,9 @@ describe('the address of a database', () => {
     ['postgres://u:p@db.example.com/d?sslmode=require', 'require'],
     ['postgres://u:p@localhost/d?sslmode=verify-full', 'verify-full'],
     ['postgres://u:p@db.internal/d?sslmode=disable', 'disable'],
+    ['postgres://u:p@127.0.0.1.example.com/d', 'verify-full'],
+    ['postgres://u:p@localhost/d?host=db.example.com', 'verify-full'],
+    ['postgres://u:p@db.example.com/d?host=127.0.0.1', 'disable'],
   ])('%s asks for sslmode=%s', (address, mode) => {
     expect(modeOf(address)).toBe(mode)
   })

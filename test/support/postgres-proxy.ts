@@ -20,7 +20,9 @@ export interface PostgresProxy {
 
 export interface Fate {
   at: string
-  how: 'cut before' | 'cut after' | 'fail the transaction' | 'keep back'
+  how: 'cut before' | 'cut after' | 'fail the transaction' | 'keep back' | 'hold'
+  /** Of what is held: it is passed on after this. */
+  meanwhile?: () => Promise<unknown>
 }
 
 /** How the message begins that ends a transaction. */
@@ -54,8 +56,10 @@ export async function openProxy(target: string): Promise<PostgresProxy> {
       if (isAnswered) proxy.trips.push(text)
       else proxy.trips.push(`${proxy.trips.pop() ?? ''}${text}`)
       isAnswered = false
-      const fate = proxy.fate && text.includes(proxy.fate.at) ? proxy.fate.how : undefined
+      const met = proxy.fate && text.includes(proxy.fate.at) ? proxy.fate : undefined
+      const fate = met?.how
       if (fate) proxy.fate = undefined
+      if (fate === 'hold') return void met?.meanwhile?.().then(() => server.write(piece))
       if (fate === 'keep back') return
       if (fate === 'cut before') return client.destroy()
       if (fate === 'cut after') onAnswer = () => client.destroy()
