@@ -1,0 +1,280 @@
+/** Orders as a shop states them: which are planned, what is said of the others, and how often. */
+import { describe, expect, test } from 'vitest'
+import { readOrderNow } from '../../src/ordering/read-orders.ts'
+import {
+  type Asked,
+  beforeAsking,
+  type ShopOfOrders,
+  takeByHand,
+  takeFromShop,
+  takeTagOff,
+} from '../../src/ordering/shop-orders.ts'
+import { entitlementLinesOf, entitlementOf } from '../../src/storage/entitlements.ts'
+import { listOutbox } from '../../src/storage/outbox.ts'
+import { storeOrderByReference } from '../../src/storage/store-orders.ts'
+import type { StoreOrderRead } from '../../src/stores/store.ts'
+import { first, openTestApp, STORE } from '../support/test-app.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+type Line = StoreOrderRead['lines'][number]
+
+/** A shop that was connected a quarter of a second after a full one, and states one order of two units. */
+async function openShop() {
+  const app = await openTestApp()
+  const { sku } = await app.offer()
+  const connectedAt = app.now() - (app.now() % SECOND) + 250
+  app.move(MINUTE)
+  const told: string[] = []
+  const untagged: string[] = []
+  let answer: StoreOrderRead | undefined
+  let takesTags = true
+  const shop: ShopOfOrders = {
+    id: STORE,
+    connectedAt,
+    delayMs: 0,
+    store: {
+      order: async (reference) =>
+        answer ? { outcome: 'order', order: answer } : { outcome: 'ignored', detail: `no order ${reference}` },
+      reportRefusal: async ({ message }) => {
+        told.push(message)
+        return { outcome: 'confirmed' }
+      },
+      retryTaken: async (reference) => {
+        untagged.push(reference)
+        return takesTags
+          ? { outcome: 'confirmed' }
+          : { outcome: 'unavailable', mayHaveLeft: false, detail: 'it is away' }
+      },
+    },
+  }
+  const line: Line = { id: 'a', variant: 'v1', sku, quantity: 2, unitPrice: '30.00', currency: 'EUR' }
+  const order: StoreOrderRead = {
+    reference: '12',
+    standing: 'paid',
+    fullyPaid: true,
+    placedAt: app.now(),
+    paidAt: app.now(),
+    changedAt: app.now(),
+    lines: [line],
+  }
+  const take = async (differs: Partial<StoreOrderRead> = {}, asked: Partial<Asked> = {}, at = shop) =>
+    takeFromShop(app.ordering, at, { ...order, ...differs }, { ...(await beforeAsking(app.ordering, STORE)), ...asked })
+  const taken = async () => {
+    const [row] = await app.db.query(storeOrderByReference(STORE, order.reference))
+    return row && (await app.purchases(row.id))
+  }
+  const row = async () => first(await app.db.query(entitlementOf(STORE, order.reference)))
+  return {
+    app,
+    shop,
+    order,
+    line,
+    take,
+    taken,
+    row,
+    told,
+    untagged,
+    units: async () =>
+      (await app.db.query(entitlementLinesOf(STORE, order.reference))).map(({ units, granted }) => [units, granted]),
+    alerts: async () =>
+      (await app.db.query(listOutbox({ kind: 'alert', limit: 100 })))
+        .map(({ type, payload }) => ({ type, payload }))
+        .toReversed(),
+    answers: (differs: Partial<StoreOrderRead> | undefined) => {
+      answer = differs && { ...order, ...differs }
+    },
+    takesTags: (does: boolean) => {
+      takesTags = does
+    },
+  }
+}
+
+describe('an order that was placed before its shop was connected', () => {
+  test('is left alone, and people are alerted of one that is open; taken by hand it is bought', async () => {
+    const { app, shop, order, take, taken, alerts } = await openShop()
+    const before = shop.connectedAt - SECOND
+    for (const when of [{ placedAt: before }, { placedAt: null, paidAt: before }]) {
+      expect(await take({ ...when, isDone: true })).toEqual({
+        outcome: 'ignored',
+        detail: 'it was placed before the store was connected',
+      })
+    }
+    expect(await alerts()).toEqual([])
+    await take({ placedAt: before })
+    await take({ placedAt: before })
+    expect((await alerts()).map(({ type }) => type)).toEqual(['order_before_connection'])
+    expect(await taken()).toBeUndefined()
+    app.ordering.storeOf = () => ({
+      ...app.store,
+      order: async () => ({ outcome: 'order', order: { ...order, placedAt: before } }),
+    })
+    await takeByHand(app.ordering, STORE, order.reference, { take: 'all' }, 'ann')
+    expect(await taken()).toMatchObject([{ quantity: 2 }])
+    // All of its units are planned: a second time nothing is.
+    await expect(takeByHand(app.ordering, STORE, order.reference, { take: 'all' }, 'ann')).rejects.toThrow(
+      'nothing is bought for the order 12: all of its units are bought, or on their way',
+    )
+  })
+
+  test('is bought where that was within the second, in which shops date', async () => {
+    const { shop, take, taken } = await openShop()
+    await take({ placedAt: shop.connectedAt - 250 })
+    expect(await taken()).toMatchObject([{ quantity: 2, notBefore: null }])
+  })
+})
+
+test('a paid order waits for as long as its shop is to wait', async () => {
+  const { app, shop, take, taken } = await openShop()
+  await take({}, {}, { ...shop, delayMs: 10 * MINUTE })
+  expect(await taken()).toMatchObject([{ notBefore: app.now() + 10 * MINUTE }])
+})
+
+describe('of an order that is not bought', () => {
+  test('for a fault its merchant learns once, and again where the reason changes', async () => {
+    const { take, taken, told, alerts } = await openShop()
+    const fault = 'lines.0.quantity: its total does not fit'
+    for (const why of [fault, fault, 'it has a second total']) {
+      expect(await take({ fault: why })).toEqual({ outcome: 'ignored', detail: why })
+    }
+    expect(told).toEqual(['line 1 its total does not fit', 'it has a second total'])
+    expect((await alerts()).map(({ payload }) => payload?.note)).toEqual([
+      `nothing is bought for the paid order 12 of ${STORE}: ${fault}`,
+      `nothing is bought for the paid order 12 of ${STORE}: it has a second total`,
+    ])
+    expect(await taken()).toBeUndefined()
+    expect(await take()).toEqual({ outcome: 'taken' })
+    expect(await taken()).toMatchObject([{ quantity: 2 }])
+  })
+
+  test.each([
+    ['the merchant ends that', { isForMerchant: true }, 1, 1],
+    ['the merchant ends that, and people need no alert', { isForMerchant: 'unalerted' }, 1, 0],
+    ['the customer ends that', {}, 0, 0],
+  ] as const)('because it is unpaid, and %s, it is said where it helps', async (_, differs, tells, alerted) => {
+    const { take, told, alerts } = await openShop()
+    const unpaid = { standing: 'unpaid', because: 'waits for a cheque', fullyPaid: false, paidAt: null } as const
+    for (const reference of ['12', '12', '13']) {
+      expect(await take({ ...unpaid, ...differs, reference })).toEqual({
+        outcome: 'ignored',
+        detail: 'the order waits for a cheque',
+      })
+    }
+    // On each order; people hear of the first of a shop.
+    expect([told.length, (await alerts()).length]).toEqual([2 * tells, alerted])
+  })
+
+  test('because it is held with a fault, people are alerted and the merchant is told nothing', async () => {
+    const { take, told, alerts } = await openShop()
+    await take({ standing: 'held', because: 'is at risk', fault: 'its total does not fit' })
+    expect((await alerts()).map(({ type }) => type)).toEqual(['order_refused'])
+    expect(told).toEqual([])
+  })
+
+  test('because no unit of it is left, nothing is planned', async () => {
+    const { take, taken, line } = await openShop()
+    expect(await take({ lines: [{ ...line, quantity: 0 }] })).toMatchObject({ outcome: 'ignored' })
+    expect(await taken()).toBeUndefined()
+  })
+})
+
+describe('of several readings of an order', () => {
+  test('one that shows an older change is read once more by its id, which counts', async () => {
+    const { app, order, take, units, answers } = await openShop()
+    await take()
+    answers({ changedAt: order.changedAt, lines: [] })
+    expect(await take({ changedAt: app.now() - MINUTE })).toEqual({ outcome: 'taken' })
+    expect(await units()).toEqual([[0, 0]])
+  })
+
+  test('one that was asked for before another was stored changes nothing where it shows an older change', async () => {
+    const { app, take, units, row } = await openShop()
+    const asked = await beforeAsking(app.ordering, STORE)
+    await take()
+    const { revision } = await row()
+    expect(await take({ changedAt: app.now() - MINUTE, lines: [] }, asked)).toEqual({ outcome: 'taken' })
+    expect([await units(), (await row()).revision]).toEqual([[[2, 2]], revision])
+  })
+
+  test('two of one instant count for the fewer units, until it is read again', async () => {
+    const { app, take, units, line, answers } = await openShop()
+    const asked = await beforeAsking(app.ordering, STORE)
+    await take()
+    answers({ lines: [{ ...line, quantity: 1 }] })
+    await take({ lines: [{ ...line, quantity: 1 }] }, asked)
+    expect(await units()).toEqual([[1, 1]])
+  })
+
+  test('an equal one makes no revision, and counts as read', async () => {
+    const { app, take, row } = await openShop()
+    await take()
+    const before = await row()
+    app.move(MINUTE)
+    await take()
+    expect(await row()).toMatchObject({
+      revision: before.revision,
+      readAt: app.now(),
+      standingSince: before.standingSince,
+    })
+  })
+
+  test('one that the shop has no more is cancelled', async () => {
+    const { app, shop, take, taken, row, answers } = await openShop()
+    await take()
+    answers(undefined)
+    await readOrderNow(app.ordering, shop, '12')
+    expect(await row()).toMatchObject({ standing: 'cancelled', because: 'is gone from the shop' })
+    expect(await taken()).toMatchObject([{ state: 'cancelled' }])
+  })
+})
+
+test('money that goes back without units is an alert for each sum, in the currency of the order', async () => {
+  const { take, row, alerts } = await openShop()
+  await take()
+  await take({ refundedAmount: '5.00' })
+  await take({ refundedAmount: '5.00' })
+  await take({ refundedAmount: '30.00' })
+  expect(await row()).toMatchObject({ standing: 'held' })
+  expect((await alerts()).map(({ payload }) => payload?.note)).toEqual([
+    `5.00 EUR of the order 12 of ${STORE} was refunded without naming units`,
+    `30.00 EUR of the order 12 of ${STORE} was refunded without naming units; what the customer does not have yet waits: quayside orders release 12`,
+  ])
+})
+
+describe('a tag that asks to try again', () => {
+  test('is taken off once it was followed, and a reading from before brings no wish back', async () => {
+    const { app, take, row, untagged } = await openShop()
+    await take()
+    const asked = await beforeAsking(app.ordering, STORE)
+    await take({ retry: true })
+    expect(untagged).toEqual(['12'])
+    const { wishRevision, revision } = await row()
+    expect(await row()).toMatchObject({ isTagged: false, settledRevision: revision, untagAt: null })
+    await take({ retry: true }, asked)
+    expect((await row()).wishRevision).toBe(wishRevision)
+  })
+
+  test('that the shop keeps is asked for after 1, 2, 4 … minutes, at most an hour, and alerts people once', async () => {
+    const { app, shop, take, row, untagged, alerts, takesTags } = await openShop()
+    takesTags(false)
+    await take({ retry: true })
+    const waits: number[] = []
+    for (let tries = 1; tries <= 8; tries += 1) {
+      const { untagTries, untagAt } = await row()
+      expect(untagTries).toBe(tries)
+      waits.push(((untagAt ?? 0) - app.now()) / MINUTE)
+      expect((await alerts()).length).toBe(tries < 3 ? 0 : 1)
+      app.move((untagAt ?? 0) - app.now() - 1)
+      await takeTagOff(app.ordering, shop, '12')
+      expect(untagged.length, 'not before its time').toBe(tries)
+      app.move(1)
+      await takeTagOff(app.ordering, shop, '12')
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
+    takesTags(true)
+    app.move(HOUR)
+    await takeTagOff(app.ordering, shop, '12')
+    expect(await row()).toMatchObject({ isTagged: false, untagTries: 0, untagAt: null })
+  })
+})
