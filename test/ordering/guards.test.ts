@@ -284,6 +284,24 @@ describe('before anything is bought', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
+  test('a freeze for two causes is lifted when the last of them is, and each once', async () => {
+    const app = await openTestApp()
+    await freeze(app.ordering, 'we take stock', 'ann')
+    await freeze(app.ordering, 'the prices are odd', 'bob')
+    const orderId = await app.buy('1001')
+    await app.settle()
+    const causes = (await currentFreeze(app.db))?.causes ?? []
+    const stock = causes.filter(({ reason }) => reason === 'we take stock').map(({ id }) => id)
+    await unfreeze(app.ordering, 'ann', stock)
+    expect((await currentFreeze(app.db))?.reason).toBe('the prices are odd')
+    await expect(unfreeze(app.ordering, 'ann', stock)).rejects.toMatchObject({ reason: 'changed' })
+    await app.pass(10 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'frozen' })
+    await unfreeze(app.ordering, 'ann')
+    await app.pass(10_000)
+    expect(await app.state(orderId)).toBe('fulfilled')
+  })
+
   test('a freeze that was lifted a moment before a crash does not hold purchases afterwards', async () => {
     const app = await openTestApp()
     await freeze(app.ordering, 'we take stock', 'ann')

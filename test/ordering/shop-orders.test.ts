@@ -1,6 +1,8 @@
 /** Orders as a shop states them: which are planned, what is said of the others, and how often. */
+import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { readOrderNow } from '../../src/ordering/read-orders.ts'
+import { settleDue } from '../../src/ordering/settle.ts'
 import {
   type Asked,
   beforeAsking,
@@ -18,6 +20,7 @@ import { first, openTestApp, STORE } from '../support/test-app.ts'
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
 type Line = StoreOrderRead['lines'][number]
 
 /** A shop that was connected a quarter of a second after a full one, and states one order of two units. */
@@ -129,6 +132,62 @@ test('a paid order waits for as long as its shop is to wait', async () => {
   const { app, shop, take, taken } = await openShop()
   await take({}, {}, { ...shop, delayMs: 10 * MINUTE })
   expect(await taken()).toMatchObject([{ notBefore: app.now() + 10 * MINUTE }])
+})
+
+describe('an order that changes before it is bought', () => {
+  test('for fewer units is bought as those, under the same keys', async () => {
+    const { take, taken, line } = await openShop()
+    await take()
+    const [before] = (await taken()) ?? []
+    await take({ lines: [{ ...line, quantity: 1 }] })
+    const { externalOrderId, idempotencyKey, id } = before ?? {}
+    const [after] = (await taken()) ?? []
+    expect(after).toMatchObject({ id, quantity: 1, externalOrderId, idempotencyKey, state: 'planned' })
+    expect(after?.body).toBe(before?.body.replace('"quantity":2', '"quantity":1'))
+    expect(after?.body).not.toBe(before?.body)
+  })
+
+  test('in its price may cost as much less, unless a person has said what it may cost', async () => {
+    const { app, take, taken, line } = await openShop()
+    await take()
+    const [before] = (await taken()) ?? []
+    await take({ changedAt: app.now() + 1, lines: [{ ...line, unitPrice: '15.00' }] })
+    const [after] = (await taken()) ?? []
+    expect(after).toMatchObject({ id: before?.id, quantity: 2 })
+    expect(after?.ceilingMinor).toBe(Math.round((before?.ceilingMinor ?? 0) / 2))
+    await app.db.commit([{ statement: sql`update purchases set ceiling_decided_at = 1`, rows: 1 }])
+    await take({ changedAt: app.now() + 2, lines: [{ ...line, unitPrice: '45.00' }] })
+    expect((await taken())?.[0]?.ceilingMinor).toBe(after?.ceilingMinor)
+  })
+
+  test('waits while a worker holds it, and follows after that', async () => {
+    const { app, take, taken, row, line } = await openShop()
+    await take()
+    await app.db.commit([{ statement: sql`update purchases set lease_until = ${app.now() + 1_000}`, rows: 1 }])
+    await take({ standing: 'cancelled', lines: [line] })
+    const { revision } = await row()
+    expect(await taken()).toMatchObject([{ state: 'planned' }])
+    expect(await row()).toMatchObject({ settledRevision: revision - 1, settleAt: app.now() + 2_000 })
+    app.move(2_000)
+    await settleDue(app.ordering)
+    expect(await taken()).toMatchObject([{ state: 'cancelled', takenBackBy: 'standing' }])
+    expect(await row()).toMatchObject({ settledRevision: revision, settleAt: null })
+  })
+
+  test('is given up once it was unpaid for thirty days', async () => {
+    const { app, take, taken, row } = await openShop()
+    await take()
+    await take({ standing: 'unpaid', fullyPaid: false })
+    const since = app.now()
+    expect(await taken()).toMatchObject([{ state: 'planned', holdReason: 'unpaid' }])
+    expect(await row()).toMatchObject({ standingSince: since, settleAt: since + 30 * DAY })
+    app.move(30 * DAY - 1)
+    expect(await settleDue(app.ordering)).toBe(0)
+    app.move(1)
+    expect(await settleDue(app.ordering)).toBe(1)
+    expect(await taken()).toMatchObject([{ state: 'cancelled' }])
+    expect(await row()).toMatchObject({ settleAt: null })
+  })
 })
 
 describe('of an order that is not bought', () => {
