@@ -12,8 +12,9 @@ import {
   takeTagOff,
 } from '../../src/ordering/shop-orders.ts'
 import { entitlementLinesOf, entitlementOf } from '../../src/storage/entitlements.ts'
+import { auditOf } from '../../src/storage/evidence.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
-import { storeOrderByReference } from '../../src/storage/store-orders.ts'
+import { linesOfOrders, storeOrderByReference } from '../../src/storage/store-orders.ts'
 import type { StoreOrderRead } from '../../src/stores/store.ts'
 import { first, openTestApp, STORE } from '../support/test-app.ts'
 
@@ -187,6 +188,81 @@ describe('an order that changes before it is bought', () => {
     expect(await settleDue(app.ordering)).toBe(1)
     expect(await taken()).toMatchObject([{ state: 'cancelled' }])
     expect(await row()).toMatchObject({ settleAt: null })
+  })
+})
+
+describe('units that an order gains', () => {
+  test('are asked of a person, who takes those of a line, as another part of it', async () => {
+    const { app, shop, order, take, taken, line, alerts } = await openShop()
+    await take()
+    const more = [
+      { ...line, quantity: 3 },
+      { ...line, id: 'b', variant: 'v2', quantity: 1 },
+    ]
+    await take({ lines: more })
+    expect((await taken())?.map(({ quantity }) => quantity)).toEqual([2])
+    const asks = 'quayside orders take 12 --line'
+    expect((await alerts()).map(({ payload }) => payload?.note)).toEqual(
+      ['a', 'b'].map(
+        (id) =>
+          `the order 12 of ${STORE} was changed in the shop: 1 unit of line ${id} (${line.sku}) is ordered and not bought (added later, closed here, or listed under another SKU): ${asks} ${id}`,
+      ),
+    )
+    app.ordering.storeOf = () => ({
+      ...app.store,
+      order: async () => ({ outcome: 'order', order: { ...order, lines: more } }),
+    })
+    await takeByHand(app.ordering, shop.id, '12', { take: { line: 'a' } }, 'ann')
+    expect((await taken())?.map(({ part, quantity, state }) => [part, quantity, state])).toEqual([
+      [1, 2, 'planned'],
+      [2, 1, 'planned'],
+    ])
+    const audit = await app.db.query(auditOf(`${STORE}/12`))
+    expect(audit.map(({ action, detail }) => [action, detail])).toEqual([['order.take', 'line a']])
+  })
+
+  test('are bought where the merchant wants that: at the price that they have, and once', async () => {
+    const { app, take, taken, line } = await openShop()
+    app.ordering.stores = app.ordering.stores.map((one) => ({ ...one, growth: 'buy' }))
+    await take()
+    await app.db.commit([{ statement: sql`update store_orders set closed_at = 1`, rows: 1 }])
+    const more = [
+      { ...line, quantity: 3, unitPrice: '30.00' },
+      { ...line, id: 'b', variant: 'v2', quantity: 1, unitPrice: '15.00' },
+    ]
+    await take({ lines: more })
+    await take({ lines: more, changedAt: app.now() + 1 })
+    const [row] = await app.db.query(storeOrderByReference(STORE, '12'))
+    expect(row, 'it goes on').toMatchObject({ closedAt: null })
+    const lines = await app.db.query(linesOfOrders([row?.id ?? '']))
+    expect(lines.map(({ line: id, quantity }) => [id, quantity])).toEqual([
+      ['a', 3],
+      ['b', 1],
+    ])
+    const nameOf = (lineId: string) => lines.find(({ id }) => id === lineId)?.line
+    expect(
+      (await taken())?.map(({ lineId, part, quantity, ceilingMinor }) => [
+        nameOf(lineId),
+        part,
+        quantity,
+        ceilingMinor,
+      ]),
+    ).toEqual([
+      ['a', 1, 2, 3_000],
+      ['a', 2, 1, 3_000],
+      ['b', 1, 1, 1_500],
+    ])
+  })
+
+  test('without a price that can be compared are no purchase, and an alert says so', async () => {
+    const { app, take, taken, line, alerts } = await openShop()
+    app.ordering.stores = app.ordering.stores.map((one) => ({ ...one, growth: 'buy' }))
+    await take()
+    await take({ lines: [line, { ...line, id: 'b', variant: 'v2', currency: 'GBP' }] })
+    expect((await taken())?.length).toBe(1)
+    expect((await alerts())[0]?.payload?.note).toContain(
+      '2 units of line b came later and its price cannot be compared with the cost: take them by hand',
+    )
   })
 })
 
