@@ -173,6 +173,26 @@ describe('buying again', () => {
     app.expectLedger({ charges: 3, keys: 1, perPart: 3 })
   })
 
+  test('or a retry is refused while another generation of its part may have been charged', async () => {
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    await decide(app, orderId, { type: 'buy_again' })
+    const [before, again] = await app.purchases(orderId)
+    await app.db.commit([
+      {
+        statement: sql`update purchases set state = 'failed', written_off_at = null where id = ${before?.id}`,
+        rows: 1,
+      },
+      { statement: sql`update purchases set state = 'rejected' where id = ${again?.id}`, rows: 1 },
+    ])
+    await expect(retryPurchase(app.ordering, again?.id ?? '', 'ann')).rejects.toMatchObject({
+      reason: 'not_retriable',
+      message: `generation 1 of it, purchase ${before?.id}, may have been charged: decide on that one`,
+    })
+    await app.db.commit([{ statement: sql`update purchases set state = 'review' where id = ${again?.id}`, rows: 1 }])
+    await expect(decide(app, orderId, { type: 'buy_again' })).rejects.toMatchObject({ reason: 'not_retriable' })
+  })
+
   test('after it was closed is a retry of what has ended', async () => {
     const app = await openTestApp()
     const orderId = await keysShort(app, 2, 1)

@@ -4,7 +4,7 @@ import { releasePurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
 import { alertHeld } from '../../src/ordering/held.ts'
 import { placeDue } from '../../src/ordering/place.ts'
-import { transitionsOf } from '../../src/storage/evidence.ts'
+import { auditOf, transitionsOf } from '../../src/storage/evidence.ts'
 import { clearFreeze, currentFreeze } from '../../src/storage/freezes.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
 import { duePlacements } from '../../src/storage/purchases.ts'
@@ -300,6 +300,35 @@ describe('before anything is bought', () => {
     await unfreeze(app.ordering, 'ann')
     await app.pass(10_000)
     expect(await app.state(orderId)).toBe('fulfilled')
+  })
+
+  test('a release after the freeze was lifted goes, has all that wait for its offer tried, and is in the audit', async () => {
+    const app = await openTestApp()
+    const { productId, costMinor } = await app.offer()
+    const [one, two] = [await app.buy('1001'), await app.buy('1002')]
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor * 2 })
+    await app.ordering.refreshOffer(productId)
+    await app.settle()
+    const held = await app.purchase(one)
+    for (const order of [one, two]) expect(await app.purchase(order)).toMatchObject({ holdReason: 'ceiling' })
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor })
+    await app.ordering.refreshOffer(productId)
+    const release = { ceilingMinor: held.ceilingMinor + 1, overrideSpendCap: true }
+    await releasePurchase(app.ordering, held.id, release, 'ann', 'as agreed')
+    expect(await app.purchase(one)).toMatchObject({
+      holdReason: null,
+      note: null,
+      ceilingMinor: held.ceilingMinor + 1,
+      ceilingDecidedAt: app.now(),
+      spendCapOverriddenAt: app.now(),
+    })
+    expect(await app.purchase(two), 'it may be bought now, too').toMatchObject({
+      holdReason: null,
+      ceilingDecidedAt: null,
+    })
+    expect((await app.db.query(auditOf(held.id))).map(({ detail }) => detail)).toEqual([
+      `ceiling ${held.ceilingMinor} -> ${held.ceilingMinor + 1}; spend caps overridden; as agreed`,
+    ])
   })
 
   test('a freeze that was lifted a moment before a crash does not hold purchases afterwards', async () => {

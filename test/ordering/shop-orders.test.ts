@@ -1,6 +1,7 @@
 /** Orders as a shop states them: which are planned, what is said of the others, and how often. */
 import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
+import { releasePurchase } from '../../src/ordering/actions.ts'
 import { readOrderNow } from '../../src/ordering/read-orders.ts'
 import { settleDue } from '../../src/ordering/settle.ts'
 import {
@@ -14,7 +15,10 @@ import {
 import { entitlementLinesOf, entitlementOf } from '../../src/storage/entitlements.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
+import { listings } from '../../src/storage/schema.ts'
+import { build, change } from '../../src/storage/statement.ts'
 import { linesOfOrders, storeOrderByReference } from '../../src/storage/store-orders.ts'
+import { connectStore } from '../../src/storage/store-readings.ts'
 import type { StoreOrderRead } from '../../src/stores/store.ts'
 import { first, openTestApp, STORE } from '../support/test-app.ts'
 
@@ -29,6 +33,7 @@ async function openShop() {
   const app = await openTestApp()
   const { sku } = await app.offer()
   const connectedAt = app.now() - (app.now() % SECOND) + 250
+  await app.db.commit([connectStore(STORE, connectedAt)])
   app.move(MINUTE)
   const told: string[] = []
   const untagged: string[] = []
@@ -84,7 +89,7 @@ async function openShop() {
       (await app.db.query(entitlementLinesOf(STORE, order.reference))).map(({ units, granted }) => [units, granted]),
     alerts: async () =>
       (await app.db.query(listOutbox({ kind: 'alert', limit: 100 })))
-        .map(({ type, payload }) => ({ type, payload }))
+        .map(({ type, payload }) => ({ type, note: 'note' in payload ? payload.note : undefined }))
         .toReversed(),
     answers: (differs: Partial<StoreOrderRead> | undefined) => {
       answer = differs && { ...order, ...differs }
@@ -175,6 +180,16 @@ describe('an order that changes before it is bought', () => {
     expect(await row()).toMatchObject({ settledRevision: revision, settleAt: null })
   })
 
+  test('because it is not paid any more is not released by hand: its shop says when it is paid', async () => {
+    const { app, take, taken } = await openShop()
+    await take()
+    await take({ standing: 'unpaid', fullyPaid: false })
+    const [{ id } = { id: '' }] = (await taken()) ?? []
+    await expect(releasePurchase(app.ordering, id, {}, 'ann')).rejects.toMatchObject({ reason: 'order_held' })
+    await take()
+    await expect(releasePurchase(app.ordering, id, {}, 'ann')).rejects.toMatchObject({ reason: 'not_held' })
+  })
+
   test('is given up once it was unpaid for thirty days', async () => {
     const { app, take, taken, row } = await openShop()
     await take()
@@ -202,7 +217,7 @@ describe('units that an order gains', () => {
     await take({ lines: more })
     expect((await taken())?.map(({ quantity }) => quantity)).toEqual([2])
     const asks = 'quayside orders take 12 --line'
-    expect((await alerts()).map(({ payload }) => payload?.note)).toEqual(
+    expect((await alerts()).map(({ note }) => note)).toEqual(
       ['a', 'b'].map(
         (id) =>
           `the order 12 of ${STORE} was changed in the shop: 1 unit of line ${id} (${line.sku}) is ordered and not bought (added later, closed here, or listed under another SKU): ${asks} ${id}`,
@@ -260,7 +275,7 @@ describe('units that an order gains', () => {
     await take()
     await take({ lines: [line, { ...line, id: 'b', variant: 'v2', currency: 'GBP' }] })
     expect((await taken())?.length).toBe(1)
-    expect((await alerts())[0]?.payload?.note).toContain(
+    expect((await alerts())[0]?.note).toContain(
       '2 units of line b came later and its price cannot be compared with the cost: take them by hand',
     )
   })
@@ -274,7 +289,7 @@ describe('of an order that is not bought', () => {
       expect(await take({ fault: why })).toEqual({ outcome: 'ignored', detail: why })
     }
     expect(told).toEqual(['line 1 its total does not fit', 'it has a second total'])
-    expect((await alerts()).map(({ payload }) => payload?.note)).toEqual([
+    expect((await alerts()).map(({ note }) => note)).toEqual([
       `nothing is bought for the paid order 12 of ${STORE}: ${fault}`,
       `nothing is bought for the paid order 12 of ${STORE}: it has a second total`,
     ])
@@ -364,6 +379,42 @@ describe('of several readings of an order', () => {
   })
 })
 
+test('a line whose product was listed under another SKU is not bought by itself, and the other lines are', async () => {
+  const { app, order, take, taken, line, alerts, told, units } = await openShop()
+  const [, other, old] = await app.offers()
+  const listed = {
+    store: STORE,
+    variant: 'v1',
+    sku: old?.sku ?? '',
+    productId: old?.productId ?? '',
+    linkedBy: 'sku' as const,
+  }
+  await app.db.commit([
+    change('any', () => build.insert(listings).values({ ...listed, state: 'synced', revision: 1, changedAt: 0 }))(),
+  ])
+  const lines = [line, { ...line, id: 'b', variant: 'v2', sku: other?.sku ?? '', quantity: 1 }]
+  await take({ lines })
+  expect((await taken())?.map(({ quantity }) => quantity)).toEqual([1])
+  expect(await units()).toEqual([
+    [2, 0],
+    [1, 1],
+  ])
+  const why = `line a has the SKU ${line.sku}, and its product v1 was listed under ${old?.sku}: link it to what the customer bought, then quayside orders take 12`
+  expect([told, (await alerts()).map(({ note }) => note)]).toMatchObject([
+    [],
+    [expect.stringContaining('quayside orders take 12 --line a')],
+  ])
+  // Alone it is refused, with the reason.
+  expect(await take({ reference: '13', lines: [line] })).toEqual({
+    outcome: 'ignored',
+    detail: why.replace('take 12', 'take 13'),
+  })
+  expect(told).toEqual([why.replace('take 12', 'take 13')])
+  app.ordering.storeOf = () => ({ ...app.store, order: async () => ({ outcome: 'order', order: { ...order, lines } }) })
+  await takeByHand(app.ordering, STORE, '12', { take: { line: 'a' } }, 'ann')
+  expect((await taken())?.map(({ quantity }) => quantity)).toEqual([1, 2])
+})
+
 test('money that goes back without units is an alert for each sum, in the currency of the order', async () => {
   const { take, row, alerts } = await openShop()
   await take()
@@ -371,7 +422,7 @@ test('money that goes back without units is an alert for each sum, in the curren
   await take({ refundedAmount: '5.00' })
   await take({ refundedAmount: '30.00' })
   expect(await row()).toMatchObject({ standing: 'held' })
-  expect((await alerts()).map(({ payload }) => payload?.note)).toEqual([
+  expect((await alerts()).map(({ note }) => note)).toEqual([
     `5.00 EUR of the order 12 of ${STORE} was refunded without naming units`,
     `30.00 EUR of the order 12 of ${STORE} was refunded without naming units; what the customer does not have yet waits: quayside orders release 12`,
   ])

@@ -222,7 +222,14 @@ const BROKEN = 'broken'
 const OPEN = 'open'
 
 describe('answers that pause buying', () => {
-  const unread = { field: 'status', setting: 'order.status', seen: '"x"', since: 0 }
+  const unread = {
+    field: 'status',
+    setting: 'order.status',
+    seen: '"x"',
+    requestId: undefined,
+    partly: false,
+    since: 0,
+  }
 
   test('are asked for again a minute after they came and then each minute, until they are read', async () => {
     const { ordering, move } = await openTestApp()
