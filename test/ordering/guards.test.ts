@@ -8,6 +8,7 @@ import { auditOf, transitionsOf } from '../../src/storage/evidence.ts'
 import { clearFreeze, currentFreeze } from '../../src/storage/freezes.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
 import { duePlacements } from '../../src/storage/purchases.ts'
+import { type Epoch, RESTORE_ACTOR, setEpoch, setRestoreHold } from '../../src/storage/restores.ts'
 import { defaultDialect, first, openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -302,6 +303,41 @@ describe('before anything is bought', () => {
     expect(await app.state(orderId)).toBe('fulfilled')
   })
 
+  test('a freeze is lifted before the hold of a restore, and that only once its orders are reattached', async () => {
+    const app = await openTestApp()
+    const epoch: Epoch = {
+      epoch: 2,
+      restoredAt: app.now(),
+      unknownFrom: app.now(),
+      scans: 0,
+      roundAt: null,
+      unreadable: 0,
+      listEnd: null,
+      reattachedAt: null,
+    }
+    await app.db.commit([
+      setEpoch(epoch, app.now()),
+      setRestoreHold({ reason: 'put back', actor: RESTORE_ACTOR, at: app.now() }, app.now()),
+    ])
+    await freeze(app.ordering, 'we take stock', 'ann')
+    const reasons = async () => (await currentFreeze(app.db))?.causes.map(({ reason }) => reason)
+    expect((await reasons())?.toSorted()).toEqual(['put back', 'we take stock'])
+    await unfreeze(app.ordering, 'ann')
+    expect(await reasons()).toEqual(['put back'])
+    await expect(unfreeze(app.ordering, 'ann')).rejects.toMatchObject({ reason: 'restore_unfinished' })
+    expect(await reasons()).toEqual(['put back'])
+    await app.db.commit([setEpoch({ ...epoch, reattachedAt: app.now() }, app.now())])
+    await unfreeze(app.ordering, 'ann')
+    expect(await reasons()).toBeUndefined()
+    const said = await Promise.all(
+      ['buying', 'buying after a restore'].map((subject) => app.db.query(auditOf(subject))),
+    )
+    expect(said.map((entries) => entries.map(({ action, detail }) => `${action}: ${detail}`))).toEqual([
+      expect.arrayContaining(['unfreeze: we take stock']),
+      ['unfreeze: put back'],
+    ])
+  })
+
   test('a release after the freeze was lifted goes, has all that wait for its offer tried, and is in the audit', async () => {
     const app = await openTestApp()
     const { productId, costMinor } = await app.offer()
@@ -311,8 +347,6 @@ describe('before anything is bought', () => {
     await app.settle()
     const held = await app.purchase(one)
     for (const order of [one, two]) expect(await app.purchase(order)).toMatchObject({ holdReason: 'ceiling' })
-    app.sandbox.world.offers.change(productId, { priceMinor: costMinor })
-    await app.ordering.refreshOffer(productId)
     const release = { ceilingMinor: held.ceilingMinor + 1, overrideSpendCap: true }
     await releasePurchase(app.ordering, held.id, release, 'ann', 'as agreed')
     expect(await app.purchase(one)).toMatchObject({
