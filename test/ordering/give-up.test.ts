@@ -173,6 +173,26 @@ describe('buying again', () => {
     app.expectLedger({ charges: 3, keys: 1, perPart: 3 })
   })
 
+  test.each([
+    ['and may have been bought', 1, false],
+    ['and was never sent', null, true],
+  ])('is no retry of a purchase after which another one ended %s', async (_, firstSentAt, isRetried) => {
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    await decide(app, orderId, { type: 'buy_again' })
+    const [before, again] = await app.purchases(orderId)
+    await app.db.commit([
+      {
+        statement: sql`update purchases set state = 'cancelled', first_sent_at = ${firstSentAt} where id = ${again?.id}`,
+        rows: 1,
+      },
+    ])
+    const retried = retryPurchase(app.ordering, before?.id ?? '', 'ann')
+    if (isRetried) await retried
+    else await expect(retried).rejects.toMatchObject({ reason: 'not_retriable' })
+    expect((await app.purchases(orderId)).map(({ generation }) => generation)).toEqual(isRetried ? [1, 2, 3] : [1, 2])
+  })
+
   test('or a retry is refused while another generation of its part may have been charged', async () => {
     const app = await openTestApp()
     const { orderId } = await orderedTwice(app)

@@ -47,7 +47,11 @@ describe('what a purchase reserves', () => {
     await app.settle()
     const sentAt = app.now()
     await app.pass(5 * MINUTE)
-    expect(await app.purchase(orderId)).toMatchObject({ sends: 2, firstSentAt: sentAt, keySafeUntil: sentAt + 23 * HOUR })
+    expect(await app.purchase(orderId)).toMatchObject({
+      sends: 2,
+      firstSentAt: sentAt,
+      keySafeUntil: sentAt + 23 * HOUR,
+    })
   })
 
   test('counts once while its outcome is open, whether it was sent before an instant, at it or after it', async () => {
