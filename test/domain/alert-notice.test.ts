@@ -1,4 +1,4 @@
-/** What a channel is told of an alert, and when. */
+/** What a channel hears of an alert, and when. */
 import { describe, expect, it } from 'vitest'
 import { type ChannelPolicy, dueMessages, MESSAGE_GAP_MS, noticeOf } from '../../src/domain/alert-notice.ts'
 

@@ -189,7 +189,7 @@ describe('the answer of a store about one listing', () => {
     ['half a unit', { stock: 2.5 }, 'stock 3 was sent, the store has 2.5', { priceMinor: 1_290, stock: null }],
     ['less than none', { stock: -1 }, 'stock 3 was sent, the store has -1', { priceMinor: 1_290, stock: null }],
     ['no count', { stock: null }, 'stock 3 was sent, the store has uncounted', { priceMinor: 1_290, stock: null }],
-  ])('that differs is told with %s, and what the store has instead is kept', (_what, answer, detail, echo) => {
+  ])('that differs comes with %s, and what the store has instead is kept', (_what, answer, detail, echo) => {
     const { reason: _reason, ...judged } = { reason: '', ...acknowledgementOf(sent, { id: 'a', ok: true, ...answer }) }
     expect(judged).toEqual({ outcome: 'failed', detail, ...(echo && { echo }) })
   })

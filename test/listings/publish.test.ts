@@ -8,6 +8,7 @@ import { publishingOf } from '../../src/storage/publications.ts'
 import { setEpoch } from '../../src/storage/restores.ts'
 import { outbox } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
+import type { PublishResult } from '../../src/stores/store.ts'
 import { tracedDatabase } from '../support/database.ts'
 import { offerRow, products, publishWorld, STORE } from '../support/publish-world.ts'
 
@@ -491,7 +492,11 @@ test('what a store took before it stopped is taken, and the rest is neither take
     ...world.publisher,
     storeOf: () => ({
       ...world.backend,
-      publish: async () => ({ outcome: 'answered', answers: [{ id: 'SKU-a', ok: true }], failure }) as const,
+      publish: async (): Promise<PublishResult> => ({
+        outcome: 'answered',
+        answers: [{ id: 'SKU-a', ok: true }],
+        failure,
+      }),
     }),
   }
   await publishNext(stopping, world.store)
@@ -510,7 +515,10 @@ test.each([
     ...world.publisher,
     storeOf: () => ({
       ...world.backend,
-      publish: async () => ({ outcome: 'answered', answers: [{ id: 'SKU-a', ok: true, price, notice }] }) as const,
+      publish: async (): Promise<PublishResult> => ({
+        outcome: 'answered',
+        answers: [{ id: 'SKU-a', ok: true, price, notice }],
+      }),
     }),
   }
   await publishNext(onSale, world.store)

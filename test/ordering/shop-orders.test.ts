@@ -35,7 +35,7 @@ async function openShop() {
   const connectedAt = app.now() - (app.now() % SECOND) + 250
   await app.db.commit([connectStore(STORE, connectedAt)])
   app.move(MINUTE)
-  const told: string[] = []
+  const refusals: string[] = []
   const untagged: string[] = []
   let answer: StoreOrderRead | undefined
   let takesTags = true
@@ -47,7 +47,7 @@ async function openShop() {
       order: async (reference) =>
         answer ? { outcome: 'order', order: answer } : { outcome: 'ignored', detail: `no order ${reference}` },
       reportRefusal: async ({ message }) => {
-        told.push(message)
+        refusals.push(message)
         return { outcome: 'confirmed' }
       },
       retryTaken: async (reference) => {
@@ -83,7 +83,7 @@ async function openShop() {
     take,
     taken,
     row,
-    told,
+    refusals,
     untagged,
     units: async () =>
       (await app.db.query(entitlementLinesOf(STORE, order.reference))).map(({ units, granted }) => [units, granted]),
@@ -283,12 +283,12 @@ describe('units that an order gains', () => {
 
 describe('of an order that is not bought', () => {
   test('for a fault its merchant learns once, and again where the reason changes', async () => {
-    const { take, taken, told, alerts } = await openShop()
+    const { take, taken, refusals, alerts } = await openShop()
     const fault = 'lines.0.quantity: its total does not fit'
     for (const why of [fault, fault, 'it has a second total']) {
       expect(await take({ fault: why })).toEqual({ outcome: 'ignored', detail: why })
     }
-    expect(told).toEqual(['line 1 its total does not fit', 'it has a second total'])
+    expect(refusals).toEqual(['line 1 its total does not fit', 'it has a second total'])
     expect((await alerts()).map(({ note }) => note)).toEqual([
       `nothing is bought for the paid order 12 of ${STORE}: ${fault}`,
       `nothing is bought for the paid order 12 of ${STORE}: it has a second total`,
@@ -303,7 +303,7 @@ describe('of an order that is not bought', () => {
     ['the merchant ends that, and people need no alert', { isForMerchant: 'unalerted' }, 1, 0],
     ['the customer ends that', {}, 0, 0],
   ] as const)('because it is unpaid, and %s, it is said where it helps', async (_, differs, tells, alerted) => {
-    const { take, told, alerts } = await openShop()
+    const { take, refusals, alerts } = await openShop()
     const unpaid = { standing: 'unpaid', because: 'waits for a cheque', fullyPaid: false, paidAt: null } as const
     for (const reference of ['12', '12', '13']) {
       expect(await take({ ...unpaid, ...differs, reference })).toEqual({
@@ -312,14 +312,14 @@ describe('of an order that is not bought', () => {
       })
     }
     // On each order; people hear of the first of a shop.
-    expect([told.length, (await alerts()).length]).toEqual([2 * tells, alerted])
+    expect([refusals.length, (await alerts()).length]).toEqual([2 * tells, alerted])
   })
 
-  test('because it is held with a fault, people are alerted and the merchant is told nothing', async () => {
-    const { take, told, alerts } = await openShop()
+  test('because it is held with a fault, people are alerted and the merchant hears nothing', async () => {
+    const { take, refusals, alerts } = await openShop()
     await take({ standing: 'held', because: 'is at risk', fault: 'its total does not fit' })
     expect((await alerts()).map(({ type }) => type)).toEqual(['order_refused'])
-    expect(told).toEqual([])
+    expect(refusals).toEqual([])
   })
 
   test('because no unit of it is left, nothing is planned', async () => {
@@ -380,7 +380,7 @@ describe('of several readings of an order', () => {
 })
 
 test('a line whose product was listed under another SKU is not bought by itself, and the other lines are', async () => {
-  const { app, order, take, taken, line, alerts, told, units } = await openShop()
+  const { app, order, take, taken, line, alerts, refusals, units } = await openShop()
   const [, other, old] = await app.offers()
   const listed = {
     store: STORE,
@@ -400,7 +400,7 @@ test('a line whose product was listed under another SKU is not bought by itself,
     [1, 1],
   ])
   const why = `line a has the SKU ${line.sku}, and its product v1 was listed under ${old?.sku}: link it to what the customer bought, then quayside orders take 12`
-  expect([told, (await alerts()).map(({ note }) => note)]).toMatchObject([
+  expect([refusals, (await alerts()).map(({ note }) => note)]).toMatchObject([
     [],
     [expect.stringContaining('quayside orders take 12 --line a')],
   ])
@@ -409,7 +409,7 @@ test('a line whose product was listed under another SKU is not bought by itself,
     outcome: 'ignored',
     detail: why.replace('take 12', 'take 13'),
   })
-  expect(told).toEqual([why.replace('take 12', 'take 13')])
+  expect(refusals).toEqual([why.replace('take 12', 'take 13')])
   app.ordering.storeOf = () => ({ ...app.store, order: async () => ({ outcome: 'order', order: { ...order, lines } }) })
   await takeByHand(app.ordering, STORE, '12', { take: { line: 'a' } }, 'ann')
   expect((await taken())?.map(({ quantity }) => quantity)).toEqual([1, 2])
