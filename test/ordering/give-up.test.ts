@@ -126,6 +126,12 @@ describe('closing', () => {
   })
 })
 
+test('keys that wait for a person are not shown: their order may be cancelled', async () => {
+  const app = await openTestApp()
+  const orderId = await cancelledBeforeHandOver(app)
+  expect((await viewOrder(app.ordering, orderId, { keys: true })).lines.map(({ keys }) => keys)).toEqual([[]])
+})
+
 describe('buying again', () => {
   test('writes the purchase off and delivers by the next generation', async () => {
     const app = await openTestApp()

@@ -190,6 +190,42 @@ describe('an order that changes before it is bought', () => {
     await expect(releasePurchase(app.ordering, id, {}, 'ann')).rejects.toMatchObject({ reason: 'not_held' })
   })
 
+  test('after it was paid for longer than an unpaid one is kept goes on', async () => {
+    const { app, take, taken, line } = await openShop()
+    await take()
+    app.move(31 * DAY)
+    await take({ lines: [{ ...line, quantity: 1 }] })
+    expect(await taken()).toMatchObject([{ state: 'planned', quantity: 1 }])
+  })
+
+  test('after a request of it that did not run is bought under other keys', async () => {
+    const { app, take, taken, line } = await openShop()
+    await take()
+    await app.db.commit([{ statement: sql`update purchases set state = 'waiting', sends = 1`, rows: 1 }])
+    await take({ lines: [{ ...line, quantity: 1 }] })
+    expect((await taken())?.map(({ state, quantity }) => [state, quantity])).toEqual([
+      ['cancelled', 2],
+      ['planned', 1],
+    ])
+  })
+
+  test.each([
+    ['was not given up', null, 1],
+    ['a person gave up', 1, 2],
+  ])('back to paid, is bought again where the failed purchase %s', async (_, writtenOffAt, generations) => {
+    const { app, take, taken } = await openShop()
+    await take()
+    await app.db.commit([
+      {
+        statement: sql`update purchases set state = 'failed', sends = 1, first_sent_at = 1, written_off_at = ${writtenOffAt}`,
+        rows: 1,
+      },
+    ])
+    await take({ standing: 'unpaid', fullyPaid: false })
+    await take()
+    expect((await taken())?.length).toBe(generations)
+  })
+
   test('is given up once it was unpaid for thirty days', async () => {
     const { app, take, taken, row } = await openShop()
     await take()
