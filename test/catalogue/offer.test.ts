@@ -6,6 +6,7 @@ import {
   factOf,
   mayEndHolds,
   type OfferFact,
+  saySame,
   supersedes,
   UNDATED,
 } from '../../src/domain/offer.ts'
@@ -36,6 +37,47 @@ describe('a fact about an offer', () => {
   it('was true when the supplier says, or else when it was asked for', () => {
     expect(factOf({ ...record, asOf: 40 }, 100).asOf).toBe(40)
     expect(factOf(record, 100).asOf).toBe(100)
+  })
+
+  it('has what the record states, and null for the rest', () => {
+    const stated = { ...record, category: 'games', description: 'Long', image: 'https://a/b.png', origin: 'local' }
+    const texts = { category: 'games', description: 'Long', image: 'https://a/b.png', origin: 'local' }
+    const minor = { basePriceMinor: 2_000, cashbackMinor: 10, costFault: 'zero' as const }
+    expect(factOf({ ...stated, ...minor }, 100)).toMatchObject({ ...texts, ...minor })
+    const { localStock: _local, providerStock: _provider, ...least } = record
+    expect(factOf({ ...least, description: '', image: '' }, 100)).toEqual({
+      ...least,
+      ...Object.fromEntries(
+        ['category', 'description', 'image', 'costFault', 'basePriceMinor', 'cashbackMinor', 'origin'].map((name) => [
+          name,
+          null,
+        ]),
+      ),
+      localStock: null,
+      providerStock: null,
+      asOf: 100,
+    })
+  })
+
+  it.each<Partial<OfferFact>>([
+    { costMinor: 1 },
+    { localStock: 1 },
+    { providerStock: 1 },
+    { available: false },
+    { costFault: 'zero' },
+    { basePriceMinor: 1 },
+    { cashbackMinor: 1 },
+    { sku: 'x' },
+    { name: 'x' },
+    { category: 'x' },
+    { description: 'x' },
+    { image: 'x' },
+    { currency: 'USD' },
+    { origin: 'x' },
+  ])('is another one with %j, and says which field that is', (differs) => {
+    const after = fact(differs)
+    expect([saySame(fact(), after), saySame(after, fact()), saySame(after, after)]).toEqual([false, false, true])
+    expect(differences(fact(), after).length).toBe(1)
   })
 
   it('is never of the future, so that a wrong clock does not shut out what follows', () => {
@@ -71,6 +113,7 @@ describe('a fact about an offer', () => {
     expect(supersedes(stored(), { asOf: UNDATED }, 60)).toBe(true)
     expect(supersedes(stored(), { asOf: UNDATED }, 59)).toBe(false)
     expect(datedBy(fact({ asOf: 50 }), fact({ asOf: UNDATED })).asOf).toBe(50)
+    expect(datedBy(fact({ asOf: 50 }), fact({ asOf: 40 })).asOf, 'one that can is as it says').toBe(40)
     expect(datedBy(undefined, fact({ asOf: UNDATED })).asOf, 'so that a dated one takes its place').toBe(UNDATED)
   })
 
@@ -102,6 +145,7 @@ describe('a fact about an offer', () => {
   it('has no stock while it is unavailable, and an unknown one where the supplier states none', () => {
     expect(availableStock(fact())).toBe(7)
     expect(availableStock(fact({ providerStock: null }))).toBe(2)
+    expect(availableStock(fact({ localStock: null }))).toBe(5)
     expect(availableStock(fact({ available: false }))).toBe(0)
     expect(availableStock(fact({ localStock: null, providerStock: null }))).toBeNull()
   })
@@ -109,6 +153,10 @@ describe('a fact about an offer', () => {
   it('may end a hold when the stock rose or the cost fell, in the same currency', () => {
     expect(mayEndHolds(fact({ available: false }), fact())).toBe(true)
     expect(mayEndHolds(fact(), fact({ localStock: 3 }))).toBe(true)
+    expect(mayEndHolds(fact(), fact({ localStock: null, providerStock: null }))).toBe(true)
+    expect(mayEndHolds(fact({ localStock: null, providerStock: null }), fact())).toBe(false)
+    expect(mayEndHolds(fact({ costFault: 'zero' }), fact())).toBe(true)
+    expect(mayEndHolds(fact({ costFault: 'zero' }), fact({ costFault: 'missing' }))).toBe(false)
     expect(mayEndHolds(fact(), fact({ costMinor: 999 }))).toBe(true)
     expect(mayEndHolds(fact(), fact({ costMinor: 999, currency: 'USD' }))).toBe(false)
     expect(mayEndHolds(fact(), fact({ localStock: 1, costMinor: 1_001 }))).toBe(false)

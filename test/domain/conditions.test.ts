@@ -1,6 +1,11 @@
 /** When what stands counts as trouble: at which figure it begins, and at which it does not yet. */
 import { describe, expect, test } from 'vitest'
-import { type ConditionFacts, type ConditionLimits, standingConditions } from '../../src/domain/conditions.ts'
+import {
+  type ConditionFacts,
+  type ConditionLimits,
+  standingConditions,
+  syncStaleMs,
+} from '../../src/domain/conditions.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -72,6 +77,30 @@ describe('a condition', () => {
     }
     expect(kindsOf(worst, none)).toEqual([])
     expect(kindsOf({ balance: null, diskFreeMb: null })).toEqual([])
+  })
+
+  test('says since when, and why where that is known', () => {
+    const notesOf = (facts: Partial<ConditionFacts>) =>
+      standingConditions({ ...sound, ...facts }, limits).map(({ type, note }) => `${type}: ${note}`)
+    expect(notesOf({ catalogueReadAt: 0, backupAt: null, deliveriesRefused: true })).toEqual([
+      'sync_stale: the catalogue was not read completely since 1970-01-01T00:00:00.000Z',
+      'backup_missing: no backup was made so far',
+      'deliveries_refused: the signatures of the last deliveries do not fit, and none came whose signature does',
+    ])
+    const refused = [
+      { store: 'one', error: 'it is closed' },
+      { store: 'two', error: null },
+    ]
+    expect(notesOf({ listingsRefusedBy: refused, updatesRefusedBy: refused })).toEqual([
+      'listings_not_taken: one takes no listings: it is closed',
+      'listings_not_taken: two takes no listings: it does not say why',
+      'updates_not_taken: one does not take what is sent of its orders: it is closed',
+      'updates_not_taken: two does not take what is sent of its orders: it does not say why',
+    ])
+  })
+
+  test('of a stale catalogue leaves time for two runs and an hour, and for three hours at least', () => {
+    expect([HOUR / 2, HOUR, 6 * HOUR].map((everyMs) => syncStaleMs(everyMs) / HOUR)).toEqual([3, 3, 13])
   })
 
   test('names each store that it is about', () => {

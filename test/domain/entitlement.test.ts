@@ -214,6 +214,7 @@ describe('a wish to try again', () => {
       expect(later({}, { known }).wishRevision).toBe(0)
       expect(later({}, { wishesByStanding: true }).wishRevision).toBe(0)
       expect(later({ standing }, { wishesByStanding: true }).wishRevision).toBe(0)
+      expect(later({ standing: 'held' }, { known, wishesByStanding: true }).wishRevision).toBe(0)
     },
   )
 
@@ -224,6 +225,7 @@ describe('a wish to try again', () => {
 
 describe('an equal reading', () => {
   test('makes no revision, whatever the shop says of when it was changed', () => {
+    expect(later({ changedAt: 2_000 }).changedAt).toBe(2_000)
     expect(isSame(paid, later({ changedAt: 2_000 }))).toBe(true)
   })
 
@@ -247,6 +249,9 @@ describe('an equal reading', () => {
     ['money that was refunded', { refundedMinor: 100 }],
     ['a tag', { isTagged: true }],
     ['a person who releases it', { acknowledgedMinor: 100 }],
+    ['whether all of it is paid', { fullyPaid: false }],
+    ['whether a person is to say', { isForPerson: true }],
+    ['whether a person accepts that less is paid', { acceptsShort: true }],
   ])('is none where %s differs', (_, differs) => {
     expect(isSame(paid, { ...paid, ...differs })).toBe(false)
   })
@@ -262,6 +267,9 @@ describe('what a person decided', () => {
   ]
   test.each(cases)('ends with what takes something away: %s', (_, differs, isLower) => {
     expect(lowers(paid, { ...paid, ...differs })).toBe(isLower)
+    // The same beside a line that stays as it is.
+    const both = (one: Entitlement) => ({ ...one, lines: new Map([...one.lines, ...lines({ z: 5 })]) })
+    expect(lowers(both(paid), both({ ...paid, ...differs }))).toBe(isLower)
   })
 
   test('ends with a stricter standing, and with no other', () => {
@@ -322,6 +330,8 @@ describe('of two readings', () => {
       refundedMinor: 5,
       fullyPaid: false,
     })
+    const other: OrderReading = { ...reads, standing: 'held', because: 'is at risk' }
+    expect(merged(held, other), 'of one standing the reason of the reading').toMatchObject({ because: 'is at risk' })
     const cancelled: OrderReading = { ...reads, standing: 'cancelled', because: 'was cancelled', refundedMinor: 9 }
     expect(merged(held, cancelled)).toMatchObject({ standing: 'cancelled', because: 'was cancelled', refundedMinor: 9 })
   })
@@ -422,6 +432,12 @@ describe('more units than are planned', () => {
     expect(settledOf([short], { units: 2 })).toEqual({ steps: [], notices: [], isOpen: false })
   })
 
+  test('are not those of a wish, where a purchase goes on; nor is a key released of one that ended', () => {
+    const grown = [{ step: 'grow', line: 'a', units: 1 }]
+    expect(stepsOf([part('accepted')], { units: 2, wishRevision: 5 })).toEqual(grown)
+    expect(stepsOf([part('failed', { surplus: 1 })], { units: 2 })).toEqual(grown)
+  })
+
   test('first release the keys that stayed here', () => {
     const parts = [part('completed', { quantity: 3, surplus: 2 })]
     expect(stepsOf(parts, { units: 2 })).toEqual([{ step: 'shop_limits', id: 'p1', surplus: 1 }])
@@ -450,6 +466,24 @@ describe('a part of which no request ever left', () => {
       { step: 'shop_ends', id: 'p2', by: 'units', rest: 0 },
       { step: 'shop_resizes', id: 'p1', quantity: 1 },
     ])
+  })
+
+  test('is ended before one that provably did not run, and that before keys of others stay; one that has ended gives none', () => {
+    const parts = partsOf(
+      part('accepted', { quantity: 2 }),
+      part('planned'),
+      part('waiting'),
+      part('cancelled', { isUnsent: true }),
+    )
+    expect(settledOf(parts)).toEqual({
+      steps: [
+        { step: 'shop_ends', id: 'p2', by: 'units', rest: 0 },
+        { step: 'shop_ends', id: 'p3', by: 'units', rest: 0 },
+        { step: 'shop_limits', id: 'p1', surplus: 1 },
+      ],
+      notices: [{ notice: 'surplus', line: 'a', units: 1 }],
+      isOpen: false,
+    })
   })
 
   test('ends where no unit is left', () => {
@@ -664,9 +698,17 @@ describe('a purchase that is in review for another reason', () => {
     expect(stepsOf([{ ...review, holdReason: 'unpaid' }])).toEqual([])
   })
 
+  test('keeps here no key that has left', () => {
+    expect(stepsOf([{ ...review, quantity: 2, left: 1 }], { units: 0 })).toEqual([
+      { step: 'shop_limits', id: 'p1', surplus: 1 },
+    ])
+  })
+
   test('is cancelled once it goes on although no unit of it is ordered', () => {
     const found = [part('fulfilled'), part('accepted', { surplus: 1, part: 2, id: 'p2' })]
     expect(stepsOf(found)).toEqual([{ step: 'shop_cancels', id: 'p2', by: 'units' }])
+    const decided = [part('fulfilled'), part('accepted', { surplus: 1, takenBackBy: 'units', part: 2, id: 'p2' })]
+    expect(stepsOf(decided)).toEqual([{ step: 'shop_cancels', id: 'p2', by: 'units' }])
   })
 })
 
@@ -755,6 +797,18 @@ describe('a part that ended because its order took it back', () => {
     },
   )
 
+  test('and that a person then closed counts no key that has left', () => {
+    const closed = { ...ended, left: 1, isClosed: true }
+    expect(settledOf([closed], { units: 2 })).toEqual({
+      steps: [],
+      notices: [{ notice: 'ask', line: 'a', units: 1 }],
+      isOpen: false,
+    })
+    expect(settledOf([part('accepted', { quantity: 3, surplus: 2, left: 2 })], { units: 2 })).toMatchObject({
+      steps: [],
+    })
+  })
+
   test('and that a person then closed takes no unit from the parts beside it, nor from what came in addition', () => {
     const parts = partsOf(part('fulfilled'), { ...ended, isClosed: true })
     expect(settledOf(parts)).toMatchObject({ steps: [], notices: [] })
@@ -779,7 +833,11 @@ describe('a wish', () => {
   const wish = { wishRevision: 5 }
 
   test.each(['rejected', 'failed', 'cancelled'] as const)('has a part that ended bought once more (%s)', (state) => {
-    expect(stepsOf([part(state, { plannedRevision: 4 })], wish)).toEqual([{ step: 'again', id: 'p1', quantity: 1 }])
+    expect(settledOf([part(state, { plannedRevision: 4 })], wish)).toEqual({
+      steps: [{ step: 'again', id: 'p1', quantity: 1 }],
+      notices: [],
+      isOpen: false,
+    })
     expect(stepsOf([part(state, { plannedRevision: 5 })], wish)).toEqual([])
     expect(stepsOf([part(state, { plannedRevision: 6 })], wish)).toEqual([])
   })
@@ -796,6 +854,15 @@ describe('a wish', () => {
   test('has no unit bought whose key the store has, nor in place of a part beside it that it does not reach', () => {
     const parts = partsOf(part('failed', { quantity: 3, left: 1 }), part('failed', { quantity: 2, plannedRevision: 5 }))
     expect(stepsOf(parts, { ...wish, units: 5 })).toEqual([{ step: 'again', id: 'p1', quantity: 2 }])
+  })
+
+  test('has the first part bought first, and a person asked about those that were not granted', () => {
+    const parts = partsOf(part('failed'), part('failed'), part('cancelled', { takenBackBy: 'units' }))
+    expect(settledOf(parts, { ...wish, units: 2, granted: 1 })).toEqual({
+      steps: [{ step: 'again', id: 'p1', quantity: 1 }],
+      notices: [{ notice: 'ask', line: 'a', units: 1 }],
+      isOpen: false,
+    })
   })
 
   test('has nothing bought while the order is not paid', () => {

@@ -1,6 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decimalsOf, formatDecimal, parseDecimal, raiseByPercent } from '../../src/domain/money.ts'
+import {
+  decimalsOf,
+  formatDecimal,
+  parseDecimal,
+  parseScaled,
+  priceTexts,
+  raiseByPercent,
+  roundPrice,
+  scale,
+  stepPattern,
+} from '../../src/domain/money.ts'
 import { ceilingMinor } from '../../src/domain/pricing.ts'
 import { readRate } from '../../src/domain/rates.ts'
 
@@ -77,6 +87,76 @@ describe('an amount', () => {
         expect(Number(formatDecimal({ minor, currency: code }))).toBe(Number(text) + 0)
       }),
     )
+  })
+})
+
+describe('a whole number of smaller units', () => {
+  test.each<[text: string, decimals: number, code: string, minor: number | undefined]>([
+    ['15270', 3, 'EUR', 1_527],
+    ['15271', 3, 'EUR', undefined],
+    ['5', 2, 'EUR', 5],
+    ['-1299', 2, 'EUR', -1_299],
+    ['12', 0, 'EUR', 1_200],
+    ['12', -2, 'JPY', 1_200],
+    ['1299', 3, 'KWD', 1_299],
+    [`1299${'0'.repeat(10)}`, 12, 'EUR', 1_299],
+    [`1299${'0'.repeat(11)}`, 13, 'EUR', undefined],
+    ['1', -13, 'JPY', undefined],
+    ['12', 0.5, 'EUR', undefined],
+    ['12.5', 2, 'EUR', undefined],
+  ])('%s with %d decimals of %s is %d minor units', (text, decimals, code, minor) => {
+    expect(parseScaled(text, decimals, code)).toBe(minor)
+  })
+})
+
+describe('a price', () => {
+  const fives = { every: 5, at: 0 }
+  const nines = { every: 100, at: 99 }
+  test.each<[minor: number, direction: 'up' | 'down' | 'nearest', floor: number, price: number]>([
+    [1_201, 'up', 0, 1_205],
+    [1_204, 'down', 0, 1_200],
+    [1_202, 'nearest', 0, 1_200],
+    [1_203, 'nearest', 0, 1_205],
+    [1_205, 'nearest', 0, 1_205],
+    [1_204, 'down', 1_201, 1_205],
+    [1_204, 'down', 1_200, 1_200],
+    [1_298, 'nearest', 0, 1_299],
+  ])('of %d rounded %s, at or above %d, is %d', (minor, direction, floor, price) => {
+    expect(roundPrice(minor, floor, { patterns: [fives, nines], direction })).toBe(price)
+  })
+
+  test('half way between two right ones goes up, and without a right one is the larger of itself and its floor', () => {
+    expect(roundPrice(105, 0, { patterns: [{ every: 10, at: 0 }], direction: 'nearest' })).toBe(110)
+    expect([50, 200].map((floor) => roundPrice(100, floor, { patterns: [], direction: 'down' }))).toEqual([100, 200])
+  })
+
+  test('is written with its compare-at price, where it has one', () => {
+    expect(priceTexts({ priceMinor: 1_299, compareAtMinor: 1_999, currency: 'EUR' })).toEqual({
+      price: '12.99',
+      compareAt: '19.99',
+    })
+    expect(priceTexts({ priceMinor: 1_299, compareAtMinor: null, currency: 'JPY' })).toEqual({
+      price: '1299',
+      compareAt: null,
+    })
+  })
+
+  test.each([
+    [10, 1, 3, 4, 3],
+    [9, 1, 3, 3, 3],
+    // Beyond safe integers in between.
+    [90_071_992_547_409, 1_000, 3_000, 30_023_997_515_803, 30_023_997_515_803],
+    [90_071_992_547_410, 1_000, 3_000, 30_023_997_515_804, 30_023_997_515_803],
+  ])('of %d times %d / %d is %d rounded up, and %d rounded down', (minor, numerator, denominator, up, down) => {
+    expect(scale(minor, numerator, denominator, 'up')).toBe(up)
+    expect(scale(minor, numerator, denominator, 'down')).toBe(down)
+  })
+
+  test('has steps of an amount above zero', () => {
+    expect(['0.05', '0.00', '-0.05', 'x'].map((text) => stepPattern(text, 'EUR'))).toEqual([
+      fives,
+      ...[0, 0, 0].map(() => undefined),
+    ])
   })
 })
 

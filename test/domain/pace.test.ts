@@ -7,11 +7,13 @@ import {
   type Breaker,
   callbackDelayMs,
   closedBreaker,
+  creationDelayMs,
   deliveryDelayMs,
   firstSendsMax,
   fullJitter,
   nextReadAt,
   notExecutedDelayMs,
+  publicationDelayMs,
   refreshDelayMs,
   rejectedDelayMs,
 } from '../../src/domain/pace.ts'
@@ -133,6 +135,20 @@ describe('a wait', () => {
     const waits = Array.from({ length: 11 }, (_, place) => deliveryDelayMs(place + 1, 0))
     expect(waits.slice(0, 9)).toEqual([3, 9, 27, 81, 243, 729, 2_187, 6_561, 19_683].map((seconds) => seconds * SECOND))
     expect(waits.slice(9)).toEqual([undefined, undefined])
+  })
+})
+
+describe('listings', () => {
+  test('are pushed again after 5 s, 5 min, 30 min, then always 2 h, each stretched by up to a fifth', () => {
+    const waits = (random: number) =>
+      [1, 2, 3, 4, 5, 99].map((attempts) => publicationDelayMs(attempts, random) / SECOND)
+    expect(waits(0)).toEqual([5, 300, 1_800, 7_200, 7_200, 7_200])
+    expect(waits(0.5)).toEqual([5.5, 330, 1_980, 7_920, 7_920, 7_920])
+    expect([callbackDelayMs(1, 0.5), deliveryDelayMs(1, 0.5)]).toEqual([5_500, 3_300])
+  })
+
+  test('that a store does not create are tried again after a minute for each failure', () => {
+    expect([0, 1, 2, 10].map(creationDelayMs)).toEqual([MINUTE, MINUTE, 2 * MINUTE, 10 * MINUTE])
   })
 })
 

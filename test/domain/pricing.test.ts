@@ -113,6 +113,74 @@ describe('a rate', () => {
   })
 })
 
+describe('a price, step by step,', () => {
+  const rates = [{ from: 'USD', to: 'EUR', rate: '0.9' }]
+  const cost = 'cost 1000: what the supplier charges for one unit'
+  const none = 'rounding 1100: none is configured'
+
+  test.each<[string, Pricing, string[]]>([
+    [
+      'of a band that begins where the one before ends',
+      {
+        bands: [
+          { upTo: '9.99', percent: '20' },
+          { percent: '10', flat: '0.00' },
+        ],
+      },
+      [
+        'rule 1100: the last band: the cost plus 10 %',
+        'band 1199: dearer is never cheaper: the end of the bands before',
+      ],
+    ],
+    [
+      'of a band',
+      { bands: [{ upTo: '20', flat: '1.00' }, { percent: '1' }] },
+      [
+        'rule 1100: band of costs up to 20.00 EUR: the cost plus 1.00 EUR',
+        'floor 1100: the floor is 10.00 EUR: the cost',
+        none,
+      ],
+    ],
+    [
+      'with both parts of a markup and of a margin',
+      { markup: { percent: '5', flat: '0.50' }, margin: { percent: '3', flat: '1.00' } },
+      [
+        'rule 1100: markup: the cost plus 5 % plus 0.50 EUR',
+        'floor 1100: the floor is 11.00 EUR: the cost plus the larger of 3 % and 1.00 EUR',
+        none,
+      ],
+    ],
+    [
+      'under its floor',
+      { markup: { percent: '0' }, margin: { flat: '1.00' } },
+      [
+        'rule 1000: markup: the cost, nothing added',
+        'floor 1100: the floor is 11.00 EUR: the cost plus 1.00 EUR; it wins over 10.00 EUR',
+        none,
+      ],
+    ],
+    [
+      'of its category',
+      { categories: { Games: { percent: '10' } } },
+      ['rule 1100: category Games: the cost plus 10 %', 'floor 1100: the floor is 10.00 EUR: the cost', none],
+    ],
+    ['that is fixed', { products: { 'SKU-1': { fixed: '11.00' } } }, ['rule 1100: product SKU-1: a fixed price', none]],
+  ])('%s, is explained', (_what, pricing, steps) => {
+    expect(stepsFor({ margin: { percent: '0' }, ...pricing })).toEqual(expect.arrayContaining([cost, ...steps]))
+  })
+
+  test('in another currency begins at the cost in it; one that has no price says why', () => {
+    const { pricing } = sellingPolicy({ rates, pricing: { markup: { percent: '10' } } })
+    const explained = (offer: Partial<PricedOffer>) =>
+      explainPrice(pricedOffer(offer), pricing, TEST_NOW).steps.map(
+        ({ step, amountMinor, currency }) => `${step} ${amountMinor} ${currency}`,
+      )
+    expect(explained({ currency: 'USD' }).slice(0, 3)).toEqual(['cost 1000 USD', 'currency 900 EUR', 'rule 990 EUR'])
+    expect(explained({ currency: 'GBP' })).toEqual(['cost 1000 GBP', 'held null EUR'])
+    expect(explained({ costFault: 'zero' })).toEqual(['held null EUR'])
+  })
+})
+
 describe('an ending', () => {
   test.each([
     ['.99', 'EUR', 100, 99],

@@ -75,6 +75,70 @@ describe('the table', () => {
     ['an ambiguous SKU has no stock', { outcome: 'ambiguous_sku', detail: 'x' }, facts(), 'held', content(none), true],
     ['a missing one has no stock', { outcome: 'missing', detail: 'x' }, facts(), 'held', content(none), true],
     ['a duplicate one is not pushed', { outcome: 'duplicate_sku', detail: 'x' }, never, 'held', null, false],
+    [
+      'a store that takes nothing keeps what is not under the floor',
+      matched(),
+      facts({ failing: true, known: content({ priceMinor: 1_100 }) }),
+      'synced',
+      content(),
+      true,
+    ],
+    [
+      '... sells nothing of what is',
+      matched({ costMinor: 1_200 }),
+      facts({ failing: true }),
+      'failed',
+      content(none),
+      true,
+    ],
+    [
+      '... whether it counts its units or not',
+      matched({ costMinor: 1_200 }),
+      facts({ failing: true, known: content({ stock: 0, available: true }) }),
+      'failed',
+      content(none),
+      true,
+    ],
+    [
+      '... and gets the price first, and its stock later',
+      matched({ costMinor: 1_200 }),
+      facts({ failing: true, known: content(none) }),
+      'pending',
+      content({ priceMinor: 1_440, ...none }),
+      true,
+    ],
+    [
+      '... nor of what it may have, under the floor, since a push without an answer',
+      matched(),
+      facts({ failing: true, known: null, sent: content({ priceMinor: 1_099 }), open: true }),
+      'failed',
+      content({ priceMinor: 1_099, ...none }),
+      true,
+    ],
+    [
+      '... which it has not where it answered',
+      matched(),
+      facts({ failing: true, known: null, sent: content({ priceMinor: 1_099 }) }),
+      'synced',
+      content(),
+      true,
+    ],
+    [
+      '... and which is not under the floor at it',
+      matched(),
+      facts({ failing: true, known: null, sent: content({ priceMinor: 1_100 }), open: true }),
+      'synced',
+      content(),
+      true,
+    ],
+    [
+      'a compare-at price that is not wanted any more is pushed',
+      matched(),
+      facts({ known: content({ compareAtMinor: 1_500 }) }),
+      'synced',
+      content(),
+      true,
+    ],
     ['what is ignored is not pushed', { outcome: 'ignored' }, facts({ settled: false }), 'ignored', null, false],
   ]
   test.each(cases)('%s', (_what, match, given, state, wanted, push) => {
@@ -110,12 +174,48 @@ describe('the answer of a store about one listing', () => {
     expect(judged.outcome === 'failed' ? judged.reason : undefined).toBe(reason)
   })
 
+  test.each([
+    ['its reason', { ok: false, reason: 'no such product' }, 'no such product', undefined],
+    ['no reason', { ok: false }, 'the store gave no reason', undefined],
+    ['its price', { price: '12.91' }, 'price 12.90 was sent, the store has 12.91', { priceMinor: 1_291, stock: 3 }],
+    [
+      'no price that can be read',
+      { price: '-1' },
+      'price 12.90 was sent, the store has -1',
+      { priceMinor: null, stock: 3 },
+    ],
+    ['a price of nothing', { price: '0' }, 'price 12.90 was sent, the store has 0', { priceMinor: 0, stock: 3 }],
+    ['its stock', { stock: 0 }, 'stock 3 was sent, the store has 0', { priceMinor: 1_290, stock: 0 }],
+    ['half a unit', { stock: 2.5 }, 'stock 3 was sent, the store has 2.5', { priceMinor: 1_290, stock: null }],
+    ['less than none', { stock: -1 }, 'stock 3 was sent, the store has -1', { priceMinor: 1_290, stock: null }],
+    ['no count', { stock: null }, 'stock 3 was sent, the store has uncounted', { priceMinor: 1_290, stock: null }],
+  ])('that differs comes with %s, and what the store has instead is kept', (_what, answer, detail, echo) => {
+    const { reason: _reason, ...judged } = { reason: '', ...acknowledgementOf(sent, { id: 'a', ok: true, ...answer }) }
+    expect(judged).toEqual({ outcome: 'failed', detail, ...(echo && { echo }) })
+  })
+
+  test('that confirms has the notice of the store, where it has one', () => {
+    const taken = { reason: 'sale_price', detail: 'x' } as const
+    expect(acknowledgementOf(sent, { id: 'a', ok: true, notice: taken })).toEqual({
+      outcome: 'confirmed',
+      notice: taken,
+    })
+    expect(acknowledgementOf(sent, { id: 'a', ok: true })).toEqual({ outcome: 'confirmed' })
+  })
+
   const notice = { reason: 'sale_price', detail: 'it is on sale' } as const
   test.each([
     ['covers cost and margin is taken, and said', { price: '10.00', stock: 3 }, { outcome: 'confirmed', notice }],
     ['does not is not', { price: '9.99', stock: 3 }, { outcome: 'failed', reason: 'sale_price' }],
+    [
+      'comes with another stock alone is not',
+      { price: '12.90', stock: 2 },
+      { outcome: 'failed', reason: 'echo_differs' },
+    ],
     ['comes with another stock is not', { price: '10.00', stock: 2 }, { outcome: 'failed', reason: 'echo_differs' }],
   ])('with a sale price that %s', (_what, echo, judged) => {
     expect(acknowledgementOf(sent, { id: 'a', ok: true, notice, ...echo })).toMatchObject(judged)
+    const unknown = acknowledgementOf({ ...sent, floorMinor: null }, { id: 'a', ok: true, notice, ...echo })
+    expect(unknown, 'where cost and margin are not known').toMatchObject({ outcome: 'failed' })
   })
 })

@@ -24,6 +24,31 @@ export const otherCases: Case[] = [
     gives: { completed: to('fulfilled', 'confirmed') },
   },
   {
+    when: 'the store confirmed the keys, and the shop had refused them before',
+    facts: { holdReason: 'not_entitled' },
+    input: { type: 'confirmed' },
+    gives: { completed: to('fulfilled', 'confirmed', { holdReason: null }) },
+  },
+  {
+    when: 'the same internal error came eight times, and its keys waited for a person before',
+    facts: { handOverHeldAt: EARLIER },
+    input: { type: 'poison', error: 'no such column' },
+    gives: {
+      'planned waiting unknown accepted': to(
+        'review',
+        'poisoned',
+        { note: says('no such column'), holdReason: null, notBefore: null },
+        ['alert'],
+      ),
+      completed: to(
+        'review',
+        'poisoned',
+        { note: says('no such column'), holdReason: null, notBefore: null, handOverHeldAt: EARLIER },
+        ['alert'],
+      ),
+    },
+  },
+  {
     when: 'the same internal error came eight times',
     input: { type: 'poison', error: 'no such column' },
     gives: {

@@ -69,6 +69,16 @@ export const foundCases: Case[] = [
     gives: { ...oneIsOurs, ...overIsOurs },
   },
   {
+    when: 'one order is found and agrees, while its own order is not paid',
+    facts: { holdReason: 'unpaid', notBefore: NOW + 1 },
+    input: found(order('x')),
+    gives: {
+      ...oneIsOurs,
+      ...overIsOurs,
+      'planned waiting unknown': to('accepted', 'found', { supplierOrderId: 'x', notBefore: null }, ['read_now']),
+    },
+  },
+  {
     when: 'one order is found and disagrees',
     input: found(order('x', { agrees: false })),
     gives: {

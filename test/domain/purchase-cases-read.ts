@@ -45,6 +45,18 @@ export const readCases: Case[] = [
     gives: { accepted: stays('some_keys_and_cancelled', {}, ['store_keys']) },
   },
   {
+    when: 'the order is open with a key, and is not paid any more',
+    facts: { holdReason: 'unpaid' },
+    input: read('open', 1, 1),
+    gives: { accepted: stays('some_keys', {}, ['store_keys']) },
+  },
+  {
+    when: 'the order is completed, and is not paid any more',
+    facts: { holdReason: 'unpaid' },
+    input: read('completed', 2, 2),
+    gives: { accepted: to('completed', 'completed', { keysShortSince: null }, ['store_keys']) },
+  },
+  {
     when: 'the order is open with a key, and its hand-over is held',
     facts: { handOverHeldAt: EARLIER },
     input: read('open', 1, 1),

@@ -54,6 +54,12 @@ export const clockCases: Case[] = [
   },
   { when: 'the deadline is one millisecond away', facts: { deadlineAt: NOW + 1 }, input: clock, gives: {} },
   {
+    when: 'the deadline is reached while its order is not paid',
+    facts: { deadlineAt: NOW, holdReason: 'unpaid' },
+    input: clock,
+    gives: {},
+  },
+  {
     when: 'the deadline is reached',
     facts: { deadlineAt: NOW },
     input: clock,
@@ -126,6 +132,12 @@ export const releasedCases: Case[] = [
     when: 'time passes over a hold without an instant',
     facts: { holdReason: 'ceiling' },
     input: released('time'),
+    gives: {},
+  },
+  {
+    when: 'an operator releases it while its order is not paid',
+    facts: { holdReason: 'unpaid', notBefore: NOW },
+    input: released('operator'),
     gives: {},
   },
   { when: 'an operator releases it', facts: { holdReason: 'frozen' }, input: released('operator'), gives: free },

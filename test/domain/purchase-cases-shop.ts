@@ -81,6 +81,15 @@ export const shopCases: Case[] = [
     },
   },
   {
+    when: 'the shop cancels the order after all keys left that were to leave, of more that came',
+    facts: { handOverBegunAt: EARLIER, keysStored: 3, quantity: 3, surplus: 1, keysWaiting: 0, keysLeft: 2 },
+    input: cancels,
+    gives: {
+      unknown: stays('shop_cancelled', taken, ['read_now']),
+      'accepted completed': stays('shop_cancelled', taken),
+    },
+  },
+  {
     when: 'the shop cancels the order after one of its keys left, and the others stay here as it was not paid',
     facts: { ...held, handOverBegunAt: EARLIER, keysWaiting: 0, keysLeft: 1 },
     input: cancels,
@@ -182,6 +191,20 @@ export const shopCases: Case[] = [
     },
   },
   {
+    when: 'the order is paid again, and it is not known since when it waits',
+    facts: { ...held, heldAt: null, handOverHeldAt: EARLIER },
+    input: pays,
+    gives: {
+      'planned waiting unknown accepted completed': stays('shop_paid', { holdReason: null, deadlineAt: NOW + HOUR }),
+    },
+  },
+  {
+    when: 'the order is paid after the shop had cancelled it, and not all of its keys came',
+    facts: { ...taken, takenBackBy: 'standing', keysStored: 1, handOverHeldAt: EARLIER },
+    input: pays,
+    gives: { 'planned waiting unknown accepted completed': stays('shop_paid', returned) },
+  },
+  {
     when: 'the order is paid, and another reason holds the purchase',
     facts: { holdReason: 'out_of_stock', handOverHeldAt: EARLIER },
     input: pays,
@@ -234,6 +257,21 @@ export const shopCases: Case[] = [
   {
     when: 'one unit of it is not ordered any more while its order is not paid',
     facts: { ...held, keysWaiting: 0 },
+    input: limits(1),
+    gives: { 'unknown accepted completed review': stays('shop_limited', { surplus: 1 }) },
+  },
+  {
+    when: 'one unit of it is not ordered any more, as its shop has no room for the keys',
+    facts: { holdReason: 'not_entitled', keysWaiting: 0 },
+    input: limits(1),
+    gives: {
+      'unknown review': stays('shop_limited', { surplus: 1, holdReason: null }),
+      'accepted completed': stays('shop_limited', { surplus: 1, holdReason: null }, ['hand_over']),
+    },
+  },
+  {
+    when: 'as many units stay here as before',
+    facts: { surplus: 1, keysWaiting: 0, handOverHeldAt: EARLIER },
     input: limits(1),
     gives: { 'unknown accepted completed review': stays('shop_limited', { surplus: 1 }) },
   },

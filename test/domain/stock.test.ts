@@ -37,6 +37,7 @@ describe('the stock that a store shows', () => {
     const local = policyOf({ source: 'local' })
     expect(publishedStock({ ...offer, localStock: null }, local)).toEqual({ stock: 0, available: false })
     expect(publishedStock({ ...offer, localStock: null }, policyOf())).toEqual({ stock: 40, available: true })
+    expect(publishedStock({ ...offer, providerStock: null }, policyOf())).toEqual({ stock: 3, available: true })
   })
 
   test('takes a stock below zero for none', () => {

@@ -6,12 +6,15 @@ import {
   countParts,
   currentParts,
   delivered,
+  hasLeft,
   type LineState,
   lineState,
+  mayClose,
   type OrderState,
   orderState,
   type PartFacts,
   splitQuantity,
+  unitsWanted,
 } from '../../src/domain/store-order.ts'
 
 /** One part of a line, of one unit. Keys that the store has count as handed over. */
@@ -112,6 +115,33 @@ describe('a line', () => {
     expect(lineState([part('fulfilled', { quantity: 2, handedOver: 1 })])).toBe('failed')
   })
 
+  test.each<[string, LineState, wanted: number, PartFacts[]]>([
+    ['all of which its order took back', 'cancelled', 0, [part('cancelled', { takenBackBy: 'units' })]],
+    [
+      'taken back after a key was delivered',
+      'fulfilled',
+      1,
+      [part('cancelled', { takenBackBy: 'units', quantity: 2, handedOver: 1 })],
+    ],
+    [
+      'of which one part was taken back',
+      'fulfilled',
+      1,
+      [part('fulfilled'), part('cancelled', { ...second, takenBackBy: 'units' })],
+    ],
+    ['that is taken back, and still under way', 'open', 1, [part('accepted', { takenBackBy: 'standing' })]],
+    ['whose keys stay here in part', 'fulfilled', 2, [part('fulfilled', { quantity: 3, surplus: 1, handedOver: 2 })]],
+    [
+      'bought again after one key of two was delivered',
+      'partly_fulfilled',
+      2,
+      [part('cancelled', { quantity: 2, handedOver: 1 }), part('planned', later)],
+    ],
+  ])('%s is %s, and is to have %i keys', (_, line, wanted, purchases) => {
+    expect(lineState(purchases)).toBe(line)
+    expect(unitsWanted(purchases)).toBe(wanted)
+  })
+
   test('moves exactly while one of its newest purchases does', () => {
     const over = ['fulfilled', 'rejected', 'failed', 'cancelled']
     const parts = fc.array(fc.constantFrom(...purchaseStates), { minLength: 1, maxLength: 4 })
@@ -156,6 +186,22 @@ describe('a store order', () => {
   test('is partly fulfilled when a failed or cancelled line had delivered keys before', () => {
     expect(orderState([line('failed', 1)])).toBe('partly_fulfilled')
     expect(orderState([line('cancelled', 1), line('failed')])).toBe('partly_fulfilled')
+  })
+})
+
+describe('a key', () => {
+  const key = (begunAt: number | null, handedOverAt: number | null) => ({ begunAt, handedOverAt })
+
+  test('has left once its hand-over has begun, and where it is handed over', () => {
+    expect([key(null, null), key(1, null), key(null, 2), key(1, 2)].map(hasLeft)).toEqual([false, true, true, true])
+  })
+
+  test('that is leaving keeps its order open, as does one purchase of any line that may move', () => {
+    const over = [{ purchases: [{ state: 'fulfilled' }, { state: 'failed' }] }, { purchases: [] }] as const
+    const lines = over.map(({ purchases }) => ({ purchases: [...purchases] }))
+    expect(mayClose(lines, [key(null, null), key(1, 2), key(null, 2)])).toBe(true)
+    expect(mayClose(lines, [key(1, 2), key(1, null)])).toBe(false)
+    expect(mayClose([...lines, { purchases: [{ state: 'failed' }, { state: 'review' }] }], [])).toBe(false)
   })
 })
 

@@ -32,6 +32,11 @@ describe('a listing', () => {
       { available: false },
       { name: 'x' },
       { sku: 'x' },
+      { costFault: 'zero' as const },
+      { basePriceMinor: 1 },
+      { currency: 'USD' },
+      { category: null },
+      { providerStock: 3 },
     ])
       expect(mattersToListings(offerOf(), offerOf(change))).toBe(true)
   })
@@ -61,6 +66,9 @@ describe('the filters of a store', () => {
     const { filter } = sellingPolicy({ listings: { inStockOnly: true } })
     expect(passesFilter(offerOf({ localStock: 0, providerStock: null }), filter)).toBe(false)
     expect(passesFilter(offerOf({ localStock: null, providerStock: null }), filter)).toBe(true)
+    const gone = offerOf({ available: false, category: null })
+    expect(passesFilter(gone, sellingPolicy().filter)).toBe(true)
+    expect(passesFilter(gone, sellingPolicy({ listings: { categories: ['games'] } }).filter)).toBe(false)
   })
 })
 

@@ -8,6 +8,7 @@ import { publishingOf } from '../../src/storage/publications.ts'
 import { setEpoch } from '../../src/storage/restores.ts'
 import { outbox } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
+import type { PublishResult } from '../../src/stores/store.ts'
 import { tracedDatabase } from '../support/database.ts'
 import { offerRow, products, publishWorld, STORE } from '../support/publish-world.ts'
 
@@ -446,6 +447,85 @@ describe('a store that may have a listing which it never confirmed', () => {
       expect(world.sold()['SKU-a']).toBe(lose === 'echo' ? '12.01 x 0' : '12.00 x 0')
       expect(await world.states()).toEqual({ 'SKU-a': state })
     }
+  })
+})
+
+describe('what a store may have since pushes whose answers were lost', () => {
+  const HOUR = 60 * MINUTE
+  async function openLost() {
+    const world = await publishWorld()
+    const lost = async (costMinor: number, fields: Parameters<typeof offerRow>[1] = {}) => {
+      world.shop.answerNext(500, 1, 'recorded')
+      await world.stock(offerRow('a', { costMinor, ...fields }))
+      world.clock.at += 12 * HOUR
+      await publishNext(world.publisher, world.store)
+      world.clock.at += 1
+      return (await world.row('SKU-a'))?.sentPriceMinor
+    }
+    return { world, lost }
+  }
+
+  test('is the lowest of their prices, until it confirms one', async () => {
+    const { world, lost } = await openLost()
+    expect([await lost(1_000), await lost(1_100), await lost(900), await lost(950)]).toEqual([
+      1_200, 1_200, 1_080, 1_080,
+    ])
+    world.clock.at += 12 * HOUR
+    await world.settle()
+    expect(await world.row('SKU-a')).toMatchObject({ knownPriceMinor: 1_140, sentPriceMinor: null })
+  })
+
+  test('is nothing new where nothing could be bought of it', async () => {
+    const { world, lost } = await openLost()
+    await world.stock(offerRow('a'))
+    await world.settle()
+    expect(await lost(1_100, { localStock: 0, providerStock: 0 })).toBeNull()
+    expect(await lost(1_100, { localStock: 7, providerStock: 0 })).toBe(1_320)
+  })
+})
+
+test('what a store took before it stopped is taken, and the rest is neither taken nor refused', async () => {
+  const world = await publishWorld()
+  await world.stock(offerRow('a'), offerRow('b'))
+  const failure = { outcome: 'unavailable', mayHaveLeft: false, detail: 'it stopped' } as const
+  const stopping = {
+    ...world.publisher,
+    storeOf: () => ({
+      ...world.backend,
+      publish: async (): Promise<PublishResult> => ({
+        outcome: 'answered',
+        answers: [{ id: 'SKU-a', ok: true }],
+        failure,
+      }),
+    }),
+  }
+  await publishNext(stopping, world.store)
+  expect(await world.row('SKU-a')).toMatchObject({ state: 'synced', knownPriceMinor: 1_200 })
+  expect(await world.row('SKU-b')).toMatchObject({ state: 'pending', knownPriceMinor: null, attempts: 0 })
+})
+
+test.each([
+  ['that covers its cost is taken, and said', '10.00', 'synced', null],
+  ['under its cost has no stock', '9.99', 'failed', 999],
+])('a sale price of the merchant %s', async (_, price, state, knownPriceMinor) => {
+  const world = await publishWorld()
+  await world.stock(offerRow('a'))
+  const notice = { reason: 'sale_price', detail: 'it is on sale' } as const
+  const onSale = {
+    ...world.publisher,
+    storeOf: () => ({
+      ...world.backend,
+      publish: async (): Promise<PublishResult> => ({
+        outcome: 'answered',
+        answers: [{ id: 'SKU-a', ok: true, price, notice }],
+      }),
+    }),
+  }
+  await publishNext(onSale, world.store)
+  expect(await world.row('SKU-a')).toMatchObject({
+    state,
+    reason: 'sale_price',
+    ...(knownPriceMinor !== null && { knownPriceMinor }),
   })
 })
 

@@ -1,6 +1,19 @@
+import { getTableColumns, gt, type InferInsertModel } from 'drizzle-orm'
+import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { describe, expect, test } from 'vitest'
 import { afterClockJump } from '../../src/ordering/recover.ts'
 import { settleFirst } from '../../src/storage/entitlements.ts'
+import {
+  balanceReadings,
+  deliveries,
+  entitlements,
+  listings,
+  offers,
+  outbox,
+  publishing,
+  purchases,
+} from '../../src/storage/schema.ts'
+import { build, change, statement } from '../../src/storage/statement.ts'
 import { openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -60,5 +73,58 @@ describe('a clock that was two days ahead for a while', () => {
     await app.pass(5 * MINUTE)
     expect(await app.state(orderId)).toBe('fulfilled')
     app.expectLedger({ charges: 1, keys: 1 })
+  })
+})
+
+describe('what was to be done at an instant of a clock that was ahead', () => {
+  const AHEAD = 48 * HOUR
+  /** A row with the least that its table asks for. */
+  const inserted = <T extends SQLiteTable>(table: T, set: Partial<InferInsertModel<T>>) => {
+    const least = Object.entries(getTableColumns(table)).flatMap(([name, { notNull, hasDefault, dataType }]) =>
+      notNull && !hasDefault ? [[name, dataType === 'number' ? 0 : dataType === 'buffer' ? Buffer.alloc(1) : 'x']] : [],
+    )
+    const values = { ...Object.fromEntries(least), ...set } as InferInsertModel<T>
+    return change('any', () => build.insert(table).values(values))()
+  }
+  const ahead = (now: number) => now + AHEAD
+
+  test.each<[what: string, table: SQLiteTable, column: string, sets: (at: number) => object]>([
+    ['a read of a purchase', purchases, 'refreshAt', (at) => ({ refreshAt: at })],
+    ['a send of a purchase', purchases, 'notBefore', (at) => ({ notBefore: at })],
+    ['the count of keys that are short', purchases, 'keysShortSince', (at) => ({ keysShortSince: at })],
+    ['the count of an order that is late', purchases, 'acceptedAt', (at) => ({ acceptedAt: at })],
+    ['the note of a change', purchases, 'changedAt', (at) => ({ changedAt: at })],
+    ['a comparison of an order', entitlements, 'settleAt', (at) => ({ settleAt: at })],
+    ['taking a tag off', entitlements, 'untagAt', (at) => ({ untagAt: at })],
+    ['the reading of an order', entitlements, 'readAt', (at) => ({ readAt: at })],
+    ['a callback', outbox, 'notBefore', (at) => ({ id: 'o', kind: 'callback', state: 'due', notBefore: at })],
+    ['a delivery', deliveries, 'notBefore', (at) => ({ id: 'd', state: 'retry', notBefore: at })],
+    ['a push of a listing', listings, 'nextTryAt', (at) => ({ nextTryAt: at })],
+    ['a pause of listings', publishing, 'pausedUntil', (at) => ({ pausedUntil: at })],
+    ['what is known of an offer', offers, 'asOf', (at) => ({ asOf: at })],
+    ['the end of an offer', offers, 'goneAt', (at) => ({ goneAt: at })],
+    ['the change of an offer', offers, 'changedAt', (at) => ({ changedAt: at })],
+    ['the reading of a balance', balanceReadings, 'readAt', (at) => ({ id: 'b', readAt: at })],
+  ])('is done now that it is back: %s', async (_, table, column, sets) => {
+    const app = await openTestApp()
+    await app.buy('1001')
+    const at = ahead(app.now())
+    const isKnown = [purchases, entitlements, offers].some((one) => one === table)
+    await app.db.commit([
+      isKnown ? change('any', () => build.update(table).set(sets(at)))() : inserted(table, sets(at)),
+    ])
+    const late = () =>
+      app.db.query(
+        statement((now: number) => {
+          const of = getTableColumns(table)[column] as SQLiteColumn
+          return build.select({ at: of }).from(table).where(gt(of, now))
+        })(app.now()),
+      )
+    expect((await late()).length).toBeGreaterThan(0)
+    Object.assign(app.ordering.pace, { pausedUntil: at, firstSends: [at], repeats: [at] })
+    app.ordering.pace.checked.set('p', at)
+    await afterClockJump(app.ordering)
+    expect(await late()).toEqual([])
+    expect(app.ordering.pace).toMatchObject({ pausedUntil: 0, firstSends: [], repeats: [], checked: new Map() })
   })
 })

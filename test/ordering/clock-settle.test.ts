@@ -83,6 +83,15 @@ describe('a clock that is put ahead between a kill and the next start', () => {
     expect(await app.state(orderId)).toBe('fulfilled')
   })
 
+  test('has the time of its proof begin at the start, and not at the first look-up after it', async () => {
+    const { app } = await slowRoad({ answers: true })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    await app.restart()
+    const { id } = await app.purchase(orderId)
+    expect(app.ordering.pace.lastRequests.get(id)).toMatchObject({ sentAt: app.ordering.monotonic() })
+  })
+
   test('has a scan of the process before prove nothing any more', async () => {
     const { app } = await slowRoad({ answers: true })
     const orderId = await app.buy('1001')

@@ -66,6 +66,24 @@ describe('a clock that was put back by two hours', () => {
     expect(app.sent).toHaveLength(1)
   })
 
+  test('has a purchase in doubt looked up and never sent again by itself: its key may be forgotten', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'error-before' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown' })
+    app.jump(back)
+    await afterClockJump(app.ordering)
+    expect(await app.purchase(orderId)).toMatchObject({
+      lastSentAt: app.now(),
+      refreshAt: app.now(),
+      absentSince: null,
+    })
+    await app.pass(HOUR, 30 * SECOND)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review', sends: 1 })
+    app.expectLedger({ charges: 0, keys: 0 })
+  })
+
   test('does not lift the pause of a service that ends', async () => {
     const app = await openTestApp()
     app.ordering.pace.pausedUntil = Number.POSITIVE_INFINITY

@@ -1,10 +1,13 @@
+import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { decidePurchase } from '../../src/ordering/decide.ts'
+import { viewEvidence } from '../../src/ordering/evidence.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { Secret } from '../../src/secret.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
+import { START_ACTOR, setRestoreHold } from '../../src/storage/restores.ts'
 import { isOnPostgres } from '../support/postgres.ts'
 import {
   by,
@@ -98,6 +101,96 @@ describe('handing over what came', () => {
 })
 
 describe('a decision', () => {
+  test('is refused while a worker is at the purchase, and carried out when that is over', async () => {
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    await app.db.commit([{ statement: sql`update purchases set lease_until = ${app.now() + 1}`, rows: 1 }])
+    await expect(decide(app, orderId, { type: 'close' })).rejects.toMatchObject({ reason: 'busy' })
+    app.move(1)
+    await decide(app, orderId, { type: 'close' })
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'cancelled', note: 'closed by a person' })
+  })
+
+  test.each([undefined, false, true])(
+    'to buy again lifts the spend caps only where it says so (%s)',
+    async (overrides) => {
+      const app = await openTestApp()
+      const { orderId } = await orderedTwice(app)
+      await decide(app, orderId, {
+        type: 'buy_again',
+        ...(overrides !== undefined && { overrideSpendCap: overrides }),
+      })
+      expect(await app.purchase(orderId)).toMatchObject({
+        generation: 2,
+        spendCapOverriddenAt: overrides ? app.now() : null,
+      })
+      const { id } = first(await app.purchases(orderId))
+      expect((await app.db.query(auditOf(id)))[0]?.detail).toBe(
+        overrides ? `spend caps overridden: ${by.reason}` : by.reason,
+      )
+    },
+  )
+
+  test('is refused that hands keys over while orders are reattached after a restore, and no other one', async () => {
+    const app = await openTestApp()
+    const { orderId, own } = await orderedTwice(app)
+    await app.db.commit([setRestoreHold({ reason: 'a start', actor: START_ACTOR, at: app.now() }, app.now())])
+    for (const decision of [{ type: 'hand_over' }, { type: 'adopt', orderId: own }] as const) {
+      const isNoKey = decision.type === 'hand_over'
+      await expect(decide(app, orderId, decision)).rejects.toMatchObject({
+        reason: isNoKey ? 'no_keys' : 'restore_unfinished',
+      })
+    }
+    await decide(app, orderId, { type: 'close' })
+    const short = await openTestApp()
+    const shortId = await keysShort(short, 2, 1)
+    await short.db.commit([setRestoreHold({ reason: 'a start', actor: START_ACTOR, at: 1 }, 1)])
+    await expect(decide(short, shortId, { type: 'hand_over' })).rejects.toMatchObject({ reason: 'restore_unfinished' })
+  })
+
+  test.each([
+    ['its state', "state = 'accepted'"],
+    ['its order', "supplier_order_id = 'another'"],
+    ['the orders seen', `orders_seen = '["one"]'`],
+    ['its cancellation', 'cancel_requested_at = 1'],
+    ['the hand-over of its keys', 'hand_over_begun_at = 1'],
+    ['what holds that', 'hand_over_held_at = 1'],
+    ['what the supplier calls it', "supplier_status = 'gone'"],
+    ['nothing that bears on it', 'refreshes = 99, refresh_at = 1'],
+  ])('is refused where another one was shown: %s', async (what, sets) => {
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    const { id } = await app.purchase(orderId)
+    const { evidenceVersion } = await viewEvidence(app.ordering, id, { read: false })
+    await app.db.commit([{ statement: sql`update purchases set ${sql.raw(sets)}`, rows: 1 }])
+    const decided = decidePurchase(app.ordering, id, { type: 'close' }, { ...by, evidenceVersion })
+    if (what.startsWith('nothing')) await decided
+    else await expect(decided).rejects.toMatchObject({ reason: 'evidence_changed' })
+  })
+
+  test('takes an order under another reference, or of another product, only where a person was shown it', async () => {
+    const app = await openTestApp()
+    const { orderId, second } = await orderedTwice(app)
+    const { supplier } = app
+    const { supplierProductId, externalOrderId } = await app.purchase(orderId)
+    let is: object = {}
+    app.ordering.supplier.order = async (id) => {
+      const order = await supplier.order(second)
+      return order && { ...order, id, ...is }
+    }
+    for (const strange of [
+      { externalOrderId: 'of-another' },
+      { externalOrderId: 'of-another', productId: supplierProductId },
+      { externalOrderId: undefined, productId: 'another' },
+    ]) {
+      is = strange
+      await expect(decide(app, orderId, { type: 'adopt', orderId: 'unseen' })).rejects.toMatchObject({
+        reason: 'order_foreign',
+      })
+    }
+    await decide(app, orderId, { type: 'adopt', orderId: second })
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted', supplierOrderId: second, externalOrderId })
+  })
   test('is in the audit with its actor and reason, in the commit that carries it out', async () => {
     const app = await openTestApp()
     const { orderId, own } = await orderedTwice(app)

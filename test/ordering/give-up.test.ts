@@ -126,6 +126,12 @@ describe('closing', () => {
   })
 })
 
+test('keys that wait for a person are not shown: their order may be cancelled', async () => {
+  const app = await openTestApp()
+  const orderId = await cancelledBeforeHandOver(app)
+  expect((await viewOrder(app.ordering, orderId, { keys: true })).lines.map(({ keys }) => keys)).toEqual([[]])
+})
+
 describe('buying again', () => {
   test('writes the purchase off and delivers by the next generation', async () => {
     const app = await openTestApp()
@@ -171,6 +177,46 @@ describe('buying again', () => {
     await sweep(app.ordering)
     expect(await currentFreeze(app.db)).toBeUndefined()
     app.expectLedger({ charges: 3, keys: 1, perPart: 3 })
+  })
+
+  test.each([
+    ['and may have been bought', 1, false],
+    ['and was never sent', null, true],
+  ])('is no retry of a purchase after which another one ended %s', async (_, firstSentAt, isRetried) => {
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    await decide(app, orderId, { type: 'buy_again' })
+    const [before, again] = await app.purchases(orderId)
+    await app.db.commit([
+      {
+        statement: sql`update purchases set state = 'cancelled', first_sent_at = ${firstSentAt} where id = ${again?.id}`,
+        rows: 1,
+      },
+    ])
+    const retried = retryPurchase(app.ordering, before?.id ?? '', 'ann')
+    if (isRetried) await retried
+    else await expect(retried).rejects.toMatchObject({ reason: 'not_retriable' })
+    expect((await app.purchases(orderId)).map(({ generation }) => generation)).toEqual(isRetried ? [1, 2, 3] : [1, 2])
+  })
+
+  test('or a retry is refused while another generation of its part may have been charged', async () => {
+    const app = await openTestApp()
+    const { orderId } = await orderedTwice(app)
+    await decide(app, orderId, { type: 'buy_again' })
+    const [before, again] = await app.purchases(orderId)
+    await app.db.commit([
+      {
+        statement: sql`update purchases set state = 'failed', written_off_at = null where id = ${before?.id}`,
+        rows: 1,
+      },
+      { statement: sql`update purchases set state = 'rejected' where id = ${again?.id}`, rows: 1 },
+    ])
+    await expect(retryPurchase(app.ordering, again?.id ?? '', 'ann')).rejects.toMatchObject({
+      reason: 'not_retriable',
+      message: `generation 1 of it, purchase ${before?.id}, may have been charged: decide on that one`,
+    })
+    await app.db.commit([{ statement: sql`update purchases set state = 'review' where id = ${again?.id}`, rows: 1 }])
+    await expect(decide(app, orderId, { type: 'buy_again' })).rejects.toMatchObject({ reason: 'not_retriable' })
   })
 
   test('after it was closed is a retry of what has ended', async () => {

@@ -68,6 +68,48 @@ test('nothing holds a purchase that every guard lets pass', async () => {
   expect(await guard()).toBeUndefined()
 })
 
+describe('beside others that are ready a purchase', () => {
+  type Planned = Awaited<ReturnType<typeof openPlanned>>
+  const standing = ({ app }: Planned, sets: string) =>
+    app.db.commit([{ statement: sql`update entitlements set ${sql.raw(sets)}`, rows: 'any' }])
+
+  test.each<[string, boolean, (planned: Planned) => unknown]>([
+    ['goes that nothing holds', true, () => undefined],
+    ['waits while buying is frozen', false, ({ app }) => freeze(app.ordering, 'we take stock', 'ann')],
+    ['waits whose order is not paid', false, (planned) => standing(planned, "standing = 'unpaid'")],
+    ['waits whose order is not settled', false, (planned) => standing(planned, 'revision = revision + 1')],
+    ['waits whose offer was read too long ago', false, ({ app }) => app.move(app.ordering.policy.offerFreshnessMs + 1)],
+    ['waits whose offer has no stock', false, ({ set }) => set({ localStock: 0, providerStock: 0 })],
+    ['waits whose offer costs more than its ceiling', false, ({ set }) => set({ costMinor: 1_201 })],
+    [
+      'waits whose offer cost more a moment ago',
+      false,
+      ({ app, offer }) => app.ordering.pace.oneFirst.prices.set(offer.productId, { unitMinor: 1_201, at: app.now() }),
+    ],
+    [
+      'waits where the balance is in another currency',
+      false,
+      ({ app }) => balanceOf(app, 100_000, app.now() + 1, 'USD'),
+    ],
+  ])('%s', async (_, passes, happens) => {
+    const planned = await openPlanned()
+    expect(await planned.guard()).toBeUndefined()
+    await happens(planned)
+    expect(await passesBeside(planned.ordering, planned.purchase, 0)).toBe(passes)
+  })
+
+  test('counts the others under each cap', async () => {
+    for (const cap of ['order', 'hour', 'day'] as const) {
+      const { ordering, purchase, guard } = await openPlanned(caps({ [cap]: 2_000 }))
+      expect(await guard()).toBeUndefined()
+      expect([await passesBeside(ordering, purchase, 800), await passesBeside(ordering, purchase, 801)]).toEqual([
+        true,
+        false,
+      ])
+    }
+  })
+})
+
 test('a freeze holds for five minutes at a time, with its reason', async () => {
   const { app, guard, asked } = await openPlanned()
   await freeze(app.ordering, 'we take stock', 'ann')

@@ -4,10 +4,11 @@ import { releasePurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { freeze } from '../../src/ordering/freeze.ts'
 import { alertHeld } from '../../src/ordering/held.ts'
 import { placeDue } from '../../src/ordering/place.ts'
-import { transitionsOf } from '../../src/storage/evidence.ts'
+import { auditOf, transitionsOf } from '../../src/storage/evidence.ts'
 import { clearFreeze, currentFreeze } from '../../src/storage/freezes.ts'
 import { offersByProduct } from '../../src/storage/offers.ts'
 import { duePlacements } from '../../src/storage/purchases.ts'
+import { type Epoch, RESTORE_ACTOR, setEpoch, setRestoreHold } from '../../src/storage/restores.ts'
 import { defaultDialect, first, openTestApp } from '../support/test-app.ts'
 
 const MINUTE = 60_000
@@ -282,6 +283,86 @@ describe('before anything is bought', () => {
     await app.pass(10_000)
     expect(await app.state(orderId)).toBe('fulfilled')
     app.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('a freeze for two causes is lifted when the last of them is, and each once', async () => {
+    const app = await openTestApp()
+    await freeze(app.ordering, 'we take stock', 'ann')
+    await freeze(app.ordering, 'the prices are odd', 'bob')
+    const orderId = await app.buy('1001')
+    await app.settle()
+    const causes = (await currentFreeze(app.db))?.causes ?? []
+    const stock = causes.filter(({ reason }) => reason === 'we take stock').map(({ id }) => id)
+    await unfreeze(app.ordering, 'ann', stock)
+    expect((await currentFreeze(app.db))?.reason).toBe('the prices are odd')
+    await expect(unfreeze(app.ordering, 'ann', stock)).rejects.toMatchObject({ reason: 'changed' })
+    await app.pass(10 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'planned', holdReason: 'frozen' })
+    await unfreeze(app.ordering, 'ann')
+    await app.pass(10_000)
+    expect(await app.state(orderId)).toBe('fulfilled')
+  })
+
+  test('a freeze is lifted before the hold of a restore, and that only once its orders are reattached', async () => {
+    const app = await openTestApp()
+    const epoch: Epoch = {
+      epoch: 2,
+      restoredAt: app.now(),
+      unknownFrom: app.now(),
+      scans: 0,
+      roundAt: null,
+      unreadable: 0,
+      listEnd: null,
+      reattachedAt: null,
+    }
+    await app.db.commit([
+      setEpoch(epoch, app.now()),
+      setRestoreHold({ reason: 'put back', actor: RESTORE_ACTOR, at: app.now() }, app.now()),
+    ])
+    await freeze(app.ordering, 'we take stock', 'ann')
+    const reasons = async () => (await currentFreeze(app.db))?.causes.map(({ reason }) => reason)
+    expect((await reasons())?.toSorted()).toEqual(['put back', 'we take stock'])
+    await unfreeze(app.ordering, 'ann')
+    expect(await reasons()).toEqual(['put back'])
+    await expect(unfreeze(app.ordering, 'ann')).rejects.toMatchObject({ reason: 'restore_unfinished' })
+    expect(await reasons()).toEqual(['put back'])
+    await app.db.commit([setEpoch({ ...epoch, reattachedAt: app.now() }, app.now())])
+    await unfreeze(app.ordering, 'ann')
+    expect(await reasons()).toBeUndefined()
+    const said = await Promise.all(
+      ['buying', 'buying after a restore'].map((subject) => app.db.query(auditOf(subject))),
+    )
+    expect(said.map((entries) => entries.map(({ action, detail }) => `${action}: ${detail}`))).toEqual([
+      expect.arrayContaining(['unfreeze: we take stock']),
+      ['unfreeze: put back'],
+    ])
+  })
+
+  test('a release after the freeze was lifted goes, has all that wait for its offer tried, and is in the audit', async () => {
+    const app = await openTestApp()
+    const { productId, costMinor } = await app.offer()
+    const [one, two] = [await app.buy('1001'), await app.buy('1002')]
+    app.sandbox.world.offers.change(productId, { priceMinor: costMinor * 2 })
+    await app.ordering.refreshOffer(productId)
+    await app.settle()
+    const held = await app.purchase(one)
+    for (const order of [one, two]) expect(await app.purchase(order)).toMatchObject({ holdReason: 'ceiling' })
+    const release = { ceilingMinor: held.ceilingMinor + 1, overrideSpendCap: true }
+    await releasePurchase(app.ordering, held.id, release, 'ann', 'as agreed')
+    expect(await app.purchase(one)).toMatchObject({
+      holdReason: null,
+      note: null,
+      ceilingMinor: held.ceilingMinor + 1,
+      ceilingDecidedAt: app.now(),
+      spendCapOverriddenAt: app.now(),
+    })
+    expect(await app.purchase(two), 'it may be bought now, too').toMatchObject({
+      holdReason: null,
+      ceilingDecidedAt: null,
+    })
+    expect((await app.db.query(auditOf(held.id))).map(({ detail }) => detail)).toEqual([
+      `ceiling ${held.ceilingMinor} -> ${held.ceilingMinor + 1}; spend caps overridden; as agreed`,
+    ])
   })
 
   test('a freeze that was lifted a moment before a crash does not hold purchases afterwards', async () => {

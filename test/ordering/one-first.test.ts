@@ -1,7 +1,10 @@
 /** Several purchases of one offer whose price was read minutes ago: what they cost together when it has changed since. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import type { SupplierOrder } from '../../src/domain/supplier.ts'
+import { endTurn, goesFirst, notePrice, passSlowFirsts, priceNow, turnOf } from '../../src/ordering/one-first.ts'
 import { placeDue } from '../../src/ordering/place.ts'
+import type { Purchase } from '../../src/storage/purchases.ts'
 import { first, openTestApp, type TestApp, until } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -194,5 +197,62 @@ describe('purchases of an offer whose price was read minutes ago', () => {
     expect(await app.purchase(capped)).toMatchObject({ holdReason: 'spend_cap' })
     await app.pass(MINUTE)
     expect(await Promise.all(others.map(app.state))).toEqual(['fulfilled', 'fulfilled'])
+  })
+})
+
+describe('what a unit cost', () => {
+  const purchase = { id: 'p', supplierProductId: 'product', quantity: 3, currency: 'EUR' } as Purchase
+  const paid = (amountMinor: number | undefined, currency?: string) =>
+    ({ ...(amountMinor !== undefined && { amountMinor }), ...(currency && { currency }) }) as SupplierOrder
+
+  test('is a part of what an order cost, rounded up, and the most of the last minute', async () => {
+    const { ordering, move } = await openTestApp()
+    const price = () => priceNow(ordering, 'product')
+    for (const nothing of [paid(undefined), paid(0), paid(-300), paid(300, 'USD')])
+      notePrice(ordering, purchase, nothing)
+    expect(price()).toBeUndefined()
+    notePrice(ordering, purchase, paid(301, 'EUR'))
+    expect(price()).toBe(101)
+    notePrice(ordering, purchase, paid(150))
+    expect(price(), 'an open order lowers none').toBe(101)
+    notePrice(ordering, purchase, paid(600))
+    expect([price(), priceNow(ordering, 'another')]).toEqual([200, undefined])
+    move(MINUTE)
+    expect(price()).toBe(200)
+    move(1)
+    expect(price()).toBeUndefined()
+    notePrice(ordering, purchase, paid(30))
+    expect(price()).toBe(10)
+  })
+})
+
+describe('the first purchase of an offer', () => {
+  const sold = (id: string) => ({ id, supplierProductId: 'product' })
+
+  test('that was not sent leaves its turn to the next one, and so does one that no other waits for', async () => {
+    const { ordering } = await openTestApp()
+    const turn = (id: string) => turnOf(ordering, sold(id), Number.NEGATIVE_INFINITY)
+    expect([turn('a'), turn('a'), turn('b')]).toEqual(['now', 'now', 'later'])
+    endTurn(ordering, sold('b'), true)
+    expect(turn('b'), 'the turn is not its own').toBe('later')
+    endTurn(ordering, sold('a'), false)
+    expect([turn('b'), turn('c')]).toEqual(['now', 'later'])
+    endTurn(ordering, sold('b'), true)
+    expect(turn('c'), 'it was sent, and showed no price').toBe('read')
+    goesFirst(ordering, sold('c'))
+    endTurn(ordering, sold('c'), true)
+    expect(turn('d')).toBe('now')
+  })
+
+  test('keeps the others for five seconds, and no longer', async () => {
+    const { ordering, move } = await openTestApp()
+    const turn = (id: string) => turnOf(ordering, sold(id), Number.NEGATIVE_INFINITY)
+    expect(turn('a')).toBe('now')
+    move(5 * SECOND - 1)
+    passSlowFirsts(ordering)
+    expect(turn('b')).toBe('later')
+    move(1)
+    passSlowFirsts(ordering)
+    expect(turn('b')).toBe('read')
   })
 })

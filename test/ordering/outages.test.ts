@@ -2,10 +2,12 @@
 
 import { describe, expect, test } from 'vitest'
 import { severityOf } from '../../src/alerts/kinds.ts'
+import type { PurchaseState } from '../../src/domain/purchase.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { readStatus } from '../../src/observe/status.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
-import { askAgain } from '../../src/ordering/outages.ts'
+import { askAgain, outagesDuring, watchSupplier } from '../../src/ordering/outages.ts'
+import { insertOutage, openOutage, outagesBetween } from '../../src/storage/outages.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
 import { openApi } from '../support/api-world.ts'
 import { databaseFile } from '../support/database.ts'
@@ -242,5 +244,60 @@ describe('an outage', () => {
     expect(JSON.parse(first(app.lines.filter((line) => line.includes('supplier.answers'))))).toMatchObject({
       durationMs: MINUTE + 5 * SECOND,
     })
+  })
+})
+
+describe('an outage', () => {
+  type Reach = ReturnType<TestApp['ordering']['supplier']['reach']>
+
+  test('begins after a second without an answer, alerts after five minutes, once, and ends with an answer', async () => {
+    const app = await openTestApp()
+    const { ordering, db } = app
+    const since = app.now()
+    const watch = async (reach: Partial<Reach>) => {
+      const supplier = { ...ordering.supplier, reach: () => ({ answered: undefined, unanswered: undefined, ...reach }) }
+      await watchSupplier({ ...ordering, supplier: supplier as typeof ordering.supplier })
+      return { open: (await db.query(openOutage())).length, alerts: (await alertsOf(app)).length }
+    }
+    const silent = (ms: number) =>
+      watch({ unanswered: { since, lastAt: since + ms, error: 'is away' } } as Partial<Reach>)
+    expect(await silent(SECOND - 1)).toEqual({ open: 0, alerts: 0 })
+    expect(await silent(SECOND)).toEqual({ open: 1, alerts: 0 })
+    expect(await silent(5 * MINUTE - 1)).toEqual({ open: 1, alerts: 0 })
+    expect(await silent(5 * MINUTE)).toEqual({ open: 1, alerts: 1 })
+    expect(await silent(10 * MINUTE)).toEqual({ open: 1, alerts: 1 })
+    // As after a restart: nothing was asked yet.
+    ordering.pace.outage = undefined
+    expect(await watch({})).toEqual({ open: 1, alerts: 1 })
+    expect(await watch({ answered: { since: since + MINUTE } } as Partial<Reach>)).toEqual({ open: 0, alerts: 1 })
+    const [outage] = await db.query(outagesBetween(since, since + MINUTE, 10))
+    expect(outage).toMatchObject({ beganAt: since, endedAt: since + MINUTE, error: 'is away' })
+  })
+
+  test('is shown with the purchases that waited meanwhile, and with no other', async () => {
+    const { ordering, db } = await openTestApp()
+    const outage = (id: string, beganAt: number, endedAt: number | null) =>
+      insertOutage({ id, beganAt, endedAt, error: id })
+    await db.commit([
+      outage('early', 100, 200),
+      outage('within', 300, 400),
+      outage('late', 900, 950),
+      outage('open', 1_000, null),
+    ])
+    const purchase = (id: string, state: PurchaseState, createdAt = 250) => ({ id, state, createdAt })
+    const moved = (purchaseId: string, after: PurchaseState, at: number) => ({ purchaseId, after, at })
+    const transitions = [moved('p', 'accepted', 2_000), moved('p', 'fulfilled', 500), moved('q', 'fulfilled', 1_500)]
+    const shown = async (...purchases: ReturnType<typeof purchase>[]) =>
+      (await outagesDuring(ordering, purchases, transitions)).map(({ id }) => id)
+    expect(await shown()).toEqual([])
+    expect(await shown(purchase('p', 'fulfilled'))).toEqual(['within'])
+    expect(await shown(purchase('q', 'fulfilled'))).toEqual(['open', 'late', 'within'])
+    expect(await shown(purchase('p', 'fulfilled'), purchase('q', 'fulfilled', 150))).toEqual([
+      'open',
+      'late',
+      'within',
+      'early',
+    ])
+    expect(await shown(purchase('p', 'accepted', 500))).toEqual(['open', 'late'])
   })
 })

@@ -3,9 +3,10 @@ import { formatDecimal } from '../../src/domain/money.ts'
 import { cancelOrder, releasePurchase } from '../../src/ordering/actions.ts'
 import { advance } from '../../src/ordering/advance.ts'
 import { placeDue } from '../../src/ordering/place.ts'
+import { latestBalance } from '../../src/storage/balance.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { reservedBeyondReading, reservedUnder } from '../../src/storage/purchases.ts'
-import { by, decide, HOUR, known, MINUTE } from '../support/reviews.ts'
+import { buyBeside, by, decide, HOUR, known, MINUTE } from '../support/reviews.ts'
 import { defaultDialect, first, openTestApp, type TestAppOptions } from '../support/test-app.ts'
 
 /** A app whose offers cost less than their ceiling: what is reserved and what is spent can be distinguished. */
@@ -36,6 +37,21 @@ describe('what a purchase reserves', () => {
     expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown', reservedMinor: ceiling * 3 })
     await app.pass(10 * MINUTE)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', reservedMinor: costMinor * 3 })
+  })
+
+  test('may be sent again for 23 hours from its first send, at a supplier that remembers its key for a day', async () => {
+    const { app } = await openRoomy()
+    expect(app.dialect.idempotencyMemorySeconds).toBe(24 * 3_600)
+    app.sandbox.faults.add({ fault: 'error-before' })
+    const orderId = await app.buy('1001')
+    await app.settle()
+    const sentAt = app.now()
+    await app.pass(5 * MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({
+      sends: 2,
+      firstSentAt: sentAt,
+      keySafeUntil: sentAt + 23 * HOUR,
+    })
   })
 
   test('counts once while its outcome is open, whether it was sent before an instant, at it or after it', async () => {
@@ -330,5 +346,51 @@ describe('a spend cap where open orders do not state what they cost', () => {
     await app.pass(20 * MINUTE)
     expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled', reservedMinor: costMinor })
     expect(await app.state(next)).toBe('fulfilled')
+  })
+})
+
+describe('purchases that are due together', () => {
+  /** So many orders of an offer that was read just now, by a process whose first order was made long ago. */
+  async function openTogether(orders: number, options: TestAppOptions = {}) {
+    const { costMinor } = await prices()
+    const app = await openTestApp({ balanceMinor: Math.ceil(costMinor * 2.5), ...options })
+    const { sku, productId } = await app.offer()
+    await app.ordering.refreshOffer(productId)
+    app.ordering.pace.checked.set(productId, app.now())
+    await app.ordering.checkBalance()
+    app.ordering.pace.agreed = true
+    const ids: string[] = []
+    for (let number = 0; number < orders; number += 1) {
+      ids.push((await app.order(String(1_001 + number), [{ sku }])).orderId)
+    }
+    const holds = async () => Promise.all(ids.map(async (id) => (await app.purchase(id)).holdReason))
+    return { app, costMinor, holds }
+  }
+
+  test('are sent as far as the balance covers all of them', async () => {
+    const { app, holds } = await openTogether(4)
+    await placeDue(app.ordering)
+    expect(app.sent).toHaveLength(2)
+    expect(await holds()).toEqual([null, null, 'balance', 'balance'])
+  })
+
+  test('are held by the balance that is read again once the first was refused for it', async () => {
+    const { app, costMinor, holds } = await openTogether(1)
+    const { sku } = await app.offer()
+    await buyBeside(
+      app,
+      (await app.purchase((await app.order('before', [{ sku, quantity: 2 }])).orderId)).body,
+      'beside',
+    )
+    await cancelOrder(app.ordering, (await app.order('before', [{ sku, quantity: 2 }])).orderId, 'shop')
+    await placeDue(app.ordering)
+    expect(app.sent).toHaveLength(1)
+    const [balance] = await app.db.query(latestBalance())
+    expect(balance?.amountMinor, 'what is left of it').toBeLessThan(costMinor)
+    expect(await holds()).toEqual(['balance'])
+    const late = (await app.order('late', [{ sku }])).orderId
+    await placeDue(app.ordering)
+    expect(app.sent, 'it is not refused one by one').toHaveLength(1)
+    expect(await app.purchase(late)).toMatchObject({ holdReason: 'balance' })
   })
 })

@@ -10,6 +10,24 @@ import { defaultDialect, openTestApp, type TestApp } from '../support/test-app.t
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
+test('a scan that is to prove something looks back two days more than one that can prove nothing yet', async () => {
+  const dialect = { ...defaultDialect(), orders: { ...defaultDialect().orders, externalOrderId: null } }
+  const app = await openTestApp({ dialect, sandboxDialect: dialect })
+  app.sandbox.faults.add({ fault: 'error-before' })
+  const { orders } = app.ordering.supplier
+  const before: number[] = []
+  const orderId = await app.buy('1001')
+  const sentAt = app.now()
+  app.ordering.supplier.orders = (query) => {
+    if (query.from !== undefined) before.push((sentAt - query.from) / MINUTE)
+    return orders(query)
+  }
+  await app.settle()
+  await app.pass(10 * MINUTE, 2 * SECOND)
+  expect((await app.purchase(orderId)).sends, 'it was proven absent').toBe(2)
+  expect([...new Set(before)]).toEqual([10, 50 * 60])
+})
+
 describe("a scan of the supplier's orders", () => {
   const paged = () => ({ ...defaultDialect(), paging: { ...defaultDialect().paging, limitMax: 2 } })
 

@@ -1,8 +1,11 @@
 /** A supplier whose answers about orders cannot be read: people are alerted at once, and nothing more is bought. */
+import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import type { Dialect } from '../../src/dialect/dialect.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
+import { endPause } from '../../src/ordering/unreadable-answers.ts'
 import { type AlertEffect, listOutbox } from '../../src/storage/outbox.ts'
+import type { UnreadableAnswer } from '../../src/supplier/read.ts'
 import { openApi } from '../support/api-world.ts'
 import type { StatedOrder } from '../support/changed-answers.ts'
 import { decide } from '../support/reviews.ts'
@@ -217,3 +220,60 @@ describe('keys of a completed order that cannot be read', () => {
 
 const BROKEN = 'broken'
 const OPEN = 'open'
+
+describe('answers that pause buying', () => {
+  const unread = {
+    field: 'status',
+    setting: 'order.status',
+    seen: '"x"',
+    requestId: undefined,
+    partly: false,
+    since: 0,
+  }
+
+  test('are asked for again a minute after they came and then each minute, until they are read', async () => {
+    const { ordering, move } = await openTestApp()
+    const asked: string[] = []
+    const one = { ...unread, request: 'GET /orders/{id}', id: 'order-1' }
+    let standing: UnreadableAnswer[] = [one, { ...unread, request: 'GET /orders' }]
+    const supplier = {
+      ...ordering.supplier,
+      unreadable: () => standing,
+      order: async (id: string) => void asked.push(id),
+      orders: async () => {
+        asked.push('the list')
+        throw new Error('it cannot be read')
+      },
+    }
+    const looks = async (ms: number) => {
+      move(ms)
+      await endPause({ ...ordering, supplier })
+      return asked.splice(0)
+    }
+    expect(await looks(0), 'other reads may succeed before').toEqual([])
+    expect(await looks(MINUTE - 1)).toEqual([])
+    expect(await looks(1)).toEqual(['order-1', 'the list'])
+    expect(await looks(MINUTE - 1)).toEqual([])
+    expect(await looks(1)).toEqual(['order-1', 'the list'])
+    standing = [{ ...unread, request: 'GET /products' }]
+    expect(await looks(MINUTE), 'others pause nothing').toEqual([])
+    standing = [one]
+    expect(await looks(MINUTE), 'it is a new one').toEqual([])
+    expect(await looks(MINUTE)).toEqual(['order-1'])
+  })
+
+  test('to an order pause it until no purchase is in doubt', async () => {
+    const app = await openTestApp()
+    app.sandbox.faults.add({ fault: 'answer-lost' })
+    const orderId = await app.buy('1001')
+    await app.round()
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'unknown' })
+    const { pace } = app.ordering
+    pace.breaker = { phase: 'open', ambiguousInRow: 1, unread: true }
+    await endPause(app.ordering)
+    expect(pace.breaker).toMatchObject({ phase: 'open' })
+    await app.db.commit([{ statement: sql`update purchases set state = 'fulfilled'`, rows: 1 }])
+    await endPause(app.ordering)
+    expect(pace.breaker).toMatchObject({ phase: 'probing' })
+  })
+})

@@ -131,6 +131,35 @@ describe('a balance', () => {
   })
 })
 
+describe('a balance that rose', () => {
+  test('is a refund in part, and a credit for the rest, which waits since it was first seen', () => {
+    const failed = seen(1, 10_700, { chargesMinor: 300, returnsMinor: 300 })
+    const again = read([failed, seen(1 + AGAIN_MS, 10_700)])
+    expect(again.happened).toEqual(['charge -300', 'refund 300'])
+    expect(again.account).toMatchObject({ pendingMinor: 700, pendingAt: NOW + 1, owedBackMinor: 0, explainedAt: NOW })
+    const { account, happened } = read([seen(1 + CREDIT_MS, 10_700)], again.account)
+    expect(happened).toEqual(['credit 700'])
+    expect(account).toMatchObject({ pendingMinor: 0, pendingAt: null, explainedAt: NOW + 1 + CREDIT_MS })
+  })
+
+  test('after it had fallen is seen for the first time', () => {
+    const { account, happened } = read([seen(1, 9_000), seen(1 + CREDIT_MS, 10_500)])
+    expect(happened).toEqual([])
+    expect(account).toMatchObject({ pendingMinor: 500, pendingAt: NOW + 1 + CREDIT_MS, explainedAt: NOW })
+  })
+
+  test('further is believed as far as it was seen twice', () => {
+    const { account, happened } = read([seen(1, 9_000), seen(1 + AGAIN_MS, 8_500)])
+    expect(happened).toEqual(['unexplained -1000'])
+    expect(account).toMatchObject({ pendingMinor: -500, pendingAt: NOW + 1 + AGAIN_MS })
+  })
+
+  test('is explained by nothing while a purchase in review may have cost what it fell by', () => {
+    const { account } = read([seen(1, 9_500, { unsettledMinor: 500 })])
+    expect(account).toMatchObject({ pendingMinor: 0, pendingAt: null, explainedAt: NOW })
+  })
+})
+
 describe('the account', () => {
   /** What happens between two readings, as the supplier's ledger has it. */
   const event = fc.oneof(

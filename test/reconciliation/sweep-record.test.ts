@@ -40,6 +40,15 @@ describe('what an order in the list asks for', () => {
     },
   )
 
+  test('is a decision also where the money of another order came back, while the purchase goes on', () => {
+    expect(comparison(purchase({ state: 'accepted' }), [listed('second', 'failed')])).toBe('found')
+  })
+
+  test('is nothing while its own order is as before, whatever another one says that a person was shown', () => {
+    const shown = purchase({ state: 'accepted', ordersSeen: ['second'] })
+    expect(comparison(shown, [listed('second', 'open'), listed('own')])).toBe('agrees')
+  })
+
   test('is nothing once a person was shown it', () => {
     const seen = { ordersSeen: ['second', 'own'] }
     expect(comparison(purchase(seen), [listed('own'), listed('second')])).toBe('agrees')
