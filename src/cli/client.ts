@@ -3,7 +3,7 @@ import path from 'node:path'
 import { z } from 'zod'
 import { configShape, readJson } from '../config/config.ts'
 import { plain } from '../domain/text-layout.ts'
-import { Failure, type FailureCode, type FailureReason, type FieldFault, messageOf } from '../errors.ts'
+import { Failure, type FailureCode, type FailureReason, messageOf } from '../errors.ts'
 import type {
   AnswerOf,
   BodyOf,
@@ -17,14 +17,6 @@ import type {
 import { Secret } from '../secret.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 import { commandLine } from './words.ts'
-
-/** A record of unknown fields. */
-export type Row = Record<string, unknown>
-
-export const asRow = (value: unknown): Row =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Row) : {}
-
-export const asRows = (value: unknown): Row[] => (Array.isArray(value) ? value.map(asRow) : [])
 
 /** What an operation answers, by its route: `GET /status`. */
 export type Answer<R extends Route> = AnswerOf<OperationOf<R>>
@@ -104,16 +96,17 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
     })
   }
   const listed = listedBy && `See what there is: ${commandLine(listedBy)}`
-  const dataOf = async (response: Response): Promise<Row> => {
-    const answer = asRow(await response.json().catch(() => undefined))
-    if (response.ok && answer.success === true) return asRow(answer.data)
+  const dataOf = async (response: Response): Promise<unknown> => {
+    const answer: unknown = await response.json().catch(() => undefined)
+    const taken = answerShape.safeParse(answer)
+    if (response.ok && taken.success) return taken.data.data
     throw refusal(origin, response.status, answer, { 401: whyNoToken ?? BAD_TOKEN, 404: listed })
   }
   const stream = async (response: Response, type: RegExp, deadlineMs: number) => {
     const is = response.ok && type.test(response.headers.get('content-type') ?? '')
     if (is && response.body) return piecesOf(response.body, origin, deadlineMs)
     await dataOf(response)
-    throw refusal(origin, response.status, {})
+    throw refusal(origin, response.status, undefined)
   }
   return {
     origin,
@@ -177,6 +170,19 @@ function unreachable(origin: string, error: unknown, deadlineMs: number): Failur
   })
 }
 
+const answerShape = z.object({ success: z.literal(true), data: z.looseObject({}).catch({}) })
+
+const text = z.string().transform(plain)
+const refusalShape = z.object({
+  success: z.literal(false),
+  error: z.object({
+    code: text,
+    message: text.catch('refused'),
+    fields: z.array(z.object({ field: text.catch(''), message: text.catch('') })).catch([]),
+  }),
+  request_id: text.optional().catch(undefined),
+})
+
 const codes: Record<number, FailureCode> = {
   400: 'invalid',
   401: 'unauthenticated',
@@ -204,23 +210,20 @@ const stepsOfReasons = new Map([
   ['no_worker', `Start one: ${commandLine('serve --role worker')}`],
 ])
 
-function refusal(origin: string, status: number, answer: Record<string, unknown>, more: NextSteps = {}): Failure {
-  const { code, message, fields } = asRow(answer.error)
-  if (answer.success !== false || typeof code !== 'string') {
+function refusal(origin: string, status: number, answer: unknown, more: NextSteps = {}): Failure {
+  const refused = refusalShape.safeParse(answer)
+  if (!refused.success) {
     const text = `what answers at ${origin} is not Quayside (HTTP ${status}).\nGive its address by --url.`
     return new Failure('unavailable', text)
   }
-  const faults: FieldFault[] = asRows(fields).map((fault) => ({
-    field: plain(String(fault.field ?? '')),
-    message: plain(String(fault.message ?? '')),
-  }))
-  const said = plain(typeof message === 'string' ? message : 'refused')
-  const hint = stepsOfReasons.get(code) ?? more[status] ?? nextSteps[status]
-  return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), hint ? `${said}\n${hint}` : said, {
-    fields: faults,
+  const { error, request_id: requestId } = refused.data
+  const hint = stepsOfReasons.get(error.code) ?? more[status] ?? nextSteps[status]
+  const message = hint ? `${error.message}\n${hint}` : error.message
+  return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), message, {
+    fields: error.fields,
     // Of a service of another version, perhaps: any word.
-    reason: plain(code) as FailureReason,
-    requestId: typeof answer.request_id === 'string' ? plain(answer.request_id) : undefined,
+    reason: error.code as FailureReason,
+    requestId,
   })
 }
 
@@ -294,7 +297,7 @@ export function connectionOf(options: ConnectionOptions, env: Env): Connection {
 }
 
 /** The part of the configuration that says where the service is; faults elsewhere in it are not this command's. */
-const placeShape = z.object({ listen: configShape.shape.listen, dataDir: configShape.shape.dataDir })
+const placeShape = configShape.pick({ listen: true, dataDir: true }).strip()
 
 /**
  * @param file undefined where the defaults apply

@@ -2,13 +2,13 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
-import { readJson } from '../config/config.ts'
+import { configShape, readJson } from '../config/config.ts'
 import { counted } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { factsOf, faultOptions, faultTable, matchFields, readFault, type SandboxFault } from '../sandbox/faults.ts'
 import { faultSections, sectionsOfPage, sectionsText } from '../sandbox/front-page.ts'
-import { asRow, demoFolder, type Row } from './client.ts'
+import { demoFolder } from './client.ts'
 import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 import type { SandboxSettings } from './serve.ts'
@@ -123,7 +123,7 @@ async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<undefined
 }
 
 /** The given ones of these options, by name. */
-const valuesOf = (given: Row, options: { name: string }[], read: (text: string) => unknown): Row =>
+const valuesOf = (given: FaultFlags, options: { name: string }[], read: (text: string) => unknown) =>
   Object.fromEntries(
     options.flatMap(({ name }) => (typeof given[name] === 'string' ? [[name, read(given[name])]] : [])),
   )
@@ -150,7 +150,7 @@ function checkedFault(input: { fault: string }): ReturnType<typeof readFault> {
 
 /** The options that it reads, and what it is limited to. */
 function optionsText(fault: SandboxFault): string {
-  const values: Row = { ...fault }
+  const values: Record<string, unknown> = { ...fault }
   const options = (factsOf(fault.fault).options ?? []).map((name) => [name, values[name]] as const)
   return [...options, ...Object.entries(fault.match)]
     .filter(([, value]) => value !== undefined)
@@ -169,17 +169,21 @@ async function findSandbox(
 ): Promise<{ origin: string; faults: SandboxFault[] }> {
   const origins = url === undefined ? [DEFAULT_ORIGIN, ...demoOrigins(env)] : [originOf(url)]
   for (const origin of origins) {
-    const { faults } = await ask(origin, 'GET').catch((): Row => ({}))
-    if (Array.isArray(faults)) return { origin, faults: faults as SandboxFault[] }
+    const answer = listShape.safeParse(await ask(origin, 'GET').catch(() => undefined))
+    if (answer.success) return { origin, ...answer.data }
   }
   const start = `Start one by \`${commandLine('sandbox')}\`, or name its address by --url.`
   throw new Failure('unavailable', `no sandbox answers at ${origins.join(' or ')}.\n${start}`, { reason: NOT_RUNNING })
 }
 
+const listShape = z.object({ faults: z.array(z.custom<SandboxFault>()) })
+
 function demoOrigins(env: Io['env']): string[] {
   const file = path.join(demoFolder(env), 'demo.json')
-  return existsSync(file) ? [originOf(cell(asRow(asRow(readJson(file)).supplier).baseUrl))] : []
+  return existsSync(file) ? [originOf(demoShape.parse(readJson(file)).supplier.baseUrl)] : []
 }
+
+const demoShape = configShape.pick({ supplier: true }).strip()
 
 function originOf(url: string): string {
   if (URL.canParse(url) && /^https?:/.test(url)) return new URL(url).origin
@@ -189,16 +193,17 @@ function originOf(url: string): string {
 /** A sandbox answers in milliseconds. */
 const DEADLINE_MS = 10_000
 
+const refusalShape = z.object({ error: z.string() })
+
 /** @throws Failure `rejected` with the words of the sandbox */
-async function ask(origin: string, method: string, body?: object): Promise<Row> {
+async function ask(origin: string, method: string, body?: object): Promise<unknown> {
   const response = await fetch(`${origin}/sandbox/faults`, {
     method,
     ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     redirect: 'manual',
     signal: AbortSignal.timeout(DEADLINE_MS),
   })
-  if (response.status === 204) return {}
-  const answer = asRow(await response.json())
-  if (!response.ok) throw new Failure('rejected', `the sandbox at ${origin} refused: ${cell(answer.error)}`)
-  return answer
+  const answer: unknown = response.status === 204 ? undefined : await response.json()
+  if (response.ok) return answer
+  throw new Failure('rejected', `the sandbox at ${origin} refused: ${cell(refusalShape.parse(answer).error)}`)
 }

@@ -12,7 +12,7 @@ import {
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { aboutOf, nameIn } from './alerts.ts'
-import { type Answer, asRow } from './client.ts'
+import type { Answer } from './client.ts'
 import type { Call, CommandRow } from './command.ts'
 import { details, type Facts, factsText, type Pair } from './facts.ts'
 import { oldUntil, pausedOf } from './stores.ts'
@@ -261,7 +261,7 @@ function sweepText({ sweep }: Status, now: number): string {
 
 /** The supplier's limits, by whatever names they have. */
 function limitsText(value: unknown): string {
-  const limits = Object.entries(asRow(value)).filter(([, limit]) => limit !== null)
+  const limits = Object.entries(value ?? {}).filter(([, limit]) => limit !== null)
   const words = (name: string) => plainName(name).replaceAll(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
   return limits.length === 0 ? '-' : plain(limits.map(([name, limit]) => `${words(name)} ${cell(limit)}`).join(', '))
 }

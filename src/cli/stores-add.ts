@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { clearTextWarnings } from '../config/clear-text.ts'
 import {
   type Config,
@@ -20,7 +20,7 @@ import type { NewShop, ShopStanding } from '../stores/first-look.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } from '../stores/store-kind.ts'
 import { everyStore, percent } from '../stores/store-settings.ts'
-import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
+import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
 import { saying, warningText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP } from './init-questions.ts'
@@ -261,7 +261,7 @@ interface Addition {
 
 /** Checks the configuration with the shop in it, then writes the credentials, then the configuration. */
 function write({ io, file, shop, kind, name, more: { create, markup, ...ofKind } }: Addition): Added {
-  const json = asRow(readJson(file))
+  const json = z.looseObject({ stores: z.array(z.unknown()) }).parse(readJson(file))
   const id = newStoreId(name, io.randomBytes)
   const { url, currency, credentials } = shop
   const store = {
@@ -274,7 +274,7 @@ function write({ io, file, shop, kind, name, more: { create, markup, ...ofKind }
     ...ofKind,
     pricing: { markup: { percent: markup } },
   }
-  const settings = { ...json, stores: [...(Array.isArray(json.stores) ? json.stores : []), store] }
+  const settings = { ...json, stores: [...json.stores, store] }
   const { key, secret, previousSecret } = credentials
   const text = [key, secret, previousSecret].flatMap((one) => one?.reveal() ?? []).join(':')
   try {
