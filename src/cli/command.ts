@@ -358,7 +358,7 @@ export function wholeText(unit: string): (text: string) => string {
   }
 }
 
-export function print(io: Io, json: boolean, document: unknown, text: () => string): void {
+export function print(io: Io, json: boolean | undefined, document: unknown, text: () => string): void {
   io.stdout.write(json ? `${JSON.stringify(document, undefined, 2)}\n` : text())
 }
 

@@ -25,6 +25,7 @@ import {
   helpText,
   type Io,
   oneOf,
+  proseWidth,
   type Session,
   serviceOptions,
   whole,
@@ -79,7 +80,7 @@ function writeFault(io: Io, thrown: unknown, json: boolean): number {
   const code = exitCodeOf(error)
   if (json && code !== exitCodes.ok) io.stderr.write(`${JSON.stringify(failureDocument(error), undefined, 2)}\n`)
   // Commander has written what it has to say before it throws.
-  else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
+  else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, proseWidth(io)))
   return code
 }
 
@@ -106,7 +107,7 @@ function commandsOf(session: Session, json: boolean): Command {
           .replace(/^error: /, 'quayside: ')
           .trimEnd()
           .split('\n')
-        write(lines.map((line) => sentence(line, Math.min(io.columns, 80), { hang: 2 })).join(''))
+        write(lines.map((line) => sentence(line, proseWidth(io), { hang: 2 })).join(''))
       },
       getOutHelpWidth: () => io.columns,
       getErrHelpWidth: () => io.columns,

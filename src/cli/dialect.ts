@@ -1,6 +1,5 @@
-import path from 'node:path'
 import { z } from 'zod'
-import { loadConfig, readJson, readText } from '../config/config.ts'
+import { dialectFileOf, loadConfig, readJson, readText } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
@@ -40,7 +39,7 @@ export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
   const fits = !findings.some(isFault)
   const products = chooseProducts(offersIn(sample, facts))
   const document = { dialect: facts.name, supplier: baseUrl, fits, products: products.map(productView), findings }
-  print(io, options.json === true, document, () => {
+  print(io, options.json, document, () => {
     const checked = { dialect: facts.name, supplier: baseUrl, findings, products }
     return checkText(checked, Math.min(io.columns, 100))
   })
@@ -63,7 +62,7 @@ function withNextStep(error: unknown, baseUrl: string, configured: boolean): unk
 
 /** The supplier of the configuration, or one that is not set up yet. */
 function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: Record<string, string | undefined>) {
-  const named = dialect === undefined ? undefined : readDialect(dialectFile(dialect))
+  const named = dialect === undefined ? undefined : readDialect(dialectFileOf(dialect, '.'))
   if (baseUrl === undefined) {
     const source = configFileOf(config, env)
     if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or use --base-url')
@@ -74,14 +73,11 @@ function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: 
   if (apiKeyFile === undefined && !text) throw new Failure('invalid', 'name the API key by --api-key-file')
   const apiKey = apiKeyFile === undefined ? new Secret(text ?? '') : readKeyFile(apiKeyFile)
   readBaseUrl(baseUrl)
-  return { baseUrl, facts: named ?? readDialect(dialectFile(DIALECT)), apiKey }
+  return { baseUrl, facts: named ?? readDialect(dialectFileOf(DIALECT, '.')), apiKey }
 }
 
 /** The default, which most suppliers differ from in a few facts. */
 const DIALECT = 'reseller-v1.1'
-
-const dialectFile = (name: string): string =>
-  name.endsWith('.json') ? path.resolve(name) : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
 
 /** A captured delivery in a file; its other fields are for people. */
 const fileShape = z.object({
@@ -101,7 +97,7 @@ export interface DetectOptions {
 export function runDetect(io: Io, options: DetectOptions): number {
   const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
   const found = detectSignature(readDelivery(options.delivery), secret)
-  print(io, options.json === true, found, () => {
+  print(io, options.json, found, () => {
     if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
     const profile = JSON.stringify({ signature: found.signature }, undefined, 2)
     return `${profile}\n\n${lines(found.signature.deliveryIdHeader === null ? NO_ID : WITH_ID, io)}`

@@ -26,7 +26,7 @@ import { details } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import { productTable, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
-import { commandLine, quoted } from './words.ts'
+import { commandLine, configOption } from './words.ts'
 
 export interface InitOptions extends Flags, FileFlags {
   yes?: true
@@ -71,7 +71,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   const plan = await checked({ file, answers, existing, env: io.env, randomBytes: io.randomBytes }, isOwn)
   const products = flags.offline ? undefined : (shown ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
-  const option = flags.config === undefined ? '' : ` --config ${quoted(flags.config)}`
+  const option = configOption(flags.config)
   const document = {
     configFile: file,
     store: plan.storeId,
@@ -82,9 +82,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     kept: plan.kept,
     next: nextOf(plan).map(([command]) => commandLine(command + option)),
   }
-  print(io, flags.json === true, document, () =>
-    resultText({ plan, made, products, asked: shown !== undefined, option, width }),
-  )
+  print(io, flags.json, document, () => resultText({ plan, made, products, asked: shown !== undefined, option, width }))
 }
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to fix. */

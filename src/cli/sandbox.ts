@@ -87,7 +87,7 @@ function flagOf(name: string): string {
 
 async function listFaults(io: Io, { url, json }: FaultFlags): Promise<undefined> {
   const { origin, faults } = await findSandbox(url, io.env)
-  print(io, json === true, { sandbox: origin, faults }, () => {
+  print(io, json, { sandbox: origin, faults }, () => {
     const none = `No fault is set at ${origin}. \`${commandLine('sandbox fault set <fault>')}\` sets one; \`${commandLine('sandbox --help')}\` lists them.`
     if (faults.length === 0) return sentence(none, proseWidth(io))
     const columns: Columns<SandboxFault> = {
@@ -109,7 +109,7 @@ async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''):
   const wanted = checkedFault(input)
   const { origin } = await findSandbox(url, io.env)
   const fault = await ask(origin, 'POST', input)
-  print(io, json === true, fault, () => {
+  print(io, json, fault, () => {
     const times = counted(wanted.times, 'time', 'times')
     return sentence(`${name} is set at ${origin}, for ${times}: it ${factsOf(wanted.fault).does}.`, proseWidth(io))
   })
@@ -119,7 +119,7 @@ async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<undefined
   const { origin, faults } = await findSandbox(url, io.env)
   await ask(origin, 'DELETE')
   const text = `${counted(faults.length, 'fault', 'faults')} cleared at ${origin}.`
-  print(io, json === true, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
+  print(io, json, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
 }
 
 /** The given ones of these options, by name. */

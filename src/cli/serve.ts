@@ -1,7 +1,6 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
 import { statSync, writeSync } from 'node:fs'
-import path from 'node:path'
-import { type Config, loadConfig } from '../config/config.ts'
+import { type Config, dialectFileOf, loadConfig } from '../config/config.ts'
 import type { Role } from '../config/roles.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
@@ -9,7 +8,7 @@ import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
-import { commandLine } from './words.ts'
+import { commandLine, configOption } from './words.ts'
 
 /**
  * Runs the service until a signal: with a configuration the real thing, without one the demo.
@@ -91,7 +90,7 @@ function onFatal(failure: Error): void {
  */
 function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: Pick<Config, 'databaseUrl'>): unknown {
   if (!(error instanceof Failure) || error.reason !== 'no_database') return error
-  const more = named === undefined ? '' : ` --config ${named}`
+  const more = configOption(named)
   const lost =
     databaseUrl === null
       ? [
@@ -119,11 +118,8 @@ export interface SandboxSettings {
 export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettings): Promise<undefined> {
   const { readDialect } = await import('../dialect/dialect.ts')
   const { startSandbox } = await import('../sandbox/server.ts')
-  const file = dialect.endsWith('.json')
-    ? path.resolve(dialect)
-    : path.join(import.meta.dirname, '../../config/dialects', `${dialect}.json`)
   const stopped = io.stopSignal()
-  const sandbox = await startSandbox({ ...settings, dialect: readDialect(file) })
+  const sandbox = await startSandbox({ ...settings, dialect: readDialect(dialectFileOf(dialect, '.')) })
   const { origin } = new URL(sandbox.baseUrl)
   io.stderr.write(
     `The sandbox serves the Reseller API at ${sandbox.baseUrl}\nOpen ${origin} for its controls and faults\n`,

@@ -28,7 +28,7 @@ import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
 import { creations, findingsText } from './stores.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
-import { commandLine, quoted } from './words.ts'
+import { commandLine, configOption } from './words.ts'
 
 export interface AddOptions extends FileFlags {
   url?: string
@@ -84,7 +84,7 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
       webhook: webhookOfShop(added.config, added.id),
       next: nextOf(added.id, options.config).map(([command]) => command),
     }
-    print(io, options.json === true, document, () =>
+    print(io, options.json, document, () =>
       resultText({
         added,
         remaining: questions.remaining,
@@ -294,10 +294,9 @@ function write({ io, file, shop, kind, name, more: { create, markup, ...ofKind }
 
 /** The command, and what it does. */
 function nextOf(id: string, config: string | undefined): [command: string, does: string][] {
-  const option = config === undefined ? '' : ` --config ${quoted(config)}`
   return [
-    [commandLine(`serve${option}`), 'starts the service; restart one that runs'],
-    [commandLine(`stores test ${id}${option}`), 'then tries all of this through the service'],
+    [commandLine(`serve${configOption(config)}`), 'starts the service; restart one that runs'],
+    [commandLine(`stores test ${id}${configOption(config)}`), 'then tries all of this through the service'],
   ]
 }
 
