@@ -223,17 +223,6 @@ function endText(run: Omit<Run, 'changes'>): string {
 const requestText = (requestId: string | null): string =>
   requestId === null ? '' : ` (the supplier's request ${cell(requestId)})`
 
-/** A row for each field of a listing; the listing is named in its first one. */
-type ListingChange = DryRunEvent<'listing'>['changes'][number] & { store: string; variant: string }
-
-/** What is kept of the events until the end. */
-interface DryRunChanges {
-  offers: OfferChange[]
-  listings: ListingChange[]
-  doubts: DryRunEvent<'doubt'>[]
-  end: DryRunEvent<'end'> | undefined
-}
-
 /**
  * `sync --dry-run`: a bar while the catalogue is read, then what would change; with `--json` every event as it comes.
  *
@@ -242,7 +231,7 @@ interface DryRunChanges {
  */
 async function showDryRun(call: Call): Promise<number> {
   const { io, client, json } = call
-  const changes: DryRunChanges = { offers: [], listings: [], doubts: [], end: undefined }
+  const kept: EventOf<'dryRunSync'>[] = []
   const bar = openBar(io, { pages: 0, offers: 0 })
   let drawn: Progress | undefined
   for await (const event of await client.events('POST /sync/dry-run', { query: { most: call.option('most') } })) {
@@ -258,38 +247,36 @@ async function showDryRun(call: Call): Promise<number> {
       if (json) return exitCodes.failed
       throw new Failure('unavailable', `the dry run broke off: ${cell(event.message)} (${event.code})`)
     }
-    if (!json || event.type === 'end') keep(changes, event)
+    if (!json || event.type === 'end') kept.push(event)
   }
-  const { end } = changes
+  const [end] = ofType(kept, 'end')
   if (!end) throw new Failure('unavailable', 'the dry run broke off: the service has ended.\nSee its log.')
   if (!json) {
     // The bar keeps what it showed last: nothing is left to be done.
     if (drawn) bar.end({ ...drawn, state: end.state })
-    io.stdout.write(dryRunEnd(changes, end, call.width))
+    io.stdout.write(dryRunEnd(kept, end, call.width))
   }
   return end.state === 'complete' ? exitCodes.ok : exitCodes.failed
 }
 
-function keep(changes: DryRunChanges, event: EventOf<'dryRunSync'>): void {
-  const { offers, listings, doubts } = changes
-  if (event.type === 'offer') offers.push(event)
-  if (event.type === 'doubt') doubts.push(event)
-  if (event.type === 'listing') {
-    const { store, variant } = event
-    listings.push(...event.changes.map((one, index) => ({ ...one, store, variant: index === 0 ? cell(variant) : '' })))
-  }
-  if (event.type === 'end') changes.end = event
-}
+const ofType = <T extends string>(events: EventOf<'dryRunSync'>[], type: T): DryRunEvent<T>[] =>
+  events.filter((event): event is DryRunEvent<T> => event.type === type)
 
 const underWay = (run: string): string =>
   `The sync run ${cell(run)} is under way: what it has stored is no change any more.\n`
 
 const changeColumns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') } as const
+/** A row for each field of a listing; the listing is named in its first one. */
+type ListingChange = DryRunEvent<'listing'>['changes'][number] & { store: string; variant: string }
 const offerColumns: Columns<OfferChange> = { SKU: 'sku', NAME: 'name', ...changeColumns }
 const listingColumns: Columns<ListingChange> = { LISTING: ({ variant }) => variant, ...changeColumns }
 
-function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: DryRunEvent<'end'>, width: number): string {
+function dryRunEnd(events: EventOf<'dryRunSync'>[], end: DryRunEvent<'end'>, width: number): string {
   const paragraph = (text: string) => sentence(text, width)
+  const offers = ofType(events, 'offer')
+  const listings = ofType(events, 'listing').flatMap(({ store, variant, changes }) =>
+    changes.map((one, index): ListingChange => ({ ...one, store, variant: index === 0 ? cell(variant) : '' })),
+  )
   const stores = [...Map.groupBy(listings, ({ store }) => cell(store))]
   return [
     ...(offers.length === 0 ? [] : [`${table(offers, offerColumns, width)}\n`]),
@@ -298,7 +285,7 @@ function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: DryRunEvent
       ...reasonedRows(rows, listingColumns, ({ reason }) => reason, width),
       '\n',
     ]),
-    ...doubts.map(({ page, message, requestId }) =>
+    ...ofType(events, 'doubt').map(({ page, message, requestId }) =>
       paragraph(`${page === null ? '' : `Page ${cell(page)}: `}${cell(message)}${requestText(requestId)}`),
     ),
     ...(end.truncated ? [paragraph('More would change than is shown: --most <count> shows more of it.')] : []),

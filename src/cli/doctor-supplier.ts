@@ -4,7 +4,7 @@ import type { Dialect } from '../dialect/dialect.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { createSupplier, type Supplier } from '../supplier/client.ts'
+import { createSupplier, readBaseUrl, type Supplier } from '../supplier/client.ts'
 import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
@@ -56,12 +56,12 @@ function openSupplier({ now, sleep, random }: Visit['io'], { supplier, apiKey }:
 /** One GET /balance, for what the client does not hand out: the headers of an answer. */
 async function probe({ supplier, dialectFacts, apiKey }: Config): Promise<Exchange> {
   const agent = openAgent(1)
-  const { origin, pathname } = new URL(supplier.baseUrl)
+  const { origin, path } = readBaseUrl(supplier.baseUrl)
   try {
     return await exchange(agent, {
       method: 'GET',
       origin,
-      path: `${pathname.replace(/\/$/, '')}/balance`,
+      path: `${path}/balance`,
       headers: { [dialectFacts.headers.apiKey]: apiKey.reveal() },
       deadlineMs: DEADLINE_MS,
       bodyMaxBytes: ANSWER_MAX_BYTES,

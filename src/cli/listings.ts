@@ -1,4 +1,5 @@
-import { readFileSync, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
 import { reasonText } from '../domain/labels.ts'
 import { fileLimits } from '../domain/listing-csv.ts'
 import { columnsOf } from '../domain/text-layout.ts'
@@ -253,32 +254,22 @@ async function importFile(call: Call): Promise<number> {
 async function exportFile(call: Call): Promise<undefined> {
   const store = await storeOf(call)
   const pieces = await call.client.download('GET /stores/:store/listings/export', { path: { store } })
-  if (call.json) {
-    const all: Uint8Array[] = []
-    for await (const piece of pieces) all.push(piece)
-    call.print({ store, csv: Buffer.concat(all).toString('utf8') }, () => '')
-    return
-  }
-  await writeFile(call.io, pieces)
+  if (call.json) call.print({ store, csv: (await buffer(pieces)).toString('utf8') }, () => '')
+  else await writeFile(call.io, pieces)
 }
 
-async function read(file: string, io: Io): Promise<Uint8Array<ArrayBuffer>> {
-  if (file === '-') return readAll(io.stdin)
-  try {
-    if (statSync(file).size > fileLimits.bytesMax) throw tooLarge(file)
-    return new Uint8Array(readFileSync(file))
-  } catch (error) {
-    throw systemFailure(error, file) ?? error
-  }
-}
-
-async function readAll(stdin: NodeJS.ReadableStream): Promise<Uint8Array<ArrayBuffer>> {
+/** @param file its path; `-` for standard input */
+async function read(file: string, { stdin }: Io): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Buffer[] = []
   let size = 0
-  for await (const piece of stdin) {
-    pieces.push(Buffer.from(piece as Buffer | string))
-    size += pieces.at(-1)?.length ?? 0
-    if (size > fileLimits.bytesMax) throw tooLarge('standard input')
+  try {
+    for await (const piece of file === '-' ? stdin : createReadStream(file)) {
+      pieces.push(Buffer.from(piece))
+      size += pieces.at(-1)?.length ?? 0
+      if (size > fileLimits.bytesMax) throw tooLarge(file === '-' ? 'standard input' : file)
+    }
+  } catch (error) {
+    throw systemFailure(error, file) ?? error
   }
   return new Uint8Array(Buffer.concat(pieces))
 }

@@ -34,12 +34,22 @@ export const status: CommandRow = {
 const statusFacts: Facts<Status> = {
   Worker: ({ workerAbsentSince }, now) => workerAbsentSince && `none since ${instant(workerAbsentSince, now)}`,
   Buying: buyingLines,
-  Supplier: supplierLines,
+  Supplier: ({ supplier: { unreachableSince, error, lastAnswerAt, waiting } }, now) => {
+    const last = lastAnswerAt ? `last answer ${instant(lastAnswerAt, now)}` : 'no answer yet'
+    const waits = counted(waiting, 'purchase waits', 'purchases wait')
+    return unreachableSince
+      ? [`DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`, `${last}; ${waits}`]
+      : last
+  },
   Balance: ({ balance }, now) =>
     balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
   Tier: 'tier',
   Limits: ({ limits }) => limitsText(limits),
-  Catalogue: catalogueLines,
+  Catalogue: ({ freshness: { catalogueAt, catalogueFailure: failure } }, now, width) => [
+    catalogueAt ? `read ${instant(catalogueAt, now)}` : 'not read yet',
+    // In one line: the cause is cut.
+    ...(failure ? [cut(plain(`FAILED ${instant(failure.at, now)}: ${cell(failure.error)}`), width)] : []),
+  ],
   Offers: ({ counts: { offers } }) => `${cell(offers.total)}, ${cell(offers.inStock)} in stock`,
   Listings: ({ counts }) => countsText(counts.listings, listingLabels),
   Purchases: ({ counts }) => countsText(counts.purchases, purchaseLabels, counts.upTo),
@@ -53,7 +63,11 @@ const statusFacts: Facts<Status> = {
   Callbacks: ({ counts }) => countsText(counts.callbacks, effectLabels, counts.upTo),
   Alerts: ({ alerts }) => countsText({ open: inState(alerts, 'open').length, ended: inState(alerts, 'ended').length }),
   Discrepancies: ({ counts }) => countsText(counts.discrepancies, discrepancyLabels).toLowerCase(),
-  Sweep: sweepText,
+  Sweep: ({ sweep }, now) => {
+    if (!sweep?.finishedAt) return 'none is complete yet'
+    const { finishedAt, orders, orphans, missing } = sweep
+    return `${cell(orders)} orders, ${cell(orphans)} orphans, ${cell(missing)} missing, ${instant(finishedAt, now)}`
+  },
   'Old secret': ({ stores }, now) =>
     stores.flatMap(({ store, callbackSecret }) => {
       const until = oldUntil(callbackSecret, now)
@@ -63,20 +77,15 @@ const statusFacts: Facts<Status> = {
 
 function statusText(status: Status, now: number, width: number): string {
   const { workerAbsentSince, freeze, freshness, unreadable, paused, alertChannels } = status
-  const duties = dutiesOf(status).map(({ what, how }) => {
-    const line = `  ${what}: ${commandLine(how)}\n`
-    // A command stays in one piece, to be copied.
-    return line.length <= Math.min(width, 80) + 1 ? line : `  ${what}:\n    ${commandLine(how)}\n`
-  })
   const due = [
     ...(workerAbsentSince ? [`  no worker: start one by ${commandLine('serve --role worker')}\n`] : []),
     ...(freeze ? ['  buying is frozen\n'] : []),
     ...(freeze ? nextOf(freeze).map((next) => sentence(next, width, { lead: '    ', hang: 6 })) : []),
     ...unreadableOf(unreadable, now).map((line) => sentence(`${line}: ${FIX_DIALECT}`, width, DUE)),
     ...(freshness.catalogueFailure
-      ? [`  catalogue not read: ${commandLine(`sync show ${cell(freshness.catalogueFailure.run)}`)}\n`]
+      ? [todo('catalogue not read', `sync show ${cell(freshness.catalogueFailure.run)}`, width)]
       : []),
-    ...duties,
+    ...dutiesOf(status).map(({ what, how }) => todo(what, how, width)),
     ...pausedOf(paused, now).map((line) => sentence(line, width, DUE)),
     ...silentOf(alertChannels, now).map((line) => sentence(line, width, DUE)),
   ]
@@ -89,6 +98,12 @@ function statusText(status: Status, now: number, width: number): string {
 
 const DUE = { lead: '  ', hang: 4 }
 
+/** What to do, by a command that stays in one piece, to be copied. */
+function todo(what: string, how: string, width: number, indent = '  '): string {
+  const line = `${indent}${what}: ${commandLine(how)}\n`
+  return line.length <= Math.min(width, 80) + 1 ? line : `${indent}${what}:\n${indent}  ${commandLine(how)}\n`
+}
+
 /** Whether buying goes on; who stopped it, when and why. */
 function buyingLines({ freeze, unreadable, workerAbsentSince }: Status, now: number): string[] {
   if (freeze) {
@@ -97,33 +112,6 @@ function buyingLines({ freeze, unreadable, workerAbsentSince }: Status, now: num
   }
   if (unreadable.some(({ pausesBuying }) => pausesBuying)) return ['paused: answers of the supplier cannot be read']
   return [workerAbsentSince ? 'waits for a worker' : 'on']
-}
-
-/** Whether the supplier answers; where it does not: since when, how, and what waits for it. */
-function supplierLines(
-  { supplier: { unreachableSince, error, lastAnswerAt, waiting } }: Status,
-  now: number,
-): string[] {
-  const last = lastAnswerAt ? `last answer ${instant(lastAnswerAt, now)}` : 'no answer yet'
-  if (!unreachableSince) return [last]
-  return [
-    `DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`,
-    `${last}; ${counted(waiting, 'purchase waits', 'purchases wait')}`,
-  ]
-}
-
-/** When the catalogue was read, and how the last reading of it failed, in one line: its cause is cut. */
-function catalogueLines(
-  { freshness: { catalogueAt, catalogueFailure } }: Status,
-  now: number,
-  width: number,
-): string[] {
-  return [
-    catalogueAt ? `read ${instant(catalogueAt, now)}` : 'not read yet',
-    ...(catalogueFailure
-      ? [cut(plain(`FAILED ${instant(catalogueFailure.at, now)}: ${cell(catalogueFailure.error)}`), width)]
-      : []),
-  ]
 }
 
 const inState = (alerts: Alert[], state: Alert['state']): Alert[] => alerts.filter((alert) => alert.state === state)
@@ -161,8 +149,6 @@ const rankOf = ({ severity }: Alert): number => (severity === 'critical' ? 0 : 1
 
 function openAlert(alert: Alert, now: number, width: number): string {
   const { advice, note, acknowledgedBy, mutedUntil } = alert
-  const command = commandLine(cell(alert.command).replace(/^quayside /, ''))
-  const todo = `${cell(advice)}: ${command}`
   const lines = [
     note && cell(note),
     acknowledgedBy && `${nameIn(acknowledgedBy)} looks after it`,
@@ -171,8 +157,7 @@ function openAlert(alert: Alert, now: number, width: number): string {
   return [
     sentence(raised(alert, now), width, DUE),
     ...lines.map((line) => line && sentence(line, width, { lead: '    ', hang: 4 })),
-    // A command stays in one piece, to be copied.
-    todo.length + 4 <= Math.min(width, 80) ? `    ${todo}\n` : `    ${cell(advice)}:\n      ${command}\n`,
+    todo(cell(advice), cell(alert.command).replace(/^quayside /, ''), width, '    '),
   ]
     .filter(Boolean)
     .join('')
@@ -251,13 +236,6 @@ export const unreadableOf = (unreadable: Status['unreadable'], now: number): str
 
 /** What to do about them. */
 export const FIX_DIALECT = 'fix the dialect, then restart'
-
-/** The last whole comparison with the supplier's orders. */
-function sweepText({ sweep }: Status, now: number): string {
-  if (!sweep?.finishedAt) return 'none is complete yet'
-  const { finishedAt, orders, orphans, missing } = sweep
-  return `${cell(orders)} orders, ${cell(orphans)} orphans, ${cell(missing)} missing, ${instant(finishedAt, now)}`
-}
 
 /** The supplier's limits, by whatever names they have. */
 function limitsText(value: unknown): string {
