@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { DATA_DIR } from '../config/config.ts'
-import { type Role, roles } from '../config/roles.ts'
+import { roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
 import { shopKinds } from '../stores/kinds.ts'
@@ -42,6 +42,7 @@ import { prices } from './prices.ts'
 import { purchases, reviews } from './purchases.ts'
 import { balance, discrepancies, sweeps } from './reconcile.ts'
 import { sandbox } from './sandbox.ts'
+import type { ServeOptions } from './serve.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
@@ -222,8 +223,7 @@ const serve: CommandRow = {
       parse: oneOf(roles),
     },
   },
-  run: async (io, options: { config?: string; port?: number; role?: Role }) =>
-    (await import('./serve.ts')).runService(io, options),
+  run: async (io, options: ServeOptions) => (await import('./serve.ts')).runService(io, options),
 }
 
 const dialect: CommandRow[] = [

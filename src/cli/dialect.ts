@@ -13,8 +13,8 @@ import { readSample } from '../supplier/sample.ts'
 import { signingKey } from '../supplier/signature.ts'
 import { configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, widthOf } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
-import { readKeyFile } from './init-questions.ts'
+import { exitCodes, saying } from './exit-codes.ts'
+import { DIALECT, readKeyFile } from './init-questions.ts'
 import { chooseProducts, productTable, productView } from './supplier-sample.ts'
 import { type Columns, table } from './tables.ts'
 import { cell } from './words.ts'
@@ -55,9 +55,7 @@ function withNextStep(error: unknown, baseUrl: string, configured: boolean): unk
     error.reason === 'unauthorized'
       ? `Check the address (${address}) and the key (${key}).`
       : `Check the address (${address}), and that this machine may connect to it.`
-  const { code, message, fields, reason } = error
-  const detail = { cause: error, fields, ...(reason === undefined ? {} : { reason }) }
-  return new Failure(code, `${baseUrl}: ${message}.\n${next}`, detail)
+  return saying(baseUrl, error, `.\n${next}`)
 }
 
 /** The supplier of the configuration, or one that is not set up yet. */
@@ -75,9 +73,6 @@ function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: 
   readBaseUrl(baseUrl)
   return { baseUrl, facts: named ?? readDialect(dialectFileOf(DIALECT, '.')), apiKey }
 }
-
-/** The default, which most suppliers differ from in a few facts. */
-const DIALECT = 'reseller-v1.1'
 
 /** A captured delivery in a file; its other fields are for people. */
 const fileShape = z.object({

@@ -103,7 +103,8 @@ const keyFault = (text: string): string | undefined =>
   /^[\x21-\x7e]{1,500}$/.test(text) ? undefined : '1 to 500 visible characters without spaces'
 
 const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
-const DIALECT = dialectNameShape.parse(undefined)
+/** The default, which most suppliers differ from in a few facts. */
+export const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
 const { name: nameShape, callbackUrl: callbackUrlShape } = backend.settings.shape
 

@@ -22,6 +22,7 @@ import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { saying } from './exit-codes.ts'
 import { details } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
@@ -68,7 +69,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
       })
     : flagAnswers(flags, io.env, existing)
   const isOwn = existing.settings !== undefined || flags.force === true
-  const plan = await checked({ file, answers, existing, env: io.env, randomBytes: io.randomBytes }, isOwn)
+  const plan = await checked({ file, answers, existing, io }, isOwn)
   const products = flags.offline ? undefined : (shown ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
   const option = configOption(flags.config)
@@ -112,13 +113,6 @@ async function checked(installation: Installation, isOwn: boolean): Promise<Plan
 /** Reasons that are met where another configuration has the same data folder. */
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
-/** Says what a failure has left of the set-up. */
-export function saying(what: string, error: unknown, more = ''): Failure {
-  const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
-  const { code, message, fields, reason } = known
-  return new Failure(code, `${what}: ${message}${more}`, { cause: error, fields, reason })
-}
-
 const SHOPS_TO_ADD = shopKinds.map(({ kind, label }): [command: string, does: string] => [
   `stores add ${kind}`,
   `connects your shop, where it is one of ${label}`,
@@ -138,23 +132,19 @@ async function setUp(plan: Plan, answers: Answers, offline: boolean) {
   let open: SetUp | undefined
   try {
     open = await setUpOf(plan.config, plan.madeStores)
-    const shown = plan.storeId === null ? null : await backendParts(open, plan.storeId, answers.storeName)
+    const { storeId } = plan
+    // What the backend of a store needs.
+    const token = storeId === null ? null : await open.createStoreToken(storeId, `${answers.storeName} (first)`)
+    const secret = storeId === null ? null : await open.callbackSecret(storeId)
     // Last: it cannot be taken back.
     const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
     await open.close()
-    return { token: shown?.token ?? null, callbackSecret: shown?.callbackSecret ?? null, webhook }
+    return { token: token?.reveal() ?? null, callbackSecret: secret?.reveal() ?? null, webhook }
   } catch (error) {
     await open?.discard()
     undo()
     throw saying('nothing was set up', error)
   }
-}
-
-/** What the backend of a store needs. */
-async function backendParts(open: SetUp, store: string, name: string) {
-  const token = await open.createStoreToken(store, `${name} (first)`)
-  const secret = await open.callbackSecret(store)
-  return { token: token.reveal(), callbackSecret: secret.reveal() }
 }
 
 /** Three products as the dialect reads them. @throws Failure `unavailable` that says why there are none */
@@ -183,11 +173,9 @@ async function webhookOf(open: SetUp, { config }: Plan) {
   }
 }
 
-type Made = Awaited<ReturnType<typeof setUp>>
-
 interface Result {
   plan: Plan
-  made: Made
+  made: Awaited<ReturnType<typeof setUp>>
   /** Undefined: the supplier was not asked. */
   products: SupplierOffer[] | undefined
   /** A person was asked, and has seen the products and what was warned of the supplier. */
@@ -224,7 +212,7 @@ ${nextText(next, width)}`
 
 const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
 
-const backendText = ({ storeId }: Plan, { token, callbackSecret }: Made): string =>
+const backendText = ({ storeId }: Plan, { token, callbackSecret }: Result['made']): string =>
   storeId === null
     ? ''
     : `
@@ -291,16 +279,15 @@ function readExisting(file: string): Existing {
   }
 }
 
-export interface Installation {
+interface Installation {
   file: string
   answers: Answers
   existing: Existing
-  env: Record<string, string | undefined>
-  randomBytes: (count: number) => Uint8Array
+  io: Io
 }
 
 /** An installation that was checked, and of which nothing is written yet. */
-export interface Plan {
+interface Plan {
   file: string
   /** As the service will read it. */
   config: Config
@@ -319,8 +306,7 @@ export interface Plan {
  *
  * @throws Failure `invalid` with every fault
  */
-function planInstallation(installation: Installation): Plan {
-  const { file, answers, existing, env, randomBytes } = installation
+function planInstallation({ file, answers, existing, io: { env, randomBytes } }: Installation): Plan {
   const stores = existing.settings?.stores ?? []
   const store = backendOf(existing.settings)
   const others = stores.filter((one) => one !== store)

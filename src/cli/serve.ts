@@ -10,16 +10,20 @@ import type { Io } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
 import { commandLine, configOption } from './words.ts'
 
+export interface ServeOptions {
+  /** The configuration as the command line names it: the commands of an advice must name it too. */
+  config?: string
+  port?: number
+  role?: Role
+}
+
 /**
  * Runs the service until a signal: with a configuration the real thing, without one the demo.
  *
  * An uncaught error ends the process: what it may have left half-done is found at the next start.
  */
-export async function runService(
-  io: Io,
-  { config, port, role }: { config?: string; port?: number; role?: Role },
-): Promise<undefined> {
-  const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
+export async function runService(io: Io, options: ServeOptions): Promise<undefined> {
+  const named = options.config ?? (io.env.QUAYSIDE_CONFIG || undefined)
   const configFile = named ?? CONFIG_FILE
   // A file that this user may not see throws: it is there, and must not be taken for a missing one.
   const exists = statSync(configFile, { throwIfNoEntry: false }) !== undefined
@@ -28,19 +32,15 @@ export async function runService(
     throw new Failure('not_found', `there is no ${named}; \`${init}\` makes one`)
   }
   const stopped = io.stopSignal()
-  if (!exists && role !== undefined) {
+  if (!exists && options.role !== undefined) {
     throw new Failure('invalid', `--role needs a configuration, and there is no ${CONFIG_FILE}`)
   }
-  const running = exists ? await startService(io, configFile, { named: config, port, role }) : await startDemo(io, port)
+  const running = exists ? await startService(io, configFile, options) : await startDemo(io, options.port)
   await stopped
   await running.close()
 }
 
-interface Running {
-  close: () => Promise<void>
-}
-
-async function startDemo(io: Io, port: number | undefined): Promise<Running> {
+async function startDemo(io: Io, port: number | undefined) {
   const { openDemo } = await import('../demo/service.ts')
   return openDemo({
     port,
@@ -54,14 +54,7 @@ async function startDemo(io: Io, port: number | undefined): Promise<Running> {
   })
 }
 
-interface Given {
-  /** The configuration as the command line names it: the commands of an advice must name it too. */
-  named: string | undefined
-  port: number | undefined
-  role: Role | undefined
-}
-
-async function startService(io: Io, configFile: string, { named, port, role }: Given): Promise<Running> {
+async function startService(io: Io, configFile: string, { config: named, port, role }: ServeOptions) {
   const config = loadConfig(configFile, io.env)
   const log = createLog({
     level: config.logLevel,
