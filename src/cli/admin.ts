@@ -1,8 +1,8 @@
-import path from 'node:path'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
 import { type CommandRow, wholeText } from './command.ts'
+import { secretsOf } from './set-up-files.ts'
 import { key, number, right } from './tables.ts'
 import { ageOf, cell, commandLine } from './words.ts'
 
@@ -118,8 +118,7 @@ Example:
     call: 'POST /keys/rotate',
     text: ({ before, after }, { option, io }) => {
       const source = configFileOf(option('config'), io.env)
-      const folder = path.join(path.dirname(source?.file ?? CONFIG_FILE), 'secrets')
-      return rotatedText(cell(before), cell(after), folder)
+      return rotatedText(cell(before), cell(after), secretsOf(source?.file ?? CONFIG_FILE))
     },
   },
 ]

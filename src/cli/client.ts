@@ -156,18 +156,13 @@ function unreachable(origin: string, error: unknown, deadlineMs: number): Failur
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (ABSENT.test(code)) {
     const start = `Start it with \`npm start\` or \`${commandLine('serve')}\`; an address elsewhere goes into --url.`
-    return new Failure('unavailable', `Quayside is not running at ${origin} (${code}).\n${start}`, {
-      cause: error,
-      reason: NOT_RUNNING,
-    })
+    const message = `Quayside is not running at ${origin} (${code}).\n${start}`
+    return new Failure('unavailable', message, { cause: error, reason: NOT_RUNNING })
   }
-  const why =
-    error instanceof Error && error.name === 'TimeoutError'
-      ? `no answer in ${deadlineMs / 1_000} s`
-      : code || messageOf(error)
-  return new Failure('unavailable', `Quayside at ${origin} did not answer (${why}).\nSee its log, then try again.`, {
-    cause: error,
-  })
+  const isLate = error instanceof Error && error.name === 'TimeoutError'
+  const why = isLate ? `no answer in ${deadlineMs / 1_000} s` : code || messageOf(error)
+  const message = `Quayside at ${origin} did not answer (${why}).\nSee its log, then try again.`
+  return new Failure('unavailable', message, { cause: error })
 }
 
 const answerShape = z.object({ success: z.literal(true), data: z.looseObject({}).catch({}) })
@@ -329,12 +324,10 @@ function readAddress(text: string): string {
 }
 
 /** Whether both lead to one port of this machine, however it is named: `localhost`, 127.0.0.1 or ::1. */
-const isSameService = (origin: string, own: string): boolean =>
-  [origin, own].every(isLoopback) && portOf(origin) === portOf(own)
-
-const isLoopback = (origin: string): boolean => /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(origin)
-
-const portOf = (origin: string): string => new URL(origin).port
+function isSameService(origin: string, own: string): boolean {
+  const isLoopback = (one: string) => /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(one)
+  return isLoopback(origin) && isLoopback(own) && new URL(origin).port === new URL(own).port
+}
 
 function readOwnerToken(file: string): Secret | undefined {
   const facts = statSync(file, { throwIfNoEntry: false })
@@ -346,13 +339,8 @@ function readOwnerToken(file: string): Secret | undefined {
     return readToken(readFileSync(file, 'utf8').trim(), file)
   } catch (error) {
     if (error instanceof Failure) throw error
-    throw new Failure(
-      'forbidden',
-      `the owner token cannot be read: ${messageOf(error)}; use --token or QUAYSIDE_TOKEN`,
-      {
-        cause: error,
-      },
-    )
+    const message = `the owner token cannot be read: ${messageOf(error)}; use --token or QUAYSIDE_TOKEN`
+    throw new Failure('forbidden', message, { cause: error })
   }
 }
 

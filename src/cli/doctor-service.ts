@@ -93,12 +93,8 @@ export function checkService(visit: Visit, service: Service): void {
     checkDuties(visit, service)
     checkChannels(visit, service)
   } catch (error) {
-    visit.report(
-      'fail',
-      'service',
-      `what it answers cannot be read: ${messageOf(error)}`,
-      'is it of another version? Restart it',
-    )
+    const what = `what it answers cannot be read: ${messageOf(error)}`
+    visit.report('fail', 'service', what, 'is it of another version? Restart it')
   }
 }
 

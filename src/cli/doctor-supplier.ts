@@ -4,7 +4,7 @@ import type { Dialect } from '../dialect/dialect.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { createSupplier, readBaseUrl, type Supplier } from '../supplier/client.ts'
+import { createSupplier, type PageQuery, readBaseUrl, type Supplier } from '../supplier/client.ts'
 import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
@@ -158,9 +158,9 @@ const PAGE = 25
 export async function checkRecords({ report, config }: Visit, supplier: Supplier | undefined): Promise<void> {
   if (!config || !supplier) return
   const fix = `fix the dialect ${config.dialectFacts.name}: \`${commandLine('dialect check')}\` shows what is there`
-  const look = async <T>(what: 'products' | 'orders', read: () => Promise<Page<T>>): Promise<T[] | undefined> => {
+  const look = async <T>(what: string, list: (query: PageQuery) => Promise<Page<T>>): Promise<T[] | undefined> => {
     try {
-      const { items, unreadable } = await read()
+      const { items, unreadable } = await list({ page: 1, limit: PAGE })
       const [first] = unreadable
       if (!first) return items
       const where = `${first.setting} of the dialect is ${first.field}, and ${first.seen} is there`
@@ -171,7 +171,7 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
     }
     return undefined
   }
-  const products = await look('products', () => supplier.products({ page: 1, limit: PAGE }))
+  const products = await look('products', supplier.products)
   if (products) {
     const faulty = products.filter(({ costFault }) => costFault !== undefined).length
     const some = chooseProducts(products).map(productText).join('; ')
@@ -179,14 +179,11 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
     else if (faulty === products.length) report('fail', 'products', `none has a cost that can be read: ${some}`, fix)
     else report('ok', 'products', `are they right? ${some}`)
   }
-  const orders = await look('orders', () => supplier.orders({ page: 1, limit: PAGE }))
+  const orders = await look('orders', supplier.orders)
   const completed = orders?.find(({ status }) => status === 'completed')
   if (completed) await supplier.order(completed.id).catch(() => undefined)
   const unread = supplier.unreadable().find(({ request }) => request === 'GET /orders/{id}')
   if (unread) report('fail', 'orders', unreadableText(unread), fix)
-  else if (orders) {
-    const text =
-      orders.length === 0 ? 'none yet' : `the newest ${counted(orders.length, 'order', 'orders')} can be read`
-    report('ok', 'orders', text)
-  }
+  else if (orders?.length === 0) report('ok', 'orders', 'none yet')
+  else if (orders) report('ok', 'orders', `the newest ${counted(orders.length, 'order')} can be read`)
 }
