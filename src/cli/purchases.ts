@@ -148,7 +148,8 @@ const evidenceView: RecordView<Evidence> = {
     Cancellation: ({ purchase }, now) => when('cancelRequestedAt', 'asked ')(purchase, now),
     Reference: ({ purchase }) => purchase.externalOrderId,
   },
-  parts(evidence, { io, width }) {
+  parts(evidence, call) {
+    const { io, width } = call
     const { freeze, purchase, attempts, transitions, discrepancies, audit } = evidence
     return [
       section('Orders at the supplier', ordersOf(evidence, io.now()), width, 'None is known.'),
@@ -157,7 +158,7 @@ const evidenceView: RecordView<Evidence> = {
       section('What happened', transitions.map(stepOf), width, 'Nothing yet.'),
       section('Discrepancies', discrepancies.map(differenceOf), width, ''),
       section('People', audit.map(actionOf), width, ''),
-      freeze ? frozenText(freeze, io.now(), width, purchase.id) : '',
+      freeze ? frozenText(freeze, call, purchase.id) : '',
     ]
   },
 }
@@ -251,9 +252,9 @@ async function versionShown(call: Call): Promise<string> {
   return evidence.evidenceVersion
 }
 
-function decidedText({ purchase: { id, state }, freeze }: Evidence, { io, width }: Call): string {
+function decidedText({ purchase: { id, state }, freeze }: Evidence, call: Call): string {
   const lines = [`Decided. The purchase is ${cell(state)} now.`, `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`]
-  return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, io.now(), width, id)}` : ''}`
+  return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, call, id)}` : ''}`
 }
 
 /** A heading and pairs below it; without pairs the sentence that says so, or nothing at all. */
