@@ -237,8 +237,10 @@ async function showDryRun(call: Call): Promise<number> {
   for await (const event of await client.events('POST /sync/dry-run', { query: { most: call.option('most') } })) {
     if (!io.stdout.writable) return exitCodes.failed
     if (json) io.stdout.write(`${JSON.stringify(event)}\n`)
-    else if (event.type === 'start' && event.syncUnderWay) io.stdout.write(underWay(event.syncUnderWay))
-    else if (event.type === 'progress') {
+    else if (event.type === 'start' && event.syncUnderWay) {
+      const what = `The sync run ${cell(event.syncUnderWay)} is under way`
+      io.stdout.write(`${what}: what it has stored is no change any more.\n`)
+    } else if (event.type === 'progress') {
       drawn = event
       bar.draw(event)
     }
@@ -261,9 +263,6 @@ async function showDryRun(call: Call): Promise<number> {
 
 const ofType = <T extends string>(events: EventOf<'dryRunSync'>[], type: T): DryRunEvent<T>[] =>
   events.filter((event): event is DryRunEvent<T> => event.type === type)
-
-const underWay = (run: string): string =>
-  `The sync run ${cell(run)} is under way: what it has stored is no change any more.\n`
 
 const changeColumns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') } as const
 /** A row for each field of a listing; the listing is named in its first one. */

@@ -16,7 +16,7 @@ import { type FileFlags, type Io, print, widthOf } from './command.ts'
 import { exitCodes, saying } from './exit-codes.ts'
 import { DIALECT, readKeyFile } from './init-questions.ts'
 import { chooseProducts, productTable, productView } from './supplier-sample.ts'
-import { type Columns, table } from './tables.ts'
+import { type Columns, key, table } from './tables.ts'
 import { cell } from './words.ts'
 
 export interface CheckOptions extends FileFlags {
@@ -137,7 +137,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
   const [money, others] = [by('not_shown').filter(isMoney), by('not_shown').filter((one) => !isMoney(one))]
   const sections = [
     `What ${supplier} answers, by the dialect ${dialect}.\n`,
-    read.length === 0 ? '' : readTable(read, width),
+    read.length === 0 ? '' : table(read, readColumns, width),
     productsText(products, width),
     listText('The document says the same', documented, width),
     ...noSampleTexts(by('no_sample'), width),
@@ -162,13 +162,10 @@ function productsText(products: SupplierOffer[], width: number): string {
 const isMoney = ({ fact }: DialectFinding): boolean =>
   /Seconds$|Max$|^stock$/.test(fact) && !fact.startsWith('signature')
 
-function readTable(findings: DialectFinding[], width: number): string {
-  const columns: Columns<DialectFinding> = {
-    FACT: { of: ({ fact }) => fact, keep: true },
-    DIALECT: ({ dialect }) => settingText(dialect),
-    READ: ({ value }) => value ?? '',
-  }
-  return table(findings, columns, width)
+const readColumns: Columns<DialectFinding> = {
+  FACT: key('fact'),
+  DIALECT: ({ dialect }) => settingText(dialect),
+  READ: ({ value }) => value ?? '',
 }
 
 /** Values as the dialect file writes them, so that an empty text and null look different. */

@@ -226,16 +226,15 @@ async function priceToPass(call: Call): Promise<string> {
   if (!call.asks) {
     throw new Failure('invalid', `say which price is to pass; this one waits now:\n${releaseText(listing, call)}`)
   }
-  const shown = factsText(listing, waitingFacts, call.width)
+  const facts: Facts<Listing> = {
+    Listing: 'id',
+    'Store has': ({ known }) => money(known?.price, known?.currency),
+    Waits: waiting,
+    Why: 'detail',
+  }
+  const shown = factsText(listing, facts, call.width)
   await confirm(call.io, `${shown}The store gets the price that waits.`, 'the price waits still')
   return wantedPrice
-}
-
-const waitingFacts: Facts<Listing> = {
-  Listing: 'id',
-  'Store has': ({ known }) => money(known?.price, known?.currency),
-  Waits: waiting,
-  Why: 'detail',
 }
 
 async function importFile(call: Call): Promise<number> {
@@ -285,10 +284,14 @@ const reportFacts: Facts<Report> = {
   Unchanged: 'unchanged',
   Refused: 'refused',
 }
-const problemColumns: Columns<Report['problems'][number]> = { LINE: number('line'), COLUMN: 'column' }
 
 function reportText(report: Report, dryRun: boolean, width: number): string {
-  const problems = reasonedRows(report.problems, problemColumns, ({ message }) => message, width)
+  const problems = reasonedRows(
+    report.problems,
+    { LINE: number('line'), COLUMN: 'column' },
+    ({ message }) => message,
+    width,
+  )
   return [
     dryRun ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
     factsText(report, reportFacts, width),

@@ -125,8 +125,13 @@ const ofAccount =
 const sum = (field: 'charges' | 'refunds' | 'credits' | 'unexplained' | 'pending' | 'owedBack', more = '') =>
   ofAccount((account) => `${money(account[field], account.currency)}${more}`)
 
-/** The balance that was read, beside the one that our orders explain, and what moved it. */
-const balanceView: RecordView<Balance> = {
+/** The money at the supplier and what explains it. */
+export const balance: CommandRow = {
+  command: 'balance',
+  about: 'the balance at the supplier and what explains it',
+  options: pageOptions.before,
+  call: 'GET /balance',
+  filters: ['limit', 'before'],
   facts: {
     Balance: ({ balance }, now) =>
       balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
@@ -154,14 +159,4 @@ const balanceView: RecordView<Balance> = {
     const more = next === null ? '' : `There is more: --before ${next}\n`
     return [tableOr('Nothing moved yet.', items, columns, call) + more]
   },
-}
-
-/** The money at the supplier and what explains it. */
-export const balance: CommandRow = {
-  command: 'balance',
-  about: 'the balance at the supplier and what explains it',
-  options: pageOptions.before,
-  call: 'GET /balance',
-  filters: ['limit', 'before'],
-  ...balanceView,
 }

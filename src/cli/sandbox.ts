@@ -12,7 +12,7 @@ import { demoFolder } from './client.ts'
 import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 import type { SandboxSettings } from './serve.ts'
-import { type Columns, number, table } from './tables.ts'
+import { number, table } from './tables.ts'
 import { cell, commandLine } from './words.ts'
 
 const PORT = 8090
@@ -90,12 +90,7 @@ async function listFaults(io: Io, { url, json }: FaultFlags): Promise<undefined>
   print(io, json, { sandbox: origin, faults }, () => {
     const none = `No fault is set at ${origin}. \`${commandLine('sandbox fault set <fault>')}\` sets one; \`${commandLine('sandbox --help')}\` lists them.`
     if (faults.length === 0) return sentence(none, proseWidth(io))
-    const columns: Columns<SandboxFault> = {
-      FAULT: 'fault',
-      LEFT: number('left'),
-      FIRED: number('fired'),
-      OPTIONS: optionsText,
-    }
+    const columns = { FAULT: 'fault', LEFT: number('left'), FIRED: number('fired'), OPTIONS: optionsText } as const
     return table(faults, columns, widthOf(io))
   })
 }
