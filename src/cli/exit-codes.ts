@@ -47,7 +47,7 @@ export function exitCodeOf(error: unknown): number {
   return codes[codeOf(error)]
 }
 
-/** The same failure, told with what it means here before it, and what to do after it. */
+/** The same failure, between what it means here and what to do about it. */
 export function saying(what: string, error: unknown, more = ''): Failure {
   const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
   const { code, message, fields, reason } = known

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
+import { clearTextWarnings } from '../config/clear-text.ts'
 import {
   type Config,
   checkedConfig,
@@ -24,9 +24,9 @@ import { CONFIG_FILE } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
 import { saying } from './exit-codes.ts'
 import { details } from './facts.ts'
-import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
+import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers, warningText } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
-import { productTable, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
+import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { commandLine, configOption } from './words.ts'
 
 export interface InitOptions extends Flags, FileFlags {
@@ -50,27 +50,11 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     dialect: readDialect(dialectFileOf(dialect, existing.folder)),
     apiKey: readApiKey(file, io.env, apiKey),
   })
-  let shown: SupplierOffer[] | undefined
-  const answers = asks
-    ? await askAnswers({
-        io,
-        flags,
-        existing,
-        tried: async (given) => {
-          const access = accessOf(given)
-          // Before the API key is sent for the first time.
-          io.stdout.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
-          return await trySupplier(access)
-        },
-        productsText: (products) => {
-          shown = products
-          return productsText(products, width)
-        },
-      })
-    : flagAnswers(flags, io.env, existing)
+  const asked = asks ? await askAnswers({ io, flags, existing, accessOf }) : undefined
+  const answers = asked?.answers ?? flagAnswers(flags, io.env, existing)
   const isOwn = existing.settings !== undefined || flags.force === true
   const plan = await checked({ file, answers, existing, io }, isOwn)
-  const products = flags.offline ? undefined : (shown ?? (await productsOf(accessOf(answers))))
+  const products = flags.offline ? undefined : (asked?.products ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
   const option = configOption(flags.config)
   const document = {
@@ -83,7 +67,9 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     kept: plan.kept,
     next: nextOf(plan).map(([command]) => commandLine(command + option)),
   }
-  print(io, flags.json, document, () => resultText({ plan, made, products, asked: shown !== undefined, option, width }))
+  print(io, flags.json, document, () =>
+    resultText({ plan, made, products, asked: asked?.products !== undefined, option, width }),
+  )
 }
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to fix. */
@@ -155,11 +141,6 @@ async function productsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
   throw new Failure('unavailable', `nothing was written: ${result.fault.message} ${offline}`)
 }
 
-function productsText(products: SupplierOffer[], width: number): string {
-  const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
-  return sentence(lead, width) + productTable(products, width)
-}
-
 /** @throws Failure `unavailable` that says how to go on without a webhook */
 async function webhookOf(open: SetUp, { config }: Plan) {
   try {
@@ -184,9 +165,6 @@ interface Result {
   option: string
   width: number
 }
-
-export const warningText = (warnings: readonly string[], width: number): string =>
-  warnings.map((warning) => `\n${sentence(`WARNING: ${warning}: ${ENCRYPT}.`, width)}`).join('')
 
 const keepText = (keyFile: string): string =>
   `Keep a copy of ${keyFile} elsewhere: without that key nothing opens the database or its backups, and all is lost.`

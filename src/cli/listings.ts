@@ -125,7 +125,7 @@ Examples:
   },
   {
     command: 'listings show <id>',
-    about: 'what the store has of one, what it is to have, and its prices',
+    about: 'a listing: current and wanted values, and its prices',
     args: ARGS,
     options: STORE,
     call: 'GET /stores/:store/listings/:variant',
@@ -149,7 +149,7 @@ Examples:
   }),
   change('unignore', { about: 'take an ignored variant back' }),
   change('release', {
-    about: 'let the price pass that a listing is held for',
+    about: 'approve a held price',
     options: {
       '--price <price>': 'the one that waits, as `listings show` prints it; else it is shown and asked for',
       ...REASON,

@@ -37,7 +37,7 @@ export const sandbox: CommandRow[] = [
       '--offers <count>': { about: 'sell a generated catalogue of this size', parse: whole(10_000_000) },
       '--seed <number>': { about: 'of the generated catalogue', parse: whole(2 ** 31) },
       '--dialect <name|file>': { about: 'the dialect that it speaks', fallback: 'reseller-v1.1' },
-      '--file <file>': 'keep the world in this SQLite file (default: it ends with the process)',
+      '--file <file>': "store the sandbox's data in this SQLite file (default: it ends with the process)",
       '--api-key <key>': { about: 'the key that it lets in', fallback: 'sandbox-key' },
     },
     help: `

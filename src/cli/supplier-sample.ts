@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Dialect } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure, type FailureReason, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { createSupplier, type Supplier } from '../supplier/client.ts'
@@ -77,6 +78,12 @@ export async function trySupplier(access: SupplierAccess): Promise<SupplierTry> 
 export function productTable(offers: SupplierOffer[], width: number): string {
   const columns: Columns<SupplierOffer> = { NAME: 'name', COST: right(costText), STOCK: stockText }
   return table(offers, columns, width)
+}
+
+/** What a person compares with the supplier's pages. */
+export function productsText(products: SupplierOffer[], width: number): string {
+  const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
+  return sentence(lead, width) + productTable(products, width)
 }
 
 /** In one line. */
