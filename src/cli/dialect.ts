@@ -39,10 +39,7 @@ export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
   const fits = !findings.some(isFault)
   const products = chooseProducts(offersIn(sample, facts))
   const document = { dialect: facts.name, supplier: baseUrl, fits, products: products.map(productView), findings }
-  print(io, options.json, document, () => {
-    const checked = { dialect: facts.name, supplier: baseUrl, findings, products }
-    return checkText(checked, Math.min(io.columns, 100))
-  })
+  print(io, options.json, document, () => checkText({ ...document, products }, Math.min(io.columns, 100)))
   return fits ? exitCodes.ok : exitCodes.failed
 }
 
@@ -67,9 +64,8 @@ function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: 
     const { supplier, dialectFacts, apiKey } = loadConfig(source.file, env)
     return { baseUrl: supplier.baseUrl, facts: named ?? dialectFacts, apiKey }
   }
-  const text = apiKeyFile === undefined ? env.QUAYSIDE_API_KEY : undefined
-  if (apiKeyFile === undefined && !text) throw new Failure('invalid', 'name the API key by --api-key-file')
-  const apiKey = apiKeyFile === undefined ? new Secret(text ?? '') : readKeyFile(apiKeyFile)
+  const apiKey = apiKeyFile === undefined ? new Secret(env.QUAYSIDE_API_KEY ?? '') : readKeyFile(apiKeyFile)
+  if (apiKey.reveal() === '') throw new Failure('invalid', 'name the API key by --api-key-file')
   readBaseUrl(baseUrl)
   return { baseUrl, facts: named ?? readDialect(dialectFileOf(DIALECT, '.')), apiKey }
 }

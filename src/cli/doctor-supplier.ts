@@ -25,7 +25,6 @@ const DEADLINE_MS = 10_000
  * @returns a client for the checks that follow, to be closed; undefined when it could not be reached or read
  */
 export async function checkSupplier({ io, config, report }: Visit): Promise<Supplier | undefined> {
-  if (!config) return undefined
   const answer = await probe(config)
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
@@ -131,8 +130,7 @@ function checkRate(answer: Exchange & { stage: 'answered' }, config: Config, now
 }
 
 /** The supplier's lists, and how a proof that an order is not there rests on them. */
-export async function checkLists({ io, config, report }: Visit, reached: Supplier | undefined): Promise<void> {
-  if (!config || !reached) return
+export async function checkLists({ io, config, report }: Visit): Promise<void> {
   // Shows every count as the supplier writes it, whatever the dialect makes of it.
   const { dialectFacts } = config
   const supplier = openSupplier(io, config, {
@@ -155,8 +153,7 @@ const PAGE = 25
  * Whether the supplier's products and orders can be read, before anything is bought: an order that is charged and whose
  * answer cannot be read stays open until a person settles it.
  */
-export async function checkRecords({ report, config }: Visit, supplier: Supplier | undefined): Promise<void> {
-  if (!config || !supplier) return
+export async function checkRecords({ report, config }: Visit, supplier: Supplier): Promise<void> {
   const fix = `fix the dialect ${config.dialectFacts.name}: \`${commandLine('dialect check')}\` shows what is there`
   const look = async <T>(what: string, list: (query: PageQuery) => Promise<Page<T>>): Promise<T[] | undefined> => {
     try {

@@ -34,8 +34,7 @@ export type Report = (level: Finding['level'], check: string, message: string, f
 
 export interface Visit {
   io: Io
-  /** Undefined when there is none, or when it has faults. */
-  config: Config | undefined
+  config: Config
   report: Report
 }
 
@@ -71,16 +70,18 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
   for (const warning of config ? clearTextWarnings(config) : []) report('warn', 'encryption', warning, ENCRYPT)
   if (inspection) checkSync(inspection, io.now(), report)
   if (config && inspection) checkRules(config, inspection, report)
-  const visited: Visit = { io, config, report }
+  const visited: Visit | undefined = config && { io, config, report }
   const service = await meetService(options, io.env)
-  const supplier = await checkSupplier(visited)
+  const supplier = visited && (await checkSupplier(visited))
   try {
-    await checkRecords(visited, supplier)
-    await checkLists(visited, supplier)
-    await checkWebhooks(visited, supplier, service)
-    await checkPublicUrl(visited)
-    checkService(visited, service)
-    await checkStores(visited)
+    if (visited && supplier) {
+      await checkRecords(visited, supplier)
+      await checkLists(visited)
+      await checkWebhooks(visited, supplier, service)
+    }
+    if (config) await checkPublicUrl(config, report)
+    checkService(service, config, io.now(), report)
+    await checkStores(config?.stores ?? [], report)
   } finally {
     await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))
   }
