@@ -138,20 +138,13 @@ async function followRun(begun: Answer<'POST /sync'>['run'], call: Call): Promis
 /** How far the reading of the catalogue is. */
 type Progress = Omit<DryRunEvent<'progress'>, 'type' | 'listings'> & { state?: string }
 
-const progressOf = ({
-  state,
-  pages,
-  pagesTotal,
-  offersSeen,
-  offersNew,
-  offersChanged,
-}: Omit<Run, 'changes'>): Progress => ({
-  state,
-  pages,
-  pagesTotal,
-  offers: offersSeen,
-  new: offersNew,
-  changed: offersChanged,
+const progressOf = (run: Omit<Run, 'changes'>): Progress => ({
+  state: run.state,
+  pages: run.pages,
+  pagesTotal: run.pagesTotal,
+  offers: run.offersSeen,
+  new: run.offersNew,
+  changed: run.offersChanged,
 })
 
 /** One line that is drawn again and again on a terminal; elsewhere a line now and then. */

@@ -154,9 +154,10 @@ function rotatedText({ webhook, replaces }: Answer<'POST /webhooks/rotate'>, { w
     ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, width),
     ...wrap(`Still valid beside it: ${replaces.map(cell).join(', ')}`, width),
     `Next, once \`${commandLine('webhooks list')}\` shows deliveries through the new one:`,
-    ...replaces
-      .map(cell)
-      .flatMap((id) => [`  remove ${id} in the pages of the supplier`, `  ${commandLine(`webhooks retire ${id}`)}`]),
+    ...replaces.flatMap((id) => [
+      `  remove ${cell(id)} in the pages of the supplier`,
+      `  ${commandLine(`webhooks retire ${cell(id)}`)}`,
+    ]),
   ]
   return `${lines.join('\n')}\n`
 }
