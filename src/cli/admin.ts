@@ -1,8 +1,8 @@
-import path from 'node:path'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
 import { type CommandRow, wholeText } from './command.ts'
+import { secretsOf } from './set-up-files.ts'
 import { key, number, right } from './tables.ts'
 import { ageOf, cell, commandLine } from './words.ts'
 
@@ -118,24 +118,21 @@ Example:
     call: 'POST /keys/rotate',
     text: ({ before, after }, { option, io }) => {
       const source = configFileOf(option('config'), io.env)
-      const folder = path.join(path.dirname(source?.file ?? CONFIG_FILE), 'secrets')
-      return rotatedText(cell(before), cell(after), folder)
-    },
-  },
-]
-
-/** @param folder where the service looks for its secrets when no variable names them */
-function rotatedText(before: string, after: string, folder: string): string {
-  const keep = `Keep ${before} as long as a backup needs it: \`${commandLine('backup list')}\` names the key of each.`
-  return `Rotated: the database is under the key-encryption key ${after}, no longer
-under ${before}. Make it the key of the setting before the next start, such as
+      const [old, next] = [cell(before), cell(after)]
+      const keep = `Keep ${old} as long as a backup needs it: \`${commandLine('backup list')}\` names the key of each.`
+      // Where the service looks for its secrets when no variable names them.
+      const folder = secretsOf(source?.file ?? CONFIG_FILE)
+      return `Rotated: the database is under the key-encryption key ${next}, no longer
+under ${old}. Make it the key of the setting before the next start, such as
 
   cd ${folder}
-  mv key-encryption-key key-${before}
+  mv key-encryption-key key-${old}
   mv next-key-encryption-key key-encryption-key
 
 ${sentence(keep, 80)}`
-}
+    },
+  },
+]
 
 /** Whole, checked and sealed copies of the database, made by the running service. */
 export const backups: CommandRow[] = [

@@ -42,7 +42,7 @@ export const alerts: CommandRow[] = [
   },
   {
     command: 'alerts ack <id>',
-    about: 'look after an alert: it is not sent again; its end is',
+    about: 'acknowledge an alert: no reminders, only its resolution',
     options: REASON,
     call: 'POST /alerts/:id/acknowledge',
     body: ['reason'],

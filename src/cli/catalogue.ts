@@ -138,20 +138,13 @@ async function followRun(begun: Answer<'POST /sync'>['run'], call: Call): Promis
 /** How far the reading of the catalogue is. */
 type Progress = Omit<DryRunEvent<'progress'>, 'type' | 'listings'> & { state?: string }
 
-const progressOf = ({
-  state,
-  pages,
-  pagesTotal,
-  offersSeen,
-  offersNew,
-  offersChanged,
-}: Omit<Run, 'changes'>): Progress => ({
-  state,
-  pages,
-  pagesTotal,
-  offers: offersSeen,
-  new: offersNew,
-  changed: offersChanged,
+const progressOf = (run: Omit<Run, 'changes'>): Progress => ({
+  state: run.state,
+  pages: run.pages,
+  pagesTotal: run.pagesTotal,
+  offers: run.offersSeen,
+  new: run.offersNew,
+  changed: run.offersChanged,
 })
 
 /** One line that is drawn again and again on a terminal; elsewhere a line now and then. */
@@ -223,17 +216,6 @@ function endText(run: Omit<Run, 'changes'>): string {
 const requestText = (requestId: string | null): string =>
   requestId === null ? '' : ` (the supplier's request ${cell(requestId)})`
 
-/** A row for each field of a listing; the listing is named in its first one. */
-type ListingChange = DryRunEvent<'listing'>['changes'][number] & { store: string; variant: string }
-
-/** What is kept of the events until the end. */
-interface DryRunChanges {
-  offers: OfferChange[]
-  listings: ListingChange[]
-  doubts: DryRunEvent<'doubt'>[]
-  end: DryRunEvent<'end'> | undefined
-}
-
 /**
  * `sync --dry-run`: a bar while the catalogue is read, then what would change; with `--json` every event as it comes.
  *
@@ -242,14 +224,16 @@ interface DryRunChanges {
  */
 async function showDryRun(call: Call): Promise<number> {
   const { io, client, json } = call
-  const changes: DryRunChanges = { offers: [], listings: [], doubts: [], end: undefined }
+  const kept: EventOf<'dryRunSync'>[] = []
   const bar = openBar(io, { pages: 0, offers: 0 })
   let drawn: Progress | undefined
   for await (const event of await client.events('POST /sync/dry-run', { query: { most: call.option('most') } })) {
     if (!io.stdout.writable) return exitCodes.failed
     if (json) io.stdout.write(`${JSON.stringify(event)}\n`)
-    else if (event.type === 'start' && event.syncUnderWay) io.stdout.write(underWay(event.syncUnderWay))
-    else if (event.type === 'progress') {
+    else if (event.type === 'start' && event.syncUnderWay) {
+      const what = `The sync run ${cell(event.syncUnderWay)} is under way`
+      io.stdout.write(`${what}: what it has stored is no change any more.\n`)
+    } else if (event.type === 'progress') {
       drawn = event
       bar.draw(event)
     }
@@ -258,38 +242,33 @@ async function showDryRun(call: Call): Promise<number> {
       if (json) return exitCodes.failed
       throw new Failure('unavailable', `the dry run broke off: ${cell(event.message)} (${event.code})`)
     }
-    if (!json || event.type === 'end') keep(changes, event)
+    if (!json || event.type === 'end') kept.push(event)
   }
-  const { end } = changes
+  const [end] = ofType(kept, 'end')
   if (!end) throw new Failure('unavailable', 'the dry run broke off: the service has ended.\nSee its log.')
   if (!json) {
     // The bar keeps what it showed last: nothing is left to be done.
     if (drawn) bar.end({ ...drawn, state: end.state })
-    io.stdout.write(dryRunEnd(changes, end, call.width))
+    io.stdout.write(dryRunEnd(kept, end, call.width))
   }
   return end.state === 'complete' ? exitCodes.ok : exitCodes.failed
 }
 
-function keep(changes: DryRunChanges, event: EventOf<'dryRunSync'>): void {
-  const { offers, listings, doubts } = changes
-  if (event.type === 'offer') offers.push(event)
-  if (event.type === 'doubt') doubts.push(event)
-  if (event.type === 'listing') {
-    const { store, variant } = event
-    listings.push(...event.changes.map((one, index) => ({ ...one, store, variant: index === 0 ? cell(variant) : '' })))
-  }
-  if (event.type === 'end') changes.end = event
-}
-
-const underWay = (run: string): string =>
-  `The sync run ${cell(run)} is under way: what it has stored is no change any more.\n`
+const ofType = <T extends string>(events: EventOf<'dryRunSync'>[], type: T): DryRunEvent<T>[] =>
+  events.filter((event): event is DryRunEvent<T> => event.type === type)
 
 const changeColumns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') } as const
+/** A row for each field of a listing; the listing is named in its first one. */
+type ListingChange = DryRunEvent<'listing'>['changes'][number] & { store: string; variant: string }
 const offerColumns: Columns<OfferChange> = { SKU: 'sku', NAME: 'name', ...changeColumns }
 const listingColumns: Columns<ListingChange> = { LISTING: ({ variant }) => variant, ...changeColumns }
 
-function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: DryRunEvent<'end'>, width: number): string {
+function dryRunEnd(events: EventOf<'dryRunSync'>[], end: DryRunEvent<'end'>, width: number): string {
   const paragraph = (text: string) => sentence(text, width)
+  const offers = ofType(events, 'offer')
+  const listings = ofType(events, 'listing').flatMap(({ store, variant, changes }) =>
+    changes.map((one, index): ListingChange => ({ ...one, store, variant: index === 0 ? cell(variant) : '' })),
+  )
   const stores = [...Map.groupBy(listings, ({ store }) => cell(store))]
   return [
     ...(offers.length === 0 ? [] : [`${table(offers, offerColumns, width)}\n`]),
@@ -298,7 +277,7 @@ function dryRunEnd({ offers, listings, doubts }: DryRunChanges, end: DryRunEvent
       ...reasonedRows(rows, listingColumns, ({ reason }) => reason, width),
       '\n',
     ]),
-    ...doubts.map(({ page, message, requestId }) =>
+    ...ofType(events, 'doubt').map(({ page, message, requestId }) =>
       paragraph(`${page === null ? '' : `Page ${cell(page)}: `}${cell(message)}${requestText(requestId)}`),
     ),
     ...(end.truncated ? [paragraph('More would change than is shown: --most <count> shows more of it.')] : []),

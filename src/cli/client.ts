@@ -3,7 +3,7 @@ import path from 'node:path'
 import { z } from 'zod'
 import { configShape, readJson } from '../config/config.ts'
 import { plain } from '../domain/text-layout.ts'
-import { Failure, type FailureCode, type FailureReason, type FieldFault, messageOf } from '../errors.ts'
+import { Failure, type FailureCode, type FailureReason, messageOf } from '../errors.ts'
 import type {
   AnswerOf,
   BodyOf,
@@ -17,14 +17,6 @@ import type {
 import { Secret } from '../secret.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 import { commandLine } from './words.ts'
-
-/** A record of unknown fields. */
-export type Row = Record<string, unknown>
-
-export const asRow = (value: unknown): Row =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Row) : {}
-
-export const asRows = (value: unknown): Row[] => (Array.isArray(value) ? value.map(asRow) : [])
 
 /** What an operation answers, by its route: `GET /status`. */
 export type Answer<R extends Route> = AnswerOf<OperationOf<R>>
@@ -104,16 +96,17 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
     })
   }
   const listed = listedBy && `See what there is: ${commandLine(listedBy)}`
-  const dataOf = async (response: Response): Promise<Row> => {
-    const answer = asRow(await response.json().catch(() => undefined))
-    if (response.ok && answer.success === true) return asRow(answer.data)
+  const dataOf = async (response: Response): Promise<unknown> => {
+    const answer: unknown = await response.json().catch(() => undefined)
+    const taken = answerShape.safeParse(answer)
+    if (response.ok && taken.success) return taken.data.data
     throw refusal(origin, response.status, answer, { 401: whyNoToken ?? BAD_TOKEN, 404: listed })
   }
   const stream = async (response: Response, type: RegExp, deadlineMs: number) => {
     const is = response.ok && type.test(response.headers.get('content-type') ?? '')
     if (is && response.body) return piecesOf(response.body, origin, deadlineMs)
     await dataOf(response)
-    throw refusal(origin, response.status, {})
+    throw refusal(origin, response.status, undefined)
   }
   return {
     origin,
@@ -163,19 +156,27 @@ function unreachable(origin: string, error: unknown, deadlineMs: number): Failur
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (ABSENT.test(code)) {
     const start = `Start it with \`npm start\` or \`${commandLine('serve')}\`; an address elsewhere goes into --url.`
-    return new Failure('unavailable', `Quayside is not running at ${origin} (${code}).\n${start}`, {
-      cause: error,
-      reason: NOT_RUNNING,
-    })
+    const message = `Quayside is not running at ${origin} (${code}).\n${start}`
+    return new Failure('unavailable', message, { cause: error, reason: NOT_RUNNING })
   }
-  const why =
-    error instanceof Error && error.name === 'TimeoutError'
-      ? `no answer in ${deadlineMs / 1_000} s`
-      : code || messageOf(error)
-  return new Failure('unavailable', `Quayside at ${origin} did not answer (${why}).\nSee its log, then try again.`, {
-    cause: error,
-  })
+  const isLate = error instanceof Error && error.name === 'TimeoutError'
+  const why = isLate ? `no answer in ${deadlineMs / 1_000} s` : code || messageOf(error)
+  const message = `Quayside at ${origin} did not answer (${why}).\nSee its log, then try again.`
+  return new Failure('unavailable', message, { cause: error })
 }
+
+const answerShape = z.object({ success: z.literal(true), data: z.looseObject({}).catch({}) })
+
+const text = z.string().transform(plain)
+const refusalShape = z.object({
+  success: z.literal(false),
+  error: z.object({
+    code: text,
+    message: text.catch('refused'),
+    fields: z.array(z.object({ field: text.catch(''), message: text.catch('') })).catch([]),
+  }),
+  request_id: text.optional().catch(undefined),
+})
 
 const codes: Record<number, FailureCode> = {
   400: 'invalid',
@@ -204,23 +205,20 @@ const stepsOfReasons = new Map([
   ['no_worker', `Start one: ${commandLine('serve --role worker')}`],
 ])
 
-function refusal(origin: string, status: number, answer: Record<string, unknown>, more: NextSteps = {}): Failure {
-  const { code, message, fields } = asRow(answer.error)
-  if (answer.success !== false || typeof code !== 'string') {
+function refusal(origin: string, status: number, answer: unknown, more: NextSteps = {}): Failure {
+  const refused = refusalShape.safeParse(answer)
+  if (!refused.success) {
     const text = `what answers at ${origin} is not Quayside (HTTP ${status}).\nGive its address by --url.`
     return new Failure('unavailable', text)
   }
-  const faults: FieldFault[] = asRows(fields).map((fault) => ({
-    field: plain(String(fault.field ?? '')),
-    message: plain(String(fault.message ?? '')),
-  }))
-  const said = plain(typeof message === 'string' ? message : 'refused')
-  const hint = stepsOfReasons.get(code) ?? more[status] ?? nextSteps[status]
-  return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), hint ? `${said}\n${hint}` : said, {
-    fields: faults,
+  const { error, request_id: requestId } = refused.data
+  const hint = stepsOfReasons.get(error.code) ?? more[status] ?? nextSteps[status]
+  const message = hint ? `${error.message}\n${hint}` : error.message
+  return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), message, {
+    fields: error.fields,
     // Of a service of another version, perhaps: any word.
-    reason: plain(code) as FailureReason,
-    requestId: typeof answer.request_id === 'string' ? plain(answer.request_id) : undefined,
+    reason: error.code as FailureReason,
+    requestId,
   })
 }
 
@@ -294,7 +292,7 @@ export function connectionOf(options: ConnectionOptions, env: Env): Connection {
 }
 
 /** The part of the configuration that says where the service is; faults elsewhere in it are not this command's. */
-const placeShape = z.object({ listen: configShape.shape.listen, dataDir: configShape.shape.dataDir })
+const placeShape = configShape.pick({ listen: true, dataDir: true }).strip()
 
 /**
  * @param file undefined where the defaults apply
@@ -326,12 +324,10 @@ function readAddress(text: string): string {
 }
 
 /** Whether both lead to one port of this machine, however it is named: `localhost`, 127.0.0.1 or ::1. */
-const isSameService = (origin: string, own: string): boolean =>
-  [origin, own].every(isLoopback) && portOf(origin) === portOf(own)
-
-const isLoopback = (origin: string): boolean => /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(origin)
-
-const portOf = (origin: string): string => new URL(origin).port
+function isSameService(origin: string, own: string): boolean {
+  const isLoopback = (one: string) => /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(one)
+  return isLoopback(origin) && isLoopback(own) && new URL(origin).port === new URL(own).port
+}
 
 function readOwnerToken(file: string): Secret | undefined {
   const facts = statSync(file, { throwIfNoEntry: false })
@@ -343,13 +339,8 @@ function readOwnerToken(file: string): Secret | undefined {
     return readToken(readFileSync(file, 'utf8').trim(), file)
   } catch (error) {
     if (error instanceof Failure) throw error
-    throw new Failure(
-      'forbidden',
-      `the owner token cannot be read: ${messageOf(error)}; use --token or QUAYSIDE_TOKEN`,
-      {
-        cause: error,
-      },
-    )
+    const message = `the owner token cannot be read: ${messageOf(error)}; use --token or QUAYSIDE_TOKEN`
+    throw new Failure('forbidden', message, { cause: error })
   }
 }
 

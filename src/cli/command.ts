@@ -93,28 +93,24 @@ interface OptionRow {
 }
 
 /** A group of commands; it does nothing itself. */
-type GroupRow = CommandHead & { call?: never; act?: never; run?: never; columns?: never }
+interface GroupRow extends CommandHead {
+  call?: never
+}
 
 /** A command that does not speak to the service. What it runs is loaded when it runs. @returns the exit code; nothing for 0 */
-type LocalRow = CommandHead & {
+interface LocalRow extends CommandHead {
   call?: never
-  act?: never
-  columns?: never
   run(io: Io, options: object, ...args: string[]): Promise<number | undefined>
 }
 
 /** A command that speaks to the service in more than one call. @returns the exit code; nothing for 0 */
-type ActingRow = CommandHead & {
+interface ActingRow extends CommandHead {
   call?: never
-  run?: never
-  columns?: never
   act: (call: Call) => Promise<number | undefined>
 }
 
 /** One operation of the service. */
 interface OperationHead<R extends Route> extends CommandHead {
-  run?: never
-  act?: never
   /**
    * Its route. The arguments fill the places in their order; a `:store` that is no argument is `--store`, or the only store, and one
    * that is may be given by its name alone.
@@ -135,23 +131,8 @@ interface OperationHead<R extends Route> extends CommandHead {
   fails?: (answer: Answer<R>) => boolean
 }
 
-/** An operation whose answer is printed as text. */
-interface TextRow<R extends Route> extends OperationHead<R> {
-  columns?: never
-  facts?: never
-  text: (answer: Answer<R>, call: Call) => string
-}
-
-/** An operation that answers one record, printed as facts below each other. */
-interface FactsRow<R extends Route> extends OperationHead<R>, RecordView<Answer<R>> {
-  columns?: never
-  text?: never
-}
-
-/** An operation that answers a list, printed as a table. */
-interface ListRow<R extends Route> extends OperationHead<R> {
-  text?: never
-  facts?: never
+/** How a list is shown: as a table. */
+interface ListView<R extends Route> {
   columns: Columns<Item<R>> | ((call: Call) => Columns<Item<R>>)
   /** What an empty list means, as a sentence. */
   empty: string
@@ -161,7 +142,9 @@ interface ListRow<R extends Route> extends OperationHead<R> {
   below?: (rows: Item<R>[], call: Call) => string
 }
 
-type RowOf<R extends Route> = TextRow<R> | FactsRow<R> | ListRow<R>
+/** An operation, and how its answer is shown: as a text, as facts below each other, or as a table. */
+type RowOf<R extends Route> = OperationHead<R> &
+  ({ text: (answer: Answer<R>, call: Call) => string } | RecordView<Answer<R>> | ListView<R>)
 type OperationRow = { [R in Route]: RowOf<R> }[Route]
 
 export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow
@@ -197,13 +180,12 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   for (const [index, name] of names.filter(Boolean).entries()) command.argument(name, row.args?.[index] ?? 'its id')
   if (row.help) command.addHelpText('after', helpText(row.help))
   addOptions(command, row.options ?? {})
-  const { run } = row
-  if (run) {
-    command.action(async () => session.end((await run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok))
-    return
+  if ('run' in row) {
+    const run = async () => (await row.run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok
+    command.action(async () => session.end(await run()))
   }
-  if (!row.call && !row.act) return
-  if (row.columns && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
+  if (!row.call && !('act' in row)) return
+  if ('columns' in row && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
   // `webhooks create --url` is the webhook's address; that command finds the service without the option.
   const addressed = !command.options.some((option) => option.long === '--url')
   addOptions(command, serviceOptions)
@@ -212,7 +194,7 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
     const hasList = group !== '' && above.commands.some((one) => one !== command && one.name() === 'list')
     const listedBy = row.listedBy ?? (hasList ? `${group} list` : undefined)
     const call = callOf(command, session.io, { addressed, listedBy })
-    const ending = row.act ? row.act(call) : perform(row, call)
+    const ending = 'act' in row ? row.act(call) : perform(row, call)
     session.end((await ending.catch(otherVersion(call.client.origin))) ?? exitCodes.ok)
   })
 }
@@ -269,7 +251,7 @@ function callOf(
 /** Calls the operation of a row and prints its answer. @param given one row: the types of its route agree with each other */
 async function perform(given: OperationRow, call: Call): Promise<number> {
   const row = given as RowOf<Route>
-  const paging = row.columns && row.page !== null ? ['limit', row.page ?? 'before'] : []
+  const paging = 'columns' in row && row.page !== null ? ['limit', row.page ?? 'before'] : []
   const query = {
     ...(typeof row.query === 'function' ? row.query(call) : row.query),
     ...optionsNamed([...paging, ...(row.filters ?? [])], call),
@@ -301,8 +283,8 @@ async function pathOf({ call: route, command, newest }: OperationHead<Route>, ca
 }
 
 function textOf(row: RowOf<Route>, answer: Answer<Route>, call: Call): string {
-  if (row.text) return row.text(answer, call)
-  if (row.facts) return recordText(answer, row, call)
+  if ('text' in row) return row.text(answer, call)
+  if ('facts' in row) return recordText(answer, row, call)
   const { items, next } = answer as { items: Item<Route>[]; next?: string | null }
   if (items.length === 0) return sentence(row.empty, call.width)
   const more = next ? `There is more: --${row.page ?? 'before'} ${next}\n` : ''
@@ -376,7 +358,7 @@ export function wholeText(unit: string): (text: string) => string {
   }
 }
 
-export function print(io: Io, json: boolean, document: unknown, text: () => string): void {
+export function print(io: Io, json: boolean | undefined, document: unknown, text: () => string): void {
   io.stdout.write(json ? `${JSON.stringify(document, undefined, 2)}\n` : text())
 }
 

@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { Command, CommanderError } from 'commander'
 import { DATA_DIR } from '../config/config.ts'
-import { type Role, roles } from '../config/roles.ts'
+import { roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
 import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
 import { shopKinds } from '../stores/kinds.ts'
@@ -25,6 +25,7 @@ import {
   helpText,
   type Io,
   oneOf,
+  proseWidth,
   type Session,
   serviceOptions,
   whole,
@@ -41,6 +42,7 @@ import { prices } from './prices.ts'
 import { purchases, reviews } from './purchases.ts'
 import { balance, discrepancies, sweeps } from './reconcile.ts'
 import { sandbox } from './sandbox.ts'
+import type { ServeOptions } from './serve.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
@@ -79,7 +81,7 @@ function writeFault(io: Io, thrown: unknown, json: boolean): number {
   const code = exitCodeOf(error)
   if (json && code !== exitCodes.ok) io.stderr.write(`${JSON.stringify(failureDocument(error), undefined, 2)}\n`)
   // Commander has written what it has to say before it throws.
-  else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, Math.min(io.columns, 80)))
+  else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, proseWidth(io)))
   return code
 }
 
@@ -106,7 +108,7 @@ function commandsOf(session: Session, json: boolean): Command {
           .replace(/^error: /, 'quayside: ')
           .trimEnd()
           .split('\n')
-        write(lines.map((line) => sentence(line, Math.min(io.columns, 80), { hang: 2 })).join(''))
+        write(lines.map((line) => sentence(line, proseWidth(io), { hang: 2 })).join(''))
       },
       getOutHelpWidth: () => io.columns,
       getErrHelpWidth: () => io.columns,
@@ -221,8 +223,7 @@ const serve: CommandRow = {
       parse: oneOf(roles),
     },
   },
-  run: async (io, options: { config?: string; port?: number; role?: Role }) =>
-    (await import('./serve.ts')).runService(io, options),
+  run: async (io, options: ServeOptions) => (await import('./serve.ts')).runService(io, options),
 }
 
 const dialect: CommandRow[] = [

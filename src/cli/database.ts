@@ -1,6 +1,6 @@
 /** The commands that work on the database themselves, while no service runs: `restore`, `database create`, `migrate-engine`. */
-import type { MovedEngine, PutBack } from '../backup/engine-move.ts'
-import { type Restored, restoreBackup } from '../backup/restore.ts'
+import type { PutBack } from '../backup/engine-move.ts'
+import { restoreBackup } from '../backup/restore.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
@@ -9,9 +9,9 @@ import { ADDRESS } from '../storage/engine-move.ts'
 import type { CopyProgress } from '../storage/table-copy.ts'
 import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
-import { type FileFlags, type Io, print, widthOf } from './command.ts'
-import { details } from './facts.ts'
-import { cell, commandLine, instant, quoted } from './words.ts'
+import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { details, type Pair } from './facts.ts'
+import { cell, commandLine, configOption, instant } from './words.ts'
 
 export interface RestoreFlags extends FileFlags {
   keyFile?: string
@@ -22,20 +22,20 @@ export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags
   const source = configFileOf(config, io.env)
   if (!source) throw new Failure('not_found', 'there is no configuration to restore into: name one by --config')
   const result = await restoreBackup({ configFile: source.file, demo: source.demo, backup, keyFile }, io.env)
-  print(io, json === true, result, () => restoredText(result, io.now(), Math.min(widthOf(io), 80)))
+  const { database, madeAt, epoch, replaced } = result
+  const facts: Pair[] = [
+    ['Restored', database],
+    ['As of', instant(madeAt, io.now())],
+    ['Epoch', cell(epoch)],
+    ['Kept', replaced === null ? 'nothing: there was no database' : `${replaced}, the database that was there`],
+  ]
+  print(io, json, result, () => endText(io, facts, NEXT))
 }
 
-function restoredText({ database, madeAt, epoch, replaced }: Restored, now: number, width: number): string {
-  const head = details(
-    [
-      ['Restored', database],
-      ['As of', instant(madeAt, now)],
-      ['Epoch', cell(epoch)],
-      ['Kept', replaced === null ? 'nothing: there was no database' : `${replaced}, the database that was there`],
-    ],
-    width,
-  )
-  return `${head}\n${NEXT.map((line) => sentence(line, width)).join('')}`
+/** What was done, and what comes next. */
+function endText(io: Io, facts: (Pair | false)[], next: string[]): string {
+  const width = proseWidth(io)
+  return `${details(facts, width)}\n${next.map((line) => sentence(line, width)).join('')}`
 }
 
 const HOLDS = `It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`
@@ -57,8 +57,7 @@ export async function runDatabaseCreate(io: Io, { config, json, besideFile }: Cr
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const settings = loadConfig(file, io.env)
   const created = await createDatabase(settings, besideFile)
-  const option = config === undefined ? '' : ` --config ${quoted(config)}`
-  print(io, json === true, created, () => `Created: ${created.database}\n${firstOrderText(settings, option)}`)
+  print(io, json, created, () => `Created: ${created.database}\n${firstOrderText(settings, configOption(config))}`)
 }
 
 /** What is left until the first order: `init` does that too, and this configuration was written by hand. */
@@ -88,12 +87,12 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefi
   if (serverGone && !isPutBack) throw new Failure('invalid', '--server-gone goes with --put-back')
   const settings = loadConfig(config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE), io.env)
   const { migrateEngine, putBack } = await import('../backup/engine-move.ts')
-  const width = Math.min(widthOf(io), 80)
   if (isPutBack) {
     const back = await putBack(settings, { serverGone: serverGone === true })
-    print(io, json === true, back, () => putBackText(back, serverGone === true, width))
+    print(io, json, back, () => putBackText(io, back, serverGone === true))
     return undefined
   }
+  const width = proseWidth(io)
   const isDrawn = io.isTerminal && !json
   let drawnAt = Number.NEGATIVE_INFINITY
   const draw = (progress: CopyProgress): void => {
@@ -105,9 +104,18 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefi
     if (drawnAt > 0) io.stdout.write(`\r${' '.repeat(width - 1)}\r`)
   }
   const moved = await migrateEngine(settings, draw).finally(clear)
-  print(io, json === true, moved, () => movedText(moved, width))
+  const { from, to, rows, tables } = moved
+  const facts: Pair[] = [
+    ['Moved', from],
+    ['To', to],
+    ['Rows', `${cell(rows)} in ${tables.length} tables, each compared with the file`],
+  ]
+  print(io, json, moved, () => endText(io, facts, [MOVED]))
   return undefined
 }
+
+const MOVED =
+  'Start the service: it uses the server. It does not start on the file again; keep that until you trust the server.'
 
 /** Wait between two drawings of how far it is. */
 const DRAW_MS = 100
@@ -118,27 +126,10 @@ function progressLine({ step, table, rows, total }: CopyProgress, width: number)
   return `${does} ${cell(rows)} of ${cell(total)} rows, ${percent}%: ${table}`.slice(0, width).padEnd(width)
 }
 
-function movedText({ from, to, rows, tables }: MovedEngine, width: number): string {
-  const head = details(
-    [
-      ['Moved', from],
-      ['To', to],
-      ['Rows', `${cell(rows)} in ${tables.length} tables, each compared with the file`],
-    ],
-    width,
-  )
-  const next =
-    'Start the service: it uses the server. It does not start on the file again; keep that until you trust the server.'
-  return `${head}\n${sentence(next, width)}`
-}
-
-function putBackText({ database, epoch }: PutBack, serverGone: boolean, width: number): string {
-  const lines = [
-    serverGone
-      ? `Start the service without ${ADDRESS}. Nothing may ever start on the server's copy again: it has no note.`
-      : `Take ${ADDRESS} away and start the service. None starts on the server's copy any more.`,
-    ...(epoch === null ? [] : [HOLDS, handIn('move')]),
-  ]
-  const head = details([['Put back', database], epoch !== null && ['Epoch', cell(epoch)]], width)
-  return `${head}\n${lines.map((line) => sentence(line, width)).join('')}`
+function putBackText(io: Io, { database, epoch }: PutBack, serverGone: boolean): string {
+  const start = serverGone
+    ? `Start the service without ${ADDRESS}. Nothing may ever start on the server's copy again: it has no note.`
+    : `Take ${ADDRESS} away and start the service. None starts on the server's copy any more.`
+  const facts: (Pair | false)[] = [['Put back', database], epoch !== null && ['Epoch', cell(epoch)]]
+  return endText(io, facts, epoch === null ? [start] : [start, HOLDS, handIn('move')])
 }

@@ -51,7 +51,7 @@ export const deliveries: CommandRow[] = [
   deliveryExport,
   {
     command: 'deliveries replay <id>',
-    about: 'put a delivery back into the inbox, with all its attempts',
+    about: 'put a delivery back into the inbox, with a new set of attempts',
     call: 'POST /deliveries/:id/replay',
     text: (_, { args }) => `Back in the inbox.\nSee what became of it: ${commandLine(`deliveries show ${args[0]}`)}\n`,
   },
@@ -62,7 +62,7 @@ export const outbox: CommandRow[] = [
   { command: 'outbox', about: 'callbacks and alerts that are queued: list, redeliver' },
   {
     command: 'outbox list',
-    about: 'effects, the newest first',
+    about: 'callbacks and alerts, the newest first',
     options: { '--state <state>': 'due, done or dead', '--kind <kind>': 'callback or alert' },
     help: '\nExample:\n  quayside outbox list --state dead --kind callback',
     call: 'GET /outbox',
@@ -79,7 +79,7 @@ export const outbox: CommandRow[] = [
   },
   {
     command: 'outbox redeliver <id>',
-    about: 'send an effect again, with all its attempts',
+    about: 'redeliver a callback or an alert, with a new set of attempts',
     call: 'POST /outbox/:id/redeliver',
     text: () => `Due now.\nSee what became of it: ${commandLine('outbox list')}\n`,
   },
@@ -154,9 +154,10 @@ function rotatedText({ webhook, replaces }: Answer<'POST /webhooks/rotate'>, { w
     ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, width),
     ...wrap(`Still valid beside it: ${replaces.map(cell).join(', ')}`, width),
     `Next, once \`${commandLine('webhooks list')}\` shows deliveries through the new one:`,
-    ...replaces
-      .map(cell)
-      .flatMap((id) => [`  remove ${id} in the pages of the supplier`, `  ${commandLine(`webhooks retire ${id}`)}`]),
+    ...replaces.flatMap((id) => [
+      `  remove ${cell(id)} in the pages of the supplier`,
+      `  ${commandLine(`webhooks retire ${cell(id)}`)}`,
+    ]),
   ]
   return `${lines.join('\n')}\n`
 }

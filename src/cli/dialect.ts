@@ -1,6 +1,5 @@
-import path from 'node:path'
 import { z } from 'zod'
-import { loadConfig, readJson, readText } from '../config/config.ts'
+import { dialectFileOf, loadConfig, readJson, readText } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
@@ -14,10 +13,10 @@ import { readSample } from '../supplier/sample.ts'
 import { signingKey } from '../supplier/signature.ts'
 import { configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, widthOf } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
-import { readKeyFile } from './init-questions.ts'
+import { exitCodes, saying } from './exit-codes.ts'
+import { DIALECT, readKeyFile } from './init-questions.ts'
 import { chooseProducts, productTable, productView } from './supplier-sample.ts'
-import { type Columns, table } from './tables.ts'
+import { type Columns, key, table } from './tables.ts'
 import { cell } from './words.ts'
 
 export interface CheckOptions extends FileFlags {
@@ -40,10 +39,7 @@ export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
   const fits = !findings.some(isFault)
   const products = chooseProducts(offersIn(sample, facts))
   const document = { dialect: facts.name, supplier: baseUrl, fits, products: products.map(productView), findings }
-  print(io, options.json === true, document, () => {
-    const checked = { dialect: facts.name, supplier: baseUrl, findings, products }
-    return checkText(checked, Math.min(io.columns, 100))
-  })
+  print(io, options.json, document, () => checkText({ ...document, products }, Math.min(io.columns, 100)))
   return fits ? exitCodes.ok : exitCodes.failed
 }
 
@@ -56,32 +52,23 @@ function withNextStep(error: unknown, baseUrl: string, configured: boolean): unk
     error.reason === 'unauthorized'
       ? `Check the address (${address}) and the key (${key}).`
       : `Check the address (${address}), and that this machine may connect to it.`
-  const { code, message, fields, reason } = error
-  const detail = { cause: error, fields, ...(reason === undefined ? {} : { reason }) }
-  return new Failure(code, `${baseUrl}: ${message}.\n${next}`, detail)
+  return saying(baseUrl, error, `.\n${next}`)
 }
 
 /** The supplier of the configuration, or one that is not set up yet. */
 function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: Record<string, string | undefined>) {
-  const named = dialect === undefined ? undefined : readDialect(dialectFile(dialect))
+  const named = dialect === undefined ? undefined : readDialect(dialectFileOf(dialect, '.'))
   if (baseUrl === undefined) {
     const source = configFileOf(config, env)
     if (!source) throw new Failure('invalid', 'there is no configuration: name one by --config, or use --base-url')
     const { supplier, dialectFacts, apiKey } = loadConfig(source.file, env)
     return { baseUrl: supplier.baseUrl, facts: named ?? dialectFacts, apiKey }
   }
-  const text = apiKeyFile === undefined ? env.QUAYSIDE_API_KEY : undefined
-  if (apiKeyFile === undefined && !text) throw new Failure('invalid', 'name the API key by --api-key-file')
-  const apiKey = apiKeyFile === undefined ? new Secret(text ?? '') : readKeyFile(apiKeyFile)
+  const apiKey = apiKeyFile === undefined ? new Secret(env.QUAYSIDE_API_KEY ?? '') : readKeyFile(apiKeyFile)
+  if (apiKey.reveal() === '') throw new Failure('invalid', 'name the API key by --api-key-file')
   readBaseUrl(baseUrl)
-  return { baseUrl, facts: named ?? readDialect(dialectFile(DIALECT)), apiKey }
+  return { baseUrl, facts: named ?? readDialect(dialectFileOf(DIALECT, '.')), apiKey }
 }
-
-/** The default, which most suppliers differ from in a few facts. */
-const DIALECT = 'reseller-v1.1'
-
-const dialectFile = (name: string): string =>
-  name.endsWith('.json') ? path.resolve(name) : path.join(import.meta.dirname, '../../config/dialects', `${name}.json`)
 
 /** A captured delivery in a file; its other fields are for people. */
 const fileShape = z.object({
@@ -101,7 +88,7 @@ export interface DetectOptions {
 export function runDetect(io: Io, options: DetectOptions): number {
   const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
   const found = detectSignature(readDelivery(options.delivery), secret)
-  print(io, options.json === true, found, () => {
+  print(io, options.json, found, () => {
     if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
     const profile = JSON.stringify({ signature: found.signature }, undefined, 2)
     return `${profile}\n\n${lines(found.signature.deliveryIdHeader === null ? NO_ID : WITH_ID, io)}`
@@ -146,7 +133,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
   const [money, others] = [by('not_shown').filter(isMoney), by('not_shown').filter((one) => !isMoney(one))]
   const sections = [
     `What ${supplier} answers, by the dialect ${dialect}.\n`,
-    read.length === 0 ? '' : readTable(read, width),
+    read.length === 0 ? '' : table(read, readColumns, width),
     productsText(products, width),
     listText('The document says the same', documented, width),
     ...noSampleTexts(by('no_sample'), width),
@@ -171,13 +158,10 @@ function productsText(products: SupplierOffer[], width: number): string {
 const isMoney = ({ fact }: DialectFinding): boolean =>
   /Seconds$|Max$|^stock$/.test(fact) && !fact.startsWith('signature')
 
-function readTable(findings: DialectFinding[], width: number): string {
-  const columns: Columns<DialectFinding> = {
-    FACT: { of: ({ fact }) => fact, keep: true },
-    DIALECT: ({ dialect }) => settingText(dialect),
-    READ: ({ value }) => value ?? '',
-  }
-  return table(findings, columns, width)
+const readColumns: Columns<DialectFinding> = {
+  FACT: key('fact'),
+  DIALECT: ({ dialect }) => settingText(dialect),
+  READ: ({ value }) => value ?? '',
 }
 
 /** Values as the dialect file writes them, so that an empty text and null look different. */

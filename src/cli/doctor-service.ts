@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import type { Config } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { kindOf } from '../stores/kinds.ts'
+import { type ConfiguredStore, kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient, type Item } from './client.ts'
-import type { Visit } from './doctor.ts'
+import type { Report, Visit } from './doctor.ts'
 import { messageLines, NOT_RUNNING } from './exit-codes.ts'
 import { dutiesOf, FIX_DIALECT, type Status, silentOf, unreadableOf } from './status.ts'
 import { pausedOf } from './stores.ts'
@@ -26,8 +27,7 @@ export async function meetService(
 }
 
 /** The supplier's webhooks against those whose secret the service holds. */
-export async function checkWebhooks({ io, config, report }: Visit, supplier: Supplier | undefined, service: Service) {
-  if (!config || !supplier) return
+export async function checkWebhooks({ io, config, report }: Visit, supplier: Supplier, service: Service) {
   try {
     const theirs = (await supplier.webhooks()).items
     if ('fault' in service) {
@@ -69,13 +69,12 @@ const originOf = (url: string): string | undefined => (URL.canParse(url) ? new U
 /** A proxy on the way to a service on the same machine answers within this, or not at all. */
 const DEADLINE_MS = 5_000
 
-export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
-  if (!config) return
-  if (config.publicUrl === null) {
+export async function checkPublicUrl({ publicUrl }: Config, report: Report): Promise<void> {
+  if (publicUrl === null) {
     report('ok', 'public address', 'none: the service works by polling alone')
     return
   }
-  const url = `${config.publicUrl}/livez`
+  const url = `${publicUrl}/livez`
   const fix = 'look at the proxy and the name; this was tried from here, the supplier comes from outside'
   try {
     const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(DEADLINE_MS) })
@@ -88,22 +87,18 @@ export async function checkPublicUrl({ config, report }: Visit): Promise<void> {
 }
 
 /** The service itself, and what it says. */
-export function checkService(visit: Visit, service: Service): void {
+export function checkService(service: Service, config: Config | undefined, now: number, report: Report): void {
   try {
-    checkDuties(visit, service)
-    checkChannels(visit, service)
+    checkDuties(service, now, report)
+    if (config) checkChannels(config, service, now, report)
   } catch (error) {
-    visit.report(
-      'fail',
-      'service',
-      `what it answers cannot be read: ${messageOf(error)}`,
-      'is it of another version? Restart it',
-    )
+    const what = `what it answers cannot be read: ${messageOf(error)}`
+    report('fail', 'service', what, 'is it of another version? Restart it')
   }
 }
 
 /** Whether it runs, and what waits there for a person. */
-function checkDuties({ io, report }: Visit, service: Service): void {
+function checkDuties(service: Service, now: number, report: Report): void {
   if ('fault' in service) {
     if (service.fault.reason === 'no_api') {
       const [what = '', next] = service.fault.message.split('\n')
@@ -115,7 +110,6 @@ function checkDuties({ io, report }: Visit, service: Service): void {
     return
   }
   const { client, status } = service
-  const now = io.now()
   const { freeze, workerAbsentSince } = status
   const { catalogueFailure } = status.freshness
   if (catalogueFailure) {
@@ -143,14 +137,13 @@ function checkDuties({ io, report }: Visit, service: Service): void {
 }
 
 /** Whether people are notified of alerts. */
-function checkChannels({ io, config, report }: Visit, service: Service): void {
-  if (!config) return
-  const names = Object.keys(config.alerts.channels)
+function checkChannels({ alerts }: Config, service: Service, now: number, report: Report): void {
+  const names = Object.keys(alerts.channels)
   if (names.length === 0) {
     report('warn', 'alerts', 'no channel is configured: no person is notified', 'see "alerts" in docs/configuration.md')
     return
   }
-  const silent = 'fault' in service ? [] : silentOf(service.status.alertChannels, io.now())
+  const silent = 'fault' in service ? [] : silentOf(service.status.alertChannels, now)
   for (const line of silent) report('warn', 'alerts', line)
   if (silent.length === 0) {
     report('ok', 'alerts', `sent by ${names.join(', ')}; \`${commandLine('alerts test')}\` tries each`)
@@ -158,8 +151,8 @@ function checkChannels({ io, config, report }: Visit, service: Service): void {
 }
 
 /** A connection and no request: a backend must not have to know what a check is, and a shop is tried by `stores test`. */
-export async function checkStores({ config, report }: Visit): Promise<void> {
-  for (const store of config?.stores ?? []) {
+export async function checkStores(stores: ConfiguredStore[], report: Report): Promise<void> {
+  for (const store of stores) {
     const { id, address } = store
     const { hostname, port, protocol } = new URL(address)
     const host = hostname.replaceAll(/^\[|\]$/g, '')

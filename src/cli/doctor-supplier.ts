@@ -4,7 +4,7 @@ import type { Dialect } from '../dialect/dialect.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
-import { createSupplier, type Supplier } from '../supplier/client.ts'
+import { createSupplier, type PageQuery, readBaseUrl, type Supplier } from '../supplier/client.ts'
 import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
@@ -25,7 +25,6 @@ const DEADLINE_MS = 10_000
  * @returns a client for the checks that follow, to be closed; undefined when it could not be reached or read
  */
 export async function checkSupplier({ io, config, report }: Visit): Promise<Supplier | undefined> {
-  if (!config) return undefined
   const answer = await probe(config)
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
@@ -56,12 +55,12 @@ function openSupplier({ now, sleep, random }: Visit['io'], { supplier, apiKey }:
 /** One GET /balance, for what the client does not hand out: the headers of an answer. */
 async function probe({ supplier, dialectFacts, apiKey }: Config): Promise<Exchange> {
   const agent = openAgent(1)
-  const { origin, pathname } = new URL(supplier.baseUrl)
+  const { origin, path } = readBaseUrl(supplier.baseUrl)
   try {
     return await exchange(agent, {
       method: 'GET',
       origin,
-      path: `${pathname.replace(/\/$/, '')}/balance`,
+      path: `${path}/balance`,
       headers: { [dialectFacts.headers.apiKey]: apiKey.reveal() },
       deadlineMs: DEADLINE_MS,
       bodyMaxBytes: ANSWER_MAX_BYTES,
@@ -131,8 +130,7 @@ function checkRate(answer: Exchange & { stage: 'answered' }, config: Config, now
 }
 
 /** The supplier's lists, and how a proof that an order is not there rests on them. */
-export async function checkLists({ io, config, report }: Visit, reached: Supplier | undefined): Promise<void> {
-  if (!config || !reached) return
+export async function checkLists({ io, config, report }: Visit): Promise<void> {
   // Shows every count as the supplier writes it, whatever the dialect makes of it.
   const { dialectFacts } = config
   const supplier = openSupplier(io, config, {
@@ -155,12 +153,11 @@ const PAGE = 25
  * Whether the supplier's products and orders can be read, before anything is bought: an order that is charged and whose
  * answer cannot be read stays open until a person settles it.
  */
-export async function checkRecords({ report, config }: Visit, supplier: Supplier | undefined): Promise<void> {
-  if (!config || !supplier) return
+export async function checkRecords({ report, config }: Visit, supplier: Supplier): Promise<void> {
   const fix = `fix the dialect ${config.dialectFacts.name}: \`${commandLine('dialect check')}\` shows what is there`
-  const look = async <T>(what: 'products' | 'orders', read: () => Promise<Page<T>>): Promise<T[] | undefined> => {
+  const look = async <T>(what: string, list: (query: PageQuery) => Promise<Page<T>>): Promise<T[] | undefined> => {
     try {
-      const { items, unreadable } = await read()
+      const { items, unreadable } = await list({ page: 1, limit: PAGE })
       const [first] = unreadable
       if (!first) return items
       const where = `${first.setting} of the dialect is ${first.field}, and ${first.seen} is there`
@@ -171,7 +168,7 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
     }
     return undefined
   }
-  const products = await look('products', () => supplier.products({ page: 1, limit: PAGE }))
+  const products = await look('products', supplier.products)
   if (products) {
     const faulty = products.filter(({ costFault }) => costFault !== undefined).length
     const some = chooseProducts(products).map(productText).join('; ')
@@ -179,14 +176,11 @@ export async function checkRecords({ report, config }: Visit, supplier: Supplier
     else if (faulty === products.length) report('fail', 'products', `none has a cost that can be read: ${some}`, fix)
     else report('ok', 'products', `are they right? ${some}`)
   }
-  const orders = await look('orders', () => supplier.orders({ page: 1, limit: PAGE }))
+  const orders = await look('orders', supplier.orders)
   const completed = orders?.find(({ status }) => status === 'completed')
   if (completed) await supplier.order(completed.id).catch(() => undefined)
   const unread = supplier.unreadable().find(({ request }) => request === 'GET /orders/{id}')
   if (unread) report('fail', 'orders', unreadableText(unread), fix)
-  else if (orders) {
-    const text =
-      orders.length === 0 ? 'none yet' : `the newest ${counted(orders.length, 'order', 'orders')} can be read`
-    report('ok', 'orders', text)
-  }
+  else if (orders?.length === 0) report('ok', 'orders', 'none yet')
+  else if (orders) report('ok', 'orders', `the newest ${counted(orders.length, 'order')} can be read`)
 }

@@ -16,6 +16,7 @@ import { checkPublicUrl, checkService, checkStores, checkWebhooks, meetService }
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
 import { findingText } from './facts.ts'
+import { secretsOf } from './set-up-files.ts'
 import { commandLine, instant } from './words.ts'
 
 /** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
@@ -33,8 +34,7 @@ export type Report = (level: Finding['level'], check: string, message: string, f
 
 export interface Visit {
   io: Io
-  /** Undefined when there is none, or when it has faults. */
-  config: Config | undefined
+  config: Config
   report: Report
 }
 
@@ -70,16 +70,18 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
   for (const warning of config ? clearTextWarnings(config) : []) report('warn', 'encryption', warning, ENCRYPT)
   if (inspection) checkSync(inspection, io.now(), report)
   if (config && inspection) checkRules(config, inspection, report)
-  const visited: Visit = { io, config, report }
+  const visited: Visit | undefined = config && { io, config, report }
   const service = await meetService(options, io.env)
-  const supplier = await checkSupplier(visited)
+  const supplier = visited && (await checkSupplier(visited))
   try {
-    await checkRecords(visited, supplier)
-    await checkLists(visited, supplier)
-    await checkWebhooks(visited, supplier, service)
-    await checkPublicUrl(visited)
-    checkService(visited, service)
-    await checkStores(visited)
+    if (visited && supplier) {
+      await checkRecords(visited, supplier)
+      await checkLists(visited)
+      await checkWebhooks(visited, supplier, service)
+    }
+    if (config) await checkPublicUrl(config, report)
+    checkService(service, config, io.now(), report)
+    await checkStores(config?.stores ?? [], report)
   } finally {
     await supplier?.close().catch((error: unknown) => report('warn', 'supplier', messageOf(error)))
   }
@@ -123,10 +125,10 @@ function checkConfig(
     const fix = `fix it in ${file}`
     if (fields.length === 0)
       report('fail', 'configuration', messageOf(error), codeOf(error) === 'invalid' ? fix : undefined)
-    for (const fault of fields) {
-      const secret = fault.field.startsWith('QUAYSIDE_')
-      const check = fault.field === 'supplier.dialect' ? 'dialect' : secret ? 'secret' : 'configuration'
-      report('fail', check, `${fault.field}: ${fault.message}`, secret ? undefined : fix)
+    for (const { field, message } of fields) {
+      const secret = field.startsWith('QUAYSIDE_')
+      const check = field === 'supplier.dialect' ? 'dialect' : secret ? 'secret' : 'configuration'
+      report('fail', check, `${field}: ${message}`, secret ? undefined : fix)
     }
     return undefined
   }
@@ -156,23 +158,20 @@ function checkRates({ stores, dialectFacts }: Config, now: number, report: Repor
 /** Secrets are for their owner's eyes: files 0600, their folder 0700. */
 function checkModes(file: string | undefined, report: Report): void {
   try {
-    reportModes(file, report)
+    const folder = secretsOf(file ?? CONFIG_FILE)
+    const names = existsSync(folder) ? readdirSync(folder).map((name) => path.join(folder, name)) : []
+    const isOpen = (each: string) => (statSync(each).mode & 0o077) !== 0
+    const all = [...names, path.join(dataDirOf(file), 'owner.token')]
+    const files = all.filter((each) => statSync(each, { throwIfNoEntry: false })?.isFile())
+    const open = files.filter(isOpen)
+    for (const each of open) report('fail', 'file modes', `others can read ${each}`, `chmod 600 ${each}`)
+    if (existsSync(folder) && isOpen(folder)) {
+      report('warn', 'file modes', `others can look into ${folder}`, `chmod 700 ${folder}`)
+    }
+    if (open.length === 0) report('ok', 'file modes', `${files.length} secret files, none of which others can read`)
   } catch (error) {
     report('fail', 'file modes', messageOf(error))
   }
-}
-
-function reportModes(file: string | undefined, report: Report): void {
-  const folder = path.join(path.dirname(file ?? CONFIG_FILE), 'secrets')
-  const names = existsSync(folder) ? readdirSync(folder).map((name) => path.join(folder, name)) : []
-  const owner = path.join(dataDirOf(file), 'owner.token')
-  const files = [...names, ...(existsSync(owner) ? [owner] : [])].filter((each) => statSync(each).isFile())
-  const open = files.filter((each) => (statSync(each).mode & 0o077) !== 0)
-  for (const each of open) report('fail', 'file modes', `others can read ${each}`, `chmod 600 ${each}`)
-  if (existsSync(folder) && (statSync(folder).mode & 0o077) !== 0) {
-    report('warn', 'file modes', `others can look into ${folder}`, `chmod 700 ${folder}`)
-  }
-  if (open.length === 0) report('ok', 'file modes', `${files.length} secret files, none of which others can read`)
 }
 
 /** Where a faulty configuration does not say, the default is as good a guess as any. */
@@ -213,7 +212,7 @@ function checkDisk(file: string | undefined, report: Report): void {
 }
 
 /** The key-encryption key, as the start would find it. @returns undefined when the database cannot be read */
-export async function checkKey(config: Config, report: Report): Promise<Inspection | undefined> {
+async function checkKey(config: Config, report: Report): Promise<Inspection | undefined> {
   let inspection: Inspection
   try {
     inspection = await inspect(config)

@@ -47,6 +47,13 @@ export function exitCodeOf(error: unknown): number {
   return codes[codeOf(error)]
 }
 
+/** The same failure, between what it means here and what to do about it. */
+export function saying(what: string, error: unknown, more = ''): Failure {
+  const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
+  const { code, message, fields, reason } = known
+  return new Failure(code, `${what}: ${message}${more}`, { cause: error, fields, reason })
+}
+
 /**
  * What a failure says, line by line: first what is wrong, with the service's code and request id if it comes from there,
  * then what to do next.

@@ -1,18 +1,19 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { z } from 'zod'
+import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
 import { configShape, dialectFileOf, readText, type Settings, sayWhatIsRight } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { either } from '../domain/text-layout.ts'
+import { either, sentence } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { percent } from '../stores/store-settings.ts'
-import type { Io } from './command.ts'
+import { type Io, proseWidth } from './command.ts'
 import type { Answers, Existing } from './init.ts'
-import type { AccessFault, Correction, SupplierTry } from './supplier-sample.ts'
+import { type AccessFault, type Correction, productsText, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 
 export interface Flags {
@@ -103,7 +104,8 @@ const keyFault = (text: string): string | undefined =>
   /^[\x21-\x7e]{1,500}$/.test(text) ? undefined : '1 to 500 visible characters without spaces'
 
 const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
-const DIALECT = dialectNameShape.parse(undefined)
+/** The default, which most suppliers differ from in a few facts. */
+export const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
 const { name: nameShape, callbackUrl: callbackUrlShape } = backend.settings.shape
 
@@ -118,21 +120,22 @@ export interface Asking {
   io: Io
   flags: Flags
   existing: Existing
-  /** Tries the supplier with these answers. */
-  tried: (answers: SupplierAnswers) => Promise<SupplierTry>
-  /** What a person compares with the supplier's pages. */
-  productsText: (products: SupplierOffer[]) => string
+  accessOf: (answers: SupplierAnswers) => SupplierAccess
 }
 
-/** Asks on the terminal. An answer that cannot be is asked again, and `-` takes an optional one away. */
-export async function askAnswers(asking: Asking): Promise<Answers> {
+/**
+ * Asks on the terminal. An answer that cannot be is asked again, and `-` takes an optional one away.
+ *
+ * @returns the products too that a person has seen; undefined where the supplier was not asked
+ */
+export async function askAnswers(asking: Asking): Promise<{ answers: Answers; products: SupplierOffer[] | undefined }> {
   const { io, flags, existing } = asking
   const before = defaultsOf(flags, existing)
   const hasBackend = backendOf(existing.settings) !== undefined
   const terminal = openTerminal(io)
   try {
     io.stdout.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
-    const supplier = await askSupplier(terminal, asking, before)
+    const { products, ...supplier } = await askSupplier(terminal, asking, before)
     const callbackUrl = await terminal.put({
       about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ` Leave it empty where you have no such backend: a shop of ${either(shopKinds.map(({ label }) => label))} is added afterwards.`}`,
       ask: hasBackend ? 'Callback URL' : 'Callback URL (optional)',
@@ -148,7 +151,8 @@ export async function askAnswers(asking: Asking): Promise<Answers> {
       fault: optional(publicUrlShape),
     })
     const markup = callbackUrl === '' ? before.markup : await askMarkup(terminal, before.markup)
-    return { ...before, ...supplier, storeName, callbackUrl: callbackUrl || null, publicUrl: publicUrl || null, markup }
+    const store = { storeName, callbackUrl: callbackUrl || null, publicUrl: publicUrl || null, markup }
+    return { answers: { ...before, ...supplier, ...store }, products }
   } finally {
     terminal.close()
   }
@@ -182,17 +186,21 @@ async function askSupplier(
   terminal: Terminal,
   asking: Asking,
   before: Omit<SupplierAnswers, 'apiKey'>,
-): Promise<SupplierAnswers> {
-  const { io, flags, existing, tried, productsText } = asking
+): Promise<SupplierAnswers & { products: SupplierOffer[] | undefined }> {
+  const { io, flags, existing, accessOf } = asking
+  const width = proseWidth(io)
   const baseUrl = await askAddress(terminal, before.baseUrl)
   const dialect = await askDialect(terminal, before.dialect, existing.folder)
   const apiKey = flags.apiKeyFile ? readKeyFile(flags.apiKeyFile) : await askKey(terminal, io.env, existing)
   const answers: SupplierAnswers = { baseUrl, dialect, apiKey }
   while (!flags.offline) {
-    const result = await tried(answers)
+    const access = accessOf(answers)
+    // Before the API key is sent for the first time.
+    terminal.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
+    const result = await trySupplier(access)
     if ('products' in result) {
-      await assertRight(terminal, productsText(result.products))
-      return answers
+      await assertRight(terminal, productsText(result.products, width))
+      return { ...answers, ...result }
     }
     const correct = await askCorrection(terminal, result.fault, io.env)
     if (correct === 'stop') throw new Failure('unavailable', `nothing was written: ${result.fault.message}`)
@@ -200,8 +208,11 @@ async function askSupplier(
     if (correct === 'address') answers.baseUrl = await askAddress(terminal, answers.baseUrl)
     if (correct === 'dialect') answers.dialect = await askDialect(terminal, answers.dialect, existing.folder)
   }
-  return answers
+  return { ...answers, products: undefined }
 }
+
+export const warningText = (warnings: readonly string[], width: number): string =>
+  warnings.map((warning) => `\n${sentence(`WARNING: ${warning}: ${ENCRYPT}.`, width)}`).join('')
 
 const askAddress = (terminal: Terminal, before: string): Promise<string> =>
   terminal.put({

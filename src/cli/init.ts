@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
+import { clearTextWarnings } from '../config/clear-text.ts'
 import {
   type Config,
   checkedConfig,
@@ -22,11 +22,12 @@ import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { saying } from './exit-codes.ts'
 import { details } from './facts.ts'
-import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers } from './init-questions.ts'
+import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers, warningText } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
-import { productTable, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
-import { commandLine, quoted } from './words.ts'
+import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
+import { commandLine, configOption } from './words.ts'
 
 export interface InitOptions extends Flags, FileFlags {
   yes?: true
@@ -49,29 +50,13 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     dialect: readDialect(dialectFileOf(dialect, existing.folder)),
     apiKey: readApiKey(file, io.env, apiKey),
   })
-  let shown: SupplierOffer[] | undefined
-  const answers = asks
-    ? await askAnswers({
-        io,
-        flags,
-        existing,
-        tried: async (given) => {
-          const access = accessOf(given)
-          // Before the API key is sent for the first time.
-          io.stdout.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
-          return await trySupplier(access)
-        },
-        productsText: (products) => {
-          shown = products
-          return productsText(products, width)
-        },
-      })
-    : flagAnswers(flags, io.env, existing)
+  const asked = asks ? await askAnswers({ io, flags, existing, accessOf }) : undefined
+  const answers = asked?.answers ?? flagAnswers(flags, io.env, existing)
   const isOwn = existing.settings !== undefined || flags.force === true
-  const plan = await checked({ file, answers, existing, env: io.env, randomBytes: io.randomBytes }, isOwn)
-  const products = flags.offline ? undefined : (shown ?? (await productsOf(accessOf(answers))))
+  const plan = await checked({ file, answers, existing, io }, isOwn)
+  const products = flags.offline ? undefined : (asked?.products ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
-  const option = flags.config === undefined ? '' : ` --config ${quoted(flags.config)}`
+  const option = configOption(flags.config)
   const document = {
     configFile: file,
     store: plan.storeId,
@@ -82,8 +67,8 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     kept: plan.kept,
     next: nextOf(plan).map(([command]) => commandLine(command + option)),
   }
-  print(io, flags.json === true, document, () =>
-    resultText({ plan, made, products, asked: shown !== undefined, option, width }),
+  print(io, flags.json, document, () =>
+    resultText({ plan, made, products, asked: asked?.products !== undefined, option, width }),
   )
 }
 
@@ -114,13 +99,6 @@ async function checked(installation: Installation, isOwn: boolean): Promise<Plan
 /** Reasons that are met where another configuration has the same data folder. */
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
-/** Says what a failure has left of the set-up. */
-export function saying(what: string, error: unknown, more = ''): Failure {
-  const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
-  const { code, message, fields, reason } = known
-  return new Failure(code, `${what}: ${message}${more}`, { cause: error, fields, reason })
-}
-
 const SHOPS_TO_ADD = shopKinds.map(({ kind, label }): [command: string, does: string] => [
   `stores add ${kind}`,
   `connects your shop, where it is one of ${label}`,
@@ -140,23 +118,19 @@ async function setUp(plan: Plan, answers: Answers, offline: boolean) {
   let open: SetUp | undefined
   try {
     open = await setUpOf(plan.config, plan.madeStores)
-    const shown = plan.storeId === null ? null : await backendParts(open, plan.storeId, answers.storeName)
+    const { storeId } = plan
+    // What the backend of a store needs.
+    const token = storeId === null ? null : await open.createStoreToken(storeId, `${answers.storeName} (first)`)
+    const secret = storeId === null ? null : await open.callbackSecret(storeId)
     // Last: it cannot be taken back.
     const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
     await open.close()
-    return { token: shown?.token ?? null, callbackSecret: shown?.callbackSecret ?? null, webhook }
+    return { token: token?.reveal() ?? null, callbackSecret: secret?.reveal() ?? null, webhook }
   } catch (error) {
     await open?.discard()
     undo()
     throw saying('nothing was set up', error)
   }
-}
-
-/** What the backend of a store needs. */
-async function backendParts(open: SetUp, store: string, name: string) {
-  const token = await open.createStoreToken(store, `${name} (first)`)
-  const secret = await open.callbackSecret(store)
-  return { token: token.reveal(), callbackSecret: secret.reveal() }
 }
 
 /** Three products as the dialect reads them. @throws Failure `unavailable` that says why there are none */
@@ -165,11 +139,6 @@ async function productsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
   if ('products' in result) return result.products
   const offline = '--offline writes the set-up without asking the supplier.'
   throw new Failure('unavailable', `nothing was written: ${result.fault.message} ${offline}`)
-}
-
-function productsText(products: SupplierOffer[], width: number): string {
-  const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
-  return sentence(lead, width) + productTable(products, width)
 }
 
 /** @throws Failure `unavailable` that says how to go on without a webhook */
@@ -185,11 +154,9 @@ async function webhookOf(open: SetUp, { config }: Plan) {
   }
 }
 
-type Made = Awaited<ReturnType<typeof setUp>>
-
 interface Result {
   plan: Plan
-  made: Made
+  made: Awaited<ReturnType<typeof setUp>>
   /** Undefined: the supplier was not asked. */
   products: SupplierOffer[] | undefined
   /** A person was asked, and has seen the products and what was warned of the supplier. */
@@ -198,9 +165,6 @@ interface Result {
   option: string
   width: number
 }
-
-export const warningText = (warnings: readonly string[], width: number): string =>
-  warnings.map((warning) => `\n${sentence(`WARNING: ${warning}: ${ENCRYPT}.`, width)}`).join('')
 
 const keepText = (keyFile: string): string =>
   `Keep a copy of ${keyFile} elsewhere: without that key nothing opens the database or its backups, and all is lost.`
@@ -226,7 +190,7 @@ ${nextText(next, width)}`
 
 const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
 
-const backendText = ({ storeId }: Plan, { token, callbackSecret }: Made): string =>
+const backendText = ({ storeId }: Plan, { token, callbackSecret }: Result['made']): string =>
   storeId === null
     ? ''
     : `
@@ -293,16 +257,15 @@ function readExisting(file: string): Existing {
   }
 }
 
-export interface Installation {
+interface Installation {
   file: string
   answers: Answers
   existing: Existing
-  env: Record<string, string | undefined>
-  randomBytes: (count: number) => Uint8Array
+  io: Io
 }
 
 /** An installation that was checked, and of which nothing is written yet. */
-export interface Plan {
+interface Plan {
   file: string
   /** As the service will read it. */
   config: Config
@@ -321,8 +284,7 @@ export interface Plan {
  *
  * @throws Failure `invalid` with every fault
  */
-function planInstallation(installation: Installation): Plan {
-  const { file, answers, existing, env, randomBytes } = installation
+function planInstallation({ file, answers, existing, io: { env, randomBytes } }: Installation): Plan {
   const stores = existing.settings?.stores ?? []
   const store = backendOf(existing.settings)
   const others = stores.filter((one) => one !== store)

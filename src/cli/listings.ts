@@ -1,4 +1,5 @@
-import { readFileSync, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
 import { reasonText } from '../domain/labels.ts'
 import { fileLimits } from '../domain/listing-csv.ts'
 import { columnsOf } from '../domain/text-layout.ts'
@@ -124,7 +125,7 @@ Examples:
   },
   {
     command: 'listings show <id>',
-    about: 'what the store has of one, what it is to have, and its prices',
+    about: 'a listing: current and wanted values, and its prices',
     args: ARGS,
     options: STORE,
     call: 'GET /stores/:store/listings/:variant',
@@ -148,7 +149,7 @@ Examples:
   }),
   change('unignore', { about: 'take an ignored variant back' }),
   change('release', {
-    about: 'let the price pass that a listing is held for',
+    about: 'approve a held price',
     options: {
       '--price <price>': 'the one that waits, as `listings show` prints it; else it is shown and asked for',
       ...REASON,
@@ -225,16 +226,15 @@ async function priceToPass(call: Call): Promise<string> {
   if (!call.asks) {
     throw new Failure('invalid', `say which price is to pass; this one waits now:\n${releaseText(listing, call)}`)
   }
-  const shown = factsText(listing, waitingFacts, call.width)
+  const facts: Facts<Listing> = {
+    Listing: 'id',
+    'Store has': ({ known }) => money(known?.price, known?.currency),
+    Waits: waiting,
+    Why: 'detail',
+  }
+  const shown = factsText(listing, facts, call.width)
   await confirm(call.io, `${shown}The store gets the price that waits.`, 'the price waits still')
   return wantedPrice
-}
-
-const waitingFacts: Facts<Listing> = {
-  Listing: 'id',
-  'Store has': ({ known }) => money(known?.price, known?.currency),
-  Waits: waiting,
-  Why: 'detail',
 }
 
 async function importFile(call: Call): Promise<number> {
@@ -253,32 +253,22 @@ async function importFile(call: Call): Promise<number> {
 async function exportFile(call: Call): Promise<undefined> {
   const store = await storeOf(call)
   const pieces = await call.client.download('GET /stores/:store/listings/export', { path: { store } })
-  if (call.json) {
-    const all: Uint8Array[] = []
-    for await (const piece of pieces) all.push(piece)
-    call.print({ store, csv: Buffer.concat(all).toString('utf8') }, () => '')
-    return
-  }
-  await writeFile(call.io, pieces)
+  if (call.json) call.print({ store, csv: (await buffer(pieces)).toString('utf8') }, () => '')
+  else await writeFile(call.io, pieces)
 }
 
-async function read(file: string, io: Io): Promise<Uint8Array<ArrayBuffer>> {
-  if (file === '-') return readAll(io.stdin)
-  try {
-    if (statSync(file).size > fileLimits.bytesMax) throw tooLarge(file)
-    return new Uint8Array(readFileSync(file))
-  } catch (error) {
-    throw systemFailure(error, file) ?? error
-  }
-}
-
-async function readAll(stdin: NodeJS.ReadableStream): Promise<Uint8Array<ArrayBuffer>> {
+/** @param file its path; `-` for standard input */
+async function read(file: string, { stdin }: Io): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Buffer[] = []
   let size = 0
-  for await (const piece of stdin) {
-    pieces.push(Buffer.from(piece as Buffer | string))
-    size += pieces.at(-1)?.length ?? 0
-    if (size > fileLimits.bytesMax) throw tooLarge('standard input')
+  try {
+    for await (const piece of file === '-' ? stdin : createReadStream(file)) {
+      pieces.push(Buffer.from(piece))
+      size += pieces.at(-1)?.length ?? 0
+      if (size > fileLimits.bytesMax) throw tooLarge(file === '-' ? 'standard input' : file)
+    }
+  } catch (error) {
+    throw systemFailure(error, file) ?? error
   }
   return new Uint8Array(Buffer.concat(pieces))
 }
@@ -294,10 +284,14 @@ const reportFacts: Facts<Report> = {
   Unchanged: 'unchanged',
   Refused: 'refused',
 }
-const problemColumns: Columns<Report['problems'][number]> = { LINE: number('line'), COLUMN: 'column' }
 
 function reportText(report: Report, dryRun: boolean, width: number): string {
-  const problems = reasonedRows(report.problems, problemColumns, ({ message }) => message, width)
+  const problems = reasonedRows(
+    report.problems,
+    { LINE: number('line'), COLUMN: 'column' },
+    ({ message }) => message,
+    width,
+  )
   return [
     dryRun ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
     factsText(report, reportFacts, width),

@@ -1,6 +1,6 @@
 import { reasonText } from '../domain/labels.ts'
 import type { Answer } from './client.ts'
-import type { CommandRow, RecordView } from './command.ts'
+import type { CommandRow } from './command.ts'
 import { type Columns, reasonedRows, right } from './tables.ts'
 import { cell, commandLine, joined, money } from './words.ts'
 
@@ -8,32 +8,8 @@ type Price = Answer<'GET /stores/:store/prices/:sku'>
 /** One step of the way to the price, or to the stock. */
 type Step = { step: string; after: string; detail: string }
 
-const priceView: RecordView<Price> = {
-  facts: {
-    Product: ({ name, category }) => [cell(name), category === null ? '' : `(${category})`].join(' ').trim(),
-    SKU: 'sku',
-    Store: 'store',
-    Price: ({ outcome, reason, price, currency }) =>
-      outcome === 'held' ? `none, held: ${cell(reason)}` : money(price, currency),
-    'Compare at': ({ compareAt, currency }) => money(compareAt, currency),
-    Stock: ({ outcome, stock }) => (outcome === 'held' ? 'none while there is no price' : unitsText(stock.stock)),
-    Listing: standings,
-  },
-  parts({ steps, stock }, { width }) {
-    const priced = steps.map(({ step, amount, currency, detail }): Step => {
-      return { step: names[step] ?? step, after: money(amount, currency), detail }
-    })
-    const stocked = stock.steps.map(({ step, units, detail }): Step => ({ step, after: unitsText(units), detail }))
-    const lines = reasonedRows([...priced, ...stocked], stepColumns, ({ detail }) => detail, width)
-    const price = lines.slice(0, priced.length + 1)
-    return [price.join(''), lines.slice(price.length).join('')]
-  },
-}
-
 /** Steps whose names are not words. */
 const names: Record<string, string> = { compare_at: 'compare at', held: 'no price' }
-
-const stepColumns: Columns<Step> = { STEP: 'step', AFTER: right(({ after }) => after) }
 
 const unitsText = (units: number | null): string => (units === null ? 'not counted' : `${cell(units)} units`)
 
@@ -63,6 +39,25 @@ export const prices: CommandRow[] = [
     listedBy: 'listings list',
     options: { '--store <id>': 'the store; needed where there are several' },
     call: 'GET /stores/:store/prices/:sku',
-    ...priceView,
+    facts: {
+      Product: ({ name, category }) => [cell(name), category === null ? '' : `(${category})`].join(' ').trim(),
+      SKU: 'sku',
+      Store: 'store',
+      Price: ({ outcome, reason, price, currency }) =>
+        outcome === 'held' ? `none, held: ${cell(reason)}` : money(price, currency),
+      'Compare at': ({ compareAt, currency }) => money(compareAt, currency),
+      Stock: ({ outcome, stock }) => (outcome === 'held' ? 'none while there is no price' : unitsText(stock.stock)),
+      Listing: standings,
+    },
+    parts({ steps, stock }, { width }) {
+      const priced = steps.map(({ step, amount, currency, detail }): Step => {
+        return { step: names[step] ?? step, after: money(amount, currency), detail }
+      })
+      const stocked = stock.steps.map(({ step, units, detail }): Step => ({ step, after: unitsText(units), detail }))
+      const columns: Columns<Step> = { STEP: 'step', AFTER: right(({ after }) => after) }
+      const lines = reasonedRows([...priced, ...stocked], columns, ({ detail }) => detail, width)
+      const price = lines.slice(0, priced.length + 1)
+      return [price.join(''), lines.slice(price.length).join('')]
+    },
   },
 ]

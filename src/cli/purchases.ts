@@ -2,13 +2,13 @@ import { decisionLabels, discrepancyLabels, plainName, wordOf } from '../domain/
 import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Answer } from './client.ts'
-import { type Call, type CommandRow, neededReason, REASON } from './command.ts'
-import { details, type Facts, factsText, maybe, type Pair, when } from './facts.ts'
+import { type Call, type CommandRow, neededReason, REASON, type RecordView, recordText } from './command.ts'
+import { details, maybe, type Pair, when } from './facts.ts'
 import { whyOf } from './orders.ts'
 import { frozenText } from './status.ts'
-import { type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
 import { confirm } from './terminal.ts'
-import { ageOf, cell, commandLine, instant, joined, money, timeText } from './words.ts'
+import { cell, commandLine, instant, joined, money, timeText } from './words.ts'
 
 type Purchase = Answer<'GET /purchases/:id'>
 type Evidence = Answer<'GET /purchases/:id/evidence'>
@@ -51,7 +51,7 @@ export const purchases: CommandRow[] = [
       QTY: number('quantity'),
       CEILING: right((row) => money(row.ceiling, row.currency)),
       AMOUNT: right((row) => money(row.amount, row.currency)),
-      AGE: right(({ since }, now) => ageOf(since, now)),
+      AGE: ago('since'),
     },
   },
   {
@@ -129,6 +129,40 @@ Examples:
     --adopt 7c0e… --reason 'other one refunded'
   quayside reviews decide 01k3… --hand-over --reason 'two are enough'`
 
+/** The evidence of one purchase as a page for the person who decides: facts first, then the decisions, then how it came to it. */
+const evidenceView: RecordView<Evidence> = {
+  facts: {
+    Purchase: ({ purchase }) => purchase.id,
+    State: ({ purchase: { state, since } }, now) => `${state}, since ${instant(since, now)}`,
+    Why: ({ purchase }) => maybe('note')(purchase),
+    For: ({ order: { reference, line, store } }) => `order ${reference}, line ${line}, store ${store}`,
+    Buys: ({ purchase: { quantity, ceiling, currency, part, generation } }) =>
+      `${cell(quantity)} at most ${money(ceiling, currency)} each; part ${part}, generation ${generation}`,
+    Generations: ({ generations }) =>
+      generations.map(({ generation, state, id }) => `${generation} is ${state} (${id})`).join('; '),
+    Charged: ({ purchase: { amount, currency } }) => money(amount, currency),
+    Keys: ({ keys: { stored, left, elsewhere } }) => {
+      const held = elsewhere.length > 0 ? `; one is on ${cell(elsewhere)} too` : ''
+      return stored === 0 ? 'none came' : `${cell(stored)} stored, ${cell(left)} of them with the store${held}`
+    },
+    Cancellation: ({ purchase }, now) => when('cancelRequestedAt', 'asked ')(purchase, now),
+    Reference: ({ purchase }) => purchase.externalOrderId,
+  },
+  parts(evidence, call) {
+    const { io, width } = call
+    const { freeze, purchase, attempts, transitions, discrepancies, audit } = evidence
+    return [
+      section('Orders at the supplier', ordersOf(evidence, io.now()), width, 'None is known.'),
+      decisionsText(evidence, width),
+      section('Requests', together(attempts.map(requestOf)), width, 'Nothing was sent to the supplier yet.'),
+      section('What happened', transitions.map(stepOf), width, 'Nothing yet.'),
+      section('Discrepancies', discrepancies.map(differenceOf), width, ''),
+      section('People', audit.map(actionOf), width, ''),
+      freeze ? frozenText(freeze, call, purchase.id) : '',
+    ]
+  },
+}
+
 /** Purchases that wait for a person, what is known of each, and the decision on one. */
 export const reviews: CommandRow[] = [
   {
@@ -141,7 +175,7 @@ export const reviews: CommandRow[] = [
     columns: {
       PURCHASE: key('id'),
       QTY: number('quantity'),
-      WAITS: right(({ since }, now) => ageOf(since, now)),
+      WAITS: ago('since'),
       WHY: 'note',
     },
     below: () => `See one: ${commandLine('reviews show <purchase>')}\n`,
@@ -154,7 +188,7 @@ export const reviews: CommandRow[] = [
     options: { '--stored': 'what is stored alone; without it the supplier is asked how the orders stand' },
     call: 'GET /purchases/:id/evidence',
     query: ({ flag }) => (flag('stored') ? {} : { read: true }),
-    text: evidenceText,
+    ...evidenceView,
   },
   {
     command: 'reviews decide <id>',
@@ -214,48 +248,13 @@ async function versionShown(call: Call): Promise<string> {
   const choice = evidence.choices.find((one) => one.decision === decision)
   const does = choice?.refusal ? `Not now: ${choice.refusal}` : cell(choice?.does)
   const question = sentence(plain(`${decisionLabels[decision].word}: ${does}`), call.width).trimEnd()
-  await confirm(call.io, `${evidenceText(evidence, call)}\n${question}`, 'nothing was decided')
+  await confirm(call.io, `${recordText(evidence, evidenceView, call)}\n${question}`, 'nothing was decided')
   return evidence.evidenceVersion
 }
 
-function decidedText({ purchase: { id, state }, freeze }: Evidence, { io, width }: Call): string {
+function decidedText({ purchase: { id, state }, freeze }: Evidence, call: Call): string {
   const lines = [`Decided. The purchase is ${cell(state)} now.`, `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`]
-  return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, io.now(), width, id)}` : ''}`
-}
-
-/** The evidence of one purchase as a page for the person who decides: facts first, then the decisions, then how it came to it. */
-function evidenceText(evidence: Evidence, { io, width }: Call): string {
-  const now = io.now()
-  const { freeze, purchase, attempts, transitions, discrepancies, audit } = evidence
-  const parts = [
-    factsText({ ...evidence, ...purchase }, evidenceFacts, width, now),
-    section('Orders at the supplier', ordersOf(evidence, now), width, 'None is known.'),
-    decisionsText(evidence, width),
-    section('Requests', together(attempts.map(requestOf)), width, 'Nothing was sent to the supplier yet.'),
-    section('What happened', transitions.map(stepOf), width, 'Nothing yet.'),
-    section('Discrepancies', discrepancies.map(differenceOf), width, ''),
-    section('People', audit.map(actionOf), width, ''),
-    freeze ? frozenText(freeze, now, width, purchase.id) : '',
-  ]
-  return parts.filter(Boolean).join('\n')
-}
-
-const evidenceFacts: Facts<Evidence & Evidence['purchase']> = {
-  Purchase: 'id',
-  State: ({ state, since }, now) => `${state}, since ${instant(since, now)}`,
-  Why: maybe('note'),
-  For: ({ order: { reference, line, store } }) => `order ${reference}, line ${line}, store ${store}`,
-  Buys: ({ quantity, ceiling, currency, part, generation }) =>
-    `${cell(quantity)} at most ${money(ceiling, currency)} each; part ${part}, generation ${generation}`,
-  Generations: ({ generations }) =>
-    generations.map(({ generation, state, id }) => `${generation} is ${state} (${id})`).join('; '),
-  Charged: ({ amount, currency }) => money(amount, currency),
-  Keys: ({ keys: { stored, left, elsewhere } }) => {
-    const held = elsewhere.length > 0 ? `; one is on ${cell(elsewhere)} too` : ''
-    return stored === 0 ? 'none came' : `${cell(stored)} stored, ${cell(left)} of them with the store${held}`
-  },
-  Cancellation: when('cancelRequestedAt', 'asked '),
-  Reference: 'externalOrderId',
+  return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, call, id)}` : ''}`
 }
 
 /** A heading and pairs below it; without pairs the sentence that says so, or nothing at all. */

@@ -2,7 +2,7 @@ import { Failure } from '../errors.ts'
 import type { Answer, Item } from './client.ts'
 import { type Call, type CommandRow, pageOptions, type RecordView, recordText } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
-import { details, type Facts, factsText, maybe, when } from './facts.ts'
+import { maybe, when } from './facts.ts'
 import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
 import { cell, commandLine, instant, money, tookText } from './words.ts'
 
@@ -113,45 +113,17 @@ export const discrepancies: CommandRow[] = [
 ]
 
 type Balance = Answer<'GET /balance'>
-type Account = NonNullable<Balance['account']>
+type Account = NonNullable<Balance['account']> & NonNullable<Balance['balance']>
+
+/** A fact of the account, once the balance was read and compared. */
+const ofAccount =
+  (text: (account: Account, now: number) => string) =>
+  ({ balance, account }: Balance, now: number): string | false =>
+    balance !== null && account !== null && text({ ...balance, ...account }, now)
 
 /** A sum of the account, with the words after it. */
-const sum =
-  (field: 'charges' | 'refunds' | 'credits' | 'unexplained' | 'pending' | 'owedBack', more = '') =>
-  (account: Account): string =>
-    `${money(account[field], account.currency)}${more}`
-
-/** The balance that was read, beside the one that our orders explain. */
-const accountFacts: Facts<Account & NonNullable<Balance['balance']>> = {
-  Balance: ({ amount, currency, readAt }, now) => `${money(amount, currency)}, ${instant(readAt, now)}`,
-  Explained: ({ expected, currency, explainedAt }, now) => `${money(expected, currency)}, ${instant(explainedAt, now)}`,
-  '  at the start': ({ start, currency, startedAt }, now) => `${money(start, currency)}, ${instant(startedAt, now)}`,
-  '  - charges': sum('charges'),
-  '  + refunds': sum('refunds'),
-  '  + credits': sum('credits', ': top-ups, cashback and whatever else rose'),
-  '  - unexplained': sum('unexplained'),
-  'Seen once': (account) => (Number(account.pending) === 0 ? 'nothing' : sum('pending', ', not believed yet')(account)),
-  'Owed back': sum('owedBack', ' of orders that failed'),
-}
-
-function balanceText({ balance, account, items, next }: Balance, call: Call): string {
-  const now = call.io.now()
-  if (balance === null) return 'Not read yet.\n'
-  if (account === null) {
-    return details(
-      [['Balance', `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}`]],
-      call.width,
-    )
-  }
-  const columns: Columns<Item<'GET /balance'>> = {
-    AT: time('at'),
-    WHAT: 'kind',
-    AMOUNT: right(({ amount }) => money(amount, balance.currency)),
-  }
-  const more = next === null ? '' : `There is more: --before ${next}\n`
-  const moved = tableOr('Nothing moved yet.', items, columns, call)
-  return `${factsText({ ...balance, ...account }, accountFacts, call.width, now)}\n${moved}${more}`
-}
+const sum = (field: 'charges' | 'refunds' | 'credits' | 'unexplained' | 'pending' | 'owedBack', more = '') =>
+  ofAccount((account) => `${money(account[field], account.currency)}${more}`)
 
 /** The money at the supplier and what explains it. */
 export const balance: CommandRow = {
@@ -160,5 +132,31 @@ export const balance: CommandRow = {
   options: pageOptions.before,
   call: 'GET /balance',
   filters: ['limit', 'before'],
-  text: balanceText,
+  facts: {
+    Balance: ({ balance }, now) =>
+      balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
+    Explained: ofAccount(
+      ({ expected, currency, explainedAt }, now) => `${money(expected, currency)}, ${instant(explainedAt, now)}`,
+    ),
+    '  at the start': ofAccount(
+      ({ start, currency, startedAt }, now) => `${money(start, currency)}, ${instant(startedAt, now)}`,
+    ),
+    '  - charges': sum('charges'),
+    '  + refunds': sum('refunds'),
+    '  + credits': sum('credits', ': top-ups, cashback and whatever else rose'),
+    '  - unexplained': sum('unexplained'),
+    'Seen once': (record, now) =>
+      Number(record.account?.pending) === 0 ? 'nothing' : sum('pending', ', not believed yet')(record, now),
+    'Owed back': sum('owedBack', ' of orders that failed'),
+  },
+  parts({ balance, account, items, next }, call) {
+    if (balance === null || account === null) return []
+    const columns: Columns<Item<'GET /balance'>> = {
+      AT: time('at'),
+      WHAT: 'kind',
+      AMOUNT: right(({ amount }) => money(amount, balance.currency)),
+    }
+    const more = next === null ? '' : `There is more: --before ${next}\n`
+    return [tableOr('Nothing moved yet.', items, columns, call) + more]
+  },
 }

@@ -2,17 +2,17 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
-import { readJson } from '../config/config.ts'
+import { configShape, readJson } from '../config/config.ts'
 import { counted } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { factsOf, faultOptions, faultTable, matchFields, readFault, type SandboxFault } from '../sandbox/faults.ts'
 import { faultSections, sectionsOfPage, sectionsText } from '../sandbox/front-page.ts'
-import { asRow, demoFolder, type Row } from './client.ts'
+import { demoFolder } from './client.ts'
 import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 import type { SandboxSettings } from './serve.ts'
-import { type Columns, number, table } from './tables.ts'
+import { number, table } from './tables.ts'
 import { cell, commandLine } from './words.ts'
 
 const PORT = 8090
@@ -37,7 +37,7 @@ export const sandbox: CommandRow[] = [
       '--offers <count>': { about: 'sell a generated catalogue of this size', parse: whole(10_000_000) },
       '--seed <number>': { about: 'of the generated catalogue', parse: whole(2 ** 31) },
       '--dialect <name|file>': { about: 'the dialect that it speaks', fallback: 'reseller-v1.1' },
-      '--file <file>': 'keep the world in this SQLite file (default: it ends with the process)',
+      '--file <file>': "store the sandbox's data in this SQLite file (default: it ends with the process)",
       '--api-key <key>': { about: 'the key that it lets in', fallback: 'sandbox-key' },
     },
     help: `
@@ -87,15 +87,10 @@ function flagOf(name: string): string {
 
 async function listFaults(io: Io, { url, json }: FaultFlags): Promise<undefined> {
   const { origin, faults } = await findSandbox(url, io.env)
-  print(io, json === true, { sandbox: origin, faults }, () => {
+  print(io, json, { sandbox: origin, faults }, () => {
     const none = `No fault is set at ${origin}. \`${commandLine('sandbox fault set <fault>')}\` sets one; \`${commandLine('sandbox --help')}\` lists them.`
     if (faults.length === 0) return sentence(none, proseWidth(io))
-    const columns: Columns<SandboxFault> = {
-      FAULT: 'fault',
-      LEFT: number('left'),
-      FIRED: number('fired'),
-      OPTIONS: optionsText,
-    }
+    const columns = { FAULT: 'fault', LEFT: number('left'), FIRED: number('fired'), OPTIONS: optionsText } as const
     return table(faults, columns, widthOf(io))
   })
 }
@@ -109,7 +104,7 @@ async function setFault(io: Io, { url, json, ...given }: FaultFlags, name = ''):
   const wanted = checkedFault(input)
   const { origin } = await findSandbox(url, io.env)
   const fault = await ask(origin, 'POST', input)
-  print(io, json === true, fault, () => {
+  print(io, json, fault, () => {
     const times = counted(wanted.times, 'time', 'times')
     return sentence(`${name} is set at ${origin}, for ${times}: it ${factsOf(wanted.fault).does}.`, proseWidth(io))
   })
@@ -119,11 +114,11 @@ async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<undefined
   const { origin, faults } = await findSandbox(url, io.env)
   await ask(origin, 'DELETE')
   const text = `${counted(faults.length, 'fault', 'faults')} cleared at ${origin}.`
-  print(io, json === true, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
+  print(io, json, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
 }
 
 /** The given ones of these options, by name. */
-const valuesOf = (given: Row, options: { name: string }[], read: (text: string) => unknown): Row =>
+const valuesOf = (given: FaultFlags, options: { name: string }[], read: (text: string) => unknown) =>
   Object.fromEntries(
     options.flatMap(({ name }) => (typeof given[name] === 'string' ? [[name, read(given[name])]] : [])),
   )
@@ -150,7 +145,7 @@ function checkedFault(input: { fault: string }): ReturnType<typeof readFault> {
 
 /** The options that it reads, and what it is limited to. */
 function optionsText(fault: SandboxFault): string {
-  const values: Row = { ...fault }
+  const values: Record<string, unknown> = { ...fault }
   const options = (factsOf(fault.fault).options ?? []).map((name) => [name, values[name]] as const)
   return [...options, ...Object.entries(fault.match)]
     .filter(([, value]) => value !== undefined)
@@ -169,17 +164,21 @@ async function findSandbox(
 ): Promise<{ origin: string; faults: SandboxFault[] }> {
   const origins = url === undefined ? [DEFAULT_ORIGIN, ...demoOrigins(env)] : [originOf(url)]
   for (const origin of origins) {
-    const { faults } = await ask(origin, 'GET').catch((): Row => ({}))
-    if (Array.isArray(faults)) return { origin, faults: faults as SandboxFault[] }
+    const answer = listShape.safeParse(await ask(origin, 'GET').catch(() => undefined))
+    if (answer.success) return { origin, ...answer.data }
   }
   const start = `Start one by \`${commandLine('sandbox')}\`, or name its address by --url.`
   throw new Failure('unavailable', `no sandbox answers at ${origins.join(' or ')}.\n${start}`, { reason: NOT_RUNNING })
 }
 
+const listShape = z.object({ faults: z.array(z.custom<SandboxFault>()) })
+
 function demoOrigins(env: Io['env']): string[] {
   const file = path.join(demoFolder(env), 'demo.json')
-  return existsSync(file) ? [originOf(cell(asRow(asRow(readJson(file)).supplier).baseUrl))] : []
+  return existsSync(file) ? [originOf(demoShape.parse(readJson(file)).supplier.baseUrl)] : []
 }
+
+const demoShape = configShape.pick({ supplier: true }).strip()
 
 function originOf(url: string): string {
   if (URL.canParse(url) && /^https?:/.test(url)) return new URL(url).origin
@@ -189,16 +188,17 @@ function originOf(url: string): string {
 /** A sandbox answers in milliseconds. */
 const DEADLINE_MS = 10_000
 
+const refusalShape = z.object({ error: z.string() })
+
 /** @throws Failure `rejected` with the words of the sandbox */
-async function ask(origin: string, method: string, body?: object): Promise<Row> {
+async function ask(origin: string, method: string, body?: object): Promise<unknown> {
   const response = await fetch(`${origin}/sandbox/faults`, {
     method,
     ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     redirect: 'manual',
     signal: AbortSignal.timeout(DEADLINE_MS),
   })
-  if (response.status === 204) return {}
-  const answer = asRow(await response.json())
-  if (!response.ok) throw new Failure('rejected', `the sandbox at ${origin} refused: ${cell(answer.error)}`)
-  return answer
+  const answer: unknown = response.status === 204 ? undefined : await response.json()
+  if (response.ok) return answer
+  throw new Failure('rejected', `the sandbox at ${origin} refused: ${cell(refusalShape.parse(answer).error)}`)
 }

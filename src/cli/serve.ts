@@ -1,7 +1,6 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
 import { statSync, writeSync } from 'node:fs'
-import path from 'node:path'
-import { type Config, loadConfig } from '../config/config.ts'
+import { type Config, dialectFileOf, loadConfig } from '../config/config.ts'
 import type { Role } from '../config/roles.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
@@ -9,18 +8,22 @@ import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
-import { commandLine } from './words.ts'
+import { commandLine, configOption } from './words.ts'
+
+export interface ServeOptions {
+  /** The configuration as the command line names it: the commands of an advice must name it too. */
+  config?: string
+  port?: number
+  role?: Role
+}
 
 /**
  * Runs the service until a signal: with a configuration the real thing, without one the demo.
  *
  * An uncaught error ends the process: what it may have left half-done is found at the next start.
  */
-export async function runService(
-  io: Io,
-  { config, port, role }: { config?: string; port?: number; role?: Role },
-): Promise<undefined> {
-  const named = config ?? (io.env.QUAYSIDE_CONFIG || undefined)
+export async function runService(io: Io, options: ServeOptions): Promise<undefined> {
+  const named = options.config ?? (io.env.QUAYSIDE_CONFIG || undefined)
   const configFile = named ?? CONFIG_FILE
   // A file that this user may not see throws: it is there, and must not be taken for a missing one.
   const exists = statSync(configFile, { throwIfNoEntry: false }) !== undefined
@@ -29,19 +32,15 @@ export async function runService(
     throw new Failure('not_found', `there is no ${named}; \`${init}\` makes one`)
   }
   const stopped = io.stopSignal()
-  if (!exists && role !== undefined) {
+  if (!exists && options.role !== undefined) {
     throw new Failure('invalid', `--role needs a configuration, and there is no ${CONFIG_FILE}`)
   }
-  const running = exists ? await startService(io, configFile, { named: config, port, role }) : await startDemo(io, port)
+  const running = exists ? await startService(io, configFile, options) : await startDemo(io, options.port)
   await stopped
   await running.close()
 }
 
-interface Running {
-  close: () => Promise<void>
-}
-
-async function startDemo(io: Io, port: number | undefined): Promise<Running> {
+async function startDemo(io: Io, port: number | undefined) {
   const { openDemo } = await import('../demo/service.ts')
   return openDemo({
     port,
@@ -55,14 +54,7 @@ async function startDemo(io: Io, port: number | undefined): Promise<Running> {
   })
 }
 
-interface Given {
-  /** The configuration as the command line names it: the commands of an advice must name it too. */
-  named: string | undefined
-  port: number | undefined
-  role: Role | undefined
-}
-
-async function startService(io: Io, configFile: string, { named, port, role }: Given): Promise<Running> {
+async function startService(io: Io, configFile: string, { config: named, port, role }: ServeOptions) {
   const config = loadConfig(configFile, io.env)
   const log = createLog({
     level: config.logLevel,
@@ -91,7 +83,7 @@ function onFatal(failure: Error): void {
  */
 function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: Pick<Config, 'databaseUrl'>): unknown {
   if (!(error instanceof Failure) || error.reason !== 'no_database') return error
-  const more = named === undefined ? '' : ` --config ${named}`
+  const more = configOption(named)
   const lost =
     databaseUrl === null
       ? [
@@ -119,11 +111,8 @@ export interface SandboxSettings {
 export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettings): Promise<undefined> {
   const { readDialect } = await import('../dialect/dialect.ts')
   const { startSandbox } = await import('../sandbox/server.ts')
-  const file = dialect.endsWith('.json')
-    ? path.resolve(dialect)
-    : path.join(import.meta.dirname, '../../config/dialects', `${dialect}.json`)
   const stopped = io.stopSignal()
-  const sandbox = await startSandbox({ ...settings, dialect: readDialect(file) })
+  const sandbox = await startSandbox({ ...settings, dialect: readDialect(dialectFileOf(dialect, '.')) })
   const { origin } = new URL(sandbox.baseUrl)
   io.stderr.write(
     `The sandbox serves the Reseller API at ${sandbox.baseUrl}\nOpen ${origin} for its controls and faults\n`,

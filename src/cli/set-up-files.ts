@@ -60,12 +60,8 @@ function slug(name: string): string {
     .normalize('NFKD')
     .toLowerCase()
     .replaceAll(/\p{M}+/gu, '')
-  return (
-    plain
-      .replaceAll(/[^a-z0-9]+/g, '-')
-      .slice(0, 40)
-      .replaceAll(/^-+|-+$/g, '') || 'store'
-  )
+    .replaceAll(/[^a-z0-9]+/g, '-')
+  return plain.slice(0, 40).replaceAll(/^-+|-+$/g, '') || 'store'
 }
 
 /** 8 random characters of 32: two installations on one API key meet with a chance of one in 10^12. */

@@ -12,9 +12,9 @@ import {
 import { cut, plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { aboutOf, nameIn } from './alerts.ts'
-import { type Answer, asRow } from './client.ts'
+import type { Answer } from './client.ts'
 import type { Call, CommandRow } from './command.ts'
-import { details, type Facts, factsText, type Pair } from './facts.ts'
+import { details, type Pair } from './facts.ts'
 import { oldUntil, pausedOf } from './stores.ts'
 import { confirm } from './terminal.ts'
 import { ageOf, cell, commandLine, countsText, instant, joined, money } from './words.ts'
@@ -28,66 +28,87 @@ export const status: CommandRow = {
   command: 'status',
   about: 'balance, freshness, what is under way and what waits for a person',
   call: 'GET /status',
-  text: (facts, { io, width }) => statusText(facts, io.now(), width),
-}
-
-const statusFacts: Facts<Status> = {
-  Worker: ({ workerAbsentSince }, now) => workerAbsentSince && `none since ${instant(workerAbsentSince, now)}`,
-  Buying: buyingLines,
-  Supplier: supplierLines,
-  Balance: ({ balance }, now) =>
-    balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
-  Tier: 'tier',
-  Limits: ({ limits }) => limitsText(limits),
-  Catalogue: catalogueLines,
-  Offers: ({ counts: { offers } }) => `${cell(offers.total)}, ${cell(offers.inStock)} in stock`,
-  Listings: ({ counts }) => countsText(counts.listings, listingLabels),
-  Purchases: ({ counts }) => countsText(counts.purchases, purchaseLabels, counts.upTo),
-  Held: ({ counts }) => countsText(counts.held, holdLabels, counts.upTo),
-  Deliveries: ({ counts }) => countsText(counts.deliveries, deliveryLabels, counts.upTo),
-  Refused: ({ refusedDeliveries: { since, total, lastAt, reasons } }, now) =>
-    total > 0 && [
-      `${counted(total, 'delivery', 'deliveries')} since the start, ${instant(since, now)}:`,
-      `${countsText(reasons)}; last ${instant(lastAt, now)}`,
+  facts: {
+    Worker: ({ workerAbsentSince }, now) => workerAbsentSince && `none since ${instant(workerAbsentSince, now)}`,
+    Buying: buyingLines,
+    Supplier: ({ supplier: { unreachableSince, error, lastAnswerAt, waiting } }, now) => {
+      const last = lastAnswerAt ? `last answer ${instant(lastAnswerAt, now)}` : 'no answer yet'
+      const waits = counted(waiting, 'purchase waits', 'purchases wait')
+      return unreachableSince
+        ? [`DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`, `${last}; ${waits}`]
+        : last
+    },
+    Balance: ({ balance }, now) =>
+      balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
+    Tier: 'tier',
+    Limits: ({ limits }) => limitsText(limits),
+    Catalogue: ({ freshness: { catalogueAt, catalogueFailure: failure } }, now, width) => [
+      catalogueAt ? `read ${instant(catalogueAt, now)}` : 'not read yet',
+      // In one line: the cause is cut.
+      ...(failure ? [cut(plain(`FAILED ${instant(failure.at, now)}: ${cell(failure.error)}`), width)] : []),
     ],
-  Callbacks: ({ counts }) => countsText(counts.callbacks, effectLabels, counts.upTo),
-  Alerts: ({ alerts }) => countsText({ open: inState(alerts, 'open').length, ended: inState(alerts, 'ended').length }),
-  Discrepancies: ({ counts }) => countsText(counts.discrepancies, discrepancyLabels).toLowerCase(),
-  Sweep: sweepText,
-  'Old secret': ({ stores }, now) =>
-    stores.flatMap(({ store, callbackSecret }) => {
-      const until = oldUntil(callbackSecret, now)
-      return until === undefined ? [] : [`of ${store}, valid until ${until}`]
-    }),
+    Offers: ({ counts: { offers } }) => `${cell(offers.total)}, ${cell(offers.inStock)} in stock`,
+    Listings: ({ counts }) => countsText(counts.listings, listingLabels),
+    Purchases: ({ counts }) => countsText(counts.purchases, purchaseLabels, counts.upTo),
+    Held: ({ counts }) => countsText(counts.held, holdLabels, counts.upTo),
+    Deliveries: ({ counts }) => countsText(counts.deliveries, deliveryLabels, counts.upTo),
+    Refused: ({ refusedDeliveries: { since, total, lastAt, reasons } }, now) =>
+      total > 0 && [
+        `${counted(total, 'delivery', 'deliveries')} since the start, ${instant(since, now)}:`,
+        `${countsText(reasons)}; last ${instant(lastAt, now)}`,
+      ],
+    Callbacks: ({ counts }) => countsText(counts.callbacks, effectLabels, counts.upTo),
+    Alerts: ({ alerts }) =>
+      countsText({ open: inState(alerts, 'open').length, ended: inState(alerts, 'ended').length }),
+    Discrepancies: ({ counts }) => countsText(counts.discrepancies, discrepancyLabels).toLowerCase(),
+    Sweep: ({ sweep }, now) => {
+      if (!sweep?.finishedAt) return 'none is complete yet'
+      const { finishedAt, orders, orphans, missing } = sweep
+      return `${cell(orders)} orders, ${cell(orphans)} orphans, ${cell(missing)} missing, ${instant(finishedAt, now)}`
+    },
+    'Old secret': ({ stores }, now) =>
+      stores.flatMap(({ store, callbackSecret }) => {
+        const until = oldUntil(callbackSecret, now)
+        return until === undefined ? [] : [`of ${store}, valid until ${until}`]
+      }),
+  },
+  parts: (status, call) => {
+    // A freeze must not be counted among the others because they came later.
+    const open = inState(status.alerts, 'open').toSorted((a, b) => rankOf(a) - rankOf(b))
+    return [
+      dueText(status, call),
+      alertsText('Open alerts', open, (alert) => openAlert(alert, call)),
+      alertsText('Alerts that ended by themselves', inState(status.alerts, 'ended'), (alert) => raised(alert, call)),
+    ]
+  },
 }
 
-function statusText(status: Status, now: number, width: number): string {
+/** What waits for a person, and how each is looked into. */
+function dueText(status: Status, { io, width }: Call): string {
   const { workerAbsentSince, freeze, freshness, unreadable, paused, alertChannels } = status
-  const duties = dutiesOf(status).map(({ what, how }) => {
-    const line = `  ${what}: ${commandLine(how)}\n`
-    // A command stays in one piece, to be copied.
-    return line.length <= Math.min(width, 80) + 1 ? line : `  ${what}:\n    ${commandLine(how)}\n`
-  })
+  const now = io.now()
+  const below = (text: string) => sentence(text, width, DUE)
   const due = [
     ...(workerAbsentSince ? [`  no worker: start one by ${commandLine('serve --role worker')}\n`] : []),
     ...(freeze ? ['  buying is frozen\n'] : []),
     ...(freeze ? nextOf(freeze).map((next) => sentence(next, width, { lead: '    ', hang: 6 })) : []),
-    ...unreadableOf(unreadable, now).map((line) => sentence(`${line}: ${FIX_DIALECT}`, width, DUE)),
+    ...unreadableOf(unreadable, now).map((line) => below(`${line}: ${FIX_DIALECT}`)),
     ...(freshness.catalogueFailure
-      ? [`  catalogue not read: ${commandLine(`sync show ${cell(freshness.catalogueFailure.run)}`)}\n`]
+      ? [todo('catalogue not read', `sync show ${cell(freshness.catalogueFailure.run)}`, width)]
       : []),
-    ...duties,
-    ...pausedOf(paused, now).map((line) => sentence(line, width, DUE)),
-    ...silentOf(alertChannels, now).map((line) => sentence(line, width, DUE)),
+    ...dutiesOf(status).map(({ what, how }) => todo(what, how, width)),
+    ...[...pausedOf(paused, now), ...silentOf(alertChannels, now)].map(below),
   ]
-  return (
-    factsText(status, statusFacts, width, now) +
-    (due.length === 0 ? '' : `\nFor a person:\n${due.join('')}`) +
-    alertsText(status.alerts, now, width)
-  )
+  return due.length === 0 ? '' : `For a person:\n${due.join('')}`
 }
 
 const DUE = { lead: '  ', hang: 4 }
+
+/** What to do, by a command that stays in one piece, to be copied. */
+function todo(what: string, how: string, width: number, indent = '  '): string {
+  const line = `${indent}${what}: ${commandLine(how)}\n`
+  return line.length <= Math.min(width, 80) + 1 ? line : `${indent}${what}:\n${indent}  ${commandLine(how)}\n`
+}
 
 /** Whether buying goes on; who stopped it, when and why. */
 function buyingLines({ freeze, unreadable, workerAbsentSince }: Status, now: number): string[] {
@@ -99,80 +120,40 @@ function buyingLines({ freeze, unreadable, workerAbsentSince }: Status, now: num
   return [workerAbsentSince ? 'waits for a worker' : 'on']
 }
 
-/** Whether the supplier answers; where it does not: since when, how, and what waits for it. */
-function supplierLines(
-  { supplier: { unreachableSince, error, lastAnswerAt, waiting } }: Status,
-  now: number,
-): string[] {
-  const last = lastAnswerAt ? `last answer ${instant(lastAnswerAt, now)}` : 'no answer yet'
-  if (!unreachableSince) return [last]
-  return [
-    `DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`,
-    `${last}; ${counted(waiting, 'purchase waits', 'purchases wait')}`,
-  ]
-}
-
-/** When the catalogue was read, and how the last reading of it failed, in one line: its cause is cut. */
-function catalogueLines(
-  { freshness: { catalogueAt, catalogueFailure } }: Status,
-  now: number,
-  width: number,
-): string[] {
-  return [
-    catalogueAt ? `read ${instant(catalogueAt, now)}` : 'not read yet',
-    ...(catalogueFailure
-      ? [cut(plain(`FAILED ${instant(catalogueFailure.at, now)}: ${cell(catalogueFailure.error)}`), width)]
-      : []),
-  ]
-}
-
 const inState = (alerts: Alert[], state: Alert['state']): Alert[] => alerts.filter((alert) => alert.state === state)
 
 /** Alerts of one state that a person reads at once; the others are counted. */
 const ALERTS_SHOWN = 10
 
-/** Each open alert with what it is about and what to do; below them those that have ended. */
-function alertsText(alerts: Alert[], now: number, width: number): string {
-  // A freeze must not be counted among the others because they came later.
-  const open = inState(alerts, 'open').toSorted((a, b) => rankOf(a) - rankOf(b))
-  const ended = inState(alerts, 'ended')
-  const section = (title: string, all: Alert[], text: (alert: Alert) => string) => [
-    ...(all.length > 0 ? [`\n${title}:\n`] : []),
-    ...all.slice(0, ALERTS_SHOWN).map(text),
-    ...(all.length > ALERTS_SHOWN ? [`  ${all.length - ALERTS_SHOWN} more: ${commandLine('alerts list')}\n`] : []),
-  ]
-  return [
-    ...section('Open alerts', open, (alert) => openAlert(alert, now, width)),
-    ...section('Alerts that ended by themselves', ended, (alert) => sentence(raised(alert, now), width, DUE)),
-  ].join('')
+/** Alerts of one state under a title. */
+function alertsText(title: string, alerts: Alert[], text: (alert: Alert) => string): string {
+  const more = alerts.length - ALERTS_SHOWN
+  const rest = more > 0 ? `  ${more} more: ${commandLine('alerts list')}\n` : ''
+  return alerts.length === 0 ? '' : `${title}:\n${alerts.slice(0, ALERTS_SHOWN).map(text).join('')}${rest}`
 }
 
-const raised = ({ type, subject, order, at, severity }: Alert, now: number): string =>
-  plain(
-    joined(
-      alertText(type),
-      (order || subject) && aboutOf({ order, subject }),
-      severity === 'critical' && severity,
-      `raised ${ageOf(at, now)} ago`,
-    ),
-  )
+function raised({ type, subject, order, at, severity }: Alert, { io, width }: Call): string {
+  const about = (order || subject) && aboutOf({ order, subject })
+  const parts = [alertText(type), about, severity === 'critical' && severity, `raised ${ageOf(at, io.now())} ago`]
+  return sentence(plain(joined(...parts)), width, DUE)
+}
 
 const rankOf = ({ severity }: Alert): number => (severity === 'critical' ? 0 : 1)
 
-function openAlert(alert: Alert, now: number, width: number): string {
+/** What it is about, and what to do. */
+function openAlert(alert: Alert, call: Call): string {
+  const { width } = call
+  const now = call.io.now()
   const { advice, note, acknowledgedBy, mutedUntil } = alert
-  const command = commandLine(cell(alert.command).replace(/^quayside /, ''))
-  const todo = `${cell(advice)}: ${command}`
   const lines = [
     note && cell(note),
     acknowledgedBy && `${nameIn(acknowledgedBy)} looks after it`,
     mutedUntil && Date.parse(mutedUntil) > now && `muted until ${instant(mutedUntil, now)}`,
   ]
   return [
-    sentence(raised(alert, now), width, DUE),
+    raised(alert, call),
     ...lines.map((line) => line && sentence(line, width, { lead: '    ', hang: 4 })),
-    // A command stays in one piece, to be copied.
-    todo.length + 4 <= Math.min(width, 80) ? `    ${todo}\n` : `    ${cell(advice)}:\n      ${command}\n`,
+    todo(cell(advice), cell(alert.command).replace(/^quayside /, ''), width, '    '),
   ]
     .filter(Boolean)
     .join('')
@@ -252,16 +233,9 @@ export const unreadableOf = (unreadable: Status['unreadable'], now: number): str
 /** What to do about them. */
 export const FIX_DIALECT = 'fix the dialect, then restart'
 
-/** The last whole comparison with the supplier's orders. */
-function sweepText({ sweep }: Status, now: number): string {
-  if (!sweep?.finishedAt) return 'none is complete yet'
-  const { finishedAt, orders, orphans, missing } = sweep
-  return `${cell(orders)} orders, ${cell(orphans)} orphans, ${cell(missing)} missing, ${instant(finishedAt, now)}`
-}
-
 /** The supplier's limits, by whatever names they have. */
 function limitsText(value: unknown): string {
-  const limits = Object.entries(asRow(value)).filter(([, limit]) => limit !== null)
+  const limits = Object.entries(value ?? {}).filter(([, limit]) => limit !== null)
   const words = (name: string) => plainName(name).replaceAll(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
   return limits.length === 0 ? '-' : plain(limits.map(([name, limit]) => `${words(name)} ${cell(limit)}`).join(', '))
 }
@@ -278,7 +252,7 @@ export const freezes: CommandRow[] = [
     help: "\nExample:\n  quayside freeze --reason 'prices look wrong'",
     call: 'POST /freeze',
     body: (call) => ({ reason: call.option('reason') ?? REASON }),
-    text: ({ freeze }, { io, width }) => (freeze ? frozenText(freeze, io.now(), width) : 'Not frozen.\n'),
+    text: ({ freeze }, call) => (freeze ? frozenText(freeze, call) : 'Not frozen.\n'),
   },
   {
     command: 'unfreeze [causes...]',
@@ -292,36 +266,36 @@ export const freezes: CommandRow[] = [
       }
       const answer = await call.client.call('POST /unfreeze', { body: { causes } })
       const left = answer.freeze
-      call.print(answer, () => (left ? frozenText(left, call.io.now(), call.width) : 'Buying again.\n'))
+      call.print(answer, () => (left ? frozenText(left, call) : 'Buying again.\n'))
       return undefined
     },
   },
 ]
 
 /** Ids of the causes that are shown here and now. @throws Failure `invalid` where there is no terminal */
-async function causesShown({ client, io, width, asks }: Call): Promise<string[]> {
-  const { freeze } = await client.call('GET /status')
+async function causesShown(call: Call): Promise<string[]> {
+  const { freeze } = await call.client.call('GET /status')
   if (!freeze) return []
   const ids = freeze.causes.map(({ id }) => id)
-  if (!asks) {
+  if (!call.asks) {
     const named = freeze.causes.map(({ id, reason }) => `${id}  ${reason}`)
     const line = commandLine(`unfreeze ${ids.join(' ')}`)
     throw new Failure('invalid', `name the causes that are to be lifted:\n${named.join('\n')}\nAll of them:\n${line}`)
   }
-  const question = `${frozenText(freeze, io.now(), width)}\nAll of this is settled, and buying is to go on?`
-  await confirm(io, question, 'buying stays frozen')
+  const question = `${frozenText(freeze, call)}\nAll of this is settled, and buying is to go on?`
+  await confirm(call.io, question, 'buying stays frozen')
   return ids
 }
 
 /** Why buying is frozen, since when, and what to do about it. @param seen the purchase that the reader has before him */
-export function frozenText(freeze: Freeze, now: number, width: number, seen?: string): string {
+export function frozenText(freeze: Freeze, { io, width }: Call, seen?: string): string {
   return details(
     [
       ['Frozen', 'nothing is bought until it is lifted'],
       ...freeze.causes.map(
         ({ actor, at, reason }, index): Pair => [
           index === 0 ? 'Why' : 'And',
-          `${reason} (by ${actor}, ${instant(at, now)})`,
+          `${reason} (by ${actor}, ${instant(at, io.now())})`,
         ],
       ),
       ...nextOf(freeze, seen).map((next, index): Pair => [index === 0 ? 'Next' : '', next]),

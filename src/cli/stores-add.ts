@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { clearTextWarnings } from '../config/clear-text.ts'
 import {
   type Config,
@@ -18,17 +18,24 @@ import { webhookOfShop } from '../installation.ts'
 import { Secret } from '../secret.ts'
 import type { NewShop, ShopStanding } from '../stores/first-look.ts'
 import type { StoreFinding } from '../stores/store.ts'
-import type { AskHidden, ShopAnswers, ShopCorrection, ShopKind, ShopQuestions } from '../stores/store-kind.ts'
+import type {
+  AskHidden,
+  ShopAnswers,
+  ShopCorrection,
+  ShopCredentials,
+  ShopKind,
+  ShopQuestions,
+} from '../stores/store-kind.ts'
 import { everyStore, percent } from '../stores/store-settings.ts'
-import { asRow, CONFIG_FILE, configFileOf } from './client.ts'
+import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
-import { saying, warningText } from './init.ts'
-import { askMarkup, askName, faultOf, MARKUP } from './init-questions.ts'
+import { saying } from './exit-codes.ts'
+import { askMarkup, askName, faultOf, MARKUP, warningText } from './init-questions.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
 import { creations, findingsText } from './stores.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
-import { commandLine, quoted } from './words.ts'
+import { commandLine, configOption } from './words.ts'
 
 export interface AddOptions extends FileFlags {
   url?: string
@@ -71,8 +78,17 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
     const create =
       options.create ?? (await (terminal && askCreation(terminal, matches, shop.cannotPublish))) ?? 'nothing'
     const markup = options.markup ?? (await (terminal && askMarkup(terminal, MARKUP))) ?? MARKUP
-    const more = { create, markup, ...given.settings }
-    const added = write({ io, file, shop, kind: kind.kind, name: called, more })
+    const store = {
+      id: newStoreId(called, io.randomBytes),
+      kind: kind.kind,
+      name: called,
+      url: shop.url,
+      ...(shop.currency !== null && { currency: shop.currency }),
+      ...(create !== 'nothing' && { create }),
+      ...given.settings,
+      pricing: { markup: { percent: markup } },
+    }
+    const added = write(io, file, store, shop.credentials)
     const document = {
       configFile: file,
       store: added.id,
@@ -84,16 +100,11 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
       webhook: webhookOfShop(added.config, added.id),
       next: nextOf(added.id, options.config).map(([command]) => command),
     }
-    print(io, options.json === true, document, () =>
-      resultText({
-        added,
-        remaining: questions.remaining,
-        option: options.config,
-        // A person who was asked has seen what the shop answered.
-        before: asks ? '' : `${findingsText(document.findings, proseWidth(io))}\n${matchesText(matches, io)}`,
-        width: proseWidth(io),
-      }),
-    )
+    // A person who was asked has seen what the shop answered.
+    const before = asks ? '' : `${findingsText(shop.findings, proseWidth(io))}\n${matchesText(matches, io)}`
+    print(io, options.json, document, () => {
+      return `${before}\n${resultText(added, questions.remaining, options.config, proseWidth(io))}`
+    })
   } finally {
     terminal?.close()
     await shop?.look.close()
@@ -244,47 +255,19 @@ function assertRates({ rates, dialectFacts }: Config, currency: string | null, f
   throw nothingWritten('invalid', `${why}\nAdd to \`rates\` in ${file}, then run this again:\n${lines.join('\n')}`)
 }
 
-interface Added {
-  id: string
-  config: Config
-  credentialsFile: string
-}
-
-interface Addition {
-  io: Io
-  file: string
-  shop: MetShop
-  kind: string
-  name: string
-  more: { create: (typeof creations)[number]; markup: string }
-}
-
 /** Checks the configuration with the shop in it, then writes the credentials, then the configuration. */
-function write({ io, file, shop, kind, name, more: { create, markup, ...ofKind } }: Addition): Added {
-  const json = asRow(readJson(file))
-  const id = newStoreId(name, io.randomBytes)
-  const { url, currency, credentials } = shop
-  const store = {
-    id,
-    kind,
-    name,
-    url,
-    ...(currency === null ? {} : { currency }),
-    ...(create === 'nothing' ? {} : { create }),
-    ...ofKind,
-    pricing: { markup: { percent: markup } },
-  }
-  const settings = { ...json, stores: [...(Array.isArray(json.stores) ? json.stores : []), store] }
-  const { key, secret, previousSecret } = credentials
+function write(io: Io, file: string, store: { id: string }, { key, secret, previousSecret }: ShopCredentials) {
+  const json = z.looseObject({ stores: z.array(z.unknown()) }).parse(readJson(file))
+  const settings = { ...json, stores: [...json.stores, store] }
   const text = [key, secret, previousSecret].flatMap((one) => one?.reveal() ?? []).join(':')
   try {
-    const config = checkedConfig(file, settings, io.env, { stores: { [id]: new Secret(text) } })
-    const credentialsFile = path.join(secretsOf(file), credentialsSource(id).file)
+    const config = checkedConfig(file, settings, io.env, { stores: { [store.id]: new Secret(text) } })
+    const credentialsFile = path.join(secretsOf(file), credentialsSource(store.id).file)
     writeSetUp(secretsOf(file), [
       { file: credentialsFile, text: `${text}\n`, mode: 0o600 },
       { file, text: `${JSON.stringify(settings, undefined, 2)}\n`, mode: statSync(file).mode & 0o777 },
     ])
-    return { id, config, credentialsFile }
+    return { id: store.id, config, credentialsFile }
   } catch (error) {
     throw saying('nothing was written', error)
   }
@@ -294,23 +277,18 @@ function write({ io, file, shop, kind, name, more: { create, markup, ...ofKind }
 
 /** The command, and what it does. */
 function nextOf(id: string, config: string | undefined): [command: string, does: string][] {
-  const option = config === undefined ? '' : ` --config ${quoted(config)}`
   return [
-    [commandLine(`serve${option}`), 'starts the service; restart one that runs'],
-    [commandLine(`stores test ${id}${option}`), 'then tries all of this through the service'],
+    [commandLine(`serve${configOption(config)}`), 'starts the service; restart one that runs'],
+    [commandLine(`stores test ${id}${configOption(config)}`), 'then tries all of this through the service'],
   ]
 }
 
-interface ResultParts {
-  added: Added
-  remaining: string | null
-  option: string | undefined
-  before: string
-  width: number
-}
-
-function resultText({ added, remaining, option, before, width }: ResultParts): string {
-  const { config, credentialsFile, id } = added
+function resultText(
+  { config, credentialsFile, id }: ReturnType<typeof write>,
+  remaining: string | null,
+  option: string | undefined,
+  width: number,
+): string {
   const url = webhookOfShop(config, id)
   const orders =
     url === null
@@ -324,5 +302,5 @@ function resultText({ added, remaining, option, before, width }: ResultParts): s
   ]
   const next = nextOf(id, option).map(([command, does]) => `  ${command}\n      ${does}\n`)
   const text = paragraphs.map((one) => sentence(one, width)).join('\n')
-  return `${before}\n${text}\nNext:\n${next.join('')}`
+  return `${text}\nNext:\n${next.join('')}`
 }

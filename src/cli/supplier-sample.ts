@@ -9,10 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Dialect } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { Failure, messageOf } from '../errors.ts'
+import { sentence } from '../domain/text-layout.ts'
+import { Failure, type FailureReason, messageOf } from '../errors.ts'
 import type { Secret } from '../secret.ts'
 import { createSupplier, type Supplier } from '../supplier/client.ts'
-import { Unreadable } from '../supplier/read.ts'
+import { Unreadable, unreadable } from '../supplier/read.ts'
 import { type Columns, right, table } from './tables.ts'
 import { commandLine } from './words.ts'
 
@@ -33,16 +34,15 @@ const tellsMore = ({ available, costFault }: SupplierOffer): boolean => availabl
  * @throws Failure `unavailable` when none can be read, or none has a cost: what the supplier or the first record says
  */
 async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<SupplierOffer[]> {
-  const { items, unreadable, requestId } = await supplier.products({ page: 1, limit: PAGE })
-  const [fault] = unreadable
+  const { items, unreadable: faults, requestId } = await supplier.products({ page: 1, limit: PAGE })
+  const [fault] = faults
   if (items.length > 0) {
     if (items.some(({ costFault }) => costFault === undefined)) return chooseProducts(items)
     const shown = chooseProducts(items).map(productText).join('; ')
     throw new Failure('unavailable', `no product has a cost that can be read: ${shown}`, { reason: 'cost' })
   }
   if (!fault) throw new Failure('unavailable', 'the supplier lists no product', { reason: 'empty' })
-  const message = `no product can be read: ${fault.setting} of the dialect is ${fault.field}, and ${fault.seen} is there`
-  throw new Unreadable(fault, message, requestId)
+  throw unreadable(fault, requestId)
 }
 
 /** What a supplier is asked with. */
@@ -78,6 +78,12 @@ export async function trySupplier(access: SupplierAccess): Promise<SupplierTry> 
 export function productTable(offers: SupplierOffer[], width: number): string {
   const columns: Columns<SupplierOffer> = { NAME: 'name', COST: right(costText), STOCK: stockText }
   return table(offers, columns, width)
+}
+
+/** What a person compares with the supplier's pages. */
+export function productsText(products: SupplierOffer[], width: number): string {
+  const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
+  return sentence(lead, width) + productTable(products, width)
 }
 
 /** In one line. */
@@ -131,39 +137,41 @@ export type SupplierTry = { products: SupplierOffer[] } | { fault: AccessFault }
 const FITTING = 'See docs/fitting-a-supplier.md'
 
 /** One sentence for each cause. @param error what reading three products threw */
-function accessFault(error: unknown, { baseUrl, dialect }: SupplierAccess): AccessFault {
-  const message = messageOf(error)
-  const what = message.replace(/^the supplier /, '')
-  const reason = error instanceof Failure ? error.reason : undefined
-  switch (reason) {
-    case 'unauthorized': {
-      const where = `It was sent in the header ${dialect.headers.apiKey}, as the dialect ${dialect.name} says.`
-      return { correct: 'key', message: `${message}. Check the key. ${where}` }
-    }
-    case 'unreachable':
-    case 'no_answer': {
-      const check = 'Check the address, and that this machine may connect to it.'
-      return { correct: 'address', message: `${baseUrl} does not answer: it ${inWords(what)}. ${check}` }
-    }
-    case 'unexpected_status':
-      if (!message.includes('answered 404')) return otherDialect(baseUrl, what, dialect)
-      return noApi(baseUrl, what)
-    case 'redirect':
-    case 'not_found':
-      return noApi(baseUrl, what)
-    case 'unreadable':
-      if (!(error instanceof Unreadable)) return noApi(baseUrl, what)
-      return { correct: 'dialect', message: unreadableText(error, dialect.name) }
-    case 'cost': {
-      const check = `${FITTING}: money in the dialect ${dialect.name} says how amounts are written.`
-      return { correct: 'dialect', message: `${message}. ${check}` }
-    }
-    case 'empty':
-      return { correct: 'key', message: `${message}. May this key see any?` }
-    default:
-      return { correct: 'again', message: `${baseUrl}: ${message}. Try again later.` }
+function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: SupplierAccess): AccessFault {
+  const said = messageOf(error)
+  const what = said.replace(/^the supplier /, '')
+  const silent: Cause = [
+    'address',
+    `${baseUrl} does not answer: it ${inWords(what)}. Check the address, and that this machine may connect to it.`,
+  ]
+  const noApi: Cause = [
+    'address',
+    `${baseUrl} is not the Reseller API: it ${what}. Check the address: it ends in /v1, where the API is.`,
+  ]
+  const otherDialect: Cause = [
+    'dialect',
+    `${baseUrl} refuses the request: it ${what}. Is that the Reseller API, and is ${name} its dialect? ${FITTING}.`,
+  ]
+  const causes: Partial<Record<FailureReason, Cause>> = {
+    unauthorized: [
+      'key',
+      `${said}. Check the key. It was sent in the header ${headers.apiKey}, as the dialect ${name} says.`,
+    ],
+    unreachable: silent,
+    no_answer: silent,
+    unexpected_status: what.includes('answered 404') ? noApi : otherDialect,
+    redirect: noApi,
+    not_found: noApi,
+    unreadable: error instanceof Unreadable ? ['dialect', unreadableText(error, name)] : noApi,
+    cost: ['dialect', `${said}. ${FITTING}: money in the dialect ${name} says how amounts are written.`],
+    empty: ['key', `${said}. May this key see any?`],
   }
+  const known = error instanceof Failure && error.reason ? causes[error.reason] : undefined
+  const [correct, message] = known ?? ['again', `${baseUrl}: ${said}. Try again later.`]
+  return { correct, message }
 }
+
+type Cause = [correct: Correction, message: string]
 
 /** What the usual network errors say. */
 const NETWORK_ERRORS: Record<string, string> = {
@@ -178,16 +186,6 @@ function inWords(what: string): string {
   const [code = ''] = /\w+$/.exec(what) ?? []
   const words = NETWORK_ERRORS[code]
   return words === undefined ? what : `${what} (${words})`
-}
-
-function noApi(baseUrl: string, what: string): AccessFault {
-  const check = 'Check the address: it ends in /v1, where the API is.'
-  return { correct: 'address', message: `${baseUrl} is not the Reseller API: it ${what}. ${check}` }
-}
-
-function otherDialect(baseUrl: string, what: string, { name }: Dialect): AccessFault {
-  const check = `Is that the Reseller API, and is ${name} its dialect? ${FITTING}.`
-  return { correct: 'dialect', message: `${baseUrl} refuses the request: it ${what}. ${check}` }
 }
 
 function unreadableText({ unread }: Unreadable, name: string): string {

@@ -71,3 +71,7 @@ const PROGRAM = process.env.QUAYSIDE_COMMAND || programName(ROOT, process.cwd())
 
 /** A command of this program as a person can paste it: `doctor` is `npx quayside doctor`. */
 export const commandLine = (command: string): string => `${PROGRAM} ${command}`
+
+/** What names the configuration to a command; empty for the usual one. */
+export const configOption = (config: string | undefined): string =>
+  config === undefined ? '' : ` --config ${quoted(config)}`
