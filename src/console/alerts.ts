@@ -65,11 +65,11 @@ ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, may
       caption: 'Alerts that are over',
       rows: items,
       columns: [
-        { head: 'Alert', cell: ({ type }) => alertText(type) },
-        { head: 'About', cell: aboutCell },
-        { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
-        { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
-        { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },
+        ['Alert', ({ type }) => alertText(type)],
+        ['About', aboutCell],
+        ['What', ({ note }) => note && sentenceOf(note)],
+        ['Raised', ({ at }) => clockTag(at, now)],
+        ['Over', ({ endedAt }) => endedAt && clockTag(endedAt, now)],
       ],
     }),
   actions: {
@@ -173,17 +173,16 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
     caption: 'Open alerts',
     rows: items,
     columns: [
-      {
-        head: 'Alert',
-        cell: (one) =>
-          html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
-      },
-      { head: 'Severity', cell: severityMark, isTop: true },
-      { head: 'About', cell: aboutCell },
-      { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
-      { head: 'Do', cell: ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>` },
-      { head: 'Since', cell: ({ at }) => ago(at, now) },
-      { head: 'Looked after', cell: (one) => attended(one, now) },
+      [
+        'Alert',
+        (one) => html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
+      ],
+      ['Severity', severityMark, 'top'],
+      ['About', aboutCell],
+      ['What', ({ note }) => note && sentenceOf(note)],
+      ['Do', ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>`],
+      ['Since', ({ at }) => ago(at, now)],
+      ['Looked after', (one) => attended(one, now)],
     ],
   })}${
     may
@@ -221,21 +220,21 @@ function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: bool
     caption: 'Channels of alerts',
     rows: channels,
     columns: [
-      { head: 'Channel', cell: ({ channel }) => channel },
-      {
-        head: 'State',
-        cell: ({ failingSince }) => (failingSince === null ? mark('done', 'works') : mark('stop', 'takes nothing')),
-        isTop: true,
-      },
-      { head: 'Kind', cell: ({ kind }) => kind },
-      { head: 'Sent', cell: ({ least }) => (least === 'critical' ? 'critical alerts' : 'all alerts') },
-      { head: 'Last message', cell: ({ sentAt }) => (sentAt === null ? 'none yet' : ago(sentAt, now)) },
-      {
-        head: 'Why',
-        cell: ({ error, failingSince }) =>
+      ['Channel', ({ channel }) => channel],
+      [
+        'State',
+        ({ failingSince }) => (failingSince === null ? mark('done', 'works') : mark('stop', 'takes nothing')),
+        'top',
+      ],
+      ['Kind', ({ kind }) => kind],
+      ['Sent', ({ least }) => (least === 'critical' ? 'critical alerts' : 'all alerts')],
+      ['Last message', ({ sentAt }) => (sentAt === null ? 'none yet' : ago(sentAt, now))],
+      [
+        'Why',
+        ({ error, failingSince }) =>
           error &&
           html`<span>${sentenceOf(error)}${failingSince !== null && html` Since ${clockTag(failingSince, now)}.`}</span>`,
-      },
+      ],
     ],
   })}${
     may &&
@@ -260,14 +259,10 @@ function triedPart(items: readonly ItemOf<'testAlertChannels'>[]): Html {
       caption: 'What became of the test messages',
       rows: items,
       columns: [
-        { head: 'Channel', cell: ({ channel }) => channel },
-        {
-          head: 'Outcome',
-          cell: ({ outcome }) => (outcome === 'sent' ? mark('done', 'sent') : mark('stop', 'not sent')),
-          isTop: true,
-        },
-        { head: 'Took', cell: ({ ms }) => duration(ms), isNumber: true },
-        { head: 'Why', cell: ({ detail }) => detail && sentenceOf(detail) },
+        ['Channel', ({ channel }) => channel],
+        ['Outcome', ({ outcome }) => (outcome === 'sent' ? mark('done', 'sent') : mark('stop', 'not sent')), 'top'],
+        ['Took', ({ ms }) => duration(ms), 'number'],
+        ['Why', ({ detail }) => detail && sentenceOf(detail)],
       ],
     }),
   )

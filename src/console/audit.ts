@@ -76,25 +76,24 @@ export const auditPage = listPage({
       caption: 'Audit log',
       rows: items,
       columns: [
-        { head: 'At', cell: ({ at }) => clockTag(at, now) },
-        {
-          head: 'Actor',
-          cell: (entry) => {
+        ['At', ({ at }) => clockTag(at, now)],
+        [
+          'Actor',
+          (entry) => {
             const { name, by } = splitActor(entry)
             return html`<span><a href="/audit?actor=${encodeURIComponent(name)}">${name}</a>${by && html` <small>${by.startsWith('console ') ? 'in the console' : 'by a token'}</small>`}</span>`
           },
-        },
-        {
-          head: 'Action',
-          cell: ({ action }) =>
+        ],
+        [
+          'Action',
+          ({ action }) =>
             html`<span>${auditWords[action] ?? action} <small><a class="id" href="/audit?action=${encodeURIComponent(action)}">${action}</a></small></span>`,
-        },
-        {
-          head: 'Subject',
-          cell: ({ subject }) =>
-            html`<a class="id" href="/audit?subject=${encodeURIComponent(subject)}">${subject}</a>`,
-        },
-        { head: 'Detail', cell: ({ detail }) => detail },
+        ],
+        [
+          'Subject',
+          ({ subject }) => html`<a class="id" href="/audit?subject=${encodeURIComponent(subject)}">${subject}</a>`,
+        ],
+        ['Detail', ({ detail }) => detail],
       ],
     }),
 })

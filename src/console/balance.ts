@@ -59,9 +59,9 @@ ${section(
         caption: 'Movements of the balance, newest first',
         rows: items,
         columns: [
-          { head: 'At', cell: ({ at }) => clockTag(at, now) },
-          { head: 'What', cell: ({ kind }) => movements[kind] ?? kind, isPlain: true },
-          { head: 'Amount', cell: ({ amount }) => signed(amount, currency), isNumber: true, isTop: true },
+          ['At', ({ at }) => clockTag(at, now)],
+          ['What', ({ kind }) => movements[kind] ?? kind, 'plain'],
+          ['Amount', ({ amount }) => signed(amount, currency), 'top number'],
         ],
       })}${pager({ at: '/balance', query, next })}`,
 )}`,

@@ -97,21 +97,21 @@ function messageTable({ items, stores, now, mayAct }: Seen<'listOutbox'>): Html 
     caption: 'Messages to stores that used up their attempts',
     rows: items,
     columns: [
-      {
-        head: 'Message',
-        cell: (one) =>
+      [
+        'Message',
+        (one) =>
           html`${mayAct && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(effectLabels[state]), isTop: true },
-      { head: 'Store', cell: ({ store }) => store && storeName(stores, store) },
-      {
-        head: 'Order',
-        cell: ({ store, reference }) =>
+      ],
+      ['State', ({ state }) => stateMark(effectLabels[state]), 'top'],
+      ['Store', ({ store }) => store && storeName(stores, store)],
+      [
+        'Order',
+        ({ store, reference }) =>
           store !== null && reference !== null && html`<a href="${orderPath({ store, reference })}">${reference}</a>`,
-      },
-      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
-      { head: 'Since', cell: ({ createdAt }) => ago(createdAt, now) },
-      { head: 'Why', cell: ({ lastError }) => lastError },
+      ],
+      ['Attempts', ({ attempts }) => attempts, 'number'],
+      ['Since', ({ createdAt }) => ago(createdAt, now)],
+      ['Why', ({ lastError }) => lastError],
     ],
   })
 }

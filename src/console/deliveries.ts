@@ -144,16 +144,16 @@ export const deliveryTable = (
     caption,
     rows: items,
     columns: [
-      {
-        head: 'Delivery',
-        cell: (one) =>
+      [
+        'Delivery',
+        (one) =>
           html`${mayAct && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, stores)}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(deliveryLabels[state]), isTop: true },
-      { head: 'Supplier order', cell: supplierOrderCell },
-      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
-      { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
-      { head: 'Why', cell: ({ lastError }) => lastError },
+      ],
+      ['State', ({ state }) => stateMark(deliveryLabels[state]), 'top'],
+      ['Supplier order', supplierOrderCell],
+      ['Attempts', ({ attempts }) => attempts, 'number'],
+      ['Arrived', ({ receivedAt }) => clockTag(receivedAt, now)],
+      ['Why', ({ lastError }) => lastError],
     ],
   })
 
@@ -231,9 +231,9 @@ ${section(
         caption: 'Refused requests by reason',
         rows: reasons,
         columns: [
-          { head: 'Reason', cell: ([reason]) => html`<code>${reason}</code>` },
-          { head: 'Requests', cell: ([, total]) => total, isNumber: true },
-          { head: 'What it means', cell: ([reason]) => refusals[reason] ?? '' },
+          ['Reason', ([reason]) => html`<code>${reason}</code>`],
+          ['Requests', ([, total]) => total, 'number'],
+          ['What it means', ([reason]) => refusals[reason] ?? ''],
         ],
       }),
   html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,

@@ -73,17 +73,14 @@ const listOf = (items: readonly ItemOf<'listDiscrepancies'>[], now: number): Htm
     caption: 'Discrepancies, newest first',
     rows: items,
     columns: [
-      {
-        head: 'What',
-        cell: ({ kind }) => html`${wordOf(discrepancyLabels, kind)}<small>${discrepancyLabels[kind].means}</small>`,
-      },
-      {
-        head: 'About',
-        cell: ({ subject, supplierOrderId, externalOrderId }) =>
+      ['What', ({ kind }) => html`${wordOf(discrepancyLabels, kind)}<small>${discrepancyLabels[kind].means}</small>`],
+      [
+        'About',
+        ({ subject, supplierOrderId, externalOrderId }) =>
           html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small class="id">${externalOrderId}</small>`}`,
-      },
-      { head: 'Detail', cell: ({ detail }) => sentenceOf(detail) },
-      { head: 'Found', cell: ({ foundAt }) => clockTag(foundAt, now) },
+      ],
+      ['Detail', ({ detail }) => sentenceOf(detail)],
+      ['Found', ({ foundAt }) => clockTag(foundAt, now)],
     ],
   })
 
@@ -95,15 +92,15 @@ async function sweepsPart({ call, now }: Visit): Promise<Html> {
     caption: 'Sweeps, newest first',
     rows: items,
     columns: [
-      {
-        head: 'Started',
-        cell: ({ id, startedAt, cause }) =>
+      [
+        'Started',
+        ({ id, startedAt, cause }) =>
           html`<a href="/sweeps/${id}">${clockTag(startedAt, now)}</a><small>${sweepCause(cause)}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(runLabels[state]), isTop: true },
-      { head: 'Orders', cell: ({ orders }) => grouped(orders), isNumber: true },
-      { head: 'Without a purchase', cell: ({ orphans }) => grouped(orphans), isNumber: true },
-      { head: 'Not known there', cell: ({ missing }) => grouped(missing), isNumber: true },
+      ],
+      ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
+      ['Orders', ({ orders }) => grouped(orders), 'number'],
+      ['Without a purchase', ({ orphans }) => grouped(orphans), 'number'],
+      ['Not known there', ({ missing }) => grouped(missing), 'number'],
     ],
   })}`
 }

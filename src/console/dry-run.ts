@@ -126,16 +126,16 @@ ${section(
         caption: 'Listings that would change',
         rows: listings,
         columns: [
-          { head: 'Listing', cell: ({ variant, store }) => html`${variant}<small>${store}</small>` },
-          { head: 'State', cell: ({ state }) => stateMark(listingLabels[state]), isTop: true },
-          {
-            head: 'What',
-            cell: ({ changes }) =>
+          ['Listing', ({ variant, store }) => html`${variant}<small>${store}</small>`],
+          ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
+          [
+            'What',
+            ({ changes }) =>
               changes.map(
                 ({ field, before, after, reason }, index) =>
                   html`${index > 0 && html`<br>`}${field}: <span class="from">${before}</span> ${after} <span class="quiet">${reason}</span>`,
               ),
-          },
+          ],
         ],
       }),
 )}

@@ -121,9 +121,9 @@ const priceHistory = ({ prices }: ListingDetailView, now: number): Html =>
         rows: prices,
         isPairs: true,
         columns: [
-          { head: 'Since', cell: ({ at }) => clockTag(at, now) },
-          { head: 'Price', cell: ({ price, currency }) => money(price, currency), isNumber: true },
-          { head: 'Because', cell: ({ cause }) => causes[cause] },
+          ['Since', ({ at }) => clockTag(at, now)],
+          ['Price', ({ price, currency }) => money(price, currency), 'number'],
+          ['Because', ({ cause }) => causes[cause]],
         ],
       })
 

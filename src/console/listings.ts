@@ -112,19 +112,15 @@ const listOf = (
     rows: items,
     isPairs: true,
     columns: [
-      {
-        head: 'Listing',
-        cell: ({ id, sku, known, variation }) =>
+      [
+        'Listing',
+        ({ id, sku, known, variation }) =>
           html`<a href="${listingPath(store, id)}">${known?.name ?? sku}</a>${variation && `, ${variation}`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(listingLabels[state]), isTop: true },
-      { head: 'Price', cell: ({ known }) => known && money(known.price, known.currency), isNumber: true },
-      {
-        head: 'Stock',
-        cell: ({ known }) => known && (known.stock ?? (known.available ? 'yes' : 'no')),
-        isNumber: true,
-      },
-      { head: 'Pushed', cell: ({ pushedAt }) => pushedAt && ago(pushedAt, now) },
-      { head: 'Why', cell: whyText, isPlain: true },
+      ],
+      ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
+      ['Price', ({ known }) => known && money(known.price, known.currency), 'number'],
+      ['Stock', ({ known }) => known && (known.stock ?? (known.available ? 'yes' : 'no')), 'number'],
+      ['Pushed', ({ pushedAt }) => pushedAt && ago(pushedAt, now)],
+      ['Why', whyText, 'plain'],
     ],
   })

@@ -108,17 +108,17 @@ function listOf(items: readonly OrderEntryView[], stores: StoreNames, now: numbe
     rows: items,
     isPairs: true,
     columns: [
-      {
-        head: 'Order',
-        cell: (order) =>
+      [
+        'Order',
+        (order) =>
           html`<a href="${orderPath(order)}">${order.reference}</a><small>${storeName(stores, order.store)}</small>`,
-      },
-      { head: 'What', isPlain: true, cell: whatOf },
-      { head: 'Received', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
-      { head: 'Keys', cell: keysOf },
-      { head: 'To keys', isNumber: true, cell: toKeys },
-      { head: 'Cost', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
-      { head: 'State', isTop: true, cell: orderMark },
+      ],
+      ['What', whatOf, 'plain'],
+      ['Received', ({ receivedAt }) => clockTag(receivedAt, now)],
+      ['Keys', keysOf],
+      ['To keys', toKeys, 'number'],
+      ['Cost', ({ cost, currency }) => money(cost, currency), 'number'],
+      ['State', orderMark, 'top'],
     ],
   })
 }

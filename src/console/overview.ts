@@ -391,22 +391,19 @@ async function freshPart(visit: Visit): Promise<Html> {
   return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
     caption: 'Freshness of what is read from the supplier',
     columns: [
-      { head: 'What', cell: ({ what, to, about }) => html`<a href="${to}">${what}</a><small>${about}</small>` },
-      { head: 'Last read', cell: ({ at }) => (at === null ? 'never' : ago(at, now)) },
-      { head: 'Next', cell: ({ next }) => (next === null ? '–' : clockTag(next, now, 'minutes')) },
-      { head: 'State', cell: ({ state }) => state, isTop: true },
+      ['What', ({ what, to, about }) => html`<a href="${to}">${what}</a><small>${about}</small>`],
+      ['Last read', ({ at }) => (at === null ? 'never' : ago(at, now))],
+      ['Next', ({ next }) => (next === null ? '–' : clockTag(next, now, 'minutes'))],
+      ['State', ({ state }) => state, 'top'],
     ],
     rows: freshness(status, now),
   })}</section>
 <section class="stack" aria-labelledby="stores-h"><h2 id="stores-h">Stores</h2>${table({
     caption: 'Stores',
     columns: [
-      {
-        head: 'Store',
-        cell: ({ id, name, kindLabel }) => html`<a href="/stores/${id}">${name}</a><small>${kindLabel}</small>`,
-      },
-      { head: 'Listings', cell: ({ listings }) => countsByWord(listings, listingLabels) || 'none' },
-      { head: 'State', cell: storeMark, isTop: true },
+      ['Store', ({ id, name, kindLabel }) => html`<a href="/stores/${id}">${name}</a><small>${kindLabel}</small>`],
+      ['Listings', ({ listings }) => countsByWord(listings, listingLabels) || 'none'],
+      ['State', storeMark, 'top'],
     ],
     rows: stores,
   })}</section>`

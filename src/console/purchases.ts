@@ -44,13 +44,13 @@ export const reviewsPage = listPage({
       caption: 'Purchases in review, newest first',
       rows: items,
       columns: [
-        {
-          head: 'Purchase',
-          cell: (one) => html`<a href="/reviews/${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
-        },
-        { head: 'Why', cell: ({ note }) => sentenceOf(note ?? 'Only a person can settle it') },
-        { head: 'Money', isNumber: true, cell: atStake },
-        { head: 'Waits', cell: ({ since }) => timeTag(since, ageOf(since, now)) },
+        [
+          'Purchase',
+          (one) => html`<a href="/reviews/${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
+        ],
+        ['Why', ({ note }) => sentenceOf(note ?? 'Only a person can settle it')],
+        ['Money', atStake, 'number'],
+        ['Waits', ({ since }) => timeTag(since, ageOf(since, now))],
       ],
     }),
 })
@@ -87,26 +87,16 @@ export const heldPurchasesPage = listPage({
       caption: 'Held purchases, newest first',
       rows: items,
       columns: [
-        {
-          head: 'Purchase',
-          cell: (one) =>
+        [
+          'Purchase',
+          (one) =>
             html`<a href="${orderPath(one.order)}#p-${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
-        },
-        {
-          head: 'Hold',
-          isTop: true,
-          cell: ({ holdReason }) => holdReason && mark('held', holdLabels[holdReason].word),
-        },
-        {
-          head: 'Why',
-          cell: ({ note, holdReason }) => (note ? sentenceOf(note) : holdReason && holdLabels[holdReason].next),
-        },
-        { head: 'Cost now', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
-        { head: 'Ceiling', isNumber: true, cell: ({ ceiling, currency }) => money(ceiling, currency) },
-        {
-          head: 'Looked at again',
-          cell: ({ notBefore }) => (notBefore === null ? 'when you release it' : clockTag(notBefore, now)),
-        },
+        ],
+        ['Hold', ({ holdReason }) => holdReason && mark('held', holdLabels[holdReason].word), 'top'],
+        ['Why', ({ note, holdReason }) => (note ? sentenceOf(note) : holdReason && holdLabels[holdReason].next)],
+        ['Cost now', ({ cost, currency }) => money(cost, currency), 'number'],
+        ['Ceiling', ({ ceiling, currency }) => money(ceiling, currency), 'number'],
+        ['Looked at again', ({ notBefore }) => (notBefore === null ? 'when you release it' : clockTag(notBefore, now))],
       ],
     }),
 })

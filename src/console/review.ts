@@ -157,21 +157,21 @@ function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): H
     },
   ]
   const columns: Column<Fact>[] = [
-    { head: 'Fact', cell: ({ name }) => name },
-    { head: 'We ordered', cell: ({ ours }) => ours !== '' && html`<span>${ours}</span>` },
+    ['Fact', ({ name }) => name],
+    ['We ordered', ({ ours }) => ours !== '' && html`<span>${ours}</span>`],
     ...orders.map(
-      (_order, index): Column<Fact> => ({
-        head: orders.length === 1 ? 'The supplier says' : `Supplier order ${index + 1}`,
-        cell: ({ theirs }) => html`<span>${theirs[index]}</span>`,
-      }),
+      (_order, index): Column<Fact> => [
+        orders.length === 1 ? 'The supplier says' : `Supplier order ${index + 1}`,
+        ({ theirs }) => html`<span>${theirs[index]}</span>`,
+      ],
     ),
-    { head: 'We hold', cell: ({ held }) => held !== '' && html`<span>${held}</span>` },
-    {
-      head: 'Agrees',
-      isTop: true,
-      cell: ({ agrees, differs = 'no' }) =>
+    ['We hold', ({ held }) => held !== '' && html`<span>${held}</span>`],
+    [
+      'Agrees',
+      ({ agrees, differs = 'no' }) =>
         agrees === null ? html`<span class="quiet">–</span>` : mark(agrees ? 'done' : 'stop', agrees ? 'yes' : differs),
-    },
+      'top',
+    ],
   ]
   return table({ caption: 'Evidence side by side', columns, rows })
 }

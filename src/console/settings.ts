@@ -145,9 +145,9 @@ function secretsPart(
       caption: 'Secrets',
       rows,
       columns: [
-        { head: 'Secret', cell: ({ name, about }) => html`<span>${name} <small>${about}</small></span>` },
-        { head: 'State', isTop: true, cell: ({ state }) => state },
-        { head: 'More', cell: ({ more }) => html`<span>${more}</span>` },
+        ['Secret', ({ name, about }) => html`<span>${name} <small>${about}</small></span>`],
+        ['State', ({ state }) => state, 'top'],
+        ['More', ({ more }) => html`<span>${more}</span>`],
       ],
     }),
     html`<span class="small quiet">no text of them is ever shown</span>`,
@@ -238,15 +238,15 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSes
           caption: 'Open sessions',
           rows: sessions,
           columns: [
-            {
-              head: 'Person',
-              cell: ({ id, name }) =>
+            [
+              'Person',
+              ({ id, name }) =>
                 html`<span>${name} <small>${id === caller.id ? 'this session' : html`<span class="id">${id.slice(-8)}</span>`}</small></span>`,
-            },
-            { head: 'Role', isTop: true, cell: ({ role }) => role },
-            { head: 'Signed in', cell: ({ createdAt }) => ago(createdAt, now) },
-            { head: 'Last used', cell: ({ seenAt }) => ago(seenAt, now) },
-            { head: 'Ends', cell: ({ endsAt }) => clockTag(endsAt, now, 'minutes') },
+            ],
+            ['Role', ({ role }) => role, 'top'],
+            ['Signed in', ({ createdAt }) => ago(createdAt, now)],
+            ['Last used', ({ seenAt }) => ago(seenAt, now)],
+            ['Ends', ({ endsAt }) => clockTag(endsAt, now, 'minutes')],
           ],
         })
       : notNow([
@@ -281,15 +281,15 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
           caption: 'Tokens that are good',
           rows: good,
           columns: [
-            { head: 'Name', cell: ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>` },
-            { head: 'Role', isTop: true, cell: ({ role }) => role },
-            {
-              head: 'For',
-              cell: ({ store, scopes }) =>
+            ['Name', ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>`],
+            ['Role', ({ role }) => role, 'top'],
+            [
+              'For',
+              ({ store, scopes }) =>
                 store && html`<span>${storeName(names, store)} <small>${scopes.join(', ')}</small></span>`,
-            },
-            { head: 'Created', cell: ({ createdAt }) => ago(createdAt, now) },
-            { head: 'Expires', cell: ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never') },
+            ],
+            ['Created', ({ createdAt }) => ago(createdAt, now)],
+            ['Expires', ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never')],
           ],
         }),
     html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
@@ -409,8 +409,8 @@ const settingsTable = (caption: string, rows: readonly Setting[], fromOf: (row: 
     caption,
     rows,
     columns: [
-      { head: 'Setting', cell: ({ name }) => html`<span class="id">${name}</span>` },
-      { head: 'Value', cell: ({ value }) => html`<span class="id">${value}</span>` },
-      { head: 'From', isTop: true, cell: fromOf },
+      ['Setting', ({ name }) => html`<span class="id">${name}</span>`],
+      ['Value', ({ value }) => html`<span class="id">${value}</span>`],
+      ['From', fromOf, 'top'],
     ],
   })

@@ -31,15 +31,15 @@ export const storesPage = listPage({
       caption: 'Stores',
       rows: items,
       columns: [
-        {
-          head: 'Store',
-          cell: ({ id, name, kindLabel }) =>
+        [
+          'Store',
+          ({ id, name, kindLabel }) =>
             html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
-        },
-        { head: 'State', isTop: true, cell: stateOf },
-        { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
-        { head: 'Listings', cell: listingsText },
-        { head: 'To be pushed', cell: ({ publications }) => pagesText(publications) },
+        ],
+        ['State', stateOf, 'top'],
+        ['Address', ({ address }) => html`<span class="id">${address}</span>`],
+        ['Listings', listingsText],
+        ['To be pushed', ({ publications }) => pagesText(publications)],
       ],
     }),
 })
@@ -175,8 +175,8 @@ ${section(
         caption: 'Listings by state',
         rows: states,
         columns: [
-          { head: 'State', cell: ([state]) => stateMark(listingLabels[state as ListingState]) },
-          { head: 'Listings', isNumber: true, cell: ([, count]) => grouped(count) },
+          ['State', ([state]) => stateMark(listingLabels[state as ListingState])],
+          ['Listings', ([, count]) => grouped(count), 'number'],
         ],
       }),
   html`<a href="/listings?store=${id}">All listings</a>`,
@@ -294,12 +294,9 @@ const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
       caption: 'Findings',
       rows: findings,
       columns: [
-        { head: 'Tried', cell: ({ check }) => check },
-        { head: 'State', isTop: true, cell: ({ state }) => mark(findingSigns[state], state) },
-        {
-          head: 'Found',
-          cell: ({ detail, fix }) => html`<span>${detail}${fix && html` <small>${fix}</small>`}</span>`,
-        },
+        ['Tried', ({ check }) => check],
+        ['State', ({ state }) => mark(findingSigns[state], state), 'top'],
+        ['Found', ({ detail, fix }) => html`<span>${detail}${fix && html` <small>${fix}</small>`}</span>`],
       ],
     }),
     healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),

@@ -82,16 +82,15 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
     rows: items,
     isPairs: true,
     columns: [
-      {
-        head: 'Started',
-        cell: (run) =>
-          html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(runLabels[state]), isTop: true },
-      { head: 'Offers', cell: ({ offersSeen }) => grouped(offersSeen), isNumber: true },
-      { head: 'New', cell: ({ offersNew }) => grouped(offersNew), isNumber: true },
-      { head: 'Changed', cell: ({ offersChanged }) => grouped(offersChanged), isNumber: true },
-      { head: 'Gone', cell: ({ offersGone }) => grouped(offersGone), isNumber: true },
+      [
+        'Started',
+        (run) => html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
+      ],
+      ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
+      ['Offers', ({ offersSeen }) => grouped(offersSeen), 'number'],
+      ['New', ({ offersNew }) => grouped(offersNew), 'number'],
+      ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
+      ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
     ],
   })}${pager({ at: '/syncs', query: page, next })}`
 }
@@ -218,23 +217,15 @@ export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id
     caption: 'Changes of offers',
     rows: items,
     columns: [
-      {
-        head: 'Offer',
-        cell: ({ name, sku }) =>
+      [
+        'Offer',
+        ({ name, sku }) =>
           html`<a href="/listings?q=${encodeURIComponent(sku)}">${name}</a><small class="id">${sku}</small>`,
-      },
-      { head: 'What', cell: ({ field }) => fields[field] ?? field },
-      {
-        head: 'Before',
-        cell: ({ before }) => before && html`<span><span class="from">${short(before)}</span></span>`,
-        isNumber: true,
-      },
-      { head: 'After', cell: ({ after }) => after && html`<strong>${short(after)}</strong>`, isNumber: true },
-      {
-        head: 'Change',
-        cell: ({ before, after }) => (before && after ? changeText(before, after, 'EUR').slice(2) : ''),
-        isNumber: true,
-      },
+      ],
+      ['What', ({ field }) => fields[field] ?? field],
+      ['Before', ({ before }) => before && html`<span><span class="from">${short(before)}</span></span>`, 'number'],
+      ['After', ({ after }) => after && html`<strong>${short(after)}</strong>`, 'number'],
+      ['Change', ({ before, after }) => (before && after ? changeText(before, after, 'EUR').slice(2) : ''), 'number'],
     ],
   })
 

@@ -1,6 +1,6 @@
 /**
  * Does a dialect fit its supplier? `sample` reads the supplier, and the dialect is compared with the answers, field by
- * field; `detect` finds how a captured delivery is signed. Nothing here runs while orders are bought.
+ * field; `detect` finds how a captured delivery is signed. No order depends on it.
  *
  * A real answer decides. The supplier's OpenAPI document counts only for facts that no answer shows, and only where it
  * states them exactly (`check-document`). Nothing is guessed from sentences.
