@@ -10,7 +10,7 @@ import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
-import { type Done, done, type Shown, type Visit } from './page.ts'
+import { byOperator, type Done, done, type Shown, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
@@ -73,14 +73,11 @@ ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, may
       ],
     }),
   actions: {
-    attend: { role: 'operator', run: attend },
-    test: {
-      role: 'operator',
-      run: async (visit): Promise<Shown> => {
-        const { items } = await visit.call('testAlertChannels', { body: {} })
-        return alertsPage.show(visit, triedPart(items))
-      },
-    },
+    attend: byOperator(attend),
+    test: byOperator(async (visit): Promise<Shown> => {
+      const { items } = await visit.call('testAlertChannels', { body: {} })
+      return alertsPage.show(visit, triedPart(items))
+    }),
   },
 })
 

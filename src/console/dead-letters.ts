@@ -10,7 +10,7 @@ import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { done } from './page.ts'
+import { byOperator, done } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, countedInWords, storeName } from './words.ts'
 
@@ -41,30 +41,24 @@ export const deadLettersPage = listPage({
 ${section('deliveries-h', 'Deliveries', await deliveryPart(seen), html`<a class="small" href="/deliveries">All deliveries</a>`)}
 ${!seen.mayAct && section('actions-h', 'Actions', notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
   actions: {
-    redeliver: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const ids = idsOf(form, 'redeliver')
-        const outcomes = await Promise.allSettled(ids.map((id) => call('redeliverEffect', { path: { id } })))
-        const due = outcomes.filter(({ status }) => status === 'fulfilled').length
-        const left = ids.length - due
-        const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected')
-        if (due === 0 && failed) throw failed.reason
-        return done(
-          'Sent again',
-          `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
-        )
-      },
-    },
-    replay: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const { replayed, left } = await call('replayDeliveries', {
-          body: { ids: idsOf(form, 'replay') },
-        })
-        return { notice: replayedNotice(replayed.length, left.length) }
-      },
-    },
+    redeliver: byOperator(async ({ call, form }) => {
+      const ids = idsOf(form, 'redeliver')
+      const outcomes = await Promise.allSettled(ids.map((id) => call('redeliverEffect', { path: { id } })))
+      const due = outcomes.filter(({ status }) => status === 'fulfilled').length
+      const left = ids.length - due
+      const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected')
+      if (due === 0 && failed) throw failed.reason
+      return done(
+        'Sent again',
+        `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
+      )
+    }),
+    replay: byOperator(async ({ call, form }) => {
+      const { replayed, left } = await call('replayDeliveries', {
+        body: { ids: idsOf(form, 'replay') },
+      })
+      return { notice: replayedNotice(replayed.length, left.length) }
+    }),
   },
 })
 

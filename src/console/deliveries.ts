@@ -23,7 +23,7 @@ import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import { done, type Notice, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Notice, type Page, type Visit } from './page.ts'
 import { empty, table, withQuery } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
 
@@ -80,13 +80,10 @@ export const deliveriesPage = listPage({
         : notNow(['Replay: it needs the role operator; you are viewer.']),
     ),
   actions: {
-    replay: {
-      role: 'operator',
-      run: async ({ call, form, query }) => {
-        const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
-        return { notice: replayedNotice(replayed.length, left.length), to: withQuery('/deliveries', query) }
-      },
-    },
+    replay: byOperator(async ({ call, form, query }) => {
+      const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
+      return { notice: replayedNotice(replayed.length, left.length), to: withQuery('/deliveries', query) }
+    }),
   },
 })
 
@@ -242,32 +239,26 @@ ${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.no
     }
   },
   actions: {
-    capture: {
-      role: 'admin',
-      run: async ({ call }) => {
-        await call('startCapture')
-        return done(
-          'Capturing',
-          'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.',
-        )
-      },
-    },
-    reveal: {
-      role: 'admin',
-      run: async ({ call, form, now }) => {
-        const one = await call('viewCapture', { path: { id: form.get('id') } })
-        const headers = Object.entries(one.headers).flatMap(([name, values]) =>
-          values.map((value) => `${name}: ${value}`),
-        )
-        return {
-          title: 'Refused delivery',
-          main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <a href="/deliveries/refused">refused</a></p><h1>Refused: <code>${one.reason}</code></h1><p>${refusals[one.reason]} <span class="quiet">It came to <code>${one.path}</code> at ${clockTag(one.receivedAt, now)}.</span></p></header>
+    capture: byAdmin(async ({ call }) => {
+      await call('startCapture')
+      return done(
+        'Capturing',
+        'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.',
+      )
+    }),
+    reveal: byAdmin(async ({ call, form, now }) => {
+      const one = await call('viewCapture', { path: { id: form.get('id') } })
+      const headers = Object.entries(one.headers).flatMap(([name, values]) =>
+        values.map((value) => `${name}: ${value}`),
+      )
+      return {
+        title: 'Refused delivery',
+        main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <a href="/deliveries/refused">refused</a></p><h1>Refused: <code>${one.reason}</code></h1><p>${refusals[one.reason]} <span class="quiet">It came to <code>${one.path}</code> at ${clockTag(one.receivedAt, now)}.</span></p></header>
 ${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log says that you looked. Leaving the page hides it again.' })}
 ${section('headers-h', 'Headers', html`<pre tabindex="0">${headers.join('\n')}</pre>`)}
 ${section('body-h', 'Body', html`<pre tabindex="0">${Buffer.from(one.body, 'base64').toString('utf8')}</pre>`)}`,
-        }
-      },
-    },
+      }
+    }),
   },
 }
 

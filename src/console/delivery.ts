@@ -9,7 +9,7 @@ import { type Html, html } from './html.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { clockTag, sentenceOf, storeName, storeNames } from './words.ts'
 
 type DeliveryDetailView = AnswerOf<'viewDelivery'>
@@ -23,23 +23,17 @@ export const deliveryPage: Page = {
     return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
   },
   actions: {
-    replay: {
-      role: 'operator',
-      run: async ({ call, path }) => {
-        await call('replayDelivery', { path })
-        return done('Replayed', 'The delivery is in the inbox again, with a fresh count of attempts.')
-      },
-    },
-    reveal: {
-      role: 'admin',
-      run: async (visit) => {
-        const one = await visit.call('viewDelivery', {
-          path: visit.path,
-          query: { reveal: 'true' },
-        })
-        return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
-      },
-    },
+    replay: byOperator(async ({ call, path }) => {
+      await call('replayDelivery', { path })
+      return done('Replayed', 'The delivery is in the inbox again, with a fresh count of attempts.')
+    }),
+    reveal: byAdmin(async (visit) => {
+      const one = await visit.call('viewDelivery', {
+        path: visit.path,
+        query: { reveal: 'true' },
+      })
+      return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
+    }),
   },
 }
 

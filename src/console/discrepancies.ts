@@ -10,7 +10,7 @@ import { listPage } from './list-page.ts'
 import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
@@ -31,17 +31,14 @@ ${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepan
 ${section('actions-h', 'Actions', html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
 </div>`,
   actions: {
-    sweep: {
-      role: 'operator',
-      run: async ({ call }) => {
-        const { sweep } = await call('requestSweep')
-        return done(
-          'Started',
-          'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.',
-          `/sweeps/${sweep.id}`,
-        )
-      },
-    },
+    sweep: byOperator(async ({ call }) => {
+      const { sweep } = await call('requestSweep')
+      return done(
+        'Started',
+        'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.',
+        `/sweeps/${sweep.id}`,
+      )
+    }),
   },
   parts: { sweeps: sweepsPart },
 })

@@ -8,7 +8,7 @@ import { type Html, html } from './html.ts'
 import { figures, pagesRead, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
 import { changesTable } from './syncs.ts'
 import { empty, table } from './tables.ts'
 import { clockTag, sentenceOf } from './words.ts'
@@ -30,20 +30,14 @@ ${section('actions-h', 'Actions', html`<div>${actions(visit, run)}</div>`)}`,
     }
   },
   actions: {
-    start: {
-      role: 'operator',
-      run: async ({ call }) => {
-        await call('startDryRun')
-        return done('Started', 'The dry run goes on by itself. This page says how far it is.')
-      },
-    },
-    stop: {
-      role: 'operator',
-      run: async ({ call }) => {
-        await call('stopDryRun')
-        return done('Stopped', 'The dry run is stopped. What it had found is below.')
-      },
-    },
+    start: byOperator(async ({ call }) => {
+      await call('startDryRun')
+      return done('Started', 'The dry run goes on by itself. This page says how far it is.')
+    }),
+    stop: byOperator(async ({ call }) => {
+      await call('stopDryRun')
+      return done('Stopped', 'The dry run is stopped. What it had found is below.')
+    }),
   },
   parts: {
     state: async ({ call, now }) => statePart((await call('viewDryRun')).run, now),

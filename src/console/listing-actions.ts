@@ -5,7 +5,7 @@ import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, reasonField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { type Action, done, type Visit } from './page.ts'
+import { type Action, byOperator, done, type Visit } from './page.ts'
 import { money } from './words.ts'
 
 /** The path of the page of a listing. */
@@ -146,14 +146,12 @@ const operation = (
   name: `${'release' | 'ignore' | 'unignore' | 'retry' | 'unlink'}Listing`,
   said: (visit: Visit) => [word: string, text: string],
   body?: (form: URLSearchParams) => object,
-): Action => ({
-  role: 'operator',
-  run: async (visit) => {
+): Action =>
+  byOperator(async (visit) => {
     const { store = '', variant = '' } = visit.path
     await visit.call(name, { path: { store, variant }, ...(body && { body: body(visit.form) }) })
     return done(...said(visit), followedBy(visit.form))
-  },
-})
+  })
 
 const followedBy = (form: URLSearchParams) => (form.get('back') === BACK ? BACK : undefined)
 
@@ -174,21 +172,18 @@ export const listingActions: Record<string, Action> = {
   unignore: operation('unignoreListing', ({ path }) => ['Taken back', `${path.variant} is pushed to its store next.`]),
   retry: operation('retryListing', ({ path }) => ['Pushed again', `${path.variant} goes to its store next.`]),
   unlink: operation('unlinkListing', ({ path }) => ['Unlinked', `The SKU of ${path.variant} counts again.`]),
-  link: {
-    role: 'operator',
-    run: async ({ call, path: { store = '', variant = '' }, form }) => {
-      const offer = form.get('offerSku') ?? ''
-      const path = { store, variant }
-      // A person has the one or the other at hand; the SKU is asked for first.
-      await call('linkListing', { path, body: { offerSku: offer } }).catch(async (error: unknown) => {
-        if (!(error instanceof Failure) || error.code !== 'not_found') throw error
-        await call('linkListing', { path, body: { productId: offer } }).catch((second: unknown) => {
-          if (!(second instanceof Failure) || second.code !== 'not_found') throw second
-          const message = `the supplier has no offer with the SKU or the product id ${offer}`
-          throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
-        })
+  link: byOperator(async ({ call, path: { store = '', variant = '' }, form }) => {
+    const offer = form.get('offerSku') ?? ''
+    const path = { store, variant }
+    // A person has the one or the other at hand; the SKU is asked for first.
+    await call('linkListing', { path, body: { offerSku: offer } }).catch(async (error: unknown) => {
+      if (!(error instanceof Failure) || error.code !== 'not_found') throw error
+      await call('linkListing', { path, body: { productId: offer } }).catch((second: unknown) => {
+        if (!(second instanceof Failure) || second.code !== 'not_found') throw second
+        const message = `the supplier has no offer with the SKU or the product id ${offer}`
+        throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
       })
-      return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, followedBy(form))
-    },
-  },
+    })
+    return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, followedBy(form))
+  }),
 }

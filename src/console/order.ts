@@ -14,7 +14,7 @@ import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
 import { orderMark, orderPath } from './orders.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
@@ -49,66 +49,48 @@ export const orderPage: Page = {
     },
   },
   actions: {
-    retry: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        await call('retryPurchase', { path: { id: form.get('purchase') }, body: maybeReason(form) })
-        return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
-      },
-    },
-    release: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const ceiling = form.get('ceiling')?.trim()
-        const body = {
-          ...(ceiling && { ceiling }),
-          ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
-          ...maybeReason(form),
-        }
-        await call('releasePurchase', { path: { id: form.get('purchase') }, body })
-        return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
-      },
-    },
-    cancel: {
-      role: 'operator',
-      run: async (visit) => {
-        const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { state } = await visit.call('cancelOrder', asked)
-        const isOpen = state === 'open'
-        return done(
-          'Cancelled',
-          isOpen
-            ? 'What was never sent has ended. What may be bought is looked up, and ends or waits for a decision.'
-            : 'What was not bought has ended, and the store is notified.',
-        )
-      },
-    },
-    resend: {
-      role: 'operator',
-      run: async (visit) => {
-        const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { keys } = await visit.call('resendOrder', asked)
-        return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
-      },
-    },
-    redeliver: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        await call('redeliverEffect', { path: { id: form.get('update') } })
-        return done('Queued', 'The update goes to the store now. Its attempts start over.')
-      },
-    },
-    reveal: {
-      role: 'admin',
-      run: async (visit) => {
-        const line = visit.form.get('line') ?? ''
-        const { items } = await visit.call('revealKeys', {
-          ...named(visit),
-          body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
-        })
-        return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(items, visit) }
-      },
-    },
+    retry: byOperator(async ({ call, form }) => {
+      await call('retryPurchase', { path: { id: form.get('purchase') }, body: maybeReason(form) })
+      return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
+    }),
+    release: byOperator(async ({ call, form }) => {
+      const ceiling = form.get('ceiling')?.trim()
+      const body = {
+        ...(ceiling && { ceiling }),
+        ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
+        ...maybeReason(form),
+      }
+      await call('releasePurchase', { path: { id: form.get('purchase') }, body })
+      return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
+    }),
+    cancel: byOperator(async (visit) => {
+      const asked = { ...named(visit), body: maybeReason(visit.form) }
+      const { state } = await visit.call('cancelOrder', asked)
+      const isOpen = state === 'open'
+      return done(
+        'Cancelled',
+        isOpen
+          ? 'What was never sent has ended. What may be bought is looked up, and ends or waits for a decision.'
+          : 'What was not bought has ended, and the store is notified.',
+      )
+    }),
+    resend: byOperator(async (visit) => {
+      const asked = { ...named(visit), body: maybeReason(visit.form) }
+      const { keys } = await visit.call('resendOrder', asked)
+      return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
+    }),
+    redeliver: byOperator(async ({ call, form }) => {
+      await call('redeliverEffect', { path: { id: form.get('update') } })
+      return done('Queued', 'The update goes to the store now. Its attempts start over.')
+    }),
+    reveal: byAdmin(async (visit) => {
+      const line = visit.form.get('line') ?? ''
+      const { items } = await visit.call('revealKeys', {
+        ...named(visit),
+        body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
+      })
+      return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(items, visit) }
+    }),
   },
 }
 

@@ -13,7 +13,7 @@ import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
 import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { table } from './tables.ts'
 import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
@@ -508,26 +508,20 @@ export const overviewPage: Page = {
     fresh: freshPart,
   },
   actions: {
-    freeze: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        await call('freeze', { body: { reason: form.get('reason') ?? '' } })
-        const text = 'Nothing more is bought. What was sent before is finished; orders are accepted and wait.'
-        return { notice: { kind: 'stop', word: 'Buying is frozen', text } }
-      },
-    },
-    unfreeze: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const { freeze } = await call('unfreeze', {
-          body: { causes: form.getAll('cause') },
-        })
-        if (freeze) {
-          const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
-          return { notice: { kind: 'held', word: 'Lifted', text } }
-        }
-        return done('Buying is on', 'What waited goes out now.')
-      },
-    },
+    freeze: byOperator(async ({ call, form }) => {
+      await call('freeze', { body: { reason: form.get('reason') ?? '' } })
+      const text = 'Nothing more is bought. What was sent before is finished; orders are accepted and wait.'
+      return { notice: { kind: 'stop', word: 'Buying is frozen', text } }
+    }),
+    unfreeze: byOperator(async ({ call, form }) => {
+      const { freeze } = await call('unfreeze', {
+        body: { causes: form.getAll('cause') },
+      })
+      if (freeze) {
+        const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
+        return { notice: { kind: 'held', word: 'Lifted', text } }
+      }
+      return done('Buying is on', 'What waited goes out now.')
+    }),
   },
 }

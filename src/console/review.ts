@@ -9,7 +9,7 @@ import { type Html, html, type Piece } from './html.ts'
 import { facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
 import { ageOf, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
@@ -32,26 +32,23 @@ export const reviewPage: Page = {
     return { title: `Review of order ${order.reference}`, main: contentOf(evidence, stores, visit, isRead) }
   },
   actions: {
-    decide: {
-      role: 'operator',
-      run: async ({ call, path, form }) => {
-        const [decision = '', which] = (form.get('decision') ?? '').split('-')
-        // The id itself travels with the form: what was shown under that number is what is adopted.
-        const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
-        const { purchase, order } = await call('decidePurchase', {
-          path,
-          version: form.get('version') ?? '',
-          body: {
-            decision,
-            reason: form.get('reason')?.trim() ?? '',
-            ...(decision === 'adopt' && { orderId: orderId ?? '' }),
-            ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
-          },
-        })
-        const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
-        return done(`Decided: ${decisionLabels[decision as Decision].said}`, text, orderPath(order))
-      },
-    },
+    decide: byOperator(async ({ call, path, form }) => {
+      const [decision = '', which] = (form.get('decision') ?? '').split('-')
+      // The id itself travels with the form: what was shown under that number is what is adopted.
+      const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
+      const { purchase, order } = await call('decidePurchase', {
+        path,
+        version: form.get('version') ?? '',
+        body: {
+          decision,
+          reason: form.get('reason')?.trim() ?? '',
+          ...(decision === 'adopt' && { orderId: orderId ?? '' }),
+          ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
+        },
+      })
+      const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
+      return done(`Decided: ${decisionLabels[decision as Decision].said}`, text, orderPath(order))
+    }),
   },
 }
 

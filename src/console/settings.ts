@@ -6,7 +6,7 @@ import { act, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
-import { type Done, done, type Page, type Visit } from './page.ts'
+import { byAdmin, type Done, done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
@@ -19,63 +19,45 @@ export const settingsPage: Page = {
   navigation: { group: 'This installation', label: 'Settings' },
   show: async (visit) => ({ title: 'Settings', main: await settingsMain(visit) }),
   actions: {
-    'rotate-webhook': {
-      role: 'admin',
-      run: async ({ call }) => {
-        const { webhook, replaces } = await call('rotateWebhook')
-        const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
-        return done('Rotated', text)
-      },
-    },
-    'retire-webhook': {
-      role: 'admin',
-      run: async ({ call, form }) => {
-        const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
-        const text = `Later deliveries through ${id} are counted and have no effect.`
-        return done('Retired', text)
-      },
-    },
-    'rotate-key': {
-      role: 'admin',
-      run: async ({ call }) => {
-        const { before, after } = await call('rotateKeys')
-        const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
-        return done('Rotated', text)
-      },
-    },
-    'create-token': {
-      role: 'admin',
-      run: async (visit) => {
-        const { form } = visit
-        const role = form.get('role') ?? ''
-        const days = (form.get('expiresInDays') ?? '').trim()
-        const made = await visit.call('createToken', {
-          body: {
-            name: form.get('name') ?? '',
-            role,
-            ...(days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }),
-          },
-        })
-        return {
-          title: 'New token',
-          main: await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made)),
-        }
-      },
-    },
-    'revoke-token': {
-      role: 'admin',
-      run: async ({ call, form }) => {
-        const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
-        return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
-      },
-    },
-    'end-session': {
-      role: 'admin',
-      run: async ({ call, form }): Promise<Done> => {
-        await call('endSession', { path: { id: form.get('session') } })
-        return done('Ended', 'That session is over. Signing in again needs a new link.')
-      },
-    },
+    'rotate-webhook': byAdmin(async ({ call }) => {
+      const { webhook, replaces } = await call('rotateWebhook')
+      const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
+      return done('Rotated', text)
+    }),
+    'retire-webhook': byAdmin(async ({ call, form }) => {
+      const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
+      const text = `Later deliveries through ${id} are counted and have no effect.`
+      return done('Retired', text)
+    }),
+    'rotate-key': byAdmin(async ({ call }) => {
+      const { before, after } = await call('rotateKeys')
+      const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
+      return done('Rotated', text)
+    }),
+    'create-token': byAdmin(async (visit) => {
+      const { form } = visit
+      const role = form.get('role') ?? ''
+      const days = (form.get('expiresInDays') ?? '').trim()
+      const made = await visit.call('createToken', {
+        body: {
+          name: form.get('name') ?? '',
+          role,
+          ...(days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }),
+        },
+      })
+      return {
+        title: 'New token',
+        main: await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made)),
+      }
+    }),
+    'revoke-token': byAdmin(async ({ call, form }) => {
+      const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
+      return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
+    }),
+    'end-session': byAdmin(async ({ call, form }): Promise<Done> => {
+      await call('endSession', { path: { id: form.get('session') } })
+      return done('Ended', 'That session is over. Signing in again needs a new link.')
+    }),
   },
 }
 

@@ -9,7 +9,7 @@ import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
 import { facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
@@ -96,42 +96,33 @@ export const storePage: Page = {
     return { title: store.name, main: storeMain(visit, store) }
   },
   actions: {
-    test: {
-      role: 'operator',
-      run: async (visit) => {
-        const store = await storeOf(visit)
-        const tested = await visit.call('testStore', { path: { store: store.id } })
-        return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
-      },
-    },
-    example: {
-      role: 'operator',
-      run: async ({ call, path, form }) => {
-        const type = form.get('type') ?? ''
-        const { outcome, detail, ms } = await call('triggerUpdate', {
-          path: { store: path.store },
-          body: { type },
-        })
-        const took = `after ${duration(ms)}`
-        if (outcome === 'confirmed') {
-          return done('Confirmed', `The store took the example of ${type} ${took}.`)
-        }
-        const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
-        return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
-      },
-    },
-    'rotate-secret': {
-      role: 'admin',
-      run: async (visit) => {
-        const hours = (visit.form.get('overlapHours') ?? '').trim()
-        const made = await visit.call('rotateCallbackSecret', {
-          path: { store: visit.path.store },
-          body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
-        })
-        const store = await storeOf(visit)
-        return { title: `${store.name}, new secret`, main: storeMain(visit, store, rotatedPart(made, visit.now)) }
-      },
-    },
+    test: byOperator(async (visit) => {
+      const store = await storeOf(visit)
+      const tested = await visit.call('testStore', { path: { store: store.id } })
+      return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
+    }),
+    example: byOperator(async ({ call, path, form }) => {
+      const type = form.get('type') ?? ''
+      const { outcome, detail, ms } = await call('triggerUpdate', {
+        path: { store: path.store },
+        body: { type },
+      })
+      const took = `after ${duration(ms)}`
+      if (outcome === 'confirmed') {
+        return done('Confirmed', `The store took the example of ${type} ${took}.`)
+      }
+      const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
+      return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
+    }),
+    'rotate-secret': byAdmin(async (visit) => {
+      const hours = (visit.form.get('overlapHours') ?? '').trim()
+      const made = await visit.call('rotateCallbackSecret', {
+        path: { store: visit.path.store },
+        body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
+      })
+      const store = await storeOf(visit)
+      return { title: `${store.name}, new secret`, main: storeMain(visit, store, rotatedPart(made, visit.now)) }
+    }),
   },
 }
 

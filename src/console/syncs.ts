@@ -10,7 +10,7 @@ import { type Html, html } from './html.ts'
 import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
 import { empty, pager, table } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
 
@@ -32,17 +32,14 @@ ${section('actions-h', 'Actions', html`<div>${visit.caller.role === 'viewer' ? n
     }
   },
   actions: {
-    start: {
-      role: 'operator',
-      run: async ({ call }) => {
-        const { run } = await call('requestSync')
-        return done(
-          'Started',
-          'The catalogue is being read. If a sync was under way already, this is that one.',
-          `/syncs/${run.id}`,
-        )
-      },
-    },
+    start: byOperator(async ({ call }) => {
+      const { run } = await call('requestSync')
+      return done(
+        'Started',
+        'The catalogue is being read. If a sync was under way already, this is that one.',
+        `/syncs/${run.id}`,
+      )
+    }),
   },
   parts: { runs: (visit) => runsPart(visit) },
 }
