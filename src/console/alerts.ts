@@ -59,19 +59,15 @@ export const alertsPage = listPage({
     html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct))}
 ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, mayAct, visit.now))}`,
   heading: () => ['Over'],
-  none: () => empty('None was over yet', 'Alerts that ended stay here for 90 days.'),
-  rows: ({ items, now }) =>
-    table({
-      caption: 'Alerts that are over',
-      rows: items,
-      columns: [
-        ['Alert', ({ type }) => alertText(type)],
-        ['About', aboutCell],
-        ['What', ({ note }) => note && sentenceOf(note)],
-        ['Raised', ({ at }) => clockTag(at, now)],
-        ['Over', ({ endedAt }) => endedAt && clockTag(endedAt, now)],
-      ],
-    }),
+  none: ['None was over yet', 'Alerts that ended stay here for 90 days.'],
+  caption: 'Alerts that are over',
+  columns: ({ now }) => [
+    ['Alert', ({ type }) => alertText(type)],
+    ['About', aboutCell],
+    ['What', ({ note }) => note && sentenceOf(note)],
+    ['Raised', ({ at }) => clockTag(at, now)],
+    ['Over', ({ endedAt }) => endedAt && clockTag(endedAt, now)],
+  ],
   actions: {
     attend: byOperator(attend),
     test: byOperator(async (visit): Promise<Shown> => {

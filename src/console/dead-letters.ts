@@ -11,7 +11,7 @@ import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import { byOperator, done } from './page.ts'
-import { empty, table } from './tables.ts'
+import { empty } from './tables.ts'
 import { ago, countedInWords, storeName } from './words.ts'
 
 const deadOf = ({ counts: { deliveries, callbacks, upTo } }: StatusView) => ({
@@ -31,12 +31,28 @@ export const deadLettersPage = listPage({
   ask: () => ({ query: { state: 'dead', kind: 'callback' } }),
   headline: ({ status }) => headline(deadOf(status)),
   heading: () => ['Messages to stores'],
-  none: () =>
-    empty(
-      'No dead messages',
-      'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
-    ),
-  rows: messageTable,
+  none: [
+    'No dead messages',
+    'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
+  ],
+  caption: 'Messages to stores that used up their attempts',
+  columns: ({ stores, now, mayAct }) => [
+    [
+      'Message',
+      (one) =>
+        html`${mayAct && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
+    ],
+    ['State', ({ state }) => stateMark(effectLabels[state]), 'top'],
+    ['Store', ({ store }) => store && storeName(stores, store)],
+    [
+      'Order',
+      ({ store, reference }) =>
+        store !== null && reference !== null && html`<a href="${orderPath({ store, reference })}">${reference}</a>`,
+    ],
+    ['Attempts', ({ attempts }) => attempts, 'number'],
+    ['Since', ({ createdAt }) => ago(createdAt, now)],
+    ['Why', ({ lastError }) => lastError],
+  ],
   below: async (seen) => html`${seen.items.length > 0 && seen.mayAct && sendForm(seen)}
 ${section('deliveries-h', 'Deliveries', await deliveryPart(seen), html`<a class="small" href="/deliveries">All deliveries</a>`)}
 ${!seen.mayAct && section('actions-h', 'Actions', notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
@@ -84,30 +100,6 @@ const unsaid: Record<string, string> = {
   'line.resumed': 'that a line goes on',
   'order.closed': 'that an order is closed',
   'keys.waiting': 'keys that are there before the rest of their order',
-}
-
-function messageTable({ items, stores, now, mayAct }: Seen<'listOutbox'>): Html {
-  return table({
-    caption: 'Messages to stores that used up their attempts',
-    rows: items,
-    columns: [
-      [
-        'Message',
-        (one) =>
-          html`${mayAct && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
-      ],
-      ['State', ({ state }) => stateMark(effectLabels[state]), 'top'],
-      ['Store', ({ store }) => store && storeName(stores, store)],
-      [
-        'Order',
-        ({ store, reference }) =>
-          store !== null && reference !== null && html`<a href="${orderPath({ store, reference })}">${reference}</a>`,
-      ],
-      ['Attempts', ({ attempts }) => attempts, 'number'],
-      ['Since', ({ createdAt }) => ago(createdAt, now)],
-      ['Why', ({ lastError }) => lastError],
-    ],
-  })
 }
 
 const sendForm = ({ visit, items }: Seen<'listOutbox'>): Html =>

@@ -59,16 +59,14 @@ export const deliveriesPage = listPage({
     const { means } = deliveryLabels[chosen as DeliveryState]
     return [`Deliveries in state ${chosen}`, html`<p class="small quiet">${chosen}: ${means}</p>`]
   },
-  none: ({ isFiltered }) =>
-    isFiltered
-      ? empty(
-          'No delivery matches',
-          html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
-        )
-      : empty(
-          'No deliveries yet',
-          html`What the supplier and shops send comes here, as soon as a webhook leads to this installation. <code>quayside webhooks create</code> makes one.`,
-        ),
+  none: [
+    'No deliveries yet',
+    html`What the supplier and shops send comes here, as soon as a webhook leads to this installation. <code>quayside webhooks create</code> makes one.`,
+  ],
+  noMatch: [
+    'No delivery matches',
+    html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
+  ],
   rows: (seen) => deliveryTable('Deliveries', seen),
   below: ({ visit, items, mayAct, query }) =>
     items.length > 0 &&

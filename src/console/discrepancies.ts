@@ -3,7 +3,7 @@
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
-import type { AnswerOf, ItemOf } from '../http/api/table.ts'
+import type { AnswerOf } from '../http/api/table.ts'
 import { act, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
@@ -20,12 +20,21 @@ export const discrepanciesPage = listPage({
   operation: 'listDiscrepancies',
   headline: ({ status, now }) => headline(status, now),
   heading: () => ['Where the books differ', html`<a class="small" href="/balance">Where the money went</a>`],
-  none: () =>
-    empty(
-      'No discrepancies',
-      'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
-    ),
-  rows: ({ items, now }) => listOf(items, now),
+  none: [
+    'No discrepancies',
+    'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
+  ],
+  caption: 'Discrepancies, newest first',
+  columns: ({ now }) => [
+    ['What', ({ kind }) => html`${wordOf(discrepancyLabels, kind)}<small>${discrepancyLabels[kind].means}</small>`],
+    [
+      'About',
+      ({ subject, supplierOrderId, externalOrderId }) =>
+        html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small class="id">${externalOrderId}</small>`}`,
+    ],
+    ['Detail', ({ detail }) => sentenceOf(detail)],
+    ['Found', ({ foundAt }) => clockTag(foundAt, now)],
+  ],
   below: async ({ visit, mayAct }) => html`<div class="split">
 ${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepancies/parts/sweeps', content: await sweepsPart(visit) })}
 ${section('actions-h', 'Actions', html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
@@ -64,22 +73,6 @@ function headline({ counts: { discrepancies }, sweep }: StatusView, now: number)
   const list = countsByWord(discrepancies, discrepancyLabels).toLowerCase()
   return html`${countedInWords(total, 'difference is', 'differences are')} on record: ${list}. ${compared}`
 }
-
-const listOf = (items: readonly ItemOf<'listDiscrepancies'>[], now: number): Html =>
-  table({
-    caption: 'Discrepancies, newest first',
-    rows: items,
-    columns: [
-      ['What', ({ kind }) => html`${wordOf(discrepancyLabels, kind)}<small>${discrepancyLabels[kind].means}</small>`],
-      [
-        'About',
-        ({ subject, supplierOrderId, externalOrderId }) =>
-          html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small class="id">${externalOrderId}</small>`}`,
-      ],
-      ['Detail', ({ detail }) => sentenceOf(detail)],
-      ['Found', ({ foundAt }) => clockTag(foundAt, now)],
-    ],
-  })
 
 async function sweepsPart({ call, now }: Visit): Promise<Html> {
   const { items } = await call('listSweeps', { query: { limit: '10' } })

@@ -11,7 +11,6 @@ import { type Drawn, ignoreAct, listingPath, releaseAct } from './listing-action
 import { sectionHead } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Visit } from './page.ts'
-import { empty } from './tables.ts'
 import { countedInWords, money, sentenceOf, storeName, storeNames } from './words.ts'
 
 /** Each is explained in full, so that a page has few. */
@@ -27,11 +26,10 @@ export const heldPricesPage = listPage({
     counts.heldPrices === 0
       ? 'No price waits for a person.'
       : `${countedInWords(counts.heldPrices, 'price')} jumped further than the rules let pass, and ${counts.heldPrices === 1 ? 'waits' : 'wait'} for a person.`,
-  none: () =>
-    empty(
-      'No held prices',
-      'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
-    ),
+  none: [
+    'No held prices',
+    'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
+  ],
   rows: ({ visit, items }) => heldPriceParts(visit, items),
 })
 

@@ -10,8 +10,8 @@ import { listPage } from './list-page.ts'
 import { tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { empty, table, withQuery } from './tables.ts'
-import { clockTag, countedInWords, money, type StoreNames, sentenceStart, storeName } from './words.ts'
+import { withQuery } from './tables.ts'
+import { clockTag, countedInWords, money, sentenceStart, storeName } from './words.ts'
 
 type OrderEntryView = ItemOf<'listOrders'>
 
@@ -35,8 +35,31 @@ export const ordersPage = listPage({
   )}
 ${tabs('States', stateTabs(query))}</div>
 ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}`,
-  none: ({ query, isFiltered }) => nothing(query, isFiltered),
-  rows: ({ items, stores, now }) => listOf(items, stores, now),
+  none: [
+    'No orders yet',
+    html`The orders of your stores come here as soon as a store hands one in, or a shop that is connected sells one. <a href="/stores">Stores</a>`,
+  ],
+  noMatch: ({ query }) => {
+    const what = query.get('q')
+      ? 'has this number, supplier order or SKU, exactly as it is written'
+      : 'is in this state in this store'
+    return ['No order matches', html`No order ${what}. <a href="/orders">Show all orders</a>`]
+  },
+  caption: 'Orders, newest first',
+  isPairs: true,
+  columns: ({ stores, now }) => [
+    [
+      'Order',
+      (order) =>
+        html`<a href="${orderPath(order)}">${order.reference}</a><small>${storeName(stores, order.store)}</small>`,
+    ],
+    ['What', whatOf, 'plain'],
+    ['Received', ({ receivedAt }) => clockTag(receivedAt, now)],
+    ['Keys', keysOf],
+    ['To keys', toKeys, 'number'],
+    ['Cost', ({ cost, currency }) => money(cost, currency), 'number'],
+    ['State', orderMark, 'top'],
+  ],
   parts: {
     /** New rows are announced, and not pushed in above the reader. */
     newer: async ({ call, query }) => {
@@ -102,27 +125,6 @@ export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'line
   return stateMark(orderLabels[state])
 }
 
-function listOf(items: readonly OrderEntryView[], stores: StoreNames, now: number): Html {
-  return table({
-    caption: 'Orders, newest first',
-    rows: items,
-    isPairs: true,
-    columns: [
-      [
-        'Order',
-        (order) =>
-          html`<a href="${orderPath(order)}">${order.reference}</a><small>${storeName(stores, order.store)}</small>`,
-      ],
-      ['What', whatOf, 'plain'],
-      ['Received', ({ receivedAt }) => clockTag(receivedAt, now)],
-      ['Keys', keysOf],
-      ['To keys', toKeys, 'number'],
-      ['Cost', ({ cost, currency }) => money(cost, currency), 'number'],
-      ['State', orderMark, 'top'],
-    ],
-  })
-}
-
 function whatOf({ lines }: OrderEntryView): Piece {
   const [first, ...others] = lines
   if (!first) return ''
@@ -140,17 +142,4 @@ const keysOf = (order: OrderEntryView): string => `${sumOf(order, 'delivered')} 
 function toKeys({ state, lastKeyAt, receivedAt }: OrderEntryView): Piece {
   if (lastKeyAt !== null) return duration(Date.parse(lastKeyAt) - Date.parse(receivedAt))
   return state === 'open' ? html`<span class="quiet">not yet</span>` : '–'
-}
-
-function nothing(query: URLSearchParams, isFiltered: boolean): Html {
-  if (!isFiltered) {
-    return empty(
-      'No orders yet',
-      html`The orders of your stores come here as soon as a store hands one in, or a shop that is connected sells one. <a href="/stores">Stores</a>`,
-    )
-  }
-  const about = query.get('q')
-    ? html`No order has this number, supplier order or SKU, exactly as it is written. <a href="/orders">Show all orders</a>`
-    : html`No order is in this state in this store. <a href="/orders">Show all orders</a>`
-  return empty('No order matches', about)
 }

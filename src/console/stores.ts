@@ -21,27 +21,21 @@ export const storesPage = listPage({
   operation: 'listStores',
   headline: ({ items }) => headline(items),
   heading: () => ['Each store'],
-  none: () =>
-    empty(
-      'No store yet',
-      html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
-    ),
-  rows: ({ items }) =>
-    table({
-      caption: 'Stores',
-      rows: items,
-      columns: [
-        [
-          'Store',
-          ({ id, name, kindLabel }) =>
-            html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
-        ],
-        ['State', stateOf, 'top'],
-        ['Address', ({ address }) => html`<span class="id">${address}</span>`],
-        ['Listings', listingsText],
-        ['To be pushed', ({ publications }) => pagesText(publications)],
-      ],
-    }),
+  none: [
+    'No store yet',
+    html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
+  ],
+  caption: 'Stores',
+  columns: () => [
+    [
+      'Store',
+      ({ id, name, kindLabel }) => html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
+    ],
+    ['State', stateOf, 'top'],
+    ['Address', ({ address }) => html`<span class="id">${address}</span>`],
+    ['Listings', listingsText],
+    ['To be pushed', ({ publications }) => pagesText(publications)],
+  ],
 })
 
 function headline(stores: readonly StoreView[]): string {
