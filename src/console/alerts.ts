@@ -5,7 +5,7 @@ import { counted, duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { act, actOnSeveral, idsOf, notNow, selectField, textField, tick } from './forms.ts'
+import { act, actOnSeveral, idsOf, needsRole, notNow, selectField, textField, tick } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
@@ -193,12 +193,12 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
           fields: html`${selectField({
             label: 'What',
             name: 'do',
-            options: Object.entries(attending).map(([value, { text }]) => [value, text] as const),
+            options: Object.entries(attending).map(([value, { text }]) => [value, text]),
             chosen: visit.form.get('do') ?? 'acknowledge',
           })}${textField(visit, { label: 'Reason, for the audit log (may be left out)', name: 'reason' })}`,
           button: 'Do this',
         })}</div>`
-      : notNow(['Acknowledge, mute: they need the role operator; you are viewer.'])
+      : notNow(needsRole('Acknowledge, mute', 'operator', visit))
   }`
 }
 

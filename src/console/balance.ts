@@ -37,13 +37,9 @@ ${section(
   'At the supplier',
   html`<p class="sum">${grouped(balance.amount)} <small>${currency}</small></p>${facts([
     ['Read', ago(balance.readAt, now)],
-    ...(account
-      ? ([
-          ['Explained', clockTag(account.explainedAt, now)],
-          ['Account since', clockTag(account.startedAt, now)],
-          ['Owed back', `${money(account.owedBack, currency)} of orders that failed`],
-        ] as const)
-      : []),
+    account && ['Explained', clockTag(account.explainedAt, now)],
+    account && ['Account since', clockTag(account.startedAt, now)],
+    account && ['Owed back', `${money(account.owedBack, currency)} of orders that failed`],
   ])}`,
 )}
 </div>

@@ -4,7 +4,7 @@ import { counted } from '../domain/figures.ts'
 import { effectLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { deliveryTable, replayedNotice, replayForm } from './deliveries.ts'
-import { actOnSeveral, idsOf, notNow, tick } from './forms.ts'
+import { actOnSeveral, idsOf, needsRole, notNow, tick } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
@@ -55,7 +55,7 @@ export const deadLettersPage = listPage({
   ],
   below: async (seen) => html`${seen.items.length > 0 && seen.mayAct && sendForm(seen)}
 ${section('deliveries-h', 'Deliveries', await deliveryPart(seen), html`<a class="small" href="/deliveries">All deliveries</a>`)}
-${!seen.mayAct && section('actions-h', 'Actions', notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
+${!seen.mayAct && section('actions-h', 'Actions', notNow(needsRole('Send again, replay', 'operator', seen.visit)))}`,
   actions: {
     redeliver: byOperator(async ({ call, form }) => {
       const ids = idsOf(form, 'redeliver')
@@ -81,13 +81,10 @@ ${!seen.mayAct && section('actions-h', 'Actions', notNow(['Send again, replay: t
 function headline({ deliveries, messages, upTo }: ReturnType<typeof deadOf>): string {
   if (deliveries + messages === 0) return 'Nothing has used up its attempts.'
   const parts = [
-    ...(messages > 0
-      ? [
-          `${counted(messages, 'message', 'messages', upTo)} did not reach ${messages === 1 ? 'its store' : 'their stores'}`,
-        ]
-      : []),
-    ...(deliveries > 0 ? [`${counted(deliveries, 'delivery', 'deliveries', upTo)} could not be dealt with`] : []),
-  ]
+    messages > 0 &&
+      `${counted(messages, 'message', 'messages', upTo)} did not reach ${messages === 1 ? 'its store' : 'their stores'}`,
+    deliveries > 0 && `${counted(deliveries, 'delivery', 'deliveries', upTo)} could not be dealt with`,
+  ].filter(Boolean)
   const then = messages === 0 ? 'replay' : deliveries === 0 ? 'send again' : 'send or replay'
   return `${parts.join(', and ')}. Look for the cause, then ${then}.`
 }

@@ -11,17 +11,19 @@ import {
   type Effect,
   filterField,
   filters,
+  forOperators,
   hidden,
   idsOf,
   instantField,
   instantOf,
+  needsRole,
   notNow,
   selectField,
   tick,
 } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
-import { notice, section } from './lists.ts'
+import { inARow, notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { byAdmin, byOperator, done, type Notice, type Page, type Visit } from './page.ts'
 import { empty, table, withQuery } from './tables.ts'
@@ -50,7 +52,7 @@ export const deliveriesPage = listPage({
         label: 'State',
         name: 'state',
         chosen: query.get('state') ?? '',
-        options: [['', 'all states'], ...Object.keys(deliveryLabels).map((state) => [state, state] as const)],
+        options: [['', 'all states'], ...Object.keys(deliveryLabels)],
       })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('Arrived before (UTC)', 'to', query.get('to') ?? '')}`,
     ),
   heading: ({ query }) => {
@@ -68,14 +70,12 @@ export const deliveriesPage = listPage({
     html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
   ],
   rows: (seen) => deliveryTable('Deliveries', seen),
-  below: ({ visit, items, mayAct, query }) =>
+  below: ({ visit, items, query }) =>
     items.length > 0 &&
     section(
       'replay-h',
       'Actions',
-      mayAct
-        ? replayForm(visit, items, withQuery('/deliveries/replay', query))
-        : notNow(['Replay: it needs the role operator; you are viewer.']),
+      forOperators('Replay', visit, replayForm(visit, items, withQuery('/deliveries/replay', query))),
     ),
   actions: {
     replay: byOperator(async ({ call, form, query }) => {
@@ -88,30 +88,18 @@ export const deliveriesPage = listPage({
 function headline({ counts: { deliveries, upTo }, refusedDeliveries }: StatusView): Html {
   const of = (state: string) => deliveries[state] ?? 0
   const troubles = [
-    ...(of('dead') > 0
-      ? [html`<a href="/deliveries?state=dead">${counted(of('dead'), 'dead letter', 'dead letters', upTo)}</a>`]
-      : []),
-    ...(of('quarantined') > 0
-      ? [
-          html`<a href="/deliveries?state=quarantined">${counted(of('quarantined'), 'unreadable one', 'unreadable ones', upTo)}</a>`,
-        ]
-      : []),
-    ...(of('orphan') > 0
-      ? [
-          html`<a href="/deliveries?state=orphan">${counted(of('orphan'), 'without its order', 'without their orders', upTo)}</a>`,
-        ]
-      : []),
-  ]
-  const said = troubles.flatMap((one, index) => [
-    index === 0 ? '' : index === troubles.length - 1 ? ' and ' : ', ',
-    one,
-  ])
+    ['dead', 'dead letter', 'dead letters'],
+    ['quarantined', 'unreadable one', 'unreadable ones'],
+    ['orphan', 'without its order', 'without their orders'],
+  ].flatMap(([state = '', one = '', several]) =>
+    of(state) > 0 ? [html`<a href="/deliveries?state=${state}">${counted(of(state), one, several, upTo)}</a>`] : [],
+  )
   const waiting = of('stored') + of('retry')
   const refused = html` <a href="/deliveries/refused">${refusedDeliveries.total === 0 ? 'None' : counted(refusedDeliveries.total, 'request')}</a> ${refusedDeliveries.total === 1 ? 'was' : 'were'} refused since the service started.`
   const queued =
     waiting > 0 &&
     ` ${counted(waiting, 'delivery waits', 'deliveries wait', upTo)} for ${waiting === 1 ? 'its' : 'their'} turn.`
-  if (troubles.length > 0) return html`A person should look at ${said}.${queued}${refused}`
+  if (troubles.length > 0) return html`A person should look at ${inARow(troubles)}.${queued}${refused}`
   return html`${waiting === 0 ? 'Every delivery that was taken is dealt with.' : html`Nothing needs a person.${queued}`}${refused}`
 }
 
@@ -233,7 +221,7 @@ ${section(
       }),
   html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
 )}
-${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.now) : notNow([`Headers and bodies of refused requests: they need the role admin; you are ${visit.caller.role}.`]))}`,
+${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.now) : notNow(needsRole('Headers and bodies of refused requests', 'admin', visit)))}`,
     }
   },
   actions: {

@@ -4,9 +4,9 @@ import { counted, grouped } from '../domain/figures.ts'
 import { deliveryLabels } from '../domain/labels.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { eventText, senderOf } from './deliveries.ts'
-import { act, notNow } from './forms.ts'
+import { act, needsRole, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { facts, notice, section } from './lists.ts'
+import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
@@ -45,10 +45,6 @@ async function contentOf(one: DeliveryDetailView, visit: Visit): Promise<Html> {
   const sender = senderOf(one.source, names)
   const isOperator = caller.role !== 'viewer'
   const replayed = isOperator && one.bytes !== null
-  const reasons = [
-    ...(isOperator ? [] : ['Replay: it needs the role operator; you are viewer.']),
-    ...(one.bytes === null ? ['Replay: the body was deleted, and without it nothing can be read again.'] : []),
-  ]
   return html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <span class="id">${one.id}</span></p><h1>${eventText(one)}</h1>
 <p>${stateMark(deliveryLabels[one.state])} <span class="quiet">${becameText(one, now)}</span></p></header>
 <div class="split">
@@ -65,7 +61,7 @@ ${section(
     ['Arrived', clockTag(one.receivedAt, now, 'milliseconds')],
   ])}<p class="small quiet">Quayside keeps what the headers proved, and not the headers. Those of refused requests can be <a href="/deliveries/refused">kept for a while</a>.</p>`,
 )}
-${section('body-h', 'Body', bodyPart(one, at, caller.role))}
+${section('body-h', 'Body', bodyPart(one, at, visit))}
 </div>
 <div class="stack wide">
 ${section(
@@ -75,11 +71,10 @@ ${section(
     ['Event', one.event === null ? html`<span class="quiet">not read</span>` : html`<code>${one.event}</code>`],
     ['From', sender],
     ...orders.map(
-      (order) =>
-        [
-          'Order',
-          html`<a href="${orderPath(order)}">${order.reference}</a>, ${storeName(names, order.store)}`,
-        ] as const,
+      (order): Fact => [
+        'Order',
+        html`<a href="${orderPath(order)}">${order.reference}</a>, ${storeName(names, order.store)}`,
+      ],
     ),
     ['Supplier order', one.supplierOrderId ? html`<span class="id">${one.supplierOrderId}</span>` : 'none'],
     ['Purchase', one.purchaseId ? html`<a class="id" href="/reviews/${one.purchaseId}">${one.purchaseId}</a>` : 'none'],
@@ -108,7 +103,10 @@ ${section(
       button: 'Replay this delivery',
       isOpen: one.state === 'dead' || one.state === 'quarantined',
     })
-  }${notNow(reasons)}</div>`,
+  }${notNow(
+    !isOperator && needsRole('Replay', 'operator', visit),
+    one.bytes === null && 'Replay: the body was deleted, and without it nothing can be read again.',
+  )}</div>`,
 )}
 </div></div>`
 }
@@ -154,14 +152,14 @@ function whyText({ state, lastError, notBefore, attempts }: DeliveryDetailView, 
   }
 }
 
-function bodyPart({ body, bytes }: DeliveryDetailView, at: string, role: string): Html {
+function bodyPart({ body, bytes }: DeliveryDetailView, at: string, visit: Visit): Html {
   if (body !== undefined) {
     return html`${notice({ kind: 'held', word: 'Shown this once', text: html`The <a href="/audit?action=delivery.reveal">audit log</a> says that you looked. Leaving the page hides it again.` })}<pre tabindex="0">${readable(body)}</pre>`
   }
   if (bytes === null)
     return html`<p class="quiet">Deleted: bodies are kept for thirty days, those of stores for seven.</p>`
   const sealed = html`<p class="quiet">${grouped(bytes)} bytes, sealed in the database. It may hold personal data.</p>`
-  if (role !== 'admin') return html`${sealed}${notNow([`Reveal the body: it needs the role admin; you are ${role}.`])}`
+  if (visit.caller.role !== 'admin') return html`${sealed}${notNow(needsRole('Reveal the body', 'admin', visit))}`
   return html`${sealed}<div>${act({
     summary: 'Reveal the body…',
     to: `${at}/reveal`,

@@ -4,7 +4,7 @@ import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { act, notNow } from './forms.ts'
+import { act, forOperators } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
 import { figures, section, sectionHead } from './lists.ts'
@@ -35,9 +35,9 @@ export const discrepanciesPage = listPage({
     ['Detail', ({ detail }) => sentenceOf(detail)],
     ['Found', ({ foundAt }) => clockTag(foundAt, now)],
   ],
-  below: async ({ visit, mayAct }) => html`<div class="split">
+  below: async ({ visit }) => html`<div class="split">
 ${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepancies/parts/sweeps', content: await sweepsPart(visit) })}
-${section('actions-h', 'Actions', html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
+${section('actions-h', 'Actions', html`<div>${forOperators('Sweep', visit, sweepAct)}</div>`)}
 </div>`,
   actions: {
     sweep: byOperator(async ({ call }) => {

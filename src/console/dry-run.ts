@@ -3,12 +3,12 @@
 import { counted, grouped } from '../domain/figures.ts'
 import { listingLabels, runLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { act, notNow } from './forms.ts'
+import { act, forOperators } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { figures, pagesRead, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { byOperator, done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page } from './page.ts'
 import { changesTable } from './syncs.ts'
 import { empty, table } from './tables.ts'
 import { clockTag, sentenceOf } from './words.ts'
@@ -26,7 +26,7 @@ export const dryRunPage: Page = {
       main: html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / dry run</p><h1>Dry run</h1><p class="quiet">Reads the catalogue as a sync does, on a copy, and says what would change. Nothing is changed, here or in a store.</p></header>
 ${live({ id: 'dry', class: 'stack', labelledBy: 'dry-h', from: '/syncs/dry-run/parts/state', content: statePart(run, visit.now) })}
 ${run && run.state !== 'running' && resultPart(run)}
-${section('actions-h', 'Actions', html`<div>${actions(visit, run)}</div>`)}`,
+${section('actions-h', 'Actions', html`<div>${forOperators('Start, stop', visit, actionOf(run))}</div>`)}`,
     }
   },
   actions: {
@@ -44,8 +44,7 @@ ${section('actions-h', 'Actions', html`<div>${actions(visit, run)}</div>`)}`,
   },
 }
 
-function actions({ caller }: Visit, run: KeptDryRunView | null): Html {
-  if (caller.role === 'viewer') return html`${notNow(['Start, stop: they need the role operator; you are viewer.'])}`
+function actionOf(run: KeptDryRunView | null): Html {
   if (run?.state === 'running') {
     return act({
       summary: 'Stop the dry run…',

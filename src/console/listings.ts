@@ -52,11 +52,7 @@ export const listingsPage = listPage<ListedBy>({
       html`${selectField({ label: 'Store', name: 'store', options: [...seen.stores], chosen: store })}${selectField({
         label: 'State',
         name: 'state',
-        options: [
-          ['', 'all states'],
-          ...Object.keys(listingLabels).map((one) => [one, one] as const),
-          [PROBLEMS, 'need a link'],
-        ],
+        options: [['', 'all states'], ...Object.keys(listingLabels), [PROBLEMS, 'need a link']],
         chosen: state,
       })}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
     )

@@ -7,9 +7,9 @@ import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { act, hidden, maybeReason, maybeReasonField, notNow, reasonField, textField } from './forms.ts'
+import { act, hidden, maybeReason, maybeReasonField, needsRole, notNow, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
+import { type Fact, facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
@@ -216,11 +216,11 @@ ${actions.length > 0 && html`<div>${actions}</div>`}`,
 const PARTS_SHOWN = 8
 const KEYS_SHOWN = 20
 
-function lineFacts(line: Line, current: readonly Purchase[], now: number): (readonly [string, Piece])[] {
+function lineFacts(line: Line, current: readonly Purchase[], now: number): Fact[] {
   const [first] = current
   const isOne = current.length === 1
   const costs = line.purchases.flatMap(({ amount, currency }) => (amount === null ? [] : [{ amount, currency }]))
-  const pairs: (readonly [string, Piece] | false)[] = [
+  return [
     ['SKU', html`<span class="id">${line.sku}</span>`],
     ['Quantity', `${line.delivered} of ${line.quantity} handed over`],
     costs.length > 0 && ['Cost', sumText(costs)],
@@ -238,7 +238,6 @@ function lineFacts(line: Line, current: readonly Purchase[], now: number): (read
     isOne && first !== undefined && first.state in underWay && ['Waits for', waitingFor(first)],
     !isOne && first !== undefined && ['Parts', partsText(current)],
   ]
-  return pairs.filter((pair) => pair !== false)
 }
 
 /** What a purchase that was sent waits for. */
@@ -468,8 +467,8 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     : []
   const reviews = current.filter(({ state }) => state === 'review')
   const reasons = [
-    !canAct && 'Retry, release, cancel, send again: they need the role operator; you are viewer.',
-    role !== 'admin' && keys.length > 0 && `Reveal: it needs the role admin; you are ${role}.`,
+    !canAct && needsRole('Retry, release, cancel, send again', 'operator', visit),
+    role !== 'admin' && keys.length > 0 && needsRole('Reveal', 'admin', visit),
     role === 'admin' &&
       keys.length > 0 &&
       !keys.some(hasLeft) &&
@@ -483,17 +482,17 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     reviews.length === 0 && 'Decide: nothing of it is in review.',
     canAct && order.resendRefusal !== null && `Send to the customer again: ${order.resendRefusal}.`,
     canAct && waiting.length === 0 && 'Send an update again: none waits.',
-  ].filter((reason) => reason !== false)
+  ]
   const decide = reviews.map(
     ({ id }) => html`<p><a class="button" href="/reviews/${id}">Decide on the purchase in review</a></p>`,
   )
   return html`${facts([
     ['Store', html`<a href="/stores/${encodeURIComponent(order.store)}">${store}</a>`],
     ['Received', clockTag(order.receivedAt, visit.now)],
-    ...(order.closedAt === null ? [] : [['Closed', clockTag(order.closedAt, visit.now)] as const]),
+    order.closedAt !== null && ['Closed', clockTag(order.closedAt, visit.now)],
   ])}
 ${decide}${actions.length > 0 && html`<div>${actions}</div>`}
-${notNow(reasons)}`
+${notNow(...reasons)}`
 }
 
 const UPDATES_SHOWN = 5

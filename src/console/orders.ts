@@ -7,7 +7,7 @@ import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { filters, hidden, selectField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
-import { tabs } from './lists.ts'
+import { inARow, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { withQuery } from './tables.ts'
@@ -97,10 +97,7 @@ const askedOf = (query: URLSearchParams) => ({
 function headline({ items, next }: AnswerOf<'listOrders'>): Piece {
   if (items.length === 0) return 'Every order is closed: nothing is being bought or handed over.'
   const names = items.map((order) => html`<a href="${orderPath(order)}">${order.reference}</a>`)
-  const listed = names.flatMap((name, index) => [
-    index === 0 ? '' : index === names.length - 1 && next === null ? ' and ' : ', ',
-    name,
-  ])
+  const listed = inARow(names, next === null ? ' and ' : ', ')
   if (next !== null) return html`More than ${NAMED_MAX} orders are open. The newest are ${listed}.`
   return html`${countedInWords(items.length, 'order is', 'orders are')} open: ${listed}.`
 }

@@ -2,7 +2,7 @@
 
 import { counted } from '../domain/figures.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, notNow, selectField, textField } from './forms.ts'
+import { act, needsRole, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
@@ -170,7 +170,7 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
       fields: selectField({
         label: 'Webhook',
         name: 'webhook',
-        options: replaced.map(({ id }) => [id, id] as const),
+        options: replaced.map(({ id }) => id),
         chosen: visit.form.get('webhook') ?? '',
       }),
       effect: [
@@ -195,18 +195,17 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
       button: `Rotate to ${next?.keyName}`,
     })
   }</div>
-${notNow([
-  ...(isAdmin ? [] : [`Rotate: it needs the role admin; you are ${visit.caller.role}.`]),
-  ...(isAdmin && webhooks.length === 0 ? ['Rotate the webhook secret: there is no webhook yet.'] : []),
-  ...(isAdmin && webhooks.length > 0 && !isReached
-    ? [
-        'Rotate the webhook secret: the configuration has no publicUrl, under which the supplier would reach this service.',
-      ]
-    : []),
-  ...(isAdmin && replaced.length === 0 ? ['Retire a webhook: none is replaced.'] : []),
-  ...(isAdmin && !isReady ? [`Rotate the key-encryption key: ${why}.`] : []),
+${notNow(
+  !isAdmin && needsRole('Rotate', 'admin', visit),
+  isAdmin && webhooks.length === 0 && 'Rotate the webhook secret: there is no webhook yet.',
+  isAdmin &&
+    webhooks.length > 0 &&
+    !isReached &&
+    'Rotate the webhook secret: the configuration has no publicUrl, under which the supplier would reach this service.',
+  isAdmin && replaced.length === 0 && 'Retire a webhook: none is replaced.',
+  isAdmin && !isReady && `Rotate the key-encryption key: ${why}.`,
   'Rotate the API key of the supplier: get a new one there, put it in its file, and restart.',
-])}
+)}
 <p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
 }
 
@@ -231,9 +230,7 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSes
             ['Ends', ({ endsAt }) => clockTag(endsAt, now, 'minutes')],
           ],
         })
-      : notNow([
-          `Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`,
-        ]),
+      : notNow(`Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`),
     isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
   )
 }
@@ -247,7 +244,7 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
     return section(
       'tokens-h',
       'Tokens of the API',
-      notNow([`Tokens: seeing them needs the role admin; you are ${caller.role}.`]),
+      notNow(`Tokens: seeing them needs the role admin; you are ${caller.role}.`),
     )
   }
   const good = tokens.filter((token) => isGood(token, now))
@@ -288,7 +285,7 @@ interface People {
 function peopleActions({ visit, tokens, sessions, names }: People): Html {
   const { caller, form, faults, now } = visit
   if (caller.role !== 'admin') {
-    return html`${notNow([`Tokens, sessions: both need the role admin; you are ${caller.role}.`])}`
+    return html`${notNow(needsRole('Tokens, sessions', 'admin', visit))}`
   }
   const good = tokens.filter((token) => isGood(token, now))
   const others = sessions.filter(({ id }) => id !== caller.id)
@@ -358,10 +355,10 @@ function peopleActions({ visit, tokens, sessions, names }: People): Html {
       stops: true,
     })
   }</div>
-${notNow([
-  ...(good.length > 0 ? [] : ['Revoke a token: there is none.']),
-  ...(others.length > 0 ? [] : ['End a session: there is none but yours, which you end under your name.']),
-])}`
+${notNow(
+  good.length === 0 && 'Revoke a token: there is none.',
+  others.length === 0 && 'End a session: there is none but yours, which you end under your name.',
+)}`
 }
 
 const tokenMade = ({ name, role, token }: AnswerOf<'createToken'>): Html =>

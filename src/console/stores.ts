@@ -4,10 +4,10 @@ import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, notNow, selectField, textField } from './forms.ts'
+import { act, needsRole, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
-import { facts, notice, section } from './lists.ts'
+import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
@@ -146,8 +146,8 @@ ${first}
       [callbackSecret ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
       ['Permanent id', html`<span class="id">${id}</span>`],
       ['To be pushed', pagesText(publications)],
-      ...(pausedUntil ? [['Paused until', clockTag(pausedUntil, now)] as const] : []),
-      ...(error ? [['It said', error] as const] : []),
+      pausedUntil && ['Paused until', clockTag(pausedUntil, now)],
+      error && ['It said', error],
     ]),
     stateOf(store),
   )}
@@ -175,9 +175,11 @@ ${
     facts([
       ['Generation', String(callbackSecret.generation)],
       ['Changed', callbackSecret.changedAt ? ago(callbackSecret.changedAt, now) : 'never: it is the first one'],
-      ...(callbackSecret.previousUntil && Date.parse(callbackSecret.previousUntil) > now
-        ? [['The one before', html`valid until ${clockTag(callbackSecret.previousUntil, now, 'minutes')}`] as const]
-        : []),
+      callbackSecret.previousUntil &&
+        Date.parse(callbackSecret.previousUntil) > now && [
+          'The one before',
+          html`valid until ${clockTag(callbackSecret.previousUntil, now, 'minutes')}`,
+        ],
     ]),
     mark('done', 'set'),
   )
@@ -185,11 +187,11 @@ ${
 <div class="stack">${section('actions-h', 'Actions', actionsOf(visit, store))}</div></div>`
 }
 
-const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): (readonly [string, Html | string])[] => [
+const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): Fact[] => [
   ['Connected', html`${ago(shop.connectedAt, now)}; what was paid before is not bought`],
   ['Orders read', shop.ordersReadAt ? ago(shop.ordersReadAt, now) : 'not yet'],
-  ...(shop.failingSince ? [['Failing since', ago(shop.failingSince, now)] as const] : []),
-  ...(shop.error ? [['It said', shop.error] as const] : []),
+  shop.failingSince && ['Failing since', ago(shop.failingSince, now)],
+  shop.error && ['It said', shop.error],
   ['Products read', shop.productsReadAt ? ago(shop.productsReadAt, now) : 'not yet'],
   [
     'Webhook',
@@ -225,7 +227,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
       fields: selectField({
         label: 'Callback',
         name: 'type',
-        options: exampleTypes.map((type) => [type, type] as const),
+        options: exampleTypes,
         chosen: visit.form.get('type') ?? 'line.fulfilled',
       }),
       effect: [
@@ -261,13 +263,11 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
       stops: true,
     })
   }</div>
-${notNow([
-  ...(isOperator ? [] : ['Test, example: both need the role operator; you are viewer.']),
-  ...(callbackSecret ? [] : [`Examples, callback secret: ${kindLabel} gets no callbacks.`]),
-  ...(callbackSecret && role !== 'admin'
-    ? [`Rotate the callback secret: it needs the role admin; you are ${role}.`]
-    : []),
-])}`
+${notNow(
+  !isOperator && needsRole('Test, example', 'operator', visit),
+  !callbackSecret && `Examples, callback secret: ${kindLabel} gets no callbacks.`,
+  callbackSecret !== null && role !== 'admin' && needsRole('Rotate the callback secret', 'admin', visit),
+)}`
 }
 
 /** What a test found, shown this once. */

@@ -4,7 +4,7 @@ import { counted, duration, grouped } from '../domain/figures.ts'
 import { runLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { act, notNow } from './forms.ts'
+import { act, forOperators } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
 import { type Html, html } from './html.ts'
 import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
@@ -27,7 +27,7 @@ export const syncsPage: Page = {
       main: html`<header class="title"><h1>Syncs</h1><p>${freshness(await visit.status(), visit.now)}</p></header>
 <div class="split">
 ${live({ id: 'runs', class: 'stack', labelledBy: 'runs-h', from: `/syncs/parts/runs${query.size > 0 ? `?${query}` : ''}`, content: await runsPart(visit) })}
-${section('actions-h', 'Actions', html`<div>${visit.caller.role === 'viewer' ? notNow(['Request a sync, dry run: they need the role operator; you are viewer.']) : requestAct}</div>`)}
+${section('actions-h', 'Actions', html`<div>${forOperators('Request a sync, dry run', visit, requestAct)}</div>`)}
 </div>`,
     }
   },
