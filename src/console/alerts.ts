@@ -186,10 +186,10 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
           to: '/alerts/attend',
           about:
             'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
-          effect: [
-            ['Money', 'Nothing is bought or held by this.'],
-            ['Undo', 'A muting can be ended. Who looks after an alert stays on record.'],
-          ],
+          effect: {
+            Money: 'Nothing is bought or held by this.',
+            Undo: 'A muting can be ended. Who looks after an alert stays on record.',
+          },
           fields: html`${selectField({
             label: 'What',
             name: 'do',
@@ -235,10 +235,7 @@ function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: bool
       summary: 'Send a test message…',
       to: '/alerts/test',
       about: `Sends a test message to ${channels.length === 1 ? 'the channel' : `all ${channels.length} channels`}, now.`,
-      effect: [
-        ['Money', 'Nothing is bought.'],
-        ['Undo', 'Not once it has left.'],
-      ],
+      effect: { Money: 'Nothing is bought.', Undo: 'Not once it has left.' },
       button: channels.length === 1 ? 'Send it to the channel' : `Send it to all ${channels.length} channels`,
     })}</div>`
   }`

@@ -106,14 +106,12 @@ const sendForm = ({ visit, items }: Seen<'listOutbox'>): Html =>
     summary: 'Send again…',
     to: '/dead-letters/redeliver',
     about: 'Puts messages back into the outbox, due now, each with all its attempts.',
-    effect: [
-      ['Money', 'Nothing is bought.'],
-      [
-        'Store',
+    effect: {
+      Money: 'Nothing is bought.',
+      Store:
         'Gets each message within seconds, under the id that it had: a store that has it already takes it for a repeat.',
-      ],
-      ['Undo', 'Not once a message has left.'],
-    ],
+      Undo: 'Not once a message has left.',
+    },
     button: 'Send these messages again',
   })}</div>`
 

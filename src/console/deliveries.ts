@@ -148,11 +148,11 @@ export const replayedNotice = (replayed: number, left: number): Notice => ({
 })
 
 /** What replaying does, whichever deliveries it is. */
-const replayEffect: Effect = [
-  ['Money', 'Nothing is bought. A delivery is only a hint to read an order.'],
-  ['Store', 'A key that was handed over does not go out again.'],
-  ['Undo', 'Not needed: replaying one that was applied is harmless.'],
-]
+const replayEffect: Effect = {
+  Money: 'Nothing is bought. A delivery is only a hint to read an order.',
+  Store: 'A key that was handed over does not go out again.',
+  Undo: 'Not needed: replaying one that was applied is harmless.',
+}
 
 /** @param to where it is posted */
 export const replayForm = (visit: Visit, items: readonly DeliveryView[], to: string): Html =>
@@ -255,10 +255,10 @@ const captureParts = ({ open, items }: AnswerOf<'listCaptures'>, now: number): H
         summary: 'Keep the next refused deliveries…',
         to: '/deliveries/refused/capture',
         about: 'Keeps up to ten refused deliveries of the next 15 minutes, with headers and body, for half an hour.',
-        effect: [
-          ['Money', 'Nothing is bought, and they stay refused.'],
-          ['Record', 'The audit log keeps who started it. Those kept before are deleted.'],
-        ],
+        effect: {
+          Money: 'Nothing is bought, and they stay refused.',
+          Record: 'The audit log keeps who started it. Those kept before are deleted.',
+        },
         button: 'Keep refused deliveries',
       })
 }
@@ -267,7 +267,7 @@ ${items.map((one) =>
     summary: `${one.reason}, at ${one.receivedAt.slice(11, 19)}…`,
     to: '/deliveries/refused/reveal',
     about: html`Shows headers and body of a request to <code>${one.path}</code>.`,
-    effect: [['Record', 'The audit log keeps that you looked, and when.']],
+    effect: { Record: 'The audit log keeps that you looked, and when.' },
     fields: hidden('id', one.id),
     button: 'Show headers and body',
   }),

@@ -90,16 +90,13 @@ ${section(
       summary: 'Replay…',
       to: `${at}/replay`,
       about: 'Puts the delivery back into the inbox with a fresh count of attempts.',
-      effect: [
-        [
-          'Money',
-          isSupplier
-            ? 'Nothing is bought. A delivery is only a hint to read an order.'
-            : `The order is read from ${sender}. An order that was taken before is not bought twice.`,
-        ],
-        ['Store', 'A key that was handed over does not go out again.'],
-        ['Undo', 'Not needed: replaying one that was applied is harmless.'],
-      ],
+      effect: {
+        Money: isSupplier
+          ? 'Nothing is bought. A delivery is only a hint to read an order.'
+          : `The order is read from ${sender}. An order that was taken before is not bought twice.`,
+        Store: 'A key that was handed over does not go out again.',
+        Undo: 'Not needed: replaying one that was applied is harmless.',
+      },
       button: 'Replay this delivery',
       isOpen: one.state === 'dead' || one.state === 'quarantined',
     })
@@ -164,7 +161,7 @@ function bodyPart({ body, bytes }: DeliveryDetailView, at: string, visit: Visit)
     summary: 'Reveal the body…',
     to: `${at}/reveal`,
     about: 'Shows the body as it was received, on this page, once.',
-    effect: [['Record', 'The audit log keeps that you looked, and when.']],
+    effect: { Record: 'The audit log keeps that you looked, and when.' },
     button: 'Reveal the body',
   })}</div>`
 }

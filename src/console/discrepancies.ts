@@ -56,11 +56,11 @@ const sweepAct = act({
   summary: 'Request a sweep…',
   to: '/discrepancies/sweep',
   about: "Compares the supplier's orders of thirty days with our purchases now.",
-  effect: [
-    ['Money', 'Nothing is bought. If it finds charges that explain a fall of the balance, buying freezes.'],
-    ['Stores', 'Get keys of orders that it finds complete.'],
-    ['Undo', 'Not needed: it runs each night.'],
-  ],
+  effect: {
+    Money: 'Nothing is bought. If it finds charges that explain a fall of the balance, buying freezes.',
+    Stores: 'Get keys of orders that it finds complete.',
+    Undo: 'Not needed: it runs each night.',
+  },
   button: 'Compare thirty days now',
 })
 

@@ -50,10 +50,7 @@ function actionOf(run: KeptDryRunView | null): Html {
       summary: 'Stop the dry run…',
       to: '/syncs/dry-run/stop',
       about: 'Ends it early.',
-      effect: [
-        ['Stores', 'Nothing: it changes nothing.'],
-        ['Undo', 'Start another one.'],
-      ],
+      effect: { Stores: 'Nothing: it changes nothing.', Undo: 'Start another one.' },
       button: 'Stop the dry run',
       stops: true,
     })
@@ -62,11 +59,11 @@ function actionOf(run: KeptDryRunView | null): Html {
     summary: 'Start a dry run…',
     to: '/syncs/dry-run/start',
     about: 'Reads the whole catalogue now and computes prices and stock, on a copy.',
-    effect: [
-      ['Money', 'Nothing is spent. It takes as many requests as a sync.'],
-      ['Stores', 'Nothing: no store gets anything.'],
-      ['Undo', 'Not needed.'],
-    ],
+    effect: {
+      Money: 'Nothing is spent. It takes as many requests as a sync.',
+      Stores: 'Nothing: no store gets anything.',
+      Undo: 'Not needed.',
+    },
     button: 'Start a dry run',
     isOpen: run === null,
   })

@@ -5,10 +5,10 @@ import { type Html, html, type Piece } from './html.ts'
 import type { Visit } from './page.ts'
 
 /** What an action will do, in the order in which people ask: Money, Store, Undo. */
-export type Effect = readonly (readonly [label: string, text: Piece])[]
+export type Effect = Readonly<Record<string, Piece>>
 
 export const effectList = (effect: Effect): Html =>
-  html`<dl class="effect">${effect.map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
+  html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
 export interface ActionForm {
   /** Ends in "…". */

@@ -292,11 +292,11 @@ function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], i
     summary: `Reveal ${keys}…`,
     to: `${orderPath(order)}/reveal`,
     about: `Shows ${keys} on a page of ${left.length === 1 ? 'its' : 'their'} own, once. Leave it and ${left.length === 1 ? 'it is' : 'they are'} masked again.${kept > 0 ? ` The ${counted(kept, 'key')} that the store does not have yet ${kept === 1 ? 'is' : 'are'} not shown.` : ''}`,
-    effect: [
-      ['Money', 'Nothing is spent.'],
-      ['Store', 'Sees nothing of it.'],
-      ['Record', 'The audit log keeps your name, the time and your reason, for good.'],
-    ],
+    effect: {
+      Money: 'Nothing is spent.',
+      Store: 'Sees nothing of it.',
+      Record: 'The audit log keeps your name, the time and your reason, for good.',
+    },
     fields: html`${hidden('line', line.id)}${reasonField(typedFor(visit, 'line', line.id), String(index))}`,
     button: `Reveal ${counted(left.length, 'key')}`,
     isOpen: isMine && visit.faults.size > 0,
@@ -327,11 +327,11 @@ function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase
         summary: `Retry${of}…`,
         to: `${orderPath(order)}/retry`,
         about: `Buys ${what} again, what of it the store has no keys of, as generation ${purchase.generation + 1}.`,
-        effect: [
-          ['Money', `At most ${most}.${lost}${balance}`],
-          ['Store', 'Gets the keys when they come. It may have refunded the customer by now: look there first.'],
-          ['Undo', 'Cancel it before it is sent; it is sent within seconds.'],
-        ],
+        effect: {
+          Money: `At most ${most}.${lost}${balance}`,
+          Store: 'Gets the keys when they come. It may have refunded the customer by now: look there first.',
+          Undo: 'Cancel it before it is sent; it is sent within seconds.',
+        },
         fields: html`${hidden('purchase', purchase.id)}${maybeReasonField(typedFor(visit, 'purchase', purchase.id), `retry-${purchase.id}`)}`,
         button: `Buy ${what} again`,
         isOpen: isTypedFor(visit, 'purchase', purchase.id) && visit.faults.size > 0,
@@ -385,16 +385,13 @@ function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, wo
         at: purchase.id,
       })
     }${isCapped && hidden('overrideSpendCap', 'true')}${maybeReasonField(typed, `release-${purchase.id}`)}`,
-    effect: [
-      [
-        'Money',
-        isDear
-          ? `${purchase.quantity} × the ceiling at most; the supplier asks ${per} a unit now.${balance}`
-          : `At most ${most}.${balance}`,
-      ],
-      ['Store', `Gets ${counted(purchase.quantity, 'key')}, usually within seconds.`],
-      ['Undo', 'Not once it is sent.'],
-    ],
+    effect: {
+      Money: isDear
+        ? `${purchase.quantity} × the ceiling at most; the supplier asks ${per} a unit now.${balance}`
+        : `At most ${most}.${balance}`,
+      Store: `Gets ${counted(purchase.quantity, 'key')}, usually within seconds.`,
+      Undo: 'Not once it is sent.',
+    },
     button: `Release ${what}`,
     isOpen: isMine && typed.faults.size > 0,
   })}</div>`
@@ -417,11 +414,11 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             summary: 'Send the keys to the customer again…',
             to: `${here}/resend`,
             about: `Has ${store} send the customer the same keys again: those that were handed over, and no others.`,
-            effect: [
-              ['Money', 'Nothing is bought.'],
-              ['Store', 'Writes to the customer once more.'],
-              ['Undo', 'A mail cannot be called back.'],
-            ],
+            effect: {
+              Money: 'Nothing is bought.',
+              Store: 'Writes to the customer once more.',
+              Undo: 'A mail cannot be called back.',
+            },
             fields: html`${hidden('deed', 'resend')}${maybeReasonField(typedFor(visit, 'deed', 'resend'), 'resend')}`,
             isOpen: isTypedFor(visit, 'deed', 'resend') && visit.faults.size > 0,
             button: `Send ${counted(keys.filter(({ handedOverAt }) => handedOverAt !== null).length, 'key')} again`,
@@ -431,11 +428,11 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             summary: `Send ${update.type} again…`,
             to: `${here}/redeliver`,
             about: html`Sends the update <code>${update.type}</code> to ${store} now. ${update.lastError !== null && sentenceOf(update.lastError)}`,
-            effect: [
-              ['Money', 'Nothing is bought.'],
-              ['Store', 'Gets the same update under the same id; a store that has it ignores it.'],
-              ['Undo', 'Not needed.'],
-            ],
+            effect: {
+              Money: 'Nothing is bought.',
+              Store: 'Gets the same update under the same id; a store that has it ignores it.',
+              Undo: 'Not needed.',
+            },
             fields: hidden('update', update.id),
             button: `Send ${update.type} now`,
           }),
@@ -445,19 +442,14 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             summary: 'Cancel what is not bought…',
             to: `${here}/cancel`,
             about: `Ends what was never sent. ${sent.length > 0 ? `${counted(sent.length, 'purchase')} may be bought already: keys that come wait for a decision.` : 'Nothing of it was sent yet.'}`,
-            effect: [
-              [
-                'Money',
+            effect: {
+              Money:
                 sent.length > 0
                   ? `What was charged stays charged: ${mostOf(sent)}.`
                   : 'Nothing was charged, nothing is lost.',
-              ],
-              [
-                'Store',
-                html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
-              ],
-              ['Undo', 'No, but each purchase can be retried.'],
-            ],
+              Store: html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
+              Undo: 'No, but each purchase can be retried.',
+            },
             fields: html`${hidden('deed', 'cancel')}${maybeReasonField(typedFor(visit, 'deed', 'cancel'), 'cancel')}`,
             isOpen: isTypedFor(visit, 'deed', 'cancel') && visit.faults.size > 0,
             button: `Cancel order ${order.reference}`,

@@ -223,11 +223,11 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
       summary: 'Freeze buying…',
       to: '/overview/freeze',
       about: 'Stops all buying for every store at once.',
-      effect: [
-        ['Money', 'Nothing more is spent. Purchases that were sent are finished, because they may be charged already.'],
-        ['Stores', 'Orders are still accepted, and wait. Keys that came are still handed over.'],
-        ['Undo', 'Unfreeze at any time; what waited then goes out.'],
-      ],
+      effect: {
+        Money: 'Nothing more is spent. Purchases that were sent are finished, because they may be charged already.',
+        Stores: 'Orders are still accepted, and wait. Keys that came are still handed over.',
+        Undo: 'Unfreeze at any time; what waited then goes out.',
+      },
       fields: reasonField(visit),
       button: 'Freeze buying now',
       stops: true,
@@ -242,14 +242,11 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
     summary: 'Unfreeze…',
     to: '/overview/unfreeze',
     about: 'Each cause is lifted by itself. Buying resumes when none is left.',
-    effect: [
-      [
-        'Money',
-        `Once no cause is left, ${counted(supplier.waiting, 'purchase', 'purchases', counts.upTo)} and those that are held as frozen go out, each up to its ceiling.`,
-      ],
-      ['Stores', 'Get their keys as soon as those have come.'],
-      ['Undo', 'Freeze again at any time.'],
-    ],
+    effect: {
+      Money: `Once no cause is left, ${counted(supplier.waiting, 'purchase', 'purchases', counts.upTo)} and those that are held as frozen go out, each up to its ceiling.`,
+      Stores: 'Get their keys as soon as those have come.',
+      Undo: 'Freeze again at any time.',
+    },
     fields: html`${causes}`,
     button: 'Lift the chosen causes',
   })

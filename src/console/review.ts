@@ -269,11 +269,7 @@ function effectOf(decision: Decision, does: string, { purchase, keys, orders }: 
       undo: 'Not once it is sent.',
     },
   }
-  return [
-    ['Money', texts[decision].money],
-    ['Does', does],
-    ['Undo', texts[decision].undo],
-  ]
+  return { Money: texts[decision].money, Does: does, Undo: texts[decision].undo }
 }
 
 function purchaseFacts({ purchase, order, generations, discrepancies }: EvidenceView, now: number): Html {

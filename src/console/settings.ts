@@ -153,11 +153,11 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
       summary: 'Rotate the webhook secret…',
       to: '/settings/rotate-webhook',
       about: 'Creates a second webhook at the supplier, with a new secret, and verifies both from then on.',
-      effect: [
-        ['Deliveries', 'None is lost: an event that comes through both has one effect.'],
-        ['Then', 'Remove the old webhook at the supplier and retire it here.'],
-        ['Undo', 'Retire the other one.'],
-      ],
+      effect: {
+        Deliveries: 'None is lost: an event that comes through both has one effect.',
+        Then: 'Remove the old webhook at the supplier and retire it here.',
+        Undo: 'Retire the other one.',
+      },
       button: 'Rotate the webhook secret',
     })
   }${
@@ -173,10 +173,7 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
         options: replaced.map(({ id }) => id),
         chosen: visit.form.get('webhook') ?? '',
       }),
-      effect: [
-        ['Deliveries', 'Later ones through it are counted and have no effect.'],
-        ['Undo', 'None.'],
-      ],
+      effect: { Deliveries: 'Later ones through it are counted and have no effect.', Undo: 'None.' },
       button: 'Retire this webhook',
       stops: true,
     })
@@ -187,11 +184,11 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
       summary: 'Rotate the key-encryption key…',
       to: '/settings/rotate-key',
       about: html`Puts the database under the next key, <span class="id">${next?.keyName}</span>.`,
-      effect: [
-        ['Service', 'Goes on; it needs the new key from its next start on.'],
-        ['Backups', 'Those made before need the key that they were made under: keep it.'],
-        ['Undo', 'Rotate back, with the old key as the next one.'],
-      ],
+      effect: {
+        Service: 'Goes on; it needs the new key from its next start on.',
+        Backups: 'Those made before need the key that they were made under: keep it.',
+        Undo: 'Rotate back, with the old key as the next one.',
+      },
       button: `Rotate to ${next?.keyName}`,
     })
   }</div>
@@ -305,10 +302,10 @@ function peopleActions({ visit, tokens, sessions, names }: People): Html {
         chosen: form.get('role') ?? 'viewer',
       },
     )}${textField(visit, { label: 'Days until it expires (empty: never)', name: 'expiresInDays', value: '90', isShort: true })}`,
-    effect: [
-      ['Stores', html`Tokens of stores are made by <code>quayside tokens create --store</code>.`],
-      ['Undo', 'Revoke it.'],
-    ],
+    effect: {
+      Stores: html`Tokens of stores are made by <code>quayside tokens create --store</code>.`,
+      Undo: 'Revoke it.',
+    },
     button: 'Create the token',
     isOpen: ['name', 'expiresInDays', 'role'].some((name) => faults.has(name)),
   })}${
@@ -326,10 +323,10 @@ function peopleActions({ visit, tokens, sessions, names }: People): Html {
         ),
         chosen: form.get('token') ?? '',
       }),
-      effect: [
-        ['Store', 'One of a store: it places no more orders until it has another token.'],
-        ['Undo', 'None: create another one.'],
-      ],
+      effect: {
+        Store: 'One of a store: it places no more orders until it has another token.',
+        Undo: 'None: create another one.',
+      },
       button: 'Revoke this token',
       stops: true,
     })
@@ -347,10 +344,7 @@ function peopleActions({ visit, tokens, sessions, names }: People): Html {
         ),
         chosen: form.get('session') ?? '',
       }),
-      effect: [
-        ['People', 'That browser is signed out at once.'],
-        ['Undo', 'A new link: quayside console.'],
-      ],
+      effect: { People: 'That browser is signed out at once.', Undo: 'A new link: quayside console.' },
       button: 'End this session',
       stops: true,
     })

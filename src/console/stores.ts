@@ -211,10 +211,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
       summary: 'Test the connection…',
       to: `/stores/${id}/test`,
       about: `Tries ${name}: whether it lets Quayside in, its webhook, how its orders are read, what it did not take.`,
-      effect: [
-        ['Store', 'Nothing in it changes, save that a missing webhook is made.'],
-        ['Undo', 'Not needed.'],
-      ],
+      effect: { Store: 'Nothing in it changes, save that a missing webhook is made.', Undo: 'Not needed.' },
       button: `Test ${name}`,
     })
   }${
@@ -230,10 +227,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
         options: exampleTypes,
         chosen: visit.form.get('type') ?? 'line.fulfilled',
       }),
-      effect: [
-        ['Store', 'It must know that `test: true` is no order.'],
-        ['Undo', 'Not needed.'],
-      ],
+      effect: { Store: 'It must know that `test: true` is no order.', Undo: 'Not needed.' },
       button: 'Send the example',
     })
   }${
@@ -250,14 +244,11 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
         isShort: true,
         isRequired: true,
       }),
-      effect: [
-        [
-          'Store',
-          'Callbacks carry both signatures until then, so that none is refused while the new secret is installed.',
-        ],
-        ['With 0', 'The previous one ends at once: the store refuses callbacks until it has the new one.'],
-        ['Undo', 'None: rotate again.'],
-      ],
+      effect: {
+        Store: 'Callbacks carry both signatures until then, so that none is refused while the new secret is installed.',
+        'With 0': 'The previous one ends at once: the store refuses callbacks until it has the new one.',
+        Undo: 'None: rotate again.',
+      },
       button: `Rotate the secret of ${name}`,
       isOpen: faults.has('overlapHours'),
       stops: true,

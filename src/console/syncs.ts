@@ -48,11 +48,11 @@ const requestAct = html`${act({
   summary: 'Request a sync…',
   to: '/syncs/start',
   about: 'Reads the whole catalogue of the supplier now, and pushes what changed to the stores.',
-  effect: [
-    ['Money', 'Nothing is spent. It takes a share of the requests that the supplier allows.'],
-    ['Stores', 'Get prices and stock that changed. A price that jumps is held.'],
-    ['Undo', 'None needed: the schedule does the same.'],
-  ],
+  effect: {
+    Money: 'Nothing is spent. It takes a share of the requests that the supplier allows.',
+    Stores: 'Get prices and stock that changed. A price that jumps is held.',
+    Undo: 'None needed: the schedule does the same.',
+  },
   button: 'Read the catalogue now',
 })}<p class="not-now"><a href="/syncs/dry-run">Try it as a dry run</a> first: it changes nothing and says what would change.</p>`
 
