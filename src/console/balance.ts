@@ -46,20 +46,19 @@ ${section(
 ${section(
   'moves-h',
   'What moved it',
-  items.length === 0
-    ? empty(
-        'Nothing moved yet',
-        'Charges, refunds, and what else rose or fell come here, with the reading that showed them.',
-      )
-    : html`${table({
-        caption: 'Movements of the balance, newest first',
-        rows: items,
-        columns: [
-          ['At', ({ at }) => clockTag(at, now)],
-          ['What', ({ kind }) => movements[kind] ?? kind, 'plain'],
-          ['Amount', ({ amount }) => signed(amount, currency), 'top number'],
-        ],
-      })}${pager({ at: '/balance', query, next })}`,
+  html`${table({
+    none: [
+      'Nothing moved yet',
+      'Charges, refunds, and what else rose or fell come here, with the reading that showed them.',
+    ],
+    caption: 'Movements of the balance, newest first',
+    rows: items,
+    columns: [
+      ['At', ({ at }) => clockTag(at, now)],
+      ['What', ({ kind }) => movements[kind] ?? kind, 'plain'],
+      ['Amount', ({ amount }) => signed(amount, currency), 'top number'],
+    ],
+  })}${items.length > 0 && pager({ at: '/balance', query, next })}`,
 )}`,
     }
   },

@@ -26,7 +26,7 @@ import { listPage } from './list-page.ts'
 import { inARow, notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { byAdmin, byOperator, done, type Notice, type Page, type Visit } from './page.ts'
-import { empty, table, withQuery } from './tables.ts'
+import { table, withQuery } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
 
 type DeliveryView = ItemOf<'listDeliveries'>
@@ -205,20 +205,19 @@ export const refusedPage: Page = {
 ${section(
   'why-h',
   'Why',
-  reasons.length === 0
-    ? empty(
-        'Nothing was refused',
-        'Requests that are not authentic, or come too late, are counted here by their reason.',
-      )
-    : table({
-        caption: 'Refused requests by reason',
-        rows: reasons,
-        columns: [
-          ['Reason', ([reason]) => html`<code>${reason}</code>`],
-          ['Requests', ([, total]) => total, 'number'],
-          ['What it means', ([reason]) => refusals[reason] ?? ''],
-        ],
-      }),
+  table({
+    none: [
+      'Nothing was refused',
+      'Requests that are not authentic, or come too late, are counted here by their reason.',
+    ],
+    caption: 'Refused requests by reason',
+    rows: reasons,
+    columns: [
+      ['Reason', ([reason]) => html`<code>${reason}</code>`],
+      ['Requests', ([, total]) => total, 'number'],
+      ['What it means', ([reason]) => refusals[reason] ?? ''],
+    ],
+  }),
   html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
 )}
 ${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.now) : notNow(needsRole('Headers and bodies of refused requests', 'admin', visit)))}`,

@@ -11,7 +11,7 @@ import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
-import { empty, table } from './tables.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
 export const discrepanciesPage = listPage({
@@ -76,9 +76,8 @@ function headline({ counts: { discrepancies }, sweep }: StatusView, now: number)
 
 async function sweepsPart({ call, now }: Visit): Promise<Html> {
   const { items } = await call('listSweeps', { query: { limit: '10' } })
-  const head = sectionHead('sweeps-h', 'Sweeps')
-  if (items.length === 0) return html`${head}${empty('No sweep yet', 'The first one runs in the coming night.')}`
-  return html`${head}${table({
+  return html`${sectionHead('sweeps-h', 'Sweeps')}${table({
+    none: ['No sweep yet', 'The first one runs in the coming night.'],
     caption: 'Sweeps, newest first',
     rows: items,
     columns: [

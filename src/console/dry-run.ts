@@ -110,25 +110,24 @@ function resultPart({ doubts, listings, offers, end }: KeptDryRunView): Html {
 ${section(
   'listings-h',
   'What stores would get',
-  listings.length === 0
-    ? empty('No listing would change', 'Every store has what it should have.')
-    : table({
-        caption: 'Listings that would change',
-        rows: listings,
-        columns: [
-          ['Listing', ({ variant, store }) => html`${variant}<small>${store}</small>`],
-          ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
-          [
-            'What',
-            ({ changes }) =>
-              changes.map(
-                ({ field, before, after, reason }, index) =>
-                  html`${index > 0 && html`<br>`}${field}: <span class="from">${before}</span> ${after} <span class="quiet">${reason}</span>`,
-              ),
-          ],
-        ],
-      }),
+  table({
+    none: ['No listing would change', 'Every store has what it should have.'],
+    caption: 'Listings that would change',
+    rows: listings,
+    columns: [
+      ['Listing', ({ variant, store }) => html`${variant}<small>${store}</small>`],
+      ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
+      [
+        'What',
+        ({ changes }) =>
+          changes.map(
+            ({ field, before, after, reason }, index) =>
+              html`${index > 0 && html`<br>`}${field}: <span class="from">${before}</span> ${after} <span class="quiet">${reason}</span>`,
+          ),
+      ],
+    ],
+  }),
 )}
-${section('offers-h', 'What would change in offers', offers.length === 0 ? empty('No offer would change', 'The catalogue is as it was read last.') : changesTable(offers))}
+${section('offers-h', 'What would change in offers', changesTable(offers, ['No offer would change', 'The catalogue is as it was read last.']))}
 ${end?.truncated && html`<p class="small quiet">More would change than is listed: ${counted(offers.length, 'change')} of offers and ${listings.length} of listings are shown. <code>quayside sync --dry-run --json</code> lists more.</p>`}`
 }

@@ -4,7 +4,7 @@ import type { AnswerOf, ItemOf, OperationId } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { section } from './lists.ts'
 import type { NavigationEntry, OperationInput, Page, Shown, Visit } from './page.ts'
-import { type Column, empty, pager, table } from './tables.ts'
+import { type Column, empty, type None, pager, table } from './tables.ts'
 import { type StoreNames, storeNames } from './words.ts'
 
 /** The operations that answer a list. */
@@ -29,8 +29,6 @@ export interface Seen<N extends ListId> {
   /** The address narrows the list, or goes on after its first page. */
   isFiltered: boolean
 }
-
-type None = readonly [title: string, about: Piece]
 
 export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions' | 'parts'> {
   /** Its label is the heading of the page. */
@@ -67,9 +65,9 @@ export function listPage<N extends ListId>(list: ListPage<N>) {
   function rowsOf(seen: Seen<N>): Html | Promise<Html> | undefined {
     const { caption = '', columns, isPairs = false, rows, none, noMatch = none } = list
     const about = seen.isFiltered ? settled(noMatch, seen) : none
-    if (seen.items.length === 0) return empty(...about)
-    if (!columns) return rows?.(seen)
-    return table({ caption: settled(caption, seen), columns: columns(seen), rows: seen.items, isPairs })
+    if (rows) return seen.items.length === 0 ? empty(...about) : rows(seen)
+    const shown = columns?.(seen) ?? []
+    return table({ caption: settled(caption, seen), columns: shown, rows: seen.items, isPairs, none: about })
   }
   async function show(visit: Visit, first?: Html): Promise<Shown> {
     const { query } = visit

@@ -18,7 +18,7 @@ import {
 import { facts, section, steps } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import type { Page } from './page.ts'
-import { empty, table } from './tables.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, money, sentenceOf, storeName, storeNames } from './words.ts'
 
 type ListingDetailView = AnswerOf<'viewStoreListing'>
@@ -114,18 +114,17 @@ const causes: Record<string, string> = {
 }
 
 const priceHistory = ({ prices }: ListingDetailView, now: number): Html =>
-  prices.length === 0
-    ? empty('No price yet', 'The store has not confirmed a price. Each one that it confirms is kept here.')
-    : table({
-        caption: 'Prices that the store has confirmed',
-        rows: prices,
-        isPairs: true,
-        columns: [
-          ['Since', ({ at }) => clockTag(at, now)],
-          ['Price', ({ price, currency }) => money(price, currency), 'number'],
-          ['Because', ({ cause }) => causes[cause]],
-        ],
-      })
+  table({
+    none: ['No price yet', 'The store has not confirmed a price. Each one that it confirms is kept here.'],
+    caption: 'Prices that the store has confirmed',
+    rows: prices,
+    isPairs: true,
+    columns: [
+      ['Since', ({ at }) => clockTag(at, now)],
+      ['Price', ({ price, currency }) => money(price, currency), 'number'],
+      ['Because', ({ cause }) => causes[cause]],
+    ],
+  })
 
 function factsOf(one: ListingDetailView, shop: string, now: number): Html {
   const { known, wanted, explained, attempts, nextTryAt, pushedAt } = one

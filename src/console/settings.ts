@@ -7,7 +7,7 @@ import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
 import { byAdmin, type Done, done, type Page, type Visit } from './page.ts'
-import { empty, table } from './tables.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
 type SettingsView = AnswerOf<'viewSettings'>
@@ -248,26 +248,25 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
   return section(
     'tokens-h',
     'Tokens of the API',
-    good.length === 0
-      ? empty(
-          'No token',
-          html`Stores and people call the API with one. <code>quayside tokens create</code> makes one, and so does this page.`,
-        )
-      : table({
-          caption: 'Tokens that are good',
-          rows: good,
-          columns: [
-            ['Name', ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>`],
-            ['Role', ({ role }) => role, 'top'],
-            [
-              'For',
-              ({ store, scopes }) =>
-                store && html`<span>${storeName(names, store)} <small>${scopes.join(', ')}</small></span>`,
-            ],
-            ['Created', ({ createdAt }) => ago(createdAt, now)],
-            ['Expires', ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never')],
-          ],
-        }),
+    table({
+      none: [
+        'No token',
+        html`Stores and people call the API with one. <code>quayside tokens create</code> makes one, and so does this page.`,
+      ],
+      caption: 'Tokens that are good',
+      rows: good,
+      columns: [
+        ['Name', ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>`],
+        ['Role', ({ role }) => role, 'top'],
+        [
+          'For',
+          ({ store, scopes }) =>
+            store && html`<span>${storeName(names, store)} <small>${scopes.join(', ')}</small></span>`,
+        ],
+        ['Created', ({ createdAt }) => ago(createdAt, now)],
+        ['Expires', ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never')],
+      ],
+    }),
     html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
   )
 }

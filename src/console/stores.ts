@@ -10,7 +10,7 @@ import { listPage } from './list-page.ts'
 import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
-import { empty, table } from './tables.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
 type StoreView = ItemOf<'listStores'>
@@ -154,16 +154,15 @@ ${first}
 ${section(
   'listings-h',
   'Listings',
-  states.length === 0
-    ? empty('No listing yet', 'They come with the next sync of the catalogue.')
-    : table<[string, number]>({
-        caption: 'Listings by state',
-        rows: states,
-        columns: [
-          ['State', ([state]) => stateMark(listingLabels[state as ListingState])],
-          ['Listings', ([, count]) => grouped(count), 'number'],
-        ],
-      }),
+  table<[string, number]>({
+    none: ['No listing yet', 'They come with the next sync of the catalogue.'],
+    caption: 'Listings by state',
+    rows: states,
+    columns: [
+      ['State', ([state]) => stateMark(listingLabels[state as ListingState])],
+      ['Listings', ([, count]) => grouped(count), 'number'],
+    ],
+  }),
   html`<a href="/listings?store=${id}">All listings</a>`,
 )}
 ${shop && section('shop-h', 'Orders and products', facts(shopFacts(shop, now)), shop.failingSince ? mark('stop', 'orders not read') : mark('done', 'read'))}

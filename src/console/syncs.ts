@@ -11,7 +11,7 @@ import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
+import { empty, type None, pager, table } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
 
 type SyncRunView = ItemOf<'listSyncRuns'>
@@ -69,12 +69,9 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
   const { items, next } = await call('listSyncRuns', {
     query: { limit: '25', before },
   })
-  const head = sectionHead('runs-h', 'Runs')
-  if (items.length === 0) {
-    return html`${head}${empty('No sync yet', 'The first one begins when the service starts, and then by the schedule.')}`
-  }
   const page = new URLSearchParams(before ? { before } : {})
-  return html`${head}${table({
+  return html`${sectionHead('runs-h', 'Runs')}${table({
+    none: ['No sync yet', 'The first one begins when the service starts, and then by the schedule.'],
     caption: 'Sync runs, newest first',
     rows: items,
     isPairs: true,
@@ -89,7 +86,7 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
       ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
       ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
     ],
-  })}${pager({ at: '/syncs', query: page, next })}`
+  })}${items.length > 0 && pager({ at: '/syncs', query: page, next })}`
 }
 
 const causes: Record<string, string> = {
@@ -145,9 +142,7 @@ ${section(
         'A dry run changes nothing',
         html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
       )
-    : changes.items.length === 0
-      ? empty('No changes', noChanges(run, field))
-      : html`${changesTable(changes.items)}${pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
+    : html`${changesTable(changes.items, ['No changes', noChanges(run, field)])}${changes.items.length > 0 && pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
   isFiltered &&
     tabs(
       'Kinds of changes',
@@ -209,8 +204,9 @@ const fields: Record<string, string> = {
 }
 
 /** What changed, from what to what. */
-export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[]): Html =>
+export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[], none: None): Html =>
   table<Omit<ItemOf<'listSyncChanges'>, 'id'>>({
+    none,
     caption: 'Changes of offers',
     rows: items,
     columns: [

@@ -18,9 +18,14 @@ export interface Table<R> {
   rows: readonly R[]
   /** Short values, two beside each other on a phone. */
   isPairs?: boolean
+  /** Where there are no rows: what would be here, and how it gets here. */
+  none?: None | undefined
 }
 
-export function table<R>({ caption, columns, rows, isPairs }: Table<R>): Html {
+export type None = readonly [title: string, about: Piece]
+
+export function table<R>({ caption, columns, rows, isPairs, none }: Table<R>): Html {
+  if (none && rows.length === 0) return empty(...none)
   const [first, ...others] = columns
   const cellOf = ([head, cell, kind]: Column<R>, row: R): Html => {
     const { classes, isNamed } = kind ? kinds[kind] : { classes: '', isNamed: true }
