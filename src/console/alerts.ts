@@ -5,7 +5,7 @@ import { counted, duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { act, actOnSeveral, idsOf, needsRole, notNow, selectField, textField, tick } from './forms.ts'
+import { act, actOnSeveral, doToEach, forOperators, idsOf, maybeReason, selectField, textField, tick } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
@@ -115,17 +115,12 @@ const attending: Record<string, Attending> = {
   },
 }
 
-/** Does it to each that is chosen. One that is over meanwhile is left out. */
 async function attend({ call, form }: Visit): Promise<Done> {
   const ids = idsOf(form, 'attend')
   const chosen = attending[form.get('do') ?? '']
   if (!chosen) throw new Failure('invalid', 'choose what is to be done')
-  const reason = (form.get('reason') ?? '').trim()
-  const body = { ...chosen.body, ...(reason && { reason }) }
-  const outcomes = await Promise.allSettled(ids.map((id) => call(chosen.operation, { path: { id }, body })))
-  const count = outcomes.filter(({ status }) => status === 'fulfilled').length
-  const [refused] = outcomes.filter((outcome) => outcome.status === 'rejected')
-  if (count === 0 && refused) throw refused.reason
+  const body = { ...chosen.body, ...maybeReason(form) }
+  const count = await doToEach(ids, (id) => call(chosen.operation, { path: { id }, body }))
   return done(chosen.word, `${countedInWords(count, 'alert')}. ${chosen.done}`)
 }
 
@@ -177,30 +172,29 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
       ['Since', ({ at }) => ago(at, now)],
       ['Looked after', (one) => attended(one, now)],
     ],
-  })}${
-    may
-      ? html`<div>${actOnSeveral(visit, {
-          id: 'attend',
-          ids,
-          summary: 'Acknowledge or mute…',
-          to: '/alerts/attend',
-          about:
-            'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
-          effect: {
-            Money: 'Nothing is bought or held by this.',
-            Undo: 'A muting can be ended. Who looks after an alert stays on record.',
-          },
-          fields: html`${selectField({
-            label: 'What',
-            name: 'do',
-            options: Object.entries(attending).map(([value, { text }]) => [value, text]),
-            chosen: visit.form.get('do') ?? 'acknowledge',
-          })}${textField(visit, { label: 'Reason, for the audit log (may be left out)', name: 'reason' })}`,
-          button: 'Do this',
-        })}</div>`
-      : notNow(needsRole('Acknowledge, mute', 'operator', visit))
-  }`
+  })}${forOperators('Acknowledge, mute', visit, attendForm(visit, ids))}`
 }
+
+const attendForm = (visit: Visit, ids: readonly string[]): Html =>
+  html`<div>${actOnSeveral(visit, {
+    id: 'attend',
+    ids,
+    summary: 'Acknowledge or mute…',
+    to: '/alerts/attend',
+    about:
+      'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
+    effect: {
+      Money: 'Nothing is bought or held by this.',
+      Undo: 'A muting can be ended. Who looks after an alert stays on record.',
+    },
+    fields: html`${selectField({
+      label: 'What',
+      name: 'do',
+      options: Object.entries(attending).map(([value, { text }]) => [value, text]),
+      chosen: visit.form.get('do') ?? 'acknowledge',
+    })}${textField(visit, { label: 'Reason, for the audit log (may be left out)', name: 'reason' })}`,
+    button: 'Do this',
+  })}</div>`
 
 function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: boolean, now: number): Html {
   if (channels.length === 0) {

@@ -4,7 +4,7 @@ import { counted } from '../domain/figures.ts'
 import { effectLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { deliveryTable, replayedNotice, replayForm } from './deliveries.ts'
-import { actOnSeveral, idsOf, needsRole, notNow, tick } from './forms.ts'
+import { actOnSeveral, doToEach, idsOf, needsRole, notNow, tick } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
@@ -59,11 +59,8 @@ ${!seen.mayAct && section('actions-h', 'Actions', notNow(needsRole('Send again, 
   actions: {
     redeliver: byOperator(async ({ call, form }) => {
       const ids = idsOf(form, 'redeliver')
-      const outcomes = await Promise.allSettled(ids.map((id) => call('redeliverEffect', { path: { id } })))
-      const due = outcomes.filter(({ status }) => status === 'fulfilled').length
+      const due = await doToEach(ids, (id) => call('redeliverEffect', { path: { id } }))
       const left = ids.length - due
-      const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected')
-      if (due === 0 && failed) throw failed.reason
       return done(
         'Sent again',
         `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,

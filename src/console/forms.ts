@@ -163,6 +163,14 @@ export function actOnSeveral(
   })
 }
 
+/** Does it to each: one that has changed meanwhile is left out. @returns how many @throws why, where it was none */
+export async function doToEach(ids: readonly string[], act: (id: string) => Promise<unknown>): Promise<number> {
+  const outcomes = await Promise.allSettled(ids.map(act))
+  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
+  if (refused[0] && refused.length === ids.length) throw refused[0].reason
+  return ids.length - refused.length
+}
+
 const NONE_TICKED = 'no row is ticked: tick some in the list above, or choose all that are shown'
 
 /** The ids that `actOnSeveral` sends. @throws Failure `invalid`, beside its field, where none is ticked */

@@ -286,7 +286,7 @@ function keysOf(keys: readonly Key[], now: number): Html {
 
 function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], index: number, visit: Visit): Html {
   const keys = left.length === 1 ? 'the key' : `the ${left.length} keys`
-  const isMine = isTypedFor(visit, 'line', line.id)
+  const { typed, own, isOpen } = formOf(visit, 'line', line.id)
   const kept = line.keys.length - left.length
   return act({
     summary: `Reveal ${keys}…`,
@@ -297,17 +297,17 @@ function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], i
       Store: 'Sees nothing of it.',
       Record: 'The audit log keeps your name, the time and your reason, for good.',
     },
-    fields: html`${hidden('line', line.id)}${reasonField(typedFor(visit, 'line', line.id), String(index))}`,
+    fields: html`${own}${reasonField(typed, String(index))}`,
     button: `Reveal ${counted(left.length, 'key')}`,
-    isOpen: isMine && visit.faults.size > 0,
+    isOpen,
   })
 }
 
-/** Whether what was typed belongs to the form that carries this: a page has several with fields of one name. */
-const isTypedFor = ({ form }: Visit, name: string, value: string): boolean => form.get(name) === value
-
-const typedFor = (visit: Visit, name: string, value: string): Pick<Visit, 'form' | 'faults'> =>
-  isTypedFor(visit, name, value) ? visit : { form: new URLSearchParams(), faults: new Map() }
+/** One of several forms with fields of one name: what was typed belongs to the one that carries this name and value. */
+function formOf(visit: Visit, name: string, value: string) {
+  const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
+  return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }
+}
 
 /** What a person can do with one purchase now. */
 function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase, around: Around): Html[] {
@@ -318,6 +318,7 @@ function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase
   const most = mostText(purchase)
   const balance = status.balance ? ` Balance now: ${money(status.balance.amount, status.balance.currency)}.` : ''
   if (isOver(purchase.state)) {
+    const { typed, own, isOpen } = formOf(visit, 'purchase', purchase.id)
     const before = purchase.state === 'failed' && purchase.amount !== null
     const lost = before
       ? ` ${money(purchase.amount, purchase.currency)} of the order that failed is lost unless the supplier gives it back.`
@@ -332,9 +333,9 @@ function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase
           Store: 'Gets the keys when they come. It may have refunded the customer by now: look there first.',
           Undo: 'Cancel it before it is sent; it is sent within seconds.',
         },
-        fields: html`${hidden('purchase', purchase.id)}${maybeReasonField(typedFor(visit, 'purchase', purchase.id), `retry-${purchase.id}`)}`,
+        fields: html`${own}${maybeReasonField(typed, `retry-${purchase.id}`)}`,
         button: `Buy ${what} again`,
-        isOpen: isTypedFor(visit, 'purchase', purchase.id) && visit.faults.size > 0,
+        isOpen,
       }),
     ]
   }
@@ -356,8 +357,7 @@ interface ReleaseWords extends Around {
 
 function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, words: ReleaseWords): Html {
   const { visit, of, what, most, balance } = words
-  const isMine = isTypedFor(visit, 'purchase', purchase.id)
-  const typed = typedFor(visit, 'purchase', purchase.id)
+  const { typed, own, isOpen } = formOf(visit, 'purchase', purchase.id)
   const isDear = purchase.holdReason === 'ceiling'
   const isCapped = purchase.holdReason === 'spend_cap'
   const per = money(line.cost, line.currency)
@@ -373,7 +373,7 @@ function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, wo
       : isCapped
         ? `Buys ${what} now, whatever the spend caps say. Other purchases keep to them.`
         : `Checks all rules for ${what} again now, and buys it if none holds it any more.`,
-    fields: html`${hidden('purchase', purchase.id)}${
+    fields: html`${own}${
       isDear &&
       textField(typed, {
         label: `New ceiling for one unit, ${purchase.currency}`,
@@ -393,7 +393,7 @@ function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, wo
       Undo: 'Not once it is sent.',
     },
     button: `Release ${what}`,
-    isOpen: isMine && typed.faults.size > 0,
+    isOpen,
   })}</div>`
 }
 
@@ -407,6 +407,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
   const waiting = order.updates.filter(({ state }) => state !== 'done')
   const keys = order.lines.flatMap((line) => line.keys)
   const canAct = role !== 'viewer'
+  const [resend, cancel] = [formOf(visit, 'deed', 'resend'), formOf(visit, 'deed', 'cancel')]
   const actions = canAct
     ? [
         order.resendRefusal === null &&
@@ -419,8 +420,8 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
               Store: 'Writes to the customer once more.',
               Undo: 'A mail cannot be called back.',
             },
-            fields: html`${hidden('deed', 'resend')}${maybeReasonField(typedFor(visit, 'deed', 'resend'), 'resend')}`,
-            isOpen: isTypedFor(visit, 'deed', 'resend') && visit.faults.size > 0,
+            fields: html`${resend.own}${maybeReasonField(resend.typed, 'resend')}`,
+            isOpen: resend.isOpen,
             button: `Send ${counted(keys.filter(({ handedOverAt }) => handedOverAt !== null).length, 'key')} again`,
           }),
         ...waiting.slice(0, UPDATES_SHOWN).map((update) =>
@@ -450,8 +451,8 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
               Store: html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
               Undo: 'No, but each purchase can be retried.',
             },
-            fields: html`${hidden('deed', 'cancel')}${maybeReasonField(typedFor(visit, 'deed', 'cancel'), 'cancel')}`,
-            isOpen: isTypedFor(visit, 'deed', 'cancel') && visit.faults.size > 0,
+            fields: html`${cancel.own}${maybeReasonField(cancel.typed, 'cancel')}`,
+            isOpen: cancel.isOpen,
             button: `Cancel order ${order.reference}`,
             stops: true,
           }),
