@@ -134,7 +134,7 @@ function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAle
         : ''
   if (open.length === 0) return `Nothing is wrong that Quayside knows of.${notified}`
   const critical = open.filter(({ severity }) => severity === 'critical').length
-  const which = critical > 0 ? `, ${critical} of them critical` : ''
+  const which = critical === 0 ? '' : open.length === 1 ? ', and it is critical' : `, ${critical} of them critical`
   return `${countedInWords(open.length, 'alert is', 'alerts are')} open${which}.${notified}`
 }
 
