@@ -5,12 +5,12 @@ import { counted, duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { act, actOnSeveral, idsOf, notNow, selectField, textField, tick } from './forms.ts'
+import { act, actOnSeveral, doToEach, forOperators, idsOf, maybeReason, selectField, textField, tick } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
 import { section } from './lists.ts'
 import { mark } from './marks.ts'
-import { type Done, done, type Shown, type Visit } from './page.ts'
+import { byOperator, type Done, done, type Shown, type Visit } from './page.ts'
 import { empty, table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
@@ -59,28 +59,21 @@ export const alertsPage = listPage({
     html`${section('open-h', 'Open', openPart(visit, openOf(status), mayAct))}
 ${section('channels-h', 'Who is notified', channelPart(status.alertChannels, mayAct, visit.now))}`,
   heading: () => ['Over'],
-  none: () => empty('None was over yet', 'Alerts that ended stay here for 90 days.'),
-  rows: ({ items, now }) =>
-    table({
-      caption: 'Alerts that are over',
-      rows: items,
-      columns: [
-        { head: 'Alert', cell: ({ type }) => alertText(type) },
-        { head: 'About', cell: aboutCell },
-        { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
-        { head: 'Raised', cell: ({ at }) => clockTag(at, now) },
-        { head: 'Over', cell: ({ endedAt }) => endedAt && clockTag(endedAt, now) },
-      ],
-    }),
+  none: ['None was over yet', 'Alerts that ended stay here for 90 days.'],
+  caption: 'Alerts that are over',
+  columns: ({ now }) => [
+    ['Alert', ({ type }) => alertText(type)],
+    ['About', aboutCell],
+    ['What', ({ note }) => note && sentenceOf(note)],
+    ['Raised', ({ at }) => clockTag(at, now)],
+    ['Over', ({ endedAt }) => endedAt && clockTag(endedAt, now)],
+  ],
   actions: {
-    attend: { role: 'operator', run: attend },
-    test: {
-      role: 'operator',
-      run: async (visit): Promise<Shown> => {
-        const { items } = await visit.call('testAlertChannels', { body: {} })
-        return alertsPage.show(visit, triedPart(items))
-      },
-    },
+    attend: byOperator(attend),
+    test: byOperator(async (visit): Promise<Shown> => {
+      const { items } = await visit.call('testAlertChannels', { body: {} })
+      return alertsPage.show(visit, triedPart(items))
+    }),
   },
 })
 
@@ -122,17 +115,12 @@ const attending: Record<string, Attending> = {
   },
 }
 
-/** Does it to each that is chosen. One that is over meanwhile is left out. */
 async function attend({ call, form }: Visit): Promise<Done> {
   const ids = idsOf(form, 'attend')
   const chosen = attending[form.get('do') ?? '']
   if (!chosen) throw new Failure('invalid', 'choose what is to be done')
-  const reason = (form.get('reason') ?? '').trim()
-  const body = { ...chosen.body, ...(reason && { reason }) }
-  const outcomes = await Promise.allSettled(ids.map((id) => call(chosen.operation, { path: { id }, body })))
-  const count = outcomes.filter(({ status }) => status === 'fulfilled').length
-  const [refused] = outcomes.filter((outcome) => outcome.status === 'rejected')
-  if (count === 0 && refused) throw refused.reason
+  const body = { ...chosen.body, ...maybeReason(form) }
+  const count = await doToEach(ids, (id) => call(chosen.operation, { path: { id }, body }))
   return done(chosen.word, `${countedInWords(count, 'alert')}. ${chosen.done}`)
 }
 
@@ -146,7 +134,7 @@ function headline(open: readonly AlertView[], channels: readonly ItemOf<'listAle
         : ''
   if (open.length === 0) return `Nothing is wrong that Quayside knows of.${notified}`
   const critical = open.filter(({ severity }) => severity === 'critical').length
-  const which = critical > 0 ? `, ${critical} of them critical` : ''
+  const which = critical === 0 ? '' : open.length === 1 ? ', and it is critical' : `, ${critical} of them critical`
   return `${countedInWords(open.length, 'alert is', 'alerts are')} open${which}.${notified}`
 }
 
@@ -173,42 +161,40 @@ function openPart(visit: Visit, items: readonly AlertView[], may: boolean): Html
     caption: 'Open alerts',
     rows: items,
     columns: [
-      {
-        head: 'Alert',
-        cell: (one) =>
-          html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
-      },
-      { head: 'Severity', cell: severityMark, isTop: true },
-      { head: 'About', cell: aboutCell },
-      { head: 'What', cell: ({ note }) => note && sentenceOf(note) },
-      { head: 'Do', cell: ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>` },
-      { head: 'Since', cell: ({ at }) => ago(at, now) },
-      { head: 'Looked after', cell: (one) => attended(one, now) },
+      [
+        'Alert',
+        (one) => html`${may && tick('attend', one.id, `${alertText(one.type)} of ${one.at}`)}${alertText(one.type)}`,
+      ],
+      ['Severity', severityMark, 'top'],
+      ['About', aboutCell],
+      ['What', ({ note }) => note && sentenceOf(note)],
+      ['Do', ({ advice, command }) => html`<span>${sentenceOf(advice)} <code>${command}</code></span>`],
+      ['Since', ({ at }) => ago(at, now)],
+      ['Looked after', (one) => attended(one, now)],
     ],
-  })}${
-    may
-      ? html`<div>${actOnSeveral(visit, {
-          id: 'attend',
-          ids,
-          summary: 'Acknowledge or mute…',
-          to: '/alerts/attend',
-          about:
-            'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
-          effect: [
-            ['Money', 'Nothing is bought or held by this.'],
-            ['Undo', 'A muting can be ended. Who looks after an alert stays on record.'],
-          ],
-          fields: html`${selectField({
-            label: 'What',
-            name: 'do',
-            options: Object.entries(attending).map(([value, { text }]) => [value, text] as const),
-            chosen: visit.form.get('do') ?? 'acknowledge',
-          })}${textField(visit, { label: 'Reason, for the audit log (may be left out)', name: 'reason' })}`,
-          button: 'Do this',
-        })}</div>`
-      : notNow(['Acknowledge, mute: they need the role operator; you are viewer.'])
-  }`
+  })}${forOperators('Acknowledge, mute', visit, attendForm(visit, ids))}`
 }
+
+const attendForm = (visit: Visit, ids: readonly string[]): Html =>
+  html`<div>${actOnSeveral(visit, {
+    id: 'attend',
+    ids,
+    summary: 'Acknowledge or mute…',
+    to: '/alerts/attend',
+    about:
+      'Of an alert that you look after, people hear once more, when it is over. Of a muted one they hear nothing until then. The alerts themselves stay until what they report is over.',
+    effect: {
+      Money: 'Nothing is bought or held by this.',
+      Undo: 'A muting can be ended. Who looks after an alert stays on record.',
+    },
+    fields: html`${selectField({
+      label: 'What',
+      name: 'do',
+      options: Object.entries(attending).map(([value, { text }]) => [value, text]),
+      chosen: visit.form.get('do') ?? 'acknowledge',
+    })}${textField(visit, { label: 'Reason, for the audit log (may be left out)', name: 'reason' })}`,
+    button: 'Do this',
+  })}</div>`
 
 function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: boolean, now: number): Html {
   if (channels.length === 0) {
@@ -221,21 +207,21 @@ function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: bool
     caption: 'Channels of alerts',
     rows: channels,
     columns: [
-      { head: 'Channel', cell: ({ channel }) => channel },
-      {
-        head: 'State',
-        cell: ({ failingSince }) => (failingSince === null ? mark('done', 'works') : mark('stop', 'takes nothing')),
-        isTop: true,
-      },
-      { head: 'Kind', cell: ({ kind }) => kind },
-      { head: 'Sent', cell: ({ least }) => (least === 'critical' ? 'critical alerts' : 'all alerts') },
-      { head: 'Last message', cell: ({ sentAt }) => (sentAt === null ? 'none yet' : ago(sentAt, now)) },
-      {
-        head: 'Why',
-        cell: ({ error, failingSince }) =>
+      ['Channel', ({ channel }) => channel],
+      [
+        'State',
+        ({ failingSince }) => (failingSince === null ? mark('done', 'works') : mark('stop', 'takes nothing')),
+        'top',
+      ],
+      ['Kind', ({ kind }) => kind],
+      ['Sent', ({ least }) => (least === 'critical' ? 'critical alerts' : 'all alerts')],
+      ['Last message', ({ sentAt }) => (sentAt === null ? 'none yet' : ago(sentAt, now))],
+      [
+        'Why',
+        ({ error, failingSince }) =>
           error &&
           html`<span>${sentenceOf(error)}${failingSince !== null && html` Since ${clockTag(failingSince, now)}.`}</span>`,
-      },
+      ],
     ],
   })}${
     may &&
@@ -243,10 +229,7 @@ function channelPart(channels: readonly ItemOf<'listAlertChannels'>[], may: bool
       summary: 'Send a test message…',
       to: '/alerts/test',
       about: `Sends a test message to ${channels.length === 1 ? 'the channel' : `all ${channels.length} channels`}, now.`,
-      effect: [
-        ['Money', 'Nothing is bought.'],
-        ['Undo', 'Not once it has left.'],
-      ],
+      effect: { Money: 'Nothing is bought.', Undo: 'Not once it has left.' },
       button: channels.length === 1 ? 'Send it to the channel' : `Send it to all ${channels.length} channels`,
     })}</div>`
   }`
@@ -260,14 +243,10 @@ function triedPart(items: readonly ItemOf<'testAlertChannels'>[]): Html {
       caption: 'What became of the test messages',
       rows: items,
       columns: [
-        { head: 'Channel', cell: ({ channel }) => channel },
-        {
-          head: 'Outcome',
-          cell: ({ outcome }) => (outcome === 'sent' ? mark('done', 'sent') : mark('stop', 'not sent')),
-          isTop: true,
-        },
-        { head: 'Took', cell: ({ ms }) => duration(ms), isNumber: true },
-        { head: 'Why', cell: ({ detail }) => detail && sentenceOf(detail) },
+        ['Channel', ({ channel }) => channel],
+        ['Outcome', ({ outcome }) => (outcome === 'sent' ? mark('done', 'sent') : mark('stop', 'not sent')), 'top'],
+        ['Took', ({ ms }) => duration(ms), 'number'],
+        ['Why', ({ detail }) => detail && sentenceOf(detail)],
       ],
     }),
   )

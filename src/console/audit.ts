@@ -3,7 +3,6 @@ import type { ItemOf } from '../http/api/table.ts'
 import { filterField, filters } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
-import { empty, table } from './tables.ts'
 import { ago, clockTag } from './words.ts'
 
 /** Every action that the audit knows, in words. */
@@ -67,36 +66,29 @@ export const auditPage = listPage({
       html`${filterField('Actor', 'actor', query.get('actor') ?? '', [...new Set(items.map((entry) => splitActor(entry).name))])}${filterField('Action', 'action', query.get('action') ?? '', Object.keys(auditWords))}${filterField('Subject', 'subject', query.get('subject') ?? '')}`,
     ),
   heading: ({ isFiltered }) => ['Newest first', isFiltered && html`<a href="/audit">Show everything</a>`],
-  none: ({ isFiltered }) =>
-    isFiltered
-      ? empty('No entry matches', 'An actor is a name as it stands here, a subject an id or a word such as buying.')
-      : empty('Nothing was done yet', 'Whatever a person or a store has done through Quayside stands here.'),
-  rows: ({ items, now }) =>
-    table({
-      caption: 'Audit log',
-      rows: items,
-      columns: [
-        { head: 'At', cell: ({ at }) => clockTag(at, now) },
-        {
-          head: 'Actor',
-          cell: (entry) => {
-            const { name, by } = splitActor(entry)
-            return html`<span><a href="/audit?actor=${encodeURIComponent(name)}">${name}</a>${by && html` <small>${by.startsWith('console ') ? 'in the console' : 'by a token'}</small>`}</span>`
-          },
-        },
-        {
-          head: 'Action',
-          cell: ({ action }) =>
-            html`<span>${auditWords[action] ?? action} <small><a class="id" href="/audit?action=${encodeURIComponent(action)}">${action}</a></small></span>`,
-        },
-        {
-          head: 'Subject',
-          cell: ({ subject }) =>
-            html`<a class="id" href="/audit?subject=${encodeURIComponent(subject)}">${subject}</a>`,
-        },
-        { head: 'Detail', cell: ({ detail }) => detail },
-      ],
-    }),
+  none: ['Nothing was done yet', 'Whatever a person or a store has done through Quayside stands here.'],
+  noMatch: ['No entry matches', 'An actor is a name as it stands here, a subject an id or a word such as buying.'],
+  caption: 'Audit log',
+  columns: ({ now }) => [
+    ['At', ({ at }) => clockTag(at, now)],
+    [
+      'Actor',
+      (entry) => {
+        const { name, by } = splitActor(entry)
+        return html`<span><a href="/audit?actor=${encodeURIComponent(name)}">${name}</a>${by && html` <small>${by.startsWith('console ') ? 'in the console' : 'by a token'}</small>`}</span>`
+      },
+    ],
+    [
+      'Action',
+      ({ action }) =>
+        html`<span>${auditWords[action] ?? action} <small><a class="id" href="/audit?action=${encodeURIComponent(action)}">${action}</a></small></span>`,
+    ],
+    [
+      'Subject',
+      ({ subject }) => html`<a class="id" href="/audit?subject=${encodeURIComponent(subject)}">${subject}</a>`,
+    ],
+    ['Detail', ({ detail }) => detail],
+  ],
 })
 
 function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html | string {

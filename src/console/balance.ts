@@ -37,33 +37,28 @@ ${section(
   'At the supplier',
   html`<p class="sum">${grouped(balance.amount)} <small>${currency}</small></p>${facts([
     ['Read', ago(balance.readAt, now)],
-    ...(account
-      ? ([
-          ['Explained', clockTag(account.explainedAt, now)],
-          ['Account since', clockTag(account.startedAt, now)],
-          ['Owed back', `${money(account.owedBack, currency)} of orders that failed`],
-        ] as const)
-      : []),
+    account && ['Explained', clockTag(account.explainedAt, now)],
+    account && ['Account since', clockTag(account.startedAt, now)],
+    account && ['Owed back', `${money(account.owedBack, currency)} of orders that failed`],
   ])}`,
 )}
 </div>
 ${section(
   'moves-h',
   'What moved it',
-  items.length === 0
-    ? empty(
-        'Nothing moved yet',
-        'Charges, refunds, and what else rose or fell come here, with the reading that showed them.',
-      )
-    : html`${table({
-        caption: 'Movements of the balance, newest first',
-        rows: items,
-        columns: [
-          { head: 'At', cell: ({ at }) => clockTag(at, now) },
-          { head: 'What', cell: ({ kind }) => movements[kind] ?? kind, isPlain: true },
-          { head: 'Amount', cell: ({ amount }) => signed(amount, currency), isNumber: true, isTop: true },
-        ],
-      })}${pager({ at: '/balance', query, next })}`,
+  html`${table({
+    none: [
+      'Nothing moved yet',
+      'Charges, refunds, and what else rose or fell come here, with the reading that showed them.',
+    ],
+    caption: 'Movements of the balance, newest first',
+    rows: items,
+    columns: [
+      ['At', ({ at }) => clockTag(at, now)],
+      ['What', ({ kind }) => movements[kind] ?? kind, 'plain'],
+      ['Amount', ({ amount }) => signed(amount, currency), 'top number'],
+    ],
+  })}${items.length > 0 && pager({ at: '/balance', query, next })}`,
 )}`,
     }
   },

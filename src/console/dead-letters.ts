@@ -4,14 +4,14 @@ import { counted } from '../domain/figures.ts'
 import { effectLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { deliveryTable, replayedNotice, replayForm } from './deliveries.ts'
-import { actOnSeveral, idsOf, notNow, tick } from './forms.ts'
+import { actOnSeveral, doToEach, idsOf, needsRole, notNow, tick } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { section } from './lists.ts'
 import { stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { done } from './page.ts'
-import { empty, table } from './tables.ts'
+import { byOperator, done } from './page.ts'
+import { empty } from './tables.ts'
 import { ago, countedInWords, storeName } from './words.ts'
 
 const deadOf = ({ counts: { deliveries, callbacks, upTo } }: StatusView) => ({
@@ -31,53 +31,57 @@ export const deadLettersPage = listPage({
   ask: () => ({ query: { state: 'dead', kind: 'callback' } }),
   headline: ({ status }) => headline(deadOf(status)),
   heading: () => ['Messages to stores'],
-  none: () =>
-    empty(
-      'No dead messages',
-      'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
-    ),
-  rows: messageTable,
+  none: [
+    'No dead messages',
+    'Keys and news go to stores, again and again for a day and more. What a store still has not taken then comes here.',
+  ],
+  caption: 'Messages to stores that used up their attempts',
+  columns: ({ stores, now, mayAct }) => [
+    [
+      'Message',
+      (one) =>
+        html`${mayAct && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
+    ],
+    ['State', ({ state }) => stateMark(effectLabels[state]), 'top'],
+    ['Store', ({ store }) => store && storeName(stores, store)],
+    [
+      'Order',
+      ({ store, reference }) =>
+        store !== null && reference !== null && html`<a href="${orderPath({ store, reference })}">${reference}</a>`,
+    ],
+    ['Attempts', ({ attempts }) => attempts, 'number'],
+    ['Since', ({ createdAt }) => ago(createdAt, now)],
+    ['Why', ({ lastError }) => lastError],
+  ],
   below: async (seen) => html`${seen.items.length > 0 && seen.mayAct && sendForm(seen)}
 ${section('deliveries-h', 'Deliveries', await deliveryPart(seen), html`<a class="small" href="/deliveries">All deliveries</a>`)}
-${!seen.mayAct && section('actions-h', 'Actions', notNow(['Send again, replay: they need the role operator; you are viewer.']))}`,
+${!seen.mayAct && section('actions-h', 'Actions', notNow(needsRole('Send again, replay', 'operator', seen.visit)))}`,
   actions: {
-    redeliver: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const ids = idsOf(form, 'redeliver')
-        const outcomes = await Promise.allSettled(ids.map((id) => call('redeliverEffect', { path: { id } })))
-        const due = outcomes.filter(({ status }) => status === 'fulfilled').length
-        const left = ids.length - due
-        const [failed] = outcomes.filter((outcome) => outcome.status === 'rejected')
-        if (due === 0 && failed) throw failed.reason
-        return done(
-          'Sent again',
-          `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
-        )
-      },
-    },
-    replay: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const { replayed, left } = await call('replayDeliveries', {
-          body: { ids: idsOf(form, 'replay') },
-        })
-        return { notice: replayedNotice(replayed.length, left.length) }
-      },
-    },
+    redeliver: byOperator(async ({ call, form }) => {
+      const ids = idsOf(form, 'redeliver')
+      const due = await doToEach(ids, (id) => call('redeliverEffect', { path: { id } }))
+      const left = ids.length - due
+      return done(
+        'Sent again',
+        `${countedInWords(due, 'message is', 'messages are')} on the way to ${due === 1 ? 'its store' : 'their stores'}.${left > 0 ? ` ${countedInWords(left, 'other')} had been sent meanwhile.` : ''} Those that fail again come back here.`,
+      )
+    }),
+    replay: byOperator(async ({ call, form }) => {
+      const { replayed, left } = await call('replayDeliveries', {
+        body: { ids: idsOf(form, 'replay') },
+      })
+      return { notice: replayedNotice(replayed.length, left.length) }
+    }),
   },
 })
 
 function headline({ deliveries, messages, upTo }: ReturnType<typeof deadOf>): string {
   if (deliveries + messages === 0) return 'Nothing has used up its attempts.'
   const parts = [
-    ...(messages > 0
-      ? [
-          `${counted(messages, 'message', 'messages', upTo)} did not reach ${messages === 1 ? 'its store' : 'their stores'}`,
-        ]
-      : []),
-    ...(deliveries > 0 ? [`${counted(deliveries, 'delivery', 'deliveries', upTo)} could not be dealt with`] : []),
-  ]
+    messages > 0 &&
+      `${counted(messages, 'message', 'messages', upTo)} did not reach ${messages === 1 ? 'its store' : 'their stores'}`,
+    deliveries > 0 && `${counted(deliveries, 'delivery', 'deliveries', upTo)} could not be dealt with`,
+  ].filter(Boolean)
   const then = messages === 0 ? 'replay' : deliveries === 0 ? 'send again' : 'send or replay'
   return `${parts.join(', and ')}. Look for the cause, then ${then}.`
 }
@@ -92,30 +96,6 @@ const unsaid: Record<string, string> = {
   'keys.waiting': 'keys that are there before the rest of their order',
 }
 
-function messageTable({ items, stores, now, mayAct }: Seen<'listOutbox'>): Html {
-  return table({
-    caption: 'Messages to stores that used up their attempts',
-    rows: items,
-    columns: [
-      {
-        head: 'Message',
-        cell: (one) =>
-          html`${mayAct && tick('redeliver', one.id, `${one.type} of ${one.createdAt}`)}${one.type}<small>${unsaid[one.type]}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(effectLabels[state]), isTop: true },
-      { head: 'Store', cell: ({ store }) => store && storeName(stores, store) },
-      {
-        head: 'Order',
-        cell: ({ store, reference }) =>
-          store !== null && reference !== null && html`<a href="${orderPath({ store, reference })}">${reference}</a>`,
-      },
-      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
-      { head: 'Since', cell: ({ createdAt }) => ago(createdAt, now) },
-      { head: 'Why', cell: ({ lastError }) => lastError },
-    ],
-  })
-}
-
 const sendForm = ({ visit, items }: Seen<'listOutbox'>): Html =>
   html`<div>${actOnSeveral(visit, {
     id: 'redeliver',
@@ -123,14 +103,12 @@ const sendForm = ({ visit, items }: Seen<'listOutbox'>): Html =>
     summary: 'Send again…',
     to: '/dead-letters/redeliver',
     about: 'Puts messages back into the outbox, due now, each with all its attempts.',
-    effect: [
-      ['Money', 'Nothing is bought.'],
-      [
-        'Store',
+    effect: {
+      Money: 'Nothing is bought.',
+      Store:
         'Gets each message within seconds, under the id that it had: a store that has it already takes it for a repeat.',
-      ],
-      ['Undo', 'Not once a message has left.'],
-    ],
+      Undo: 'Not once a message has left.',
+    },
     button: 'Send these messages again',
   })}</div>`
 

@@ -11,20 +11,22 @@ import {
   type Effect,
   filterField,
   filters,
+  forOperators,
   hidden,
   idsOf,
   instantField,
   instantOf,
+  needsRole,
   notNow,
   selectField,
   tick,
 } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
-import { notice, section } from './lists.ts'
+import { inARow, notice, section } from './lists.ts'
 import { stateMark } from './marks.ts'
-import { done, type Notice, type Page, type Visit } from './page.ts'
-import { empty, table, withQuery } from './tables.ts'
+import { byAdmin, byOperator, done, type Notice, type Page, type Visit } from './page.ts'
+import { table, withQuery } from './tables.ts'
 import { ago, clockTag, countedInWords, type StoreNames, storeName } from './words.ts'
 
 type DeliveryView = ItemOf<'listDeliveries'>
@@ -50,7 +52,7 @@ export const deliveriesPage = listPage({
         label: 'State',
         name: 'state',
         chosen: query.get('state') ?? '',
-        options: [['', 'all states'], ...Object.keys(deliveryLabels).map((state) => [state, state] as const)],
+        options: [['', 'all states'], ...Object.keys(deliveryLabels)],
       })}${filterField('Event', 'event', query.get('event') ?? '', eventNames)}${instantField('Arrived from (UTC)', 'from', query.get('from') ?? '')}${instantField('Arrived before (UTC)', 'to', query.get('to') ?? '')}`,
     ),
   heading: ({ query }) => {
@@ -59,64 +61,45 @@ export const deliveriesPage = listPage({
     const { means } = deliveryLabels[chosen as DeliveryState]
     return [`Deliveries in state ${chosen}`, html`<p class="small quiet">${chosen}: ${means}</p>`]
   },
-  none: ({ isFiltered }) =>
-    isFiltered
-      ? empty(
-          'No delivery matches',
-          html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
-        )
-      : empty(
-          'No deliveries yet',
-          html`What the supplier and shops send comes here, as soon as a webhook leads to this installation. <code>quayside webhooks create</code> makes one.`,
-        ),
+  none: [
+    'No deliveries yet',
+    html`What the supplier and shops send comes here, as soon as a webhook leads to this installation. <code>quayside webhooks create</code> makes one.`,
+  ],
+  noMatch: [
+    'No delivery matches',
+    html`Choose another state, event or time. <a href="/deliveries">Show all deliveries</a>`,
+  ],
   rows: (seen) => deliveryTable('Deliveries', seen),
-  below: ({ visit, items, mayAct, query }) =>
+  below: ({ visit, items, query }) =>
     items.length > 0 &&
     section(
       'replay-h',
       'Actions',
-      mayAct
-        ? replayForm(visit, items, withQuery('/deliveries/replay', query))
-        : notNow(['Replay: it needs the role operator; you are viewer.']),
+      forOperators('Replay', visit, replayForm(visit, items, withQuery('/deliveries/replay', query))),
     ),
   actions: {
-    replay: {
-      role: 'operator',
-      run: async ({ call, form, query }) => {
-        const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
-        return { notice: replayedNotice(replayed.length, left.length), to: withQuery('/deliveries', query) }
-      },
-    },
+    replay: byOperator(async ({ call, form, query }) => {
+      const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
+      return { notice: replayedNotice(replayed.length, left.length), to: withQuery('/deliveries', query) }
+    }),
   },
 })
 
 function headline({ counts: { deliveries, upTo }, refusedDeliveries }: StatusView): Html {
   const of = (state: string) => deliveries[state] ?? 0
   const troubles = [
-    ...(of('dead') > 0
-      ? [html`<a href="/deliveries?state=dead">${counted(of('dead'), 'dead letter', 'dead letters', upTo)}</a>`]
-      : []),
-    ...(of('quarantined') > 0
-      ? [
-          html`<a href="/deliveries?state=quarantined">${counted(of('quarantined'), 'unreadable one', 'unreadable ones', upTo)}</a>`,
-        ]
-      : []),
-    ...(of('orphan') > 0
-      ? [
-          html`<a href="/deliveries?state=orphan">${counted(of('orphan'), 'without its order', 'without their orders', upTo)}</a>`,
-        ]
-      : []),
-  ]
-  const said = troubles.flatMap((one, index) => [
-    index === 0 ? '' : index === troubles.length - 1 ? ' and ' : ', ',
-    one,
-  ])
+    ['dead', 'dead letter', 'dead letters'],
+    ['quarantined', 'unreadable one', 'unreadable ones'],
+    ['orphan', 'without its order', 'without their orders'],
+  ].flatMap(([state = '', one = '', several]) =>
+    of(state) > 0 ? [html`<a href="/deliveries?state=${state}">${counted(of(state), one, several, upTo)}</a>`] : [],
+  )
   const waiting = of('stored') + of('retry')
   const refused = html` <a href="/deliveries/refused">${refusedDeliveries.total === 0 ? 'None' : counted(refusedDeliveries.total, 'request')}</a> ${refusedDeliveries.total === 1 ? 'was' : 'were'} refused since the service started.`
   const queued =
     waiting > 0 &&
     ` ${counted(waiting, 'delivery waits', 'deliveries wait', upTo)} for ${waiting === 1 ? 'its' : 'their'} turn.`
-  if (troubles.length > 0) return html`A person should look at ${said}.${queued}${refused}`
+  if (troubles.length > 0) return html`A person should look at ${inARow(troubles)}.${queued}${refused}`
   return html`${waiting === 0 ? 'Every delivery that was taken is dealt with.' : html`Nothing needs a person.${queued}`}${refused}`
 }
 
@@ -144,16 +127,16 @@ export const deliveryTable = (
     caption,
     rows: items,
     columns: [
-      {
-        head: 'Delivery',
-        cell: (one) =>
+      [
+        'Delivery',
+        (one) =>
           html`${mayAct && tick('replay', one.id, `${eventText(one)} of ${one.receivedAt}`)}<a href="/deliveries/${one.id}">${eventText(one)}</a><small>${senderOf(one.source, stores)}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(deliveryLabels[state]), isTop: true },
-      { head: 'Supplier order', cell: supplierOrderCell },
-      { head: 'Attempts', cell: ({ attempts }) => attempts, isNumber: true },
-      { head: 'Arrived', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
-      { head: 'Why', cell: ({ lastError }) => lastError },
+      ],
+      ['State', ({ state }) => stateMark(deliveryLabels[state]), 'top'],
+      ['Supplier order', supplierOrderCell],
+      ['Attempts', ({ attempts }) => attempts, 'number'],
+      ['Arrived', ({ receivedAt }) => clockTag(receivedAt, now)],
+      ['Why', ({ lastError }) => lastError],
     ],
   })
 
@@ -165,11 +148,11 @@ export const replayedNotice = (replayed: number, left: number): Notice => ({
 })
 
 /** What replaying does, whichever deliveries it is. */
-const replayEffect: Effect = [
-  ['Money', 'Nothing is bought. A delivery is only a hint to read an order.'],
-  ['Store', 'A key that was handed over does not go out again.'],
-  ['Undo', 'Not needed: replaying one that was applied is harmless.'],
-]
+const replayEffect: Effect = {
+  Money: 'Nothing is bought. A delivery is only a hint to read an order.',
+  Store: 'A key that was handed over does not go out again.',
+  Undo: 'Not needed: replaying one that was applied is harmless.',
+}
 
 /** @param to where it is posted */
 export const replayForm = (visit: Visit, items: readonly DeliveryView[], to: string): Html =>
@@ -222,52 +205,45 @@ export const refusedPage: Page = {
 ${section(
   'why-h',
   'Why',
-  reasons.length === 0
-    ? empty(
-        'Nothing was refused',
-        'Requests that are not authentic, or come too late, are counted here by their reason.',
-      )
-    : table({
-        caption: 'Refused requests by reason',
-        rows: reasons,
-        columns: [
-          { head: 'Reason', cell: ([reason]) => html`<code>${reason}</code>` },
-          { head: 'Requests', cell: ([, total]) => total, isNumber: true },
-          { head: 'What it means', cell: ([reason]) => refusals[reason] ?? '' },
-        ],
-      }),
+  table({
+    none: [
+      'Nothing was refused',
+      'Requests that are not authentic, or come too late, are counted here by their reason.',
+    ],
+    caption: 'Refused requests by reason',
+    rows: reasons,
+    columns: [
+      ['Reason', ([reason]) => html`<code>${reason}</code>`],
+      ['Requests', ([, total]) => total, 'number'],
+      ['What it means', ([reason]) => refusals[reason] ?? ''],
+    ],
+  }),
   html`<span class="small quiet">since ${clockTag(refused.since, visit.now, 'minutes')}</span>`,
 )}
-${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.now) : notNow([`Headers and bodies of refused requests: they need the role admin; you are ${visit.caller.role}.`]))}`,
+${section('capture-h', 'Look at one', captures ? captureParts(captures, visit.now) : notNow(needsRole('Headers and bodies of refused requests', 'admin', visit)))}`,
     }
   },
   actions: {
-    capture: {
-      role: 'admin',
-      run: async ({ call }) => {
-        await call('startCapture')
-        return done(
-          'Capturing',
-          'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.',
-        )
-      },
-    },
-    reveal: {
-      role: 'admin',
-      run: async ({ call, form, now }) => {
-        const one = await call('viewCapture', { path: { id: form.get('id') } })
-        const headers = Object.entries(one.headers).flatMap(([name, values]) =>
-          values.map((value) => `${name}: ${value}`),
-        )
-        return {
-          title: 'Refused delivery',
-          main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <a href="/deliveries/refused">refused</a></p><h1>Refused: <code>${one.reason}</code></h1><p>${refusals[one.reason]} <span class="quiet">It came to <code>${one.path}</code> at ${clockTag(one.receivedAt, now)}.</span></p></header>
+    capture: byAdmin(async ({ call }) => {
+      await call('startCapture')
+      return done(
+        'Capturing',
+        'The next refused deliveries are kept, at most ten in 15 minutes. They are deleted 15 minutes later.',
+      )
+    }),
+    reveal: byAdmin(async ({ call, form, now }) => {
+      const one = await call('viewCapture', { path: { id: form.get('id') } })
+      const headers = Object.entries(one.headers).flatMap(([name, values]) =>
+        values.map((value) => `${name}: ${value}`),
+      )
+      return {
+        title: 'Refused delivery',
+        main: html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <a href="/deliveries/refused">refused</a></p><h1>Refused: <code>${one.reason}</code></h1><p>${refusals[one.reason]} <span class="quiet">It came to <code>${one.path}</code> at ${clockTag(one.receivedAt, now)}.</span></p></header>
 ${notice({ kind: 'held', word: 'Shown this once', text: 'The audit log says that you looked. Leaving the page hides it again.' })}
 ${section('headers-h', 'Headers', html`<pre tabindex="0">${headers.join('\n')}</pre>`)}
 ${section('body-h', 'Body', html`<pre tabindex="0">${Buffer.from(one.body, 'base64').toString('utf8')}</pre>`)}`,
-        }
-      },
-    },
+      }
+    }),
   },
 }
 
@@ -278,10 +254,10 @@ const captureParts = ({ open, items }: AnswerOf<'listCaptures'>, now: number): H
         summary: 'Keep the next refused deliveries…',
         to: '/deliveries/refused/capture',
         about: 'Keeps up to ten refused deliveries of the next 15 minutes, with headers and body, for half an hour.',
-        effect: [
-          ['Money', 'Nothing is bought, and they stay refused.'],
-          ['Record', 'The audit log keeps who started it. Those kept before are deleted.'],
-        ],
+        effect: {
+          Money: 'Nothing is bought, and they stay refused.',
+          Record: 'The audit log keeps who started it. Those kept before are deleted.',
+        },
         button: 'Keep refused deliveries',
       })
 }
@@ -290,7 +266,7 @@ ${items.map((one) =>
     summary: `${one.reason}, at ${one.receivedAt.slice(11, 19)}…`,
     to: '/deliveries/refused/reveal',
     about: html`Shows headers and body of a request to <code>${one.path}</code>.`,
-    effect: [['Record', 'The audit log keeps that you looked, and when.']],
+    effect: { Record: 'The audit log keeps that you looked, and when.' },
     fields: hidden('id', one.id),
     button: 'Show headers and body',
   }),

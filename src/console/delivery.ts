@@ -4,12 +4,12 @@ import { counted, grouped } from '../domain/figures.ts'
 import { deliveryLabels } from '../domain/labels.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { eventText, senderOf } from './deliveries.ts'
-import { act, notNow } from './forms.ts'
+import { act, needsRole, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { facts, notice, section } from './lists.ts'
+import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { clockTag, sentenceOf, storeName, storeNames } from './words.ts'
 
 type DeliveryDetailView = AnswerOf<'viewDelivery'>
@@ -23,23 +23,17 @@ export const deliveryPage: Page = {
     return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
   },
   actions: {
-    replay: {
-      role: 'operator',
-      run: async ({ call, path }) => {
-        await call('replayDelivery', { path })
-        return done('Replayed', 'The delivery is in the inbox again, with a fresh count of attempts.')
-      },
-    },
-    reveal: {
-      role: 'admin',
-      run: async (visit) => {
-        const one = await visit.call('viewDelivery', {
-          path: visit.path,
-          query: { reveal: 'true' },
-        })
-        return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
-      },
-    },
+    replay: byOperator(async ({ call, path }) => {
+      await call('replayDelivery', { path })
+      return done('Replayed', 'The delivery is in the inbox again, with a fresh count of attempts.')
+    }),
+    reveal: byAdmin(async (visit) => {
+      const one = await visit.call('viewDelivery', {
+        path: visit.path,
+        query: { reveal: 'true' },
+      })
+      return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
+    }),
   },
 }
 
@@ -51,10 +45,6 @@ async function contentOf(one: DeliveryDetailView, visit: Visit): Promise<Html> {
   const sender = senderOf(one.source, names)
   const isOperator = caller.role !== 'viewer'
   const replayed = isOperator && one.bytes !== null
-  const reasons = [
-    ...(isOperator ? [] : ['Replay: it needs the role operator; you are viewer.']),
-    ...(one.bytes === null ? ['Replay: the body was deleted, and without it nothing can be read again.'] : []),
-  ]
   return html`<header class="title"><p class="trail"><a href="/deliveries">Deliveries</a> / <span class="id">${one.id}</span></p><h1>${eventText(one)}</h1>
 <p>${stateMark(deliveryLabels[one.state])} <span class="quiet">${becameText(one, now)}</span></p></header>
 <div class="split">
@@ -71,7 +61,7 @@ ${section(
     ['Arrived', clockTag(one.receivedAt, now, 'milliseconds')],
   ])}<p class="small quiet">Quayside keeps what the headers proved, and not the headers. Those of refused requests can be <a href="/deliveries/refused">kept for a while</a>.</p>`,
 )}
-${section('body-h', 'Body', bodyPart(one, at, caller.role))}
+${section('body-h', 'Body', bodyPart(one, at, visit))}
 </div>
 <div class="stack wide">
 ${section(
@@ -81,11 +71,10 @@ ${section(
     ['Event', one.event === null ? html`<span class="quiet">not read</span>` : html`<code>${one.event}</code>`],
     ['From', sender],
     ...orders.map(
-      (order) =>
-        [
-          'Order',
-          html`<a href="${orderPath(order)}">${order.reference}</a>, ${storeName(names, order.store)}`,
-        ] as const,
+      (order): Fact => [
+        'Order',
+        html`<a href="${orderPath(order)}">${order.reference}</a>, ${storeName(names, order.store)}`,
+      ],
     ),
     ['Supplier order', one.supplierOrderId ? html`<span class="id">${one.supplierOrderId}</span>` : 'none'],
     ['Purchase', one.purchaseId ? html`<a class="id" href="/reviews/${one.purchaseId}">${one.purchaseId}</a>` : 'none'],
@@ -101,20 +90,20 @@ ${section(
       summary: 'Replay…',
       to: `${at}/replay`,
       about: 'Puts the delivery back into the inbox with a fresh count of attempts.',
-      effect: [
-        [
-          'Money',
-          isSupplier
-            ? 'Nothing is bought. A delivery is only a hint to read an order.'
-            : `The order is read from ${sender}. An order that was taken before is not bought twice.`,
-        ],
-        ['Store', 'A key that was handed over does not go out again.'],
-        ['Undo', 'Not needed: replaying one that was applied is harmless.'],
-      ],
+      effect: {
+        Money: isSupplier
+          ? 'Nothing is bought. A delivery is only a hint to read an order.'
+          : `The order is read from ${sender}. An order that was taken before is not bought twice.`,
+        Store: 'A key that was handed over does not go out again.',
+        Undo: 'Not needed: replaying one that was applied is harmless.',
+      },
       button: 'Replay this delivery',
       isOpen: one.state === 'dead' || one.state === 'quarantined',
     })
-  }${notNow(reasons)}</div>`,
+  }${notNow(
+    !isOperator && needsRole('Replay', 'operator', visit),
+    one.bytes === null && 'Replay: the body was deleted, and without it nothing can be read again.',
+  )}</div>`,
 )}
 </div></div>`
 }
@@ -160,19 +149,19 @@ function whyText({ state, lastError, notBefore, attempts }: DeliveryDetailView, 
   }
 }
 
-function bodyPart({ body, bytes }: DeliveryDetailView, at: string, role: string): Html {
+function bodyPart({ body, bytes }: DeliveryDetailView, at: string, visit: Visit): Html {
   if (body !== undefined) {
     return html`${notice({ kind: 'held', word: 'Shown this once', text: html`The <a href="/audit?action=delivery.reveal">audit log</a> says that you looked. Leaving the page hides it again.` })}<pre tabindex="0">${readable(body)}</pre>`
   }
   if (bytes === null)
     return html`<p class="quiet">Deleted: bodies are kept for thirty days, those of stores for seven.</p>`
   const sealed = html`<p class="quiet">${grouped(bytes)} bytes, sealed in the database. It may hold personal data.</p>`
-  if (role !== 'admin') return html`${sealed}${notNow([`Reveal the body: it needs the role admin; you are ${role}.`])}`
+  if (visit.caller.role !== 'admin') return html`${sealed}${notNow(needsRole('Reveal the body', 'admin', visit))}`
   return html`${sealed}<div>${act({
     summary: 'Reveal the body…',
     to: `${at}/reveal`,
     about: 'Shows the body as it was received, on this page, once.',
-    effect: [['Record', 'The audit log keeps that you looked, and when.']],
+    effect: { Record: 'The audit log keeps that you looked, and when.' },
     button: 'Reveal the body',
   })}</div>`
 }

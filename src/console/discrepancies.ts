@@ -3,15 +3,15 @@
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
-import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, notNow } from './forms.ts'
+import type { AnswerOf } from '../http/api/table.ts'
+import { act, forOperators } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
 import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
-import { empty, table } from './tables.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
 export const discrepanciesPage = listPage({
@@ -20,28 +20,34 @@ export const discrepanciesPage = listPage({
   operation: 'listDiscrepancies',
   headline: ({ status, now }) => headline(status, now),
   heading: () => ['Where the books differ', html`<a class="small" href="/balance">Where the money went</a>`],
-  none: () =>
-    empty(
-      'No discrepancies',
-      'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
-    ),
-  rows: ({ items, now }) => listOf(items, now),
-  below: async ({ visit, mayAct }) => html`<div class="split">
+  none: [
+    'No discrepancies',
+    'A sweep compares the orders of the supplier with our purchases: those of two days all day long, those of thirty days each night and on request. Each difference is kept here.',
+  ],
+  caption: 'Discrepancies, newest first',
+  columns: ({ now }) => [
+    ['What', ({ kind }) => html`${wordOf(discrepancyLabels, kind)}<small>${discrepancyLabels[kind].means}</small>`],
+    [
+      'About',
+      ({ subject, supplierOrderId, externalOrderId }) =>
+        html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small class="id">${externalOrderId}</small>`}`,
+    ],
+    ['Detail', ({ detail }) => sentenceOf(detail)],
+    ['Found', ({ foundAt }) => clockTag(foundAt, now)],
+  ],
+  below: async ({ visit }) => html`<div class="split">
 ${live({ id: 'sweeps', class: 'stack', labelledBy: 'sweeps-h', from: '/discrepancies/parts/sweeps', content: await sweepsPart(visit) })}
-${section('actions-h', 'Actions', html`<div>${mayAct ? sweepAct : notNow(['Sweep: it needs the role operator; you are viewer.'])}</div>`)}
+${section('actions-h', 'Actions', html`<div>${forOperators('Sweep', visit, sweepAct)}</div>`)}
 </div>`,
   actions: {
-    sweep: {
-      role: 'operator',
-      run: async ({ call }) => {
-        const { sweep } = await call('requestSweep')
-        return done(
-          'Started',
-          'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.',
-          `/sweeps/${sweep.id}`,
-        )
-      },
-    },
+    sweep: byOperator(async ({ call }) => {
+      const { sweep } = await call('requestSweep')
+      return done(
+        'Started',
+        'The orders of the last thirty days are compared. If a sweep was under way already, this is that one.',
+        `/sweeps/${sweep.id}`,
+      )
+    }),
   },
   parts: { sweeps: sweepsPart },
 })
@@ -50,11 +56,11 @@ const sweepAct = act({
   summary: 'Request a sweep…',
   to: '/discrepancies/sweep',
   about: "Compares the supplier's orders of thirty days with our purchases now.",
-  effect: [
-    ['Money', 'Nothing is bought. If it finds charges that explain a fall of the balance, buying freezes.'],
-    ['Stores', 'Get keys of orders that it finds complete.'],
-    ['Undo', 'Not needed: it runs each night.'],
-  ],
+  effect: {
+    Money: 'Nothing is bought. If it finds charges that explain a fall of the balance, buying freezes.',
+    Stores: 'Get keys of orders that it finds complete.',
+    Undo: 'Not needed: it runs each night.',
+  },
   button: 'Compare thirty days now',
 })
 
@@ -68,42 +74,22 @@ function headline({ counts: { discrepancies }, sweep }: StatusView, now: number)
   return html`${countedInWords(total, 'difference is', 'differences are')} on record: ${list}. ${compared}`
 }
 
-const listOf = (items: readonly ItemOf<'listDiscrepancies'>[], now: number): Html =>
-  table({
-    caption: 'Discrepancies, newest first',
-    rows: items,
-    columns: [
-      {
-        head: 'What',
-        cell: ({ kind }) => html`${wordOf(discrepancyLabels, kind)}<small>${discrepancyLabels[kind].means}</small>`,
-      },
-      {
-        head: 'About',
-        cell: ({ subject, supplierOrderId, externalOrderId }) =>
-          html`<a class="id" href="/orders?q=${encodeURIComponent(supplierOrderId || subject)}">${supplierOrderId || subject}</a>${externalOrderId && html`<small class="id">${externalOrderId}</small>`}`,
-      },
-      { head: 'Detail', cell: ({ detail }) => sentenceOf(detail) },
-      { head: 'Found', cell: ({ foundAt }) => clockTag(foundAt, now) },
-    ],
-  })
-
 async function sweepsPart({ call, now }: Visit): Promise<Html> {
   const { items } = await call('listSweeps', { query: { limit: '10' } })
-  const head = sectionHead('sweeps-h', 'Sweeps')
-  if (items.length === 0) return html`${head}${empty('No sweep yet', 'The first one runs in the coming night.')}`
-  return html`${head}${table({
+  return html`${sectionHead('sweeps-h', 'Sweeps')}${table({
+    none: ['No sweep yet', 'The first one runs in the coming night.'],
     caption: 'Sweeps, newest first',
     rows: items,
     columns: [
-      {
-        head: 'Started',
-        cell: ({ id, startedAt, cause }) =>
+      [
+        'Started',
+        ({ id, startedAt, cause }) =>
           html`<a href="/sweeps/${id}">${clockTag(startedAt, now)}</a><small>${sweepCause(cause)}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(runLabels[state]), isTop: true },
-      { head: 'Orders', cell: ({ orders }) => grouped(orders), isNumber: true },
-      { head: 'Without a purchase', cell: ({ orphans }) => grouped(orphans), isNumber: true },
-      { head: 'Not known there', cell: ({ missing }) => grouped(missing), isNumber: true },
+      ],
+      ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
+      ['Orders', ({ orders }) => grouped(orders), 'number'],
+      ['Without a purchase', ({ orphans }) => grouped(orphans), 'number'],
+      ['Not known there', ({ missing }) => grouped(missing), 'number'],
     ],
   })}`
 }

@@ -3,12 +3,12 @@
 import { counted, grouped } from '../domain/figures.ts'
 import { listingLabels, runLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { act, notNow } from './forms.ts'
+import { act, forOperators } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { figures, pagesRead, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page } from './page.ts'
 import { changesTable } from './syncs.ts'
 import { empty, table } from './tables.ts'
 import { clockTag, sentenceOf } from './words.ts'
@@ -26,41 +26,31 @@ export const dryRunPage: Page = {
       main: html`<header class="title"><p class="trail"><a href="/syncs">Syncs</a> / dry run</p><h1>Dry run</h1><p class="quiet">Reads the catalogue as a sync does, on a copy, and says what would change. Nothing is changed, here or in a store.</p></header>
 ${live({ id: 'dry', class: 'stack', labelledBy: 'dry-h', from: '/syncs/dry-run/parts/state', content: statePart(run, visit.now) })}
 ${run && run.state !== 'running' && resultPart(run)}
-${section('actions-h', 'Actions', html`<div>${actions(visit, run)}</div>`)}`,
+${section('actions-h', 'Actions', html`<div>${forOperators('Start, stop', visit, actionOf(run))}</div>`)}`,
     }
   },
   actions: {
-    start: {
-      role: 'operator',
-      run: async ({ call }) => {
-        await call('startDryRun')
-        return done('Started', 'The dry run goes on by itself. This page says how far it is.')
-      },
-    },
-    stop: {
-      role: 'operator',
-      run: async ({ call }) => {
-        await call('stopDryRun')
-        return done('Stopped', 'The dry run is stopped. What it had found is below.')
-      },
-    },
+    start: byOperator(async ({ call }) => {
+      await call('startDryRun')
+      return done('Started', 'The dry run goes on by itself. This page says how far it is.')
+    }),
+    stop: byOperator(async ({ call }) => {
+      await call('stopDryRun')
+      return done('Stopped', 'The dry run is stopped. What it had found is below.')
+    }),
   },
   parts: {
     state: async ({ call, now }) => statePart((await call('viewDryRun')).run, now),
   },
 }
 
-function actions({ caller }: Visit, run: KeptDryRunView | null): Html {
-  if (caller.role === 'viewer') return html`${notNow(['Start, stop: they need the role operator; you are viewer.'])}`
+function actionOf(run: KeptDryRunView | null): Html {
   if (run?.state === 'running') {
     return act({
       summary: 'Stop the dry run…',
       to: '/syncs/dry-run/stop',
       about: 'Ends it early.',
-      effect: [
-        ['Stores', 'Nothing: it changes nothing.'],
-        ['Undo', 'Start another one.'],
-      ],
+      effect: { Stores: 'Nothing: it changes nothing.', Undo: 'Start another one.' },
       button: 'Stop the dry run',
       stops: true,
     })
@@ -69,11 +59,11 @@ function actions({ caller }: Visit, run: KeptDryRunView | null): Html {
     summary: 'Start a dry run…',
     to: '/syncs/dry-run/start',
     about: 'Reads the whole catalogue now and computes prices and stock, on a copy.',
-    effect: [
-      ['Money', 'Nothing is spent. It takes as many requests as a sync.'],
-      ['Stores', 'Nothing: no store gets anything.'],
-      ['Undo', 'Not needed.'],
-    ],
+    effect: {
+      Money: 'Nothing is spent. It takes as many requests as a sync.',
+      Stores: 'Nothing: no store gets anything.',
+      Undo: 'Not needed.',
+    },
     button: 'Start a dry run',
     isOpen: run === null,
   })
@@ -120,25 +110,24 @@ function resultPart({ doubts, listings, offers, end }: KeptDryRunView): Html {
 ${section(
   'listings-h',
   'What stores would get',
-  listings.length === 0
-    ? empty('No listing would change', 'Every store has what it should have.')
-    : table({
-        caption: 'Listings that would change',
-        rows: listings,
-        columns: [
-          { head: 'Listing', cell: ({ variant, store }) => html`${variant}<small>${store}</small>` },
-          { head: 'State', cell: ({ state }) => stateMark(listingLabels[state]), isTop: true },
-          {
-            head: 'What',
-            cell: ({ changes }) =>
-              changes.map(
-                ({ field, before, after, reason }, index) =>
-                  html`${index > 0 && html`<br>`}${field}: <span class="from">${before}</span> ${after} <span class="quiet">${reason}</span>`,
-              ),
-          },
-        ],
-      }),
+  table({
+    none: ['No listing would change', 'Every store has what it should have.'],
+    caption: 'Listings that would change',
+    rows: listings,
+    columns: [
+      ['Listing', ({ variant, store }) => html`${variant}<small>${store}</small>`],
+      ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
+      [
+        'What',
+        ({ changes }) =>
+          changes.map(
+            ({ field, before, after, reason }, index) =>
+              html`${index > 0 && html`<br>`}${field}: <span class="from">${before}</span> ${after} <span class="quiet">${reason}</span>`,
+          ),
+      ],
+    ],
+  }),
 )}
-${section('offers-h', 'What would change in offers', offers.length === 0 ? empty('No offer would change', 'The catalogue is as it was read last.') : changesTable(offers))}
+${section('offers-h', 'What would change in offers', changesTable(offers, ['No offer would change', 'The catalogue is as it was read last.']))}
 ${end?.truncated && html`<p class="small quiet">More would change than is listed: ${counted(offers.length, 'change')} of offers and ${listings.length} of listings are shown. <code>quayside sync --dry-run --json</code> lists more.</p>`}`
 }

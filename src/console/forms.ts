@@ -1,13 +1,14 @@
 /** Controls, and actions that say what they will do. */
+import type { PersonRole } from '../access/sessions.ts'
 import { Failure } from '../errors.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Visit } from './page.ts'
 
 /** What an action will do, in the order in which people ask: Money, Store, Undo. */
-export type Effect = readonly (readonly [label: string, text: Piece])[]
+export type Effect = Readonly<Record<string, Piece>>
 
 export const effectList = (effect: Effect): Html =>
-  html`<dl class="effect">${effect.map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
+  html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
 export interface ActionForm {
   /** Ends in "…". */
@@ -32,8 +33,20 @@ export const act = ({ summary, to, about, effect, fields, button, stops, isOpen,
   html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
 
 /** Actions that do not apply, each with its reason. */
-export const notNow = (reasons: readonly string[]): Html | undefined =>
-  reasons.length === 0 ? undefined : html`<ul class="not-now">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`
+export function notNow(...given: (string | false)[]): Html | undefined {
+  const reasons = given.filter((reason) => reason !== false)
+  return reasons.length === 0
+    ? undefined
+    : html`<ul class="not-now">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`
+}
+
+/** What operators may do, and why another reader may not. @param what `Release, ignore` */
+export const forOperators = (what: string, visit: Pick<Visit, 'caller'>, content: Piece): Piece =>
+  visit.caller.role === 'viewer' ? notNow(needsRole(what, 'operator', visit)) : content
+
+/** Why a reader may not. @param what `Release, ignore` */
+export const needsRole = (what: string, role: PersonRole, { caller }: Pick<Visit, 'caller'>): string =>
+  `${what}: ${/,| and /.test(what) ? 'they need' : 'it needs'} the role ${role}; you are ${caller.role}.`
 
 export interface TextField {
   label: string
@@ -92,7 +105,7 @@ export interface SelectField {
   label: string
   name: string
   /** The first one stands for no choice. */
-  options: readonly (readonly [value: string, text: string])[]
+  options: readonly (string | readonly [value: string, text: string])[]
   chosen: string
   /** Makes the id unique where a page has several fields of a name. */
   at?: string
@@ -101,9 +114,10 @@ export interface SelectField {
 /** A list to choose from, for filters. */
 export function selectField({ label, name, options, chosen, at = '' }: SelectField): Html {
   const id = `f-${name}${at && `-${at}`}`
-  return html`<label for="${id}">${label}<select id="${id}" name="${name}">${options.map(
-    ([value, text]) => html`<option value="${value}"${value === chosen && ' selected'}>${text}</option>`,
-  )}</select></label>`
+  return html`<label for="${id}">${label}<select id="${id}" name="${name}">${options.map((option) => {
+    const [value, text] = typeof option === 'string' ? [option, option] : option
+    return html`<option value="${value}"${value === chosen && ' selected'}>${text}</option>`
+  })}</select></label>`
 }
 
 /** A field of one line among filters. @param known what may stand in it, offered while a person types */
@@ -147,6 +161,14 @@ export function actOnSeveral(
     fields: html`${hidden('shown', ids.join(' '))}${choice}${fault && html`<p class="fault small">${fault}</p>`}${fields}`,
     isOpen: fault !== undefined,
   })
+}
+
+/** Does it to each: one that has changed meanwhile is left out. @returns how many @throws why, where it was none */
+export async function doToEach(ids: readonly string[], act: (id: string) => Promise<unknown>): Promise<number> {
+  const outcomes = await Promise.allSettled(ids.map(act))
+  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
+  if (refused[0] && refused.length === ids.length) throw refused[0].reason
+  return ids.length - refused.length
 }
 
 const NONE_TICKED = 'no row is ticked: tick some in the list above, or choose all that are shown'

@@ -3,7 +3,7 @@
 import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { notNow } from './forms.ts'
+import { forOperators } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
 import { nameOf, priceSteps } from './listing.ts'
@@ -11,7 +11,6 @@ import { type Drawn, ignoreAct, listingPath, releaseAct } from './listing-action
 import { sectionHead } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Visit } from './page.ts'
-import { empty } from './tables.ts'
 import { countedInWords, money, sentenceOf, storeName, storeNames } from './words.ts'
 
 /** Each is explained in full, so that a page has few. */
@@ -27,11 +26,10 @@ export const heldPricesPage = listPage({
     counts.heldPrices === 0
       ? 'No price waits for a person.'
       : `${countedInWords(counts.heldPrices, 'price')} jumped further than the rules let pass, and ${counts.heldPrices === 1 ? 'waits' : 'wait'} for a person.`,
-  none: () =>
-    empty(
-      'No held prices',
-      'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
-    ),
+  none: [
+    'No held prices',
+    'A price that changes by more than the rules of its store let pass comes here. The store keeps the price that it has, or shows no stock, until a person releases it.',
+  ],
   rows: ({ visit, items }) => heldPriceParts(visit, items),
 })
 
@@ -51,7 +49,6 @@ function heldPart(drawn: Drawn & { visit: Visit }, index: number): Html {
   const { visit, store, name, listing } = drawn
   const { known, wantedPrice, wanted, detail, id } = listing
   const heading = `held-${index}`
-  const may = visit.caller.role !== 'viewer'
   const sells = wanted && (wanted.stock === null ? wanted.available : wanted.stock > 0)
   return html`<section class="stack" aria-labelledby="${heading}">${sectionHead(
     heading,
@@ -66,11 +63,7 @@ ${priceSteps(listing)}
       ? `While it is held, ${name} sells on at the price that it has.`
       : `While it is held, ${name} shows no stock of it.`
   }</p></div>
-<div>${
-    may
-      ? html`${releaseAct({ ...drawn, isAway: true, isOpen: index === 0 })}${ignoreAct({ ...drawn, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`
-      : notNow(['Release, ignore: they need the role operator; you are viewer.'])
-  }</div></div></section>`
+<div>${forOperators('Release, ignore', visit, html`${releaseAct({ ...drawn, isAway: true, isOpen: index === 0 })}${ignoreAct({ ...drawn, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`)}</div></div></section>`
 }
 
 /** `, a rise of 84.7 %` */

@@ -4,7 +4,7 @@ import type { AnswerOf, ItemOf, OperationId } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { section } from './lists.ts'
 import type { NavigationEntry, OperationInput, Page, Shown, Visit } from './page.ts'
-import { type empty, pager } from './tables.ts'
+import { type Column, empty, type None, pager, table } from './tables.ts'
 import { type StoreNames, storeNames } from './words.ts'
 
 /** The operations that answer a list. */
@@ -46,15 +46,29 @@ export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions
   above?: (seen: Seen<N>) => Piece | Promise<Piece>
   /** The heading of the list, and what stands beside it (default: one for screen readers alone). */
   heading?: (seen: Seen<N>) => [title: Piece, beside?: Piece]
-  /** Where there are no rows. */
-  none: (seen: Seen<N>) => ReturnType<typeof empty>
-  rows: (seen: Seen<N>) => Html | Promise<Html>
+  /** Where there are no rows: what would be here, and how it gets here. */
+  none: None
+  /** The same where a filter leaves none (default: `none`). */
+  noMatch?: None | ((seen: Seen<N>) => None)
+  /** A table of the rows, under a caption for screen readers alone. */
+  caption?: string | ((seen: Seen<N>) => string)
+  columns?: (seen: Seen<N>) => readonly Column<ItemOf<N>>[]
+  isPairs?: boolean
+  /** The rows where `columns` cannot say them. */
+  rows?: (seen: Seen<N>) => Html | Promise<Html>
   below?: (seen: Seen<N>) => Piece | Promise<Piece>
 }
 
 /** @returns its page, which an action may show with something before the list */
 export function listPage<N extends ListId>(list: ListPage<N>) {
-  const { path, navigation, operation, filters = [], by = 'before', heading, actions, parts } = list
+  const { path, navigation, operation, filters = [], by = 'before', actions, parts } = list
+  function rowsOf(seen: Seen<N>): Html | Promise<Html> | undefined {
+    const { caption = '', columns, isPairs = false, rows, none, noMatch = none } = list
+    const about = seen.isFiltered ? settled(noMatch, seen) : none
+    if (rows) return seen.items.length === 0 ? empty(...about) : rows(seen)
+    const shown = columns?.(seen) ?? []
+    return table({ caption: settled(caption, seen), columns: shown, rows: seen.items, isPairs, none: about })
+  }
   async function show(visit: Visit, first?: Html): Promise<Shown> {
     const { query } = visit
     const status = await visit.status()
@@ -62,10 +76,8 @@ export function listPage<N extends ListId>(list: ListPage<N>) {
       query: Object.fromEntries(filters.map((name) => [name, query.get(name)])),
     }
     const input = { ...asked, query: { ...asked.query, [by]: query.get(by) } } as OperationInput<N>
-    const { items, next = null } = (await visit.call(
-      typeof operation === 'function' ? operation(query) : operation,
-      input,
-    )) as List & { items: ItemOf<N>[] }
+    const answer = await visit.call(settled(operation, query), input)
+    const { items, next = null } = answer as List & { items: ItemOf<N>[] }
     const seen: Seen<N> = {
       visit,
       query,
@@ -76,16 +88,16 @@ export function listPage<N extends ListId>(list: ListPage<N>) {
       mayAct: visit.caller.role !== 'viewer',
       isFiltered: [...filters, by].some((name) => query.get(name)),
     }
-    const content =
-      items.length === 0 ? list.none(seen) : html`${await list.rows(seen)}${pager({ at: path, query, next, by })}`
+    const content = html`${await rowsOf(seen)}${items.length > 0 && pager({ at: path, query, next, by })}`
+    const [title, beside] = list.heading?.(seen) ?? []
     return {
       title: navigation.label,
       main: html`<header class="title"><h1>${navigation.label}</h1><p>${await list.headline(seen)}</p></header>
 ${first}
 ${await list.above?.(seen)}
 ${
-  heading
-    ? listSection(heading(seen), content)
+  title
+    ? section('list-h', title, content, beside)
     : html`<section class="stack" aria-labelledby="list-h"><h2 class="hide" id="list-h">Newest first</h2>${content}</section>`
 }
 ${await list.below?.(seen)}`,
@@ -94,5 +106,6 @@ ${await list.below?.(seen)}`,
   return { path, role: 'viewer', navigation, show, ...(actions && { actions }), ...(parts && { parts }) } as const
 }
 
-const listSection = ([title, beside]: [title: Piece, beside?: Piece], content: Html): Html =>
-  section('list-h', title, content, beside)
+/** What is the same for all, or depends on what is seen. */
+const settled = <T extends string | None, S>(given: T | ((seen: S) => T), seen: S): T =>
+  typeof given === 'function' ? given(seen) : given

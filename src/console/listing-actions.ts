@@ -5,7 +5,7 @@ import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, reasonField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
-import { type Action, done, type Visit } from './page.ts'
+import { type Action, byOperator, done, type Visit } from './page.ts'
 import { money } from './words.ts'
 
 /** The path of the page of a listing. */
@@ -58,11 +58,11 @@ export function releaseAct({ visit, store, name, listing, isOpen, isAway }: Draw
     about:
       'Lets this one price pass. If cost, rate or rule has changed since you opened this page, nothing happens and you see the new price.',
     fields: html`${hidden('price', price)}${back(isAway)}${reasonField(visit, `release-${id}`)}`,
-    effect: [
-      ['Money', `Nothing is spent. ${marginOf(listing, price) ?? ''}`],
-      ['Store', `${name} gets ${text}${units == null ? '' : ` and ${units} units`} within seconds.`],
-      ['Undo', html`Not by a click. Set a fixed price for the SKU in the configuration.`],
-    ],
+    effect: {
+      Money: `Nothing is spent. ${marginOf(listing, price) ?? ''}`,
+      Store: `${name} gets ${text}${units == null ? '' : ` and ${units} units`} within seconds.`,
+      Undo: html`Not by a click. Set a fixed price for the SKU in the configuration.`,
+    },
     button: `Release ${text}`,
     isOpen: isOpen === true,
   })
@@ -74,11 +74,11 @@ export const ignoreAct = ({ visit, store, name, listing, isAway }: Drawn): Html 
     to: `${listingPath(store, listing.id)}/ignore`,
     about: 'Leaves the listing alone from now on.',
     fields: html`${back(isAway)}${reasonField(visit, `ignore-${listing.id}`)}`,
-    effect: [
-      ['Money', 'Orders of it are not bought any more.'],
-      ['Store', `${name} keeps what it has, its stock too, until you change it there.`],
-      ['Undo', 'Take the listing back at any time.'],
-    ],
+    effect: {
+      Money: 'Orders of it are not bought any more.',
+      Store: `${name} keeps what it has, its stock too, until you change it there.`,
+      Undo: 'Take the listing back at any time.',
+    },
     button: 'Ignore this listing',
     stops: true,
   })
@@ -88,11 +88,11 @@ export const unignoreAct = ({ store, name, listing }: Drawn): Html =>
     summary: 'Take it back…',
     to: `${listingPath(store, listing.id)}/unignore`,
     about: 'Ends that it is ignored.',
-    effect: [
-      ['Money', 'Orders of it are bought again.'],
-      ['Store', `${name} gets its price and stock next.`],
-      ['Undo', 'Ignore it again.'],
-    ],
+    effect: {
+      Money: 'Orders of it are bought again.',
+      Store: `${name} gets its price and stock next.`,
+      Undo: 'Ignore it again.',
+    },
     button: 'Take this listing back',
   })
 
@@ -101,11 +101,11 @@ export const retryAct = ({ store, name, listing }: Drawn): Html =>
     summary: 'Push again…',
     to: `${listingPath(store, listing.id)}/retry`,
     about: `Pushes price and stock to ${name} at once, also while it is paused.`,
-    effect: [
-      ['Money', 'Nothing is spent.'],
-      ['Store', 'Gets what it should have now. A price that jumps stays held.'],
-      ['Undo', 'Not needed: it is what would be pushed anyway.'],
-    ],
+    effect: {
+      Money: 'Nothing is spent.',
+      Store: 'Gets what it should have now. A price that jumps stays held.',
+      Undo: 'Not needed: it is what would be pushed anyway.',
+    },
     button: 'Push this listing again',
   })
 
@@ -120,11 +120,11 @@ export const linkAct = ({ visit, store, name, listing }: Drawn): Html =>
       isRequired: true,
       at: 'link',
     }),
-    effect: [
-      ['Money', 'Later orders of it buy that offer.'],
-      ['Store', `${name} gets its price and stock within seconds; a price that jumps is held.`],
-      ['Undo', 'Unlink it, or link it to another one.'],
-    ],
+    effect: {
+      Money: 'Later orders of it buy that offer.',
+      Store: `${name} gets its price and stock within seconds; a price that jumps is held.`,
+      Undo: 'Unlink it, or link it to another one.',
+    },
     button: 'Link this listing',
   })
 
@@ -133,11 +133,11 @@ export const unlinkAct = ({ store, name, listing }: Drawn): Html =>
     summary: 'Unlink…',
     to: `${listingPath(store, listing.id)}/unlink`,
     about: 'Takes the link back: the SKU counts again.',
-    effect: [
-      ['Money', 'Orders of it buy what the SKU names, or nothing.'],
-      ['Store', `Without an offer under the SKU, ${name} gets no stock.`],
-      ['Undo', 'Link it again.'],
-    ],
+    effect: {
+      Money: 'Orders of it buy what the SKU names, or nothing.',
+      Store: `Without an offer under the SKU, ${name} gets no stock.`,
+      Undo: 'Link it again.',
+    },
     button: 'Unlink this listing',
     stops: true,
   })
@@ -146,14 +146,12 @@ const operation = (
   name: `${'release' | 'ignore' | 'unignore' | 'retry' | 'unlink'}Listing`,
   said: (visit: Visit) => [word: string, text: string],
   body?: (form: URLSearchParams) => object,
-): Action => ({
-  role: 'operator',
-  run: async (visit) => {
+): Action =>
+  byOperator(async (visit) => {
     const { store = '', variant = '' } = visit.path
     await visit.call(name, { path: { store, variant }, ...(body && { body: body(visit.form) }) })
     return done(...said(visit), followedBy(visit.form))
-  },
-})
+  })
 
 const followedBy = (form: URLSearchParams) => (form.get('back') === BACK ? BACK : undefined)
 
@@ -174,21 +172,18 @@ export const listingActions: Record<string, Action> = {
   unignore: operation('unignoreListing', ({ path }) => ['Taken back', `${path.variant} is pushed to its store next.`]),
   retry: operation('retryListing', ({ path }) => ['Pushed again', `${path.variant} goes to its store next.`]),
   unlink: operation('unlinkListing', ({ path }) => ['Unlinked', `The SKU of ${path.variant} counts again.`]),
-  link: {
-    role: 'operator',
-    run: async ({ call, path: { store = '', variant = '' }, form }) => {
-      const offer = form.get('offerSku') ?? ''
-      const path = { store, variant }
-      // A person has the one or the other at hand; the SKU is asked for first.
-      await call('linkListing', { path, body: { offerSku: offer } }).catch(async (error: unknown) => {
-        if (!(error instanceof Failure) || error.code !== 'not_found') throw error
-        await call('linkListing', { path, body: { productId: offer } }).catch((second: unknown) => {
-          if (!(second instanceof Failure) || second.code !== 'not_found') throw second
-          const message = `the supplier has no offer with the SKU or the product id ${offer}`
-          throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
-        })
+  link: byOperator(async ({ call, path: { store = '', variant = '' }, form }) => {
+    const offer = form.get('offerSku') ?? ''
+    const path = { store, variant }
+    // A person has the one or the other at hand; the SKU is asked for first.
+    await call('linkListing', { path, body: { offerSku: offer } }).catch(async (error: unknown) => {
+      if (!(error instanceof Failure) || error.code !== 'not_found') throw error
+      await call('linkListing', { path, body: { productId: offer } }).catch((second: unknown) => {
+        if (!(second instanceof Failure) || second.code !== 'not_found') throw second
+        const message = `the supplier has no offer with the SKU or the product id ${offer}`
+        throw new Failure('invalid', message, { fields: [{ field: 'offerSku', message }] })
       })
-      return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, followedBy(form))
-    },
-  },
+    })
+    return done('Linked', `${variant} is sold from ${offer} now, and pushed to its store next.`, followedBy(form))
+  }),
 }

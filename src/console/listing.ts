@@ -3,7 +3,7 @@
 import { grouped } from '../domain/figures.ts'
 import { listingLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { notNow } from './forms.ts'
+import { forOperators, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import {
   type Drawn,
@@ -17,8 +17,8 @@ import {
 } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import type { Page, Visit } from './page.ts'
-import { empty, table } from './tables.ts'
+import type { Page } from './page.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, money, sentenceOf, storeName, storeNames } from './words.ts'
 
 type ListingDetailView = AnswerOf<'viewStoreListing'>
@@ -47,7 +47,7 @@ ${section('prices-h', 'Prices that the store has confirmed', priceHistory(one, v
 </div>
 <div class="stack wide">
 ${section('facts-h', 'Facts', factsOf(one, shop, visit.now))}
-${section('actions-h', 'Actions', html`<div>${actionsOf({ visit, store, name: shop, listing: one })}</div>`)}
+${section('actions-h', 'Actions', html`<div>${forOperators('Release, link, ignore, push again', visit, actionsOf({ visit, store, name: shop, listing: one }))}</div>`)}
 </div></div>`,
     }
   },
@@ -114,18 +114,17 @@ const causes: Record<string, string> = {
 }
 
 const priceHistory = ({ prices }: ListingDetailView, now: number): Html =>
-  prices.length === 0
-    ? empty('No price yet', 'The store has not confirmed a price. Each one that it confirms is kept here.')
-    : table({
-        caption: 'Prices that the store has confirmed',
-        rows: prices,
-        isPairs: true,
-        columns: [
-          { head: 'Since', cell: ({ at }) => clockTag(at, now) },
-          { head: 'Price', cell: ({ price, currency }) => money(price, currency), isNumber: true },
-          { head: 'Because', cell: ({ cause }) => causes[cause] },
-        ],
-      })
+  table({
+    none: ['No price yet', 'The store has not confirmed a price. Each one that it confirms is kept here.'],
+    caption: 'Prices that the store has confirmed',
+    rows: prices,
+    isPairs: true,
+    columns: [
+      ['Since', ({ at }) => clockTag(at, now)],
+      ['Price', ({ price, currency }) => money(price, currency), 'number'],
+      ['Because', ({ cause }) => causes[cause]],
+    ],
+  })
 
 function factsOf(one: ListingDetailView, shop: string, now: number): Html {
   const { known, wanted, explained, attempts, nextTryAt, pushedAt } = one
@@ -144,24 +143,17 @@ function factsOf(one: ListingDetailView, shop: string, now: number): Html {
     ['It should have', wanted ? `${money(wanted.price, wanted.currency)}, ${stockText(wanted)}` : 'nothing now'],
     ['Floor', explained?.floor ? money(explained.floor, explained.currency) : 'none'],
     ['Last pushed', pushedAt ? ago(pushedAt, now) : 'never'],
-    ...(attempts > 0
-      ? [['Failed', html`${attempts} times${nextTryAt && html`, next try ${clockTag(nextTryAt, now)}`}`] as const]
-      : []),
+    attempts > 0 && ['Failed', html`${attempts} times${nextTryAt && html`, next try ${clockTag(nextTryAt, now)}`}`],
   ])
 }
 
-function actionsOf(drawn: Drawn & { visit: Visit }): Html {
-  const { visit, listing } = drawn
-  if (visit.caller.role === 'viewer') {
-    return html`${notNow(['Release, link, ignore, push again: they need the role operator; you are viewer.'])}`
-  }
+function actionsOf(drawn: Drawn): Html {
+  const { listing } = drawn
   const isIgnored = listing.state === 'ignored'
   const release = isIgnored ? undefined : releaseAct({ ...drawn, isOpen: true })
-  return html`${release}${isIgnored ? unignoreAct(drawn) : html`${retryAct(drawn)}`}${linkAct(drawn)}${listing.linkedBy !== 'sku' && unlinkAct(drawn)}${!isIgnored && ignoreAct(drawn)}${notNow(
-    [
-      ...(release ? [] : ['Release: no price of it waits.']),
-      ...(listing.linkedBy === 'sku' ? ['Unlink: it is listed under its SKU, without a link.'] : []),
-      ...(isIgnored ? ['Push again, ignore: it is ignored.'] : []),
-    ],
+  return html`${release}${isIgnored ? unignoreAct(drawn) : retryAct(drawn)}${linkAct(drawn)}${listing.linkedBy !== 'sku' && unlinkAct(drawn)}${!isIgnored && ignoreAct(drawn)}${notNow(
+    !release && 'Release: no price of it waits.',
+    listing.linkedBy === 'sku' && 'Unlink: it is listed under its SKU, without a link.',
+    isIgnored && 'Push again, ignore: it is ignored.',
   )}`
 }

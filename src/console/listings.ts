@@ -10,7 +10,6 @@ import { type Html, html } from './html.ts'
 import { listPage, type Seen } from './list-page.ts'
 import { listingPath } from './listing-actions.ts'
 import { stateMark } from './marks.ts'
-import { empty, table } from './tables.ts'
 import { ago, money, sentenceOf, storeName } from './words.ts'
 
 /** Beside the states: those that are held because their offer is not clear. */
@@ -53,11 +52,7 @@ export const listingsPage = listPage<ListedBy>({
       html`${selectField({ label: 'Store', name: 'store', options: [...seen.stores], chosen: store })}${selectField({
         label: 'State',
         name: 'state',
-        options: [
-          ['', 'all states'],
-          ...Object.keys(listingLabels).map((one) => [one, one] as const),
-          [PROBLEMS, 'need a link'],
-        ],
+        options: [['', 'all states'], ...Object.keys(listingLabels), [PROBLEMS, 'need a link']],
         chosen: state,
       })}<div class="grow">${filterField('Id or SKU, from its beginning, in any state', 'q', search)}</div>`,
     )
@@ -68,19 +63,29 @@ export const listingsPage = listPage<ListedBy>({
     const means = isListingState(state) && html`<p class="small quiet">${state}: ${listingLabels[state].means}</p>`
     return [`Listings of ${name}`, means]
   },
-  none: (seen) => {
+  none: [
+    'No listings yet',
+    'Offers of the supplier that pass the filters of the store come here after the first sync.',
+  ],
+  noMatch: (seen) => {
     const { store, name } = wordsOf(seen)
-    return seen.isFiltered
-      ? empty(
-          'No listing matches',
-          html`Search finds ids and SKUs from their beginning, in the same letters. <a href="/listings?store=${store}">Show all listings of ${name}</a>`,
-        )
-      : empty(
-          'No listings yet',
-          'Offers of the supplier that pass the filters of the store come here after the first sync.',
-        )
+    const all = html`<a href="/listings?store=${store}">Show all listings of ${name}</a>`
+    return ['No listing matches', html`Search finds ids and SKUs from their beginning, in the same letters. ${all}`]
   },
-  rows: (seen) => listOf(seen.items, { ...wordsOf(seen), now: seen.now }),
+  caption: (seen) => `Listings of ${wordsOf(seen).name}`,
+  isPairs: true,
+  columns: ({ query, status, now }) => [
+    [
+      'Listing',
+      ({ id, sku, known, variation }) =>
+        html`<a href="${listingPath(storeOf(query, status), id)}">${known?.name ?? sku}</a>${variation && `, ${variation}`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
+    ],
+    ['State', ({ state }) => stateMark(listingLabels[state]), 'top'],
+    ['Price', ({ known }) => known && money(known.price, known.currency), 'number'],
+    ['Stock', ({ known }) => known && (known.stock ?? (known.available ? 'yes' : 'no')), 'number'],
+    ['Pushed', ({ pushedAt }) => pushedAt && ago(pushedAt, now)],
+    ['Why', whyText, 'plain'],
+  ],
 })
 
 function headline({ stores, paused }: StatusView, store: string, name: string): Html | string {
@@ -102,29 +107,3 @@ function whyText({ wantedPrice, known, reason, detail }: ItemOf<'listStoreListin
   if (wantedPrice !== null && known) return `${money(wantedPrice, known.currency)} waits for a person`
   return reason && (detail ?? reasonText(reason))
 }
-
-const listOf = (
-  items: readonly ItemOf<'listStoreListings'>[],
-  { store, name, now }: { store: string; name: string; now: number },
-): Html =>
-  table({
-    caption: `Listings of ${name}`,
-    rows: items,
-    isPairs: true,
-    columns: [
-      {
-        head: 'Listing',
-        cell: ({ id, sku, known, variation }) =>
-          html`<a href="${listingPath(store, id)}">${known?.name ?? sku}</a>${variation && `, ${variation}`}<small class="id">${sku}${id !== sku && ` · ${id}`}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(listingLabels[state]), isTop: true },
-      { head: 'Price', cell: ({ known }) => known && money(known.price, known.currency), isNumber: true },
-      {
-        head: 'Stock',
-        cell: ({ known }) => known && (known.stock ?? (known.available ? 'yes' : 'no')),
-        isNumber: true,
-      },
-      { head: 'Pushed', cell: ({ pushedAt }) => pushedAt && ago(pushedAt, now) },
-      { head: 'Why', cell: whyText, isPlain: true },
-    ],
-  })

@@ -6,8 +6,15 @@ import { mark, sign } from './marks.ts'
 import type { Notice } from './page.ts'
 import { ageOf, clock, dayOf, timeTag } from './words.ts'
 
-export const facts = (pairs: readonly (readonly [name: string, value: Piece])[]): Html =>
-  html`<dl class="facts">${pairs.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+/** A name and its value, or nothing where it does not apply: `error && ['It said', error]`. */
+export type Fact = readonly [name: string, value: Piece] | false | '' | null | undefined
+
+export const facts = (all: readonly Fact[]): Html =>
+  html`<dl class="facts">${all.map((fact) => fact && html`<dt>${fact[0]}</dt><dd>${fact[1]}</dd>`)}</dl>`
+
+/** `one`, `one and other`, `one, other and third` */
+export const inARow = (all: readonly Piece[], last = ' and '): Piece[] =>
+  all.flatMap((one, index) => [index === 0 ? '' : index === all.length - 1 ? last : ', ', one])
 
 /** A section that stands on the quay line, with its state beside the heading. */
 export const section = (id: string, title: Piece, content: Piece, beside?: Piece): Html =>

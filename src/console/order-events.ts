@@ -5,6 +5,7 @@ import { plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html } from './html.ts'
 import type { LogEvent } from './lists.ts'
+import { inARow } from './lists.ts'
 import { money, sentenceOf } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
@@ -130,9 +131,7 @@ function attemptEntry(attempt: Attempt, found: Found, moved: Transition | undefi
     attempt.requestId !== null && html`request <span class="id">${attempt.requestId}</span>`,
     attempt.supplierOrderId !== null && html`order <span class="id">${attempt.supplierOrderId}</span>`,
   ].filter((fact) => fact !== false)
-  const from =
-    facts.length > 0 &&
-    html`From the supplier: ${facts.flatMap((fact, index) => (index === 0 ? [fact] : [', ', fact]))}. `
+  const from = facts.length > 0 && html`From the supplier: ${inARow(facts, ', ')}. `
   const read = attempt.detail !== null && attempt.detail !== moved?.after && sentenceOf(attempt.detail)
   const detail = html`${why && `${why} `}${from}${read}${state}`
   const isPlace = attempt.kind === 'place' && attempt.status !== null

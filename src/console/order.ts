@@ -7,14 +7,14 @@ import { isOver } from '../domain/purchase.ts'
 import { currentParts } from '../domain/store-order.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { act, hidden, maybeReason, maybeReasonField, notNow, reasonField, textField } from './forms.ts'
+import { act, hidden, maybeReason, maybeReasonField, needsRole, notNow, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
+import { type Fact, facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
 import { orderMark, orderPath } from './orders.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
 import { ago, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
@@ -49,66 +49,48 @@ export const orderPage: Page = {
     },
   },
   actions: {
-    retry: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        await call('retryPurchase', { path: { id: form.get('purchase') }, body: maybeReason(form) })
-        return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
-      },
-    },
-    release: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const ceiling = form.get('ceiling')?.trim()
-        const body = {
-          ...(ceiling && { ceiling }),
-          ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
-          ...maybeReason(form),
-        }
-        await call('releasePurchase', { path: { id: form.get('purchase') }, body })
-        return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
-      },
-    },
-    cancel: {
-      role: 'operator',
-      run: async (visit) => {
-        const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { state } = await visit.call('cancelOrder', asked)
-        const isOpen = state === 'open'
-        return done(
-          'Cancelled',
-          isOpen
-            ? 'What was never sent has ended. What may be bought is looked up, and ends or waits for a decision.'
-            : 'What was not bought has ended, and the store is notified.',
-        )
-      },
-    },
-    resend: {
-      role: 'operator',
-      run: async (visit) => {
-        const asked = { ...named(visit), body: maybeReason(visit.form) }
-        const { keys } = await visit.call('resendOrder', asked)
-        return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
-      },
-    },
-    redeliver: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        await call('redeliverEffect', { path: { id: form.get('update') } })
-        return done('Queued', 'The update goes to the store now. Its attempts start over.')
-      },
-    },
-    reveal: {
-      role: 'admin',
-      run: async (visit) => {
-        const line = visit.form.get('line') ?? ''
-        const { items } = await visit.call('revealKeys', {
-          ...named(visit),
-          body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
-        })
-        return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(items, visit) }
-      },
-    },
+    retry: byOperator(async ({ call, form }) => {
+      await call('retryPurchase', { path: { id: form.get('purchase') }, body: maybeReason(form) })
+      return done('Retried', 'It is planned again, under a key of its own, and goes to the supplier now.')
+    }),
+    release: byOperator(async ({ call, form }) => {
+      const ceiling = form.get('ceiling')?.trim()
+      const body = {
+        ...(ceiling && { ceiling }),
+        ...(form.has('overrideSpendCap') && { overrideSpendCap: true }),
+        ...maybeReason(form),
+      }
+      await call('releasePurchase', { path: { id: form.get('purchase') }, body })
+      return done('Released', 'All rules are checked again. If none holds it, it goes to the supplier now.')
+    }),
+    cancel: byOperator(async (visit) => {
+      const asked = { ...named(visit), body: maybeReason(visit.form) }
+      const { state } = await visit.call('cancelOrder', asked)
+      const isOpen = state === 'open'
+      return done(
+        'Cancelled',
+        isOpen
+          ? 'What was never sent has ended. What may be bought is looked up, and ends or waits for a decision.'
+          : 'What was not bought has ended, and the store is notified.',
+      )
+    }),
+    resend: byOperator(async (visit) => {
+      const asked = { ...named(visit), body: maybeReason(visit.form) }
+      const { keys } = await visit.call('resendOrder', asked)
+      return done('Sent again', `The shop has sent the customer ${counted(keys, 'key')} again.`)
+    }),
+    redeliver: byOperator(async ({ call, form }) => {
+      await call('redeliverEffect', { path: { id: form.get('update') } })
+      return done('Queued', 'The update goes to the store now. Its attempts start over.')
+    }),
+    reveal: byAdmin(async (visit) => {
+      const line = visit.form.get('line') ?? ''
+      const { items } = await visit.call('revealKeys', {
+        ...named(visit),
+        body: { line, reason: visit.form.get('reason')?.trim() ?? '' },
+      })
+      return { title: `Keys of order ${visit.path.reference}`, main: revealedOf(items, visit) }
+    }),
   },
 }
 
@@ -234,11 +216,11 @@ ${actions.length > 0 && html`<div>${actions}</div>`}`,
 const PARTS_SHOWN = 8
 const KEYS_SHOWN = 20
 
-function lineFacts(line: Line, current: readonly Purchase[], now: number): (readonly [string, Piece])[] {
+function lineFacts(line: Line, current: readonly Purchase[], now: number): Fact[] {
   const [first] = current
   const isOne = current.length === 1
   const costs = line.purchases.flatMap(({ amount, currency }) => (amount === null ? [] : [{ amount, currency }]))
-  const pairs: (readonly [string, Piece] | false)[] = [
+  return [
     ['SKU', html`<span class="id">${line.sku}</span>`],
     ['Quantity', `${line.delivered} of ${line.quantity} handed over`],
     costs.length > 0 && ['Cost', sumText(costs)],
@@ -256,7 +238,6 @@ function lineFacts(line: Line, current: readonly Purchase[], now: number): (read
     isOne && first !== undefined && first.state in underWay && ['Waits for', waitingFor(first)],
     !isOne && first !== undefined && ['Parts', partsText(current)],
   ]
-  return pairs.filter((pair) => pair !== false)
 }
 
 /** What a purchase that was sent waits for. */
@@ -305,28 +286,28 @@ function keysOf(keys: readonly Key[], now: number): Html {
 
 function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], index: number, visit: Visit): Html {
   const keys = left.length === 1 ? 'the key' : `the ${left.length} keys`
-  const isMine = isTypedFor(visit, 'line', line.id)
+  const { typed, own, isOpen } = formOf(visit, 'line', line.id)
   const kept = line.keys.length - left.length
   return act({
     summary: `Reveal ${keys}…`,
     to: `${orderPath(order)}/reveal`,
     about: `Shows ${keys} on a page of ${left.length === 1 ? 'its' : 'their'} own, once. Leave it and ${left.length === 1 ? 'it is' : 'they are'} masked again.${kept > 0 ? ` The ${counted(kept, 'key')} that the store does not have yet ${kept === 1 ? 'is' : 'are'} not shown.` : ''}`,
-    effect: [
-      ['Money', 'Nothing is spent.'],
-      ['Store', 'Sees nothing of it.'],
-      ['Record', 'The audit log keeps your name, the time and your reason, for good.'],
-    ],
-    fields: html`${hidden('line', line.id)}${reasonField(typedFor(visit, 'line', line.id), String(index))}`,
+    effect: {
+      Money: 'Nothing is spent.',
+      Store: 'Sees nothing of it.',
+      Record: 'The audit log keeps your name, the time and your reason, for good.',
+    },
+    fields: html`${own}${reasonField(typed, String(index))}`,
     button: `Reveal ${counted(left.length, 'key')}`,
-    isOpen: isMine && visit.faults.size > 0,
+    isOpen,
   })
 }
 
-/** Whether what was typed belongs to the form that carries this: a page has several with fields of one name. */
-const isTypedFor = ({ form }: Visit, name: string, value: string): boolean => form.get(name) === value
-
-const typedFor = (visit: Visit, name: string, value: string): Pick<Visit, 'form' | 'faults'> =>
-  isTypedFor(visit, name, value) ? visit : { form: new URLSearchParams(), faults: new Map() }
+/** One of several forms with fields of one name: what was typed belongs to the one that carries this name and value. */
+function formOf(visit: Visit, name: string, value: string) {
+  const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
+  return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }
+}
 
 /** What a person can do with one purchase now. */
 function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase, around: Around): Html[] {
@@ -337,6 +318,7 @@ function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase
   const most = mostText(purchase)
   const balance = status.balance ? ` Balance now: ${money(status.balance.amount, status.balance.currency)}.` : ''
   if (isOver(purchase.state)) {
+    const { typed, own, isOpen } = formOf(visit, 'purchase', purchase.id)
     const before = purchase.state === 'failed' && purchase.amount !== null
     const lost = before
       ? ` ${money(purchase.amount, purchase.currency)} of the order that failed is lost unless the supplier gives it back.`
@@ -346,14 +328,14 @@ function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase
         summary: `Retry${of}…`,
         to: `${orderPath(order)}/retry`,
         about: `Buys ${what} again, what of it the store has no keys of, as generation ${purchase.generation + 1}.`,
-        effect: [
-          ['Money', `At most ${most}.${lost}${balance}`],
-          ['Store', 'Gets the keys when they come. It may have refunded the customer by now: look there first.'],
-          ['Undo', 'Cancel it before it is sent; it is sent within seconds.'],
-        ],
-        fields: html`${hidden('purchase', purchase.id)}${maybeReasonField(typedFor(visit, 'purchase', purchase.id), `retry-${purchase.id}`)}`,
+        effect: {
+          Money: `At most ${most}.${lost}${balance}`,
+          Store: 'Gets the keys when they come. It may have refunded the customer by now: look there first.',
+          Undo: 'Cancel it before it is sent; it is sent within seconds.',
+        },
+        fields: html`${own}${maybeReasonField(typed, `retry-${purchase.id}`)}`,
         button: `Buy ${what} again`,
-        isOpen: isTypedFor(visit, 'purchase', purchase.id) && visit.faults.size > 0,
+        isOpen,
       }),
     ]
   }
@@ -375,8 +357,7 @@ interface ReleaseWords extends Around {
 
 function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, words: ReleaseWords): Html {
   const { visit, of, what, most, balance } = words
-  const isMine = isTypedFor(visit, 'purchase', purchase.id)
-  const typed = typedFor(visit, 'purchase', purchase.id)
+  const { typed, own, isOpen } = formOf(visit, 'purchase', purchase.id)
   const isDear = purchase.holdReason === 'ceiling'
   const isCapped = purchase.holdReason === 'spend_cap'
   const per = money(line.cost, line.currency)
@@ -392,7 +373,7 @@ function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, wo
       : isCapped
         ? `Buys ${what} now, whatever the spend caps say. Other purchases keep to them.`
         : `Checks all rules for ${what} again now, and buys it if none holds it any more.`,
-    fields: html`${hidden('purchase', purchase.id)}${
+    fields: html`${own}${
       isDear &&
       textField(typed, {
         label: `New ceiling for one unit, ${purchase.currency}`,
@@ -404,18 +385,15 @@ function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, wo
         at: purchase.id,
       })
     }${isCapped && hidden('overrideSpendCap', 'true')}${maybeReasonField(typed, `release-${purchase.id}`)}`,
-    effect: [
-      [
-        'Money',
-        isDear
-          ? `${purchase.quantity} × the ceiling at most; the supplier asks ${per} a unit now.${balance}`
-          : `At most ${most}.${balance}`,
-      ],
-      ['Store', `Gets ${counted(purchase.quantity, 'key')}, usually within seconds.`],
-      ['Undo', 'Not once it is sent.'],
-    ],
+    effect: {
+      Money: isDear
+        ? `${purchase.quantity} × the ceiling at most; the supplier asks ${per} a unit now.${balance}`
+        : `At most ${most}.${balance}`,
+      Store: `Gets ${counted(purchase.quantity, 'key')}, usually within seconds.`,
+      Undo: 'Not once it is sent.',
+    },
     button: `Release ${what}`,
-    isOpen: isMine && typed.faults.size > 0,
+    isOpen,
   })}</div>`
 }
 
@@ -429,6 +407,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
   const waiting = order.updates.filter(({ state }) => state !== 'done')
   const keys = order.lines.flatMap((line) => line.keys)
   const canAct = role !== 'viewer'
+  const [resend, cancel] = [formOf(visit, 'deed', 'resend'), formOf(visit, 'deed', 'cancel')]
   const actions = canAct
     ? [
         order.resendRefusal === null &&
@@ -436,13 +415,13 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             summary: 'Send the keys to the customer again…',
             to: `${here}/resend`,
             about: `Has ${store} send the customer the same keys again: those that were handed over, and no others.`,
-            effect: [
-              ['Money', 'Nothing is bought.'],
-              ['Store', 'Writes to the customer once more.'],
-              ['Undo', 'A mail cannot be called back.'],
-            ],
-            fields: html`${hidden('deed', 'resend')}${maybeReasonField(typedFor(visit, 'deed', 'resend'), 'resend')}`,
-            isOpen: isTypedFor(visit, 'deed', 'resend') && visit.faults.size > 0,
+            effect: {
+              Money: 'Nothing is bought.',
+              Store: 'Writes to the customer once more.',
+              Undo: 'A mail cannot be called back.',
+            },
+            fields: html`${resend.own}${maybeReasonField(resend.typed, 'resend')}`,
+            isOpen: resend.isOpen,
             button: `Send ${counted(keys.filter(({ handedOverAt }) => handedOverAt !== null).length, 'key')} again`,
           }),
         ...waiting.slice(0, UPDATES_SHOWN).map((update) =>
@@ -450,11 +429,11 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             summary: `Send ${update.type} again…`,
             to: `${here}/redeliver`,
             about: html`Sends the update <code>${update.type}</code> to ${store} now. ${update.lastError !== null && sentenceOf(update.lastError)}`,
-            effect: [
-              ['Money', 'Nothing is bought.'],
-              ['Store', 'Gets the same update under the same id; a store that has it ignores it.'],
-              ['Undo', 'Not needed.'],
-            ],
+            effect: {
+              Money: 'Nothing is bought.',
+              Store: 'Gets the same update under the same id; a store that has it ignores it.',
+              Undo: 'Not needed.',
+            },
             fields: hidden('update', update.id),
             button: `Send ${update.type} now`,
           }),
@@ -464,21 +443,16 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             summary: 'Cancel what is not bought…',
             to: `${here}/cancel`,
             about: `Ends what was never sent. ${sent.length > 0 ? `${counted(sent.length, 'purchase')} may be bought already: keys that come wait for a decision.` : 'Nothing of it was sent yet.'}`,
-            effect: [
-              [
-                'Money',
+            effect: {
+              Money:
                 sent.length > 0
                   ? `What was charged stays charged: ${mostOf(sent)}.`
                   : 'Nothing was charged, nothing is lost.',
-              ],
-              [
-                'Store',
-                html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
-              ],
-              ['Undo', 'No, but each purchase can be retried.'],
-            ],
-            fields: html`${hidden('deed', 'cancel')}${maybeReasonField(typedFor(visit, 'deed', 'cancel'), 'cancel')}`,
-            isOpen: isTypedFor(visit, 'deed', 'cancel') && visit.faults.size > 0,
+              Store: html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
+              Undo: 'No, but each purchase can be retried.',
+            },
+            fields: html`${cancel.own}${maybeReasonField(cancel.typed, 'cancel')}`,
+            isOpen: cancel.isOpen,
             button: `Cancel order ${order.reference}`,
             stops: true,
           }),
@@ -486,8 +460,8 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     : []
   const reviews = current.filter(({ state }) => state === 'review')
   const reasons = [
-    !canAct && 'Retry, release, cancel, send again: they need the role operator; you are viewer.',
-    role !== 'admin' && keys.length > 0 && `Reveal: it needs the role admin; you are ${role}.`,
+    !canAct && needsRole('Retry, release, cancel, send again', 'operator', visit),
+    role !== 'admin' && keys.length > 0 && needsRole('Reveal', 'admin', visit),
     role === 'admin' &&
       keys.length > 0 &&
       !keys.some(hasLeft) &&
@@ -501,17 +475,17 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
     reviews.length === 0 && 'Decide: nothing of it is in review.',
     canAct && order.resendRefusal !== null && `Send to the customer again: ${order.resendRefusal}.`,
     canAct && waiting.length === 0 && 'Send an update again: none waits.',
-  ].filter((reason) => reason !== false)
+  ]
   const decide = reviews.map(
     ({ id }) => html`<p><a class="button" href="/reviews/${id}">Decide on the purchase in review</a></p>`,
   )
   return html`${facts([
     ['Store', html`<a href="/stores/${encodeURIComponent(order.store)}">${store}</a>`],
     ['Received', clockTag(order.receivedAt, visit.now)],
-    ...(order.closedAt === null ? [] : [['Closed', clockTag(order.closedAt, visit.now)] as const]),
+    order.closedAt !== null && ['Closed', clockTag(order.closedAt, visit.now)],
   ])}
 ${decide}${actions.length > 0 && html`<div>${actions}</div>`}
-${notNow(reasons)}`
+${notNow(...reasons)}`
 }
 
 const UPDATES_SHOWN = 5

@@ -7,11 +7,11 @@ import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { filters, hidden, selectField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
-import { tabs } from './lists.ts'
+import { inARow, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { empty, table, withQuery } from './tables.ts'
-import { clockTag, countedInWords, money, type StoreNames, sentenceStart, storeName } from './words.ts'
+import { withQuery } from './tables.ts'
+import { clockTag, countedInWords, money, sentenceStart, storeName } from './words.ts'
 
 type OrderEntryView = ItemOf<'listOrders'>
 
@@ -35,8 +35,31 @@ export const ordersPage = listPage({
   )}
 ${tabs('States', stateTabs(query))}</div>
 ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}`,
-  none: ({ query, isFiltered }) => nothing(query, isFiltered),
-  rows: ({ items, stores, now }) => listOf(items, stores, now),
+  none: [
+    'No orders yet',
+    html`The orders of your stores come here as soon as a store hands one in, or a shop that is connected sells one. <a href="/stores">Stores</a>`,
+  ],
+  noMatch: ({ query }) => {
+    const what = query.get('q')
+      ? 'has this number, supplier order or SKU, exactly as it is written'
+      : 'is in this state in this store'
+    return ['No order matches', html`No order ${what}. <a href="/orders">Show all orders</a>`]
+  },
+  caption: 'Orders, newest first',
+  isPairs: true,
+  columns: ({ stores, now }) => [
+    [
+      'Order',
+      (order) =>
+        html`<a href="${orderPath(order)}">${order.reference}</a><small>${storeName(stores, order.store)}</small>`,
+    ],
+    ['What', whatOf, 'plain'],
+    ['Received', ({ receivedAt }) => clockTag(receivedAt, now)],
+    ['Keys', keysOf],
+    ['To keys', toKeys, 'number'],
+    ['Cost', ({ cost, currency }) => money(cost, currency), 'number'],
+    ['State', orderMark, 'top'],
+  ],
   parts: {
     /** New rows are announced, and not pushed in above the reader. */
     newer: async ({ call, query }) => {
@@ -74,10 +97,7 @@ const askedOf = (query: URLSearchParams) => ({
 function headline({ items, next }: AnswerOf<'listOrders'>): Piece {
   if (items.length === 0) return 'Every order is closed: nothing is being bought or handed over.'
   const names = items.map((order) => html`<a href="${orderPath(order)}">${order.reference}</a>`)
-  const listed = names.flatMap((name, index) => [
-    index === 0 ? '' : index === names.length - 1 && next === null ? ' and ' : ', ',
-    name,
-  ])
+  const listed = inARow(names, next === null ? ' and ' : ', ')
   if (next !== null) return html`More than ${NAMED_MAX} orders are open. The newest are ${listed}.`
   return html`${countedInWords(items.length, 'order is', 'orders are')} open: ${listed}.`
 }
@@ -102,27 +122,6 @@ export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'line
   return stateMark(orderLabels[state])
 }
 
-function listOf(items: readonly OrderEntryView[], stores: StoreNames, now: number): Html {
-  return table({
-    caption: 'Orders, newest first',
-    rows: items,
-    isPairs: true,
-    columns: [
-      {
-        head: 'Order',
-        cell: (order) =>
-          html`<a href="${orderPath(order)}">${order.reference}</a><small>${storeName(stores, order.store)}</small>`,
-      },
-      { head: 'What', isPlain: true, cell: whatOf },
-      { head: 'Received', cell: ({ receivedAt }) => clockTag(receivedAt, now) },
-      { head: 'Keys', cell: keysOf },
-      { head: 'To keys', isNumber: true, cell: toKeys },
-      { head: 'Cost', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
-      { head: 'State', isTop: true, cell: orderMark },
-    ],
-  })
-}
-
 function whatOf({ lines }: OrderEntryView): Piece {
   const [first, ...others] = lines
   if (!first) return ''
@@ -140,17 +139,4 @@ const keysOf = (order: OrderEntryView): string => `${sumOf(order, 'delivered')} 
 function toKeys({ state, lastKeyAt, receivedAt }: OrderEntryView): Piece {
   if (lastKeyAt !== null) return duration(Date.parse(lastKeyAt) - Date.parse(receivedAt))
   return state === 'open' ? html`<span class="quiet">not yet</span>` : '–'
-}
-
-function nothing(query: URLSearchParams, isFiltered: boolean): Html {
-  if (!isFiltered) {
-    return empty(
-      'No orders yet',
-      html`The orders of your stores come here as soon as a store hands one in, or a shop that is connected sells one. <a href="/stores">Stores</a>`,
-    )
-  }
-  const about = query.get('q')
-    ? html`No order has this number, supplier order or SKU, exactly as it is written. <a href="/orders">Show all orders</a>`
-    : html`No order is in this state in this store. <a href="/orders">Show all orders</a>`
-  return empty('No order matches', about)
 }

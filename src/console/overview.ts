@@ -13,7 +13,7 @@ import { buyingMark } from './layout.ts'
 import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
 import { barPlot, tideCurve, tideStaff, timePlot } from './plots.ts'
 import { table } from './tables.ts'
 import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words.ts'
@@ -223,11 +223,11 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
       summary: 'Freeze buying…',
       to: '/overview/freeze',
       about: 'Stops all buying for every store at once.',
-      effect: [
-        ['Money', 'Nothing more is spent. Purchases that were sent are finished, because they may be charged already.'],
-        ['Stores', 'Orders are still accepted, and wait. Keys that came are still handed over.'],
-        ['Undo', 'Unfreeze at any time; what waited then goes out.'],
-      ],
+      effect: {
+        Money: 'Nothing more is spent. Purchases that were sent are finished, because they may be charged already.',
+        Stores: 'Orders are still accepted, and wait. Keys that came are still handed over.',
+        Undo: 'Unfreeze at any time; what waited then goes out.',
+      },
       fields: reasonField(visit),
       button: 'Freeze buying now',
       stops: true,
@@ -242,14 +242,11 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
     summary: 'Unfreeze…',
     to: '/overview/unfreeze',
     about: 'Each cause is lifted by itself. Buying resumes when none is left.',
-    effect: [
-      [
-        'Money',
-        `Once no cause is left, ${counted(supplier.waiting, 'purchase', 'purchases', counts.upTo)} and those that are held as frozen go out, each up to its ceiling.`,
-      ],
-      ['Stores', 'Get their keys as soon as those have come.'],
-      ['Undo', 'Freeze again at any time.'],
-    ],
+    effect: {
+      Money: `Once no cause is left, ${counted(supplier.waiting, 'purchase', 'purchases', counts.upTo)} and those that are held as frozen go out, each up to its ceiling.`,
+      Stores: 'Get their keys as soon as those have come.',
+      Undo: 'Freeze again at any time.',
+    },
     fields: html`${causes}`,
     button: 'Lift the chosen causes',
   })
@@ -391,22 +388,19 @@ async function freshPart(visit: Visit): Promise<Html> {
   return html`<section class="stack" aria-labelledby="fresh-h"><h2 id="fresh-h">Freshness</h2>${table({
     caption: 'Freshness of what is read from the supplier',
     columns: [
-      { head: 'What', cell: ({ what, to, about }) => html`<a href="${to}">${what}</a><small>${about}</small>` },
-      { head: 'Last read', cell: ({ at }) => (at === null ? 'never' : ago(at, now)) },
-      { head: 'Next', cell: ({ next }) => (next === null ? '–' : clockTag(next, now, 'minutes')) },
-      { head: 'State', cell: ({ state }) => state, isTop: true },
+      ['What', ({ what, to, about }) => html`<a href="${to}">${what}</a><small>${about}</small>`],
+      ['Last read', ({ at }) => (at === null ? 'never' : ago(at, now))],
+      ['Next', ({ next }) => (next === null ? '–' : clockTag(next, now, 'minutes'))],
+      ['State', ({ state }) => state, 'top'],
     ],
     rows: freshness(status, now),
   })}</section>
 <section class="stack" aria-labelledby="stores-h"><h2 id="stores-h">Stores</h2>${table({
     caption: 'Stores',
     columns: [
-      {
-        head: 'Store',
-        cell: ({ id, name, kindLabel }) => html`<a href="/stores/${id}">${name}</a><small>${kindLabel}</small>`,
-      },
-      { head: 'Listings', cell: ({ listings }) => countsByWord(listings, listingLabels) || 'none' },
-      { head: 'State', cell: storeMark, isTop: true },
+      ['Store', ({ id, name, kindLabel }) => html`<a href="/stores/${id}">${name}</a><small>${kindLabel}</small>`],
+      ['Listings', ({ listings }) => countsByWord(listings, listingLabels) || 'none'],
+      ['State', storeMark, 'top'],
     ],
     rows: stores,
   })}</section>`
@@ -511,26 +505,20 @@ export const overviewPage: Page = {
     fresh: freshPart,
   },
   actions: {
-    freeze: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        await call('freeze', { body: { reason: form.get('reason') ?? '' } })
-        const text = 'Nothing more is bought. What was sent before is finished; orders are accepted and wait.'
-        return { notice: { kind: 'stop', word: 'Buying is frozen', text } }
-      },
-    },
-    unfreeze: {
-      role: 'operator',
-      run: async ({ call, form }) => {
-        const { freeze } = await call('unfreeze', {
-          body: { causes: form.getAll('cause') },
-        })
-        if (freeze) {
-          const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
-          return { notice: { kind: 'held', word: 'Lifted', text } }
-        }
-        return done('Buying is on', 'What waited goes out now.')
-      },
-    },
+    freeze: byOperator(async ({ call, form }) => {
+      await call('freeze', { body: { reason: form.get('reason') ?? '' } })
+      const text = 'Nothing more is bought. What was sent before is finished; orders are accepted and wait.'
+      return { notice: { kind: 'stop', word: 'Buying is frozen', text } }
+    }),
+    unfreeze: byOperator(async ({ call, form }) => {
+      const { freeze } = await call('unfreeze', {
+        body: { causes: form.getAll('cause') },
+      })
+      if (freeze) {
+        const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
+        return { notice: { kind: 'held', word: 'Lifted', text } }
+      }
+      return done('Buying is on', 'What waited goes out now.')
+    }),
   },
 }

@@ -48,6 +48,10 @@ export interface Action {
   run: (visit: Visit) => Promise<Done | Shown>
 }
 
+/** An action of those who may decide, and one of those who may do all. */
+export const byOperator = (run: Action['run']): Action => ({ role: 'operator', run })
+export const byAdmin = (run: Action['run']): Action => ({ role: 'admin', run })
+
 export interface Done {
   notice: Notice
   /** The page that follows (default: the page of the action). */

@@ -9,7 +9,6 @@ import { listPage } from './list-page.ts'
 import { tabs } from './lists.ts'
 import { mark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { empty, table } from './tables.ts'
 import {
   ageOf,
   clockTag,
@@ -34,25 +33,20 @@ export const reviewsPage = listPage({
     if (count === 0) return 'No purchase waits for a decision.'
     return `${countedInWords(count, 'purchase waits', 'purchases wait', counts.upTo)} for a decision. Nothing of ${count === 1 ? 'it' : 'them'} moves until a person decides.`
   },
-  none: () =>
-    empty(
-      'Nothing to decide',
-      'A purchase comes here when money may be lost by going on: fewer keys than were paid for, two orders for one purchase, a charge that cannot be proven.',
-    ),
-  rows: ({ items, stores, now }) =>
-    table({
-      caption: 'Purchases in review, newest first',
-      rows: items,
-      columns: [
-        {
-          head: 'Purchase',
-          cell: (one) => html`<a href="/reviews/${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
-        },
-        { head: 'Why', cell: ({ note }) => sentenceOf(note ?? 'Only a person can settle it') },
-        { head: 'Money', isNumber: true, cell: atStake },
-        { head: 'Waits', cell: ({ since }) => timeTag(since, ageOf(since, now)) },
-      ],
-    }),
+  none: [
+    'Nothing to decide',
+    'A purchase comes here when money may be lost by going on: fewer keys than were paid for, two orders for one purchase, a charge that cannot be proven.',
+  ],
+  caption: 'Purchases in review, newest first',
+  columns: ({ stores, now }) => [
+    [
+      'Purchase',
+      (one) => html`<a href="/reviews/${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
+    ],
+    ['Why', ({ note }) => sentenceOf(note ?? 'Only a person can settle it')],
+    ['Money', atStake, 'number'],
+    ['Waits', ({ since }) => timeTag(since, ageOf(since, now))],
+  ],
 })
 
 export const heldPurchasesPage = listPage({
@@ -77,38 +71,23 @@ export const heldPurchasesPage = listPage({
       })),
     ])}${about && html`<p class="small quiet">${about}</p>`}</div>`
   },
-  none: () =>
-    empty(
-      'Nothing is held',
-      'A purchase is held before it is sent when it would cost too much, the balance or a spend cap does not allow it, there is no stock, or buying is frozen.',
-    ),
-  rows: ({ items, stores, now }) =>
-    table({
-      caption: 'Held purchases, newest first',
-      rows: items,
-      columns: [
-        {
-          head: 'Purchase',
-          cell: (one) =>
-            html`<a href="${orderPath(one.order)}#p-${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
-        },
-        {
-          head: 'Hold',
-          isTop: true,
-          cell: ({ holdReason }) => holdReason && mark('held', holdLabels[holdReason].word),
-        },
-        {
-          head: 'Why',
-          cell: ({ note, holdReason }) => (note ? sentenceOf(note) : holdReason && holdLabels[holdReason].next),
-        },
-        { head: 'Cost now', isNumber: true, cell: ({ cost, currency }) => money(cost, currency) },
-        { head: 'Ceiling', isNumber: true, cell: ({ ceiling, currency }) => money(ceiling, currency) },
-        {
-          head: 'Looked at again',
-          cell: ({ notBefore }) => (notBefore === null ? 'when you release it' : clockTag(notBefore, now)),
-        },
-      ],
-    }),
+  none: [
+    'Nothing is held',
+    'A purchase is held before it is sent when it would cost too much, the balance or a spend cap does not allow it, there is no stock, or buying is frozen.',
+  ],
+  caption: 'Held purchases, newest first',
+  columns: ({ stores, now }) => [
+    [
+      'Purchase',
+      (one) =>
+        html`<a href="${orderPath(one.order)}#p-${one.id}">${subjectOf(one)}</a><small>${whoseOf(one, stores)}</small>`,
+    ],
+    ['Hold', ({ holdReason }) => holdReason && mark('held', holdLabels[holdReason].word), 'top'],
+    ['Why', ({ note, holdReason }) => (note ? sentenceOf(note) : holdReason && holdLabels[holdReason].next)],
+    ['Cost now', ({ cost, currency }) => money(cost, currency), 'number'],
+    ['Ceiling', ({ ceiling, currency }) => money(ceiling, currency), 'number'],
+    ['Looked at again', ({ notBefore }) => (notBefore === null ? 'when you release it' : clockTag(notBefore, now))],
+  ],
 })
 
 const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((total, count) => total + count, 0)

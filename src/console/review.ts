@@ -4,12 +4,12 @@ import { counted } from '../domain/figures.ts'
 import { decisionLabels, discrepancyLabels, plainName, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { type Choice, hidden, notNow, pick, reasonField, textField } from './forms.ts'
+import { type Choice, hidden, needsRole, notNow, pick, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
+import { type Fact, facts, folded, type LogEvent, section, sectionHead, timeline } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import { orderPath } from './orders.ts'
-import { done, type Page, type Visit } from './page.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
 import { type Column, table } from './tables.ts'
 import { ageOf, clock, clockTag, money, type StoreNames, sentenceOf, storeName, storeNames, timeTag } from './words.ts'
 
@@ -32,26 +32,23 @@ export const reviewPage: Page = {
     return { title: `Review of order ${order.reference}`, main: contentOf(evidence, stores, visit, isRead) }
   },
   actions: {
-    decide: {
-      role: 'operator',
-      run: async ({ call, path, form }) => {
-        const [decision = '', which] = (form.get('decision') ?? '').split('-')
-        // The id itself travels with the form: what was shown under that number is what is adopted.
-        const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
-        const { purchase, order } = await call('decidePurchase', {
-          path,
-          version: form.get('version') ?? '',
-          body: {
-            decision,
-            reason: form.get('reason')?.trim() ?? '',
-            ...(decision === 'adopt' && { orderId: orderId ?? '' }),
-            ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
-          },
-        })
-        const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
-        return done(`Decided: ${decisionLabels[decision as Decision].said}`, text, orderPath(order))
-      },
-    },
+    decide: byOperator(async ({ call, path, form }) => {
+      const [decision = '', which] = (form.get('decision') ?? '').split('-')
+      // The id itself travels with the form: what was shown under that number is what is adopted.
+      const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
+      const { purchase, order } = await call('decidePurchase', {
+        path,
+        version: form.get('version') ?? '',
+        body: {
+          decision,
+          reason: form.get('reason')?.trim() ?? '',
+          ...(decision === 'adopt' && { orderId: orderId ?? '' }),
+          ...(decision === 'buy_again' && form.has('overrideSpendCap') && { overrideSpendCap: true }),
+        },
+      })
+      const text = `The purchase is ${purchase.state} now. The audit log has your reason.`
+      return done(`Decided: ${decisionLabels[decision as Decision].said}`, text, orderPath(order))
+    }),
   },
 }
 
@@ -68,7 +65,7 @@ ${purchase.note !== null && html`<p>${sentenceOf(purchase.note)}</p>`}
 ${evidenceTable(evidence, now)}
 ${readAgain(evidence, visit, isRead)}</section>
 <div class="split">
-${section('dec-h', 'Decide', isOpen ? decisionForm(evidence, visit) : html`${notNow([`Decide: ${refusal}.`])}<p><a href="${orderPath(order)}">What you can do with the order</a></p>`)}
+${section('dec-h', 'Decide', isOpen ? decisionForm(evidence, visit) : html`${notNow(`Decide: ${refusal}.`)}<p><a href="${orderPath(order)}">What you can do with the order</a></p>`)}
 <div class="stack wide">${section('pu-h', 'The purchase', purchaseFacts(evidence, now))}
 ${section('rl-h', 'How it came to this', timeline(eventsOf(evidence), now))}</div></div>`
 }
@@ -82,7 +79,7 @@ function headline({ purchase, order, keys }: EvidenceView): string {
   return `Order ${order.reference}: what became of line ${order.line}?`
 }
 
-interface Fact {
+interface Compared {
   name: string
   ours: Piece
   /** Of each order at the supplier. */
@@ -102,7 +99,7 @@ function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): H
   const isAll = readings.length > 0
   const agreed = (field: 'reference' | 'product' | 'quantity') =>
     isAll ? readings.every(({ differs }) => !differs.includes(field)) : null
-  const sent = (name: string, ours: Piece, field: 'reference' | 'product'): Fact => ({
+  const sent = (name: string, ours: Piece, field: 'reference' | 'product'): Compared => ({
     name,
     ours,
     theirs: of(({ differs }) => (differs.includes(field) ? 'differs' : 'as it was sent')),
@@ -111,7 +108,7 @@ function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): H
   })
   const missing = quantity - keys.stored
   const most = amountText((parseDecimal(purchase.ceiling, currency) ?? 0) * quantity, currency)
-  const rows: Fact[] = [
+  const rows: Compared[] = [
     sent('Reference', html`<span class="id">${purchase.externalOrderId}</span>`, 'reference'),
     sent('Product', 'as ordered', 'product'),
     {
@@ -156,22 +153,22 @@ function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): H
       differs: 'of another',
     },
   ]
-  const columns: Column<Fact>[] = [
-    { head: 'Fact', cell: ({ name }) => name },
-    { head: 'We ordered', cell: ({ ours }) => ours !== '' && html`<span>${ours}</span>` },
+  const columns: Column<Compared>[] = [
+    ['Fact', ({ name }) => name],
+    ['We ordered', ({ ours }) => ours !== '' && html`<span>${ours}</span>`],
     ...orders.map(
-      (_order, index): Column<Fact> => ({
-        head: orders.length === 1 ? 'The supplier says' : `Supplier order ${index + 1}`,
-        cell: ({ theirs }) => html`<span>${theirs[index]}</span>`,
-      }),
+      (_order, index): Column<Compared> => [
+        orders.length === 1 ? 'The supplier says' : `Supplier order ${index + 1}`,
+        ({ theirs }) => html`<span>${theirs[index]}</span>`,
+      ],
     ),
-    { head: 'We hold', cell: ({ held }) => held !== '' && html`<span>${held}</span>` },
-    {
-      head: 'Agrees',
-      isTop: true,
-      cell: ({ agrees, differs = 'no' }) =>
+    ['We hold', ({ held }) => held !== '' && html`<span>${held}</span>`],
+    [
+      'Agrees',
+      ({ agrees, differs = 'no' }) =>
         agrees === null ? html`<span class="quiet">–</span>` : mark(agrees ? 'done' : 'stop', agrees ? 'yes' : differs),
-    },
+      'top',
+    ],
   ]
   return table({ caption: 'Evidence side by side', columns, rows })
 }
@@ -201,8 +198,7 @@ function readAgain({ orders, purchase }: EvidenceView, { caller }: Visit, isRead
 
 function decisionForm(evidence: EvidenceView, visit: Visit): Html {
   const { purchase, orders, choices, keys, evidenceVersion } = evidence
-  if (visit.caller.role === 'viewer')
-    return html`${notNow(['Decide: it needs the role operator; you are viewer.'])}${pickOf(evidence)}`
+  if (visit.caller.role === 'viewer') return html`${notNow(needsRole('Decide', 'operator', visit))}${pickOf(evidence)}`
   const refused = choices.filter(({ refusal }) => refusal !== null)
   const canAdopt = choices.some(({ decision, refusal }) => decision === 'adopt' && refusal === null)
   const canBuy = choices.some(({ decision, refusal }) => decision === 'buy_again' && refusal === null)
@@ -214,7 +210,7 @@ ${canBuy && html`<label><input type="checkbox" name="overrideSpendCap" value="tr
 ${reasonField(visit)}
 <p class="small quiet">Stores never see the reason. If the evidence changes before you send this, nothing is done and you are shown what is new.</p>
 <button class="go">Carry out the chosen decision</button></form>
-${notNow(refused.map(({ decision, refusal }) => `${decisionLabels[decision].word}: ${refusal}.`))}`
+${notNow(...refused.map(({ decision, refusal }) => `${decisionLabels[decision].word}: ${refusal}.`))}`
 }
 
 function pickOf(evidence: EvidenceView): Html {
@@ -273,11 +269,7 @@ function effectOf(decision: Decision, does: string, { purchase, keys, orders }: 
       undo: 'Not once it is sent.',
     },
   }
-  return [
-    ['Money', texts[decision].money],
-    ['Does', does],
-    ['Undo', texts[decision].undo],
-  ]
+  return { Money: texts[decision].money, Does: does, Undo: texts[decision].undo }
 }
 
 function purchaseFacts({ purchase, order, generations, discrepancies }: EvidenceView, now: number): Html {
@@ -285,11 +277,11 @@ function purchaseFacts({ purchase, order, generations, discrepancies }: Evidence
     ['For', html`<a href="${orderPath(order)}">order ${order.reference}</a>, line ${order.line}`],
     ['Buys', `${counted(purchase.quantity, 'unit')} at most ${money(purchase.ceiling, purchase.currency)} each`],
     ['Part', `${purchase.part}, generation ${purchase.generation}`],
-    ...(purchase.cancelRequestedAt === null ? [] : [['Cancelled', clockTag(purchase.cancelRequestedAt, now)] as const]),
+    purchase.cancelRequestedAt !== null && ['Cancelled', clockTag(purchase.cancelRequestedAt, now)],
     ...generations.map(
-      (one) => [`Generation ${one.generation}`, html`<a href="/reviews/${one.id}">${one.state}</a>`] as const,
+      (one): Fact => [`Generation ${one.generation}`, html`<a href="/reviews/${one.id}">${one.state}</a>`],
     ),
-    ...discrepancies.map(({ kind, detail }) => ['Discrepancy', `${discrepancyLabels[kind].word}: ${detail}`] as const),
+    ...discrepancies.map(({ kind, detail }): Fact => ['Discrepancy', `${discrepancyLabels[kind].word}: ${detail}`]),
     ['Purchase', html`<span class="id">${purchase.id}</span>`],
   ])
 }

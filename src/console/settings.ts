@@ -2,12 +2,12 @@
 
 import { counted } from '../domain/figures.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, notNow, selectField, textField } from './forms.ts'
+import { act, needsRole, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
-import { type Done, done, type Page, type Visit } from './page.ts'
-import { empty, table } from './tables.ts'
+import { byAdmin, type Done, done, type Page, type Visit } from './page.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
 type SettingsView = AnswerOf<'viewSettings'>
@@ -19,63 +19,45 @@ export const settingsPage: Page = {
   navigation: { group: 'This installation', label: 'Settings' },
   show: async (visit) => ({ title: 'Settings', main: await settingsMain(visit) }),
   actions: {
-    'rotate-webhook': {
-      role: 'admin',
-      run: async ({ call }) => {
-        const { webhook, replaces } = await call('rotateWebhook')
-        const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
-        return done('Rotated', text)
-      },
-    },
-    'retire-webhook': {
-      role: 'admin',
-      run: async ({ call, form }) => {
-        const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
-        const text = `Later deliveries through ${id} are counted and have no effect.`
-        return done('Retired', text)
-      },
-    },
-    'rotate-key': {
-      role: 'admin',
-      run: async ({ call }) => {
-        const { before, after } = await call('rotateKeys')
-        const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
-        return done('Rotated', text)
-      },
-    },
-    'create-token': {
-      role: 'admin',
-      run: async (visit) => {
-        const { form } = visit
-        const role = form.get('role') ?? ''
-        const days = (form.get('expiresInDays') ?? '').trim()
-        const made = await visit.call('createToken', {
-          body: {
-            name: form.get('name') ?? '',
-            role,
-            ...(days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }),
-          },
-        })
-        return {
-          title: 'New token',
-          main: await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made)),
-        }
-      },
-    },
-    'revoke-token': {
-      role: 'admin',
-      run: async ({ call, form }) => {
-        const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
-        return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
-      },
-    },
-    'end-session': {
-      role: 'admin',
-      run: async ({ call, form }): Promise<Done> => {
-        await call('endSession', { path: { id: form.get('session') } })
-        return done('Ended', 'That session is over. Signing in again needs a new link.')
-      },
-    },
+    'rotate-webhook': byAdmin(async ({ call }) => {
+      const { webhook, replaces } = await call('rotateWebhook')
+      const text = `The webhook ${webhook.id} has a new secret. Remove ${replaces.join(', ')} at the supplier, then retire it here; until then both are valid.`
+      return done('Rotated', text)
+    }),
+    'retire-webhook': byAdmin(async ({ call, form }) => {
+      const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
+      const text = `Later deliveries through ${id} are counted and have no effect.`
+      return done('Retired', text)
+    }),
+    'rotate-key': byAdmin(async ({ call }) => {
+      const { before, after } = await call('rotateKeys')
+      const text = `The database is sealed under ${after} instead of ${before}. Make the next key the key-encryption key before the next start.`
+      return done('Rotated', text)
+    }),
+    'create-token': byAdmin(async (visit) => {
+      const { form } = visit
+      const role = form.get('role') ?? ''
+      const days = (form.get('expiresInDays') ?? '').trim()
+      const made = await visit.call('createToken', {
+        body: {
+          name: form.get('name') ?? '',
+          role,
+          ...(days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }),
+        },
+      })
+      return {
+        title: 'New token',
+        main: await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made)),
+      }
+    }),
+    'revoke-token': byAdmin(async ({ call, form }) => {
+      const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
+      return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
+    }),
+    'end-session': byAdmin(async ({ call, form }): Promise<Done> => {
+      await call('endSession', { path: { id: form.get('session') } })
+      return done('Ended', 'That session is over. Signing in again needs a new link.')
+    }),
   },
 }
 
@@ -145,9 +127,9 @@ function secretsPart(
       caption: 'Secrets',
       rows,
       columns: [
-        { head: 'Secret', cell: ({ name, about }) => html`<span>${name} <small>${about}</small></span>` },
-        { head: 'State', isTop: true, cell: ({ state }) => state },
-        { head: 'More', cell: ({ more }) => html`<span>${more}</span>` },
+        ['Secret', ({ name, about }) => html`<span>${name} <small>${about}</small></span>`],
+        ['State', ({ state }) => state, 'top'],
+        ['More', ({ more }) => html`<span>${more}</span>`],
       ],
     }),
     html`<span class="small quiet">no text of them is ever shown</span>`,
@@ -171,11 +153,11 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
       summary: 'Rotate the webhook secret…',
       to: '/settings/rotate-webhook',
       about: 'Creates a second webhook at the supplier, with a new secret, and verifies both from then on.',
-      effect: [
-        ['Deliveries', 'None is lost: an event that comes through both has one effect.'],
-        ['Then', 'Remove the old webhook at the supplier and retire it here.'],
-        ['Undo', 'Retire the other one.'],
-      ],
+      effect: {
+        Deliveries: 'None is lost: an event that comes through both has one effect.',
+        Then: 'Remove the old webhook at the supplier and retire it here.',
+        Undo: 'Retire the other one.',
+      },
       button: 'Rotate the webhook secret',
     })
   }${
@@ -188,13 +170,10 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
       fields: selectField({
         label: 'Webhook',
         name: 'webhook',
-        options: replaced.map(({ id }) => [id, id] as const),
+        options: replaced.map(({ id }) => id),
         chosen: visit.form.get('webhook') ?? '',
       }),
-      effect: [
-        ['Deliveries', 'Later ones through it are counted and have no effect.'],
-        ['Undo', 'None.'],
-      ],
+      effect: { Deliveries: 'Later ones through it are counted and have no effect.', Undo: 'None.' },
       button: 'Retire this webhook',
       stops: true,
     })
@@ -205,26 +184,25 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
       summary: 'Rotate the key-encryption key…',
       to: '/settings/rotate-key',
       about: html`Puts the database under the next key, <span class="id">${next?.keyName}</span>.`,
-      effect: [
-        ['Service', 'Goes on; it needs the new key from its next start on.'],
-        ['Backups', 'Those made before need the key that they were made under: keep it.'],
-        ['Undo', 'Rotate back, with the old key as the next one.'],
-      ],
+      effect: {
+        Service: 'Goes on; it needs the new key from its next start on.',
+        Backups: 'Those made before need the key that they were made under: keep it.',
+        Undo: 'Rotate back, with the old key as the next one.',
+      },
       button: `Rotate to ${next?.keyName}`,
     })
   }</div>
-${notNow([
-  ...(isAdmin ? [] : [`Rotate: it needs the role admin; you are ${visit.caller.role}.`]),
-  ...(isAdmin && webhooks.length === 0 ? ['Rotate the webhook secret: there is no webhook yet.'] : []),
-  ...(isAdmin && webhooks.length > 0 && !isReached
-    ? [
-        'Rotate the webhook secret: the configuration has no publicUrl, under which the supplier would reach this service.',
-      ]
-    : []),
-  ...(isAdmin && replaced.length === 0 ? ['Retire a webhook: none is replaced.'] : []),
-  ...(isAdmin && !isReady ? [`Rotate the key-encryption key: ${why}.`] : []),
+${notNow(
+  !isAdmin && needsRole('Rotate', 'admin', visit),
+  isAdmin && webhooks.length === 0 && 'Rotate the webhook secret: there is no webhook yet.',
+  isAdmin &&
+    webhooks.length > 0 &&
+    !isReached &&
+    'Rotate the webhook secret: the configuration has no publicUrl, under which the supplier would reach this service.',
+  isAdmin && replaced.length === 0 && 'Retire a webhook: none is replaced.',
+  isAdmin && !isReady && `Rotate the key-encryption key: ${why}.`,
   'Rotate the API key of the supplier: get a new one there, put it in its file, and restart.',
-])}
+)}
 <p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
 }
 
@@ -238,20 +216,18 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSes
           caption: 'Open sessions',
           rows: sessions,
           columns: [
-            {
-              head: 'Person',
-              cell: ({ id, name }) =>
+            [
+              'Person',
+              ({ id, name }) =>
                 html`<span>${name} <small>${id === caller.id ? 'this session' : html`<span class="id">${id.slice(-8)}</span>`}</small></span>`,
-            },
-            { head: 'Role', isTop: true, cell: ({ role }) => role },
-            { head: 'Signed in', cell: ({ createdAt }) => ago(createdAt, now) },
-            { head: 'Last used', cell: ({ seenAt }) => ago(seenAt, now) },
-            { head: 'Ends', cell: ({ endsAt }) => clockTag(endsAt, now, 'minutes') },
+            ],
+            ['Role', ({ role }) => role, 'top'],
+            ['Signed in', ({ createdAt }) => ago(createdAt, now)],
+            ['Last used', ({ seenAt }) => ago(seenAt, now)],
+            ['Ends', ({ endsAt }) => clockTag(endsAt, now, 'minutes')],
           ],
         })
-      : notNow([
-          `Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`,
-        ]),
+      : notNow(`Sessions: seeing those of all needs the role admin; you are ${caller.role}. Yours is under your name.`),
     isAdmin && html`<span class="small quiet">${counted(sessions.length, 'session')}</span>`,
   )
 }
@@ -265,33 +241,32 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
     return section(
       'tokens-h',
       'Tokens of the API',
-      notNow([`Tokens: seeing them needs the role admin; you are ${caller.role}.`]),
+      notNow(`Tokens: seeing them needs the role admin; you are ${caller.role}.`),
     )
   }
   const good = tokens.filter((token) => isGood(token, now))
   return section(
     'tokens-h',
     'Tokens of the API',
-    good.length === 0
-      ? empty(
-          'No token',
-          html`Stores and people call the API with one. <code>quayside tokens create</code> makes one, and so does this page.`,
-        )
-      : table({
-          caption: 'Tokens that are good',
-          rows: good,
-          columns: [
-            { head: 'Name', cell: ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>` },
-            { head: 'Role', isTop: true, cell: ({ role }) => role },
-            {
-              head: 'For',
-              cell: ({ store, scopes }) =>
-                store && html`<span>${storeName(names, store)} <small>${scopes.join(', ')}</small></span>`,
-            },
-            { head: 'Created', cell: ({ createdAt }) => ago(createdAt, now) },
-            { head: 'Expires', cell: ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never') },
-          ],
-        }),
+    table({
+      none: [
+        'No token',
+        html`Stores and people call the API with one. <code>quayside tokens create</code> makes one, and so does this page.`,
+      ],
+      caption: 'Tokens that are good',
+      rows: good,
+      columns: [
+        ['Name', ({ name, hint }) => html`<span>${name} <small class="id">${hint}…</small></span>`],
+        ['Role', ({ role }) => role, 'top'],
+        [
+          'For',
+          ({ store, scopes }) =>
+            store && html`<span>${storeName(names, store)} <small>${scopes.join(', ')}</small></span>`,
+        ],
+        ['Created', ({ createdAt }) => ago(createdAt, now)],
+        ['Expires', ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never')],
+      ],
+    }),
     html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
   )
 }
@@ -306,7 +281,7 @@ interface People {
 function peopleActions({ visit, tokens, sessions, names }: People): Html {
   const { caller, form, faults, now } = visit
   if (caller.role !== 'admin') {
-    return html`${notNow([`Tokens, sessions: both need the role admin; you are ${caller.role}.`])}`
+    return html`${notNow(needsRole('Tokens, sessions', 'admin', visit))}`
   }
   const good = tokens.filter((token) => isGood(token, now))
   const others = sessions.filter(({ id }) => id !== caller.id)
@@ -326,10 +301,10 @@ function peopleActions({ visit, tokens, sessions, names }: People): Html {
         chosen: form.get('role') ?? 'viewer',
       },
     )}${textField(visit, { label: 'Days until it expires (empty: never)', name: 'expiresInDays', value: '90', isShort: true })}`,
-    effect: [
-      ['Stores', html`Tokens of stores are made by <code>quayside tokens create --store</code>.`],
-      ['Undo', 'Revoke it.'],
-    ],
+    effect: {
+      Stores: html`Tokens of stores are made by <code>quayside tokens create --store</code>.`,
+      Undo: 'Revoke it.',
+    },
     button: 'Create the token',
     isOpen: ['name', 'expiresInDays', 'role'].some((name) => faults.has(name)),
   })}${
@@ -347,10 +322,10 @@ function peopleActions({ visit, tokens, sessions, names }: People): Html {
         ),
         chosen: form.get('token') ?? '',
       }),
-      effect: [
-        ['Store', 'One of a store: it places no more orders until it has another token.'],
-        ['Undo', 'None: create another one.'],
-      ],
+      effect: {
+        Store: 'One of a store: it places no more orders until it has another token.',
+        Undo: 'None: create another one.',
+      },
       button: 'Revoke this token',
       stops: true,
     })
@@ -368,18 +343,15 @@ function peopleActions({ visit, tokens, sessions, names }: People): Html {
         ),
         chosen: form.get('session') ?? '',
       }),
-      effect: [
-        ['People', 'That browser is signed out at once.'],
-        ['Undo', 'A new link: quayside console.'],
-      ],
+      effect: { People: 'That browser is signed out at once.', Undo: 'A new link: quayside console.' },
       button: 'End this session',
       stops: true,
     })
   }</div>
-${notNow([
-  ...(good.length > 0 ? [] : ['Revoke a token: there is none.']),
-  ...(others.length > 0 ? [] : ['End a session: there is none but yours, which you end under your name.']),
-])}`
+${notNow(
+  good.length === 0 && 'Revoke a token: there is none.',
+  others.length === 0 && 'End a session: there is none but yours, which you end under your name.',
+)}`
 }
 
 const tokenMade = ({ name, role, token }: AnswerOf<'createToken'>): Html =>
@@ -409,8 +381,8 @@ const settingsTable = (caption: string, rows: readonly Setting[], fromOf: (row: 
     caption,
     rows,
     columns: [
-      { head: 'Setting', cell: ({ name }) => html`<span class="id">${name}</span>` },
-      { head: 'Value', cell: ({ value }) => html`<span class="id">${value}</span>` },
-      { head: 'From', isTop: true, cell: fromOf },
+      ['Setting', ({ name }) => html`<span class="id">${name}</span>`],
+      ['Value', ({ value }) => html`<span class="id">${value}</span>`],
+      ['From', fromOf, 'top'],
     ],
   })

@@ -94,10 +94,7 @@ export const sessionPage: Page = {
         summary,
         to: '/signout',
         about,
-        effect: [
-          ['People', effect],
-          ['Undo', html`Make a new link with <code>quayside console</code>.`],
-        ],
+        effect: { People: effect, Undo: html`Make a new link with <code>quayside console</code>.` },
         fields: hidden('scope', scope),
         button,
         stops: true,

@@ -4,13 +4,13 @@ import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { act, notNow, selectField, textField } from './forms.ts'
+import { act, needsRole, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
-import { facts, notice, section } from './lists.ts'
+import { type Fact, facts, notice, section } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
-import { empty, table } from './tables.ts'
+import { byAdmin, byOperator, done, type Page, type Visit } from './page.ts'
+import { table } from './tables.ts'
 import { ago, clockTag, countedInWords } from './words.ts'
 
 type StoreView = ItemOf<'listStores'>
@@ -21,27 +21,21 @@ export const storesPage = listPage({
   operation: 'listStores',
   headline: ({ items }) => headline(items),
   heading: () => ['Each store'],
-  none: () =>
-    empty(
-      'No store yet',
-      html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
-    ),
-  rows: ({ items }) =>
-    table({
-      caption: 'Stores',
-      rows: items,
-      columns: [
-        {
-          head: 'Store',
-          cell: ({ id, name, kindLabel }) =>
-            html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
-        },
-        { head: 'State', isTop: true, cell: stateOf },
-        { head: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
-        { head: 'Listings', cell: listingsText },
-        { head: 'To be pushed', cell: ({ publications }) => pagesText(publications) },
-      ],
-    }),
+  none: [
+    'No store yet',
+    html`<code>quayside stores add</code> connects one, and <code>quayside init</code> a backend.`,
+  ],
+  caption: 'Stores',
+  columns: () => [
+    [
+      'Store',
+      ({ id, name, kindLabel }) => html`<span><a href="/stores/${id}">${name}</a> <small>${kindLabel}</small></span>`,
+    ],
+    ['State', stateOf, 'top'],
+    ['Address', ({ address }) => html`<span class="id">${address}</span>`],
+    ['Listings', listingsText],
+    ['To be pushed', ({ publications }) => pagesText(publications)],
+  ],
 })
 
 function headline(stores: readonly StoreView[]): string {
@@ -96,42 +90,33 @@ export const storePage: Page = {
     return { title: store.name, main: storeMain(visit, store) }
   },
   actions: {
-    test: {
-      role: 'operator',
-      run: async (visit) => {
-        const store = await storeOf(visit)
-        const tested = await visit.call('testStore', { path: { store: store.id } })
-        return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
-      },
-    },
-    example: {
-      role: 'operator',
-      run: async ({ call, path, form }) => {
-        const type = form.get('type') ?? ''
-        const { outcome, detail, ms } = await call('triggerUpdate', {
-          path: { store: path.store },
-          body: { type },
-        })
-        const took = `after ${duration(ms)}`
-        if (outcome === 'confirmed') {
-          return done('Confirmed', `The store took the example of ${type} ${took}.`)
-        }
-        const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
-        return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
-      },
-    },
-    'rotate-secret': {
-      role: 'admin',
-      run: async (visit) => {
-        const hours = (visit.form.get('overlapHours') ?? '').trim()
-        const made = await visit.call('rotateCallbackSecret', {
-          path: { store: visit.path.store },
-          body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
-        })
-        const store = await storeOf(visit)
-        return { title: `${store.name}, new secret`, main: storeMain(visit, store, rotatedPart(made, visit.now)) }
-      },
-    },
+    test: byOperator(async (visit) => {
+      const store = await storeOf(visit)
+      const tested = await visit.call('testStore', { path: { store: store.id } })
+      return { title: `${store.name}, tested`, main: storeMain(visit, store, testedPart(tested)) }
+    }),
+    example: byOperator(async ({ call, path, form }) => {
+      const type = form.get('type') ?? ''
+      const { outcome, detail, ms } = await call('triggerUpdate', {
+        path: { store: path.store },
+        body: { type },
+      })
+      const took = `after ${duration(ms)}`
+      if (outcome === 'confirmed') {
+        return done('Confirmed', `The store took the example of ${type} ${took}.`)
+      }
+      const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
+      return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
+    }),
+    'rotate-secret': byAdmin(async (visit) => {
+      const hours = (visit.form.get('overlapHours') ?? '').trim()
+      const made = await visit.call('rotateCallbackSecret', {
+        path: { store: visit.path.store },
+        body: { overlapHours: /^\d+$/.test(hours) ? Number(hours) : hours },
+      })
+      const store = await storeOf(visit)
+      return { title: `${store.name}, new secret`, main: storeMain(visit, store, rotatedPart(made, visit.now)) }
+    }),
   },
 }
 
@@ -161,24 +146,23 @@ ${first}
       [callbackSecret ? 'Callbacks go to' : 'Address', html`<span class="id">${address}</span>`],
       ['Permanent id', html`<span class="id">${id}</span>`],
       ['To be pushed', pagesText(publications)],
-      ...(pausedUntil ? [['Paused until', clockTag(pausedUntil, now)] as const] : []),
-      ...(error ? [['It said', error] as const] : []),
+      pausedUntil && ['Paused until', clockTag(pausedUntil, now)],
+      error && ['It said', error],
     ]),
     stateOf(store),
   )}
 ${section(
   'listings-h',
   'Listings',
-  states.length === 0
-    ? empty('No listing yet', 'They come with the next sync of the catalogue.')
-    : table<[string, number]>({
-        caption: 'Listings by state',
-        rows: states,
-        columns: [
-          { head: 'State', cell: ([state]) => stateMark(listingLabels[state as ListingState]) },
-          { head: 'Listings', isNumber: true, cell: ([, count]) => grouped(count) },
-        ],
-      }),
+  table<[string, number]>({
+    none: ['No listing yet', 'They come with the next sync of the catalogue.'],
+    caption: 'Listings by state',
+    rows: states,
+    columns: [
+      ['State', ([state]) => stateMark(listingLabels[state as ListingState])],
+      ['Listings', ([, count]) => grouped(count), 'number'],
+    ],
+  }),
   html`<a href="/listings?store=${id}">All listings</a>`,
 )}
 ${shop && section('shop-h', 'Orders and products', facts(shopFacts(shop, now)), shop.failingSince ? mark('stop', 'orders not read') : mark('done', 'read'))}
@@ -190,9 +174,11 @@ ${
     facts([
       ['Generation', String(callbackSecret.generation)],
       ['Changed', callbackSecret.changedAt ? ago(callbackSecret.changedAt, now) : 'never: it is the first one'],
-      ...(callbackSecret.previousUntil && Date.parse(callbackSecret.previousUntil) > now
-        ? [['The one before', html`valid until ${clockTag(callbackSecret.previousUntil, now, 'minutes')}`] as const]
-        : []),
+      callbackSecret.previousUntil &&
+        Date.parse(callbackSecret.previousUntil) > now && [
+          'The one before',
+          html`valid until ${clockTag(callbackSecret.previousUntil, now, 'minutes')}`,
+        ],
     ]),
     mark('done', 'set'),
   )
@@ -200,11 +186,11 @@ ${
 <div class="stack">${section('actions-h', 'Actions', actionsOf(visit, store))}</div></div>`
 }
 
-const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): (readonly [string, Html | string])[] => [
+const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): Fact[] => [
   ['Connected', html`${ago(shop.connectedAt, now)}; what was paid before is not bought`],
   ['Orders read', shop.ordersReadAt ? ago(shop.ordersReadAt, now) : 'not yet'],
-  ...(shop.failingSince ? [['Failing since', ago(shop.failingSince, now)] as const] : []),
-  ...(shop.error ? [['It said', shop.error] as const] : []),
+  shop.failingSince && ['Failing since', ago(shop.failingSince, now)],
+  shop.error && ['It said', shop.error],
   ['Products read', shop.productsReadAt ? ago(shop.productsReadAt, now) : 'not yet'],
   [
     'Webhook',
@@ -224,10 +210,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
       summary: 'Test the connection…',
       to: `/stores/${id}/test`,
       about: `Tries ${name}: whether it lets Quayside in, its webhook, how its orders are read, what it did not take.`,
-      effect: [
-        ['Store', 'Nothing in it changes, save that a missing webhook is made.'],
-        ['Undo', 'Not needed.'],
-      ],
+      effect: { Store: 'Nothing in it changes, save that a missing webhook is made.', Undo: 'Not needed.' },
       button: `Test ${name}`,
     })
   }${
@@ -240,13 +223,10 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
       fields: selectField({
         label: 'Callback',
         name: 'type',
-        options: exampleTypes.map((type) => [type, type] as const),
+        options: exampleTypes,
         chosen: visit.form.get('type') ?? 'line.fulfilled',
       }),
-      effect: [
-        ['Store', 'It must know that `test: true` is no order.'],
-        ['Undo', 'Not needed.'],
-      ],
+      effect: { Store: 'It must know that `test: true` is no order.', Undo: 'Not needed.' },
       button: 'Send the example',
     })
   }${
@@ -263,26 +243,21 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
         isShort: true,
         isRequired: true,
       }),
-      effect: [
-        [
-          'Store',
-          'Callbacks carry both signatures until then, so that none is refused while the new secret is installed.',
-        ],
-        ['With 0', 'The previous one ends at once: the store refuses callbacks until it has the new one.'],
-        ['Undo', 'None: rotate again.'],
-      ],
+      effect: {
+        Store: 'Callbacks carry both signatures until then, so that none is refused while the new secret is installed.',
+        'With 0': 'The previous one ends at once: the store refuses callbacks until it has the new one.',
+        Undo: 'None: rotate again.',
+      },
       button: `Rotate the secret of ${name}`,
       isOpen: faults.has('overlapHours'),
       stops: true,
     })
   }</div>
-${notNow([
-  ...(isOperator ? [] : ['Test, example: both need the role operator; you are viewer.']),
-  ...(callbackSecret ? [] : [`Examples, callback secret: ${kindLabel} gets no callbacks.`]),
-  ...(callbackSecret && role !== 'admin'
-    ? [`Rotate the callback secret: it needs the role admin; you are ${role}.`]
-    : []),
-])}`
+${notNow(
+  !isOperator && needsRole('Test, example', 'operator', visit),
+  !callbackSecret && `Examples, callback secret: ${kindLabel} gets no callbacks.`,
+  callbackSecret !== null && role !== 'admin' && needsRole('Rotate the callback secret', 'admin', visit),
+)}`
 }
 
 /** What a test found, shown this once. */
@@ -294,12 +269,9 @@ const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
       caption: 'Findings',
       rows: findings,
       columns: [
-        { head: 'Tried', cell: ({ check }) => check },
-        { head: 'State', isTop: true, cell: ({ state }) => mark(findingSigns[state], state) },
-        {
-          head: 'Found',
-          cell: ({ detail, fix }) => html`<span>${detail}${fix && html` <small>${fix}</small>`}</span>`,
-        },
+        ['Tried', ({ check }) => check],
+        ['State', ({ state }) => mark(findingSigns[state], state), 'top'],
+        ['Found', ({ detail, fix }) => html`<span>${detail}${fix && html` <small>${fix}</small>`}</span>`],
       ],
     }),
     healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),

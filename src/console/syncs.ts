@@ -4,14 +4,14 @@ import { counted, duration, grouped } from '../domain/figures.ts'
 import { runLabels } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
 import type { ItemOf } from '../http/api/table.ts'
-import { act, notNow } from './forms.ts'
+import { act, forOperators } from './forms.ts'
 import { changeText, heldPriceParts } from './held-prices.ts'
 import { type Html, html } from './html.ts'
 import { figures, pagesRead, section, sectionHead, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
-import { done, type Page, type Visit } from './page.ts'
-import { empty, pager, table } from './tables.ts'
+import { byOperator, done, type Page, type Visit } from './page.ts'
+import { empty, type None, pager, table } from './tables.ts'
 import { ago, clockTag, sentenceOf } from './words.ts'
 
 type SyncRunView = ItemOf<'listSyncRuns'>
@@ -27,22 +27,19 @@ export const syncsPage: Page = {
       main: html`<header class="title"><h1>Syncs</h1><p>${freshness(await visit.status(), visit.now)}</p></header>
 <div class="split">
 ${live({ id: 'runs', class: 'stack', labelledBy: 'runs-h', from: `/syncs/parts/runs${query.size > 0 ? `?${query}` : ''}`, content: await runsPart(visit) })}
-${section('actions-h', 'Actions', html`<div>${visit.caller.role === 'viewer' ? notNow(['Request a sync, dry run: they need the role operator; you are viewer.']) : requestAct}</div>`)}
+${section('actions-h', 'Actions', html`<div>${forOperators('Request a sync, dry run', visit, requestAct)}</div>`)}
 </div>`,
     }
   },
   actions: {
-    start: {
-      role: 'operator',
-      run: async ({ call }) => {
-        const { run } = await call('requestSync')
-        return done(
-          'Started',
-          'The catalogue is being read. If a sync was under way already, this is that one.',
-          `/syncs/${run.id}`,
-        )
-      },
-    },
+    start: byOperator(async ({ call }) => {
+      const { run } = await call('requestSync')
+      return done(
+        'Started',
+        'The catalogue is being read. If a sync was under way already, this is that one.',
+        `/syncs/${run.id}`,
+      )
+    }),
   },
   parts: { runs: (visit) => runsPart(visit) },
 }
@@ -51,11 +48,11 @@ const requestAct = html`${act({
   summary: 'Request a sync…',
   to: '/syncs/start',
   about: 'Reads the whole catalogue of the supplier now, and pushes what changed to the stores.',
-  effect: [
-    ['Money', 'Nothing is spent. It takes a share of the requests that the supplier allows.'],
-    ['Stores', 'Get prices and stock that changed. A price that jumps is held.'],
-    ['Undo', 'None needed: the schedule does the same.'],
-  ],
+  effect: {
+    Money: 'Nothing is spent. It takes a share of the requests that the supplier allows.',
+    Stores: 'Get prices and stock that changed. A price that jumps is held.',
+    Undo: 'None needed: the schedule does the same.',
+  },
   button: 'Read the catalogue now',
 })}<p class="not-now"><a href="/syncs/dry-run">Try it as a dry run</a> first: it changes nothing and says what would change.</p>`
 
@@ -72,28 +69,24 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
   const { items, next } = await call('listSyncRuns', {
     query: { limit: '25', before },
   })
-  const head = sectionHead('runs-h', 'Runs')
-  if (items.length === 0) {
-    return html`${head}${empty('No sync yet', 'The first one begins when the service starts, and then by the schedule.')}`
-  }
   const page = new URLSearchParams(before ? { before } : {})
-  return html`${head}${table({
+  return html`${sectionHead('runs-h', 'Runs')}${table({
+    none: ['No sync yet', 'The first one begins when the service starts, and then by the schedule.'],
     caption: 'Sync runs, newest first',
     rows: items,
     isPairs: true,
     columns: [
-      {
-        head: 'Started',
-        cell: (run) =>
-          html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
-      },
-      { head: 'State', cell: ({ state }) => stateMark(runLabels[state]), isTop: true },
-      { head: 'Offers', cell: ({ offersSeen }) => grouped(offersSeen), isNumber: true },
-      { head: 'New', cell: ({ offersNew }) => grouped(offersNew), isNumber: true },
-      { head: 'Changed', cell: ({ offersChanged }) => grouped(offersChanged), isNumber: true },
-      { head: 'Gone', cell: ({ offersGone }) => grouped(offersGone), isNumber: true },
+      [
+        'Started',
+        (run) => html`<a href="/syncs/${run.id}">${clockTag(run.startedAt, now)}</a><small>${causeText(run)}</small>`,
+      ],
+      ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
+      ['Offers', ({ offersSeen }) => grouped(offersSeen), 'number'],
+      ['New', ({ offersNew }) => grouped(offersNew), 'number'],
+      ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
+      ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
     ],
-  })}${pager({ at: '/syncs', query: page, next })}`
+  })}${items.length > 0 && pager({ at: '/syncs', query: page, next })}`
 }
 
 const causes: Record<string, string> = {
@@ -149,9 +142,7 @@ ${section(
         'A dry run changes nothing',
         html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
       )
-    : changes.items.length === 0
-      ? empty('No changes', noChanges(run, field))
-      : html`${changesTable(changes.items)}${pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
+    : html`${changesTable(changes.items, ['No changes', noChanges(run, field)])}${changes.items.length > 0 && pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
   isFiltered &&
     tabs(
       'Kinds of changes',
@@ -213,28 +204,21 @@ const fields: Record<string, string> = {
 }
 
 /** What changed, from what to what. */
-export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[]): Html =>
+export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[], none: None): Html =>
   table<Omit<ItemOf<'listSyncChanges'>, 'id'>>({
+    none,
     caption: 'Changes of offers',
     rows: items,
     columns: [
-      {
-        head: 'Offer',
-        cell: ({ name, sku }) =>
+      [
+        'Offer',
+        ({ name, sku }) =>
           html`<a href="/listings?q=${encodeURIComponent(sku)}">${name}</a><small class="id">${sku}</small>`,
-      },
-      { head: 'What', cell: ({ field }) => fields[field] ?? field },
-      {
-        head: 'Before',
-        cell: ({ before }) => before && html`<span><span class="from">${short(before)}</span></span>`,
-        isNumber: true,
-      },
-      { head: 'After', cell: ({ after }) => after && html`<strong>${short(after)}</strong>`, isNumber: true },
-      {
-        head: 'Change',
-        cell: ({ before, after }) => (before && after ? changeText(before, after, 'EUR').slice(2) : ''),
-        isNumber: true,
-      },
+      ],
+      ['What', ({ field }) => fields[field] ?? field],
+      ['Before', ({ before }) => before && html`<span><span class="from">${short(before)}</span></span>`, 'number'],
+      ['After', ({ after }) => after && html`<strong>${short(after)}</strong>`, 'number'],
+      ['Change', ({ before, after }) => (before && after ? changeText(before, after, 'EUR').slice(2) : ''), 'number'],
     ],
   })
 

@@ -1,17 +1,16 @@
 /** Tables: rows on a desk, cards on a phone. The roles are written out, because `display: grid` takes the native ones away. */
 import { type Html, html, type Piece } from './html.ts'
 
-export interface Column<R> {
-  head: string
-  /** The first column is the header of its row. */
-  cell: (row: R) => Piece
-  /** Of figures. */
-  isNumber?: boolean
-  /** The state, which stands beside the header on a phone. */
-  isTop?: boolean
-  /** It needs no heading: on a phone it has none, and the whole width. */
-  isPlain?: boolean
+/** Numbers stand to the right; on a phone the top one is beside the header of its row, and a plain one has no heading. */
+const kinds = {
+  number: { classes: 'num', isNamed: true },
+  top: { classes: 'top', isNamed: false },
+  'top number': { classes: 'num top', isNamed: false },
+  plain: { classes: '', isNamed: false },
 }
+
+/** The first column is the header of its row. */
+export type Column<R> = readonly [head: string, cell: (row: R) => Piece, kind?: keyof typeof kinds]
 
 export interface Table<R> {
   caption: string
@@ -19,22 +18,26 @@ export interface Table<R> {
   rows: readonly R[]
   /** Short values, two beside each other on a phone. */
   isPairs?: boolean
+  /** Where there are no rows: what would be here, and how it gets here. */
+  none?: None | undefined
 }
 
-export function table<R>({ caption, columns, rows, isPairs }: Table<R>): Html {
+export type None = readonly [title: string, about: Piece]
+
+export function table<R>({ caption, columns, rows, isPairs, none }: Table<R>): Html {
+  if (none && rows.length === 0) return empty(...none)
   const [first, ...others] = columns
-  const classOf = ({ isNumber, isTop }: Column<R>) => [isNumber && 'num', isTop && 'top'].filter(Boolean).join(' ')
-  const cellOf = (column: Column<R>, row: R): Html => {
-    const classes = classOf(column)
-    return html`<td role="cell"${classes && html` class="${classes}"`}${!column.isTop && !column.isPlain && html` data-label="${column.head}"`}>${column.cell(row)}</td>`
+  const cellOf = ([head, cell, kind]: Column<R>, row: R): Html => {
+    const { classes, isNamed } = kind ? kinds[kind] : { classes: '', isNamed: true }
+    return html`<td role="cell"${classes && html` class="${classes}"`}${isNamed && html` data-label="${head}"`}>${cell(row)}</td>`
   }
-  const head = columns.map((column) => {
-    const classes = column.isNumber ? html` class="num"` : undefined
-    return html`<th scope="col" role="columnheader"${classes}>${column.head}</th>`
-  })
+  const head = columns.map(
+    ([name, , kind]) =>
+      html`<th scope="col" role="columnheader"${kind?.endsWith('number') && html` class="num"`}>${name}</th>`,
+  )
   return html`<table class="rows${isPairs && ' pairs'}" role="table"><caption class="hide">${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead>
-<tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader">${first?.cell(row)}</th>${others.map((column) => cellOf(column, row))}</tr>\n`)}</tbody></table>`
+<tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader">${first?.[1](row)}</th>${others.map((column) => cellOf(column, row))}</tr>\n`)}</tbody></table>`
 }
 
 /** The numbers of a plot, in a region that takes the keyboard. */

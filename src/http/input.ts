@@ -93,6 +93,12 @@ const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: must(`one of ${values.join(', ')}`) })
 const id = z.string({ error: must('an id') }).regex(/^[0-9A-Za-z_-]{1,64}$/, { error: must('an id') })
 
+/** Reports what is wrong with a field of a body whose fields are good one by one. */
+const faultsOf =
+  (context: z.core.$RefinementCtx, ...above: PropertyKey[]) =>
+  (field: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [...above, field], message })
+
 const line = fields({
   id: reference(100, "The store's own id of the line, unique in the order, which callbacks carry"),
   sku: text(100, 'What was bought: the `id` or the `sku` of a listing'),
@@ -134,8 +140,7 @@ export const orderBody = fields({
   .superRefine(({ lines }, context) => {
     const first = new Map<string, number>()
     for (const [index, { id, unitPrice, currency }] of lines.entries()) {
-      const fault = (field: string, message: string) =>
-        context.addIssue({ code: 'custom', path: ['lines', index, field], message })
+      const fault = faultsOf(context, 'lines', index)
       if (first.has(id)) fault('id', `must differ from line to line; lines.${first.get(id)} has it too`)
       else first.set(id, index)
       if (unitPrice !== undefined && currency === undefined) fault('currency', 'missing: it goes with unitPrice')
@@ -188,6 +193,11 @@ const overrideSpendCap = z
   .optional()
   .meta({ description: 'Let this purchase exceed the spend caps of its order, the hour and the day' })
 const reason = (min = 1) => text(500, 'Why, for the audit', min)
+/** A body of a reason alone, with an example of one. */
+const reasonOnly = (example: string, min?: number) =>
+  fields({ reason: reason(min) }).meta({ examples: [{ reason: example }] })
+const maybeReasonOnly = (example: string) =>
+  fields({ reason: reason().optional() }).meta({ examples: [{ reason: example }] })
 
 export const releaseBody = fields({
   ceiling: decimal('the most that one unit may cost, such as "12.34"')
@@ -197,9 +207,7 @@ export const releaseBody = fields({
   reason: reason().optional(),
 }).meta({ examples: [{ ceiling: '24.90', reason: 'the customer paid more' }] })
 /** Body of what people may give a reason for. */
-export const maybeReasonBody = fields({ reason: reason().optional() }).meta({
-  examples: [{ reason: 'the customer asked for it' }],
-})
+export const maybeReasonBody = maybeReasonOnly('the customer asked for it')
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
   decision: oneOf(decisionTypes).meta({ description: 'The evidence says what each would do now' }),
@@ -209,7 +217,7 @@ export const decisionBody = fields({
   reason: reason(3),
 })
   .superRefine(({ decision, orderId, overrideSpendCap }, context) => {
-    const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
+    const fault = faultsOf(context)
     if (decision === 'adopt' && orderId === undefined) fault('orderId', 'missing: the order that is to be adopted')
     if (decision !== 'adopt' && orderId !== undefined) fault('orderId', 'goes with the decision adopt alone')
     if (decision !== 'buy_again' && overrideSpendCap === true) {
@@ -225,9 +233,9 @@ export const revealBody = fields({
   reason: reason(3),
 }).meta({ examples: [{ line: '1', reason: 'the customer lost the mail' }] })
 /** Body of an export with what is otherwise sealed. */
-export const exportBody = fields({ reason: reason(3) }).meta({ examples: [{ reason: 'the audit of the year 2026' }] })
+export const exportBody = reasonOnly('the audit of the year 2026', 3)
 /** Body of changes of a listing that need a reason. */
-export const reasonBody = fields({ reason: reason() }).meta({ examples: [{ reason: 'sold by hand' }] })
+export const reasonBody = reasonOnly('sold by hand')
 /** Body of the approval of a held price: the price that was shown. */
 export const approvalBody = fields({
   price: decimal('decimal text such as "23.99"').meta({ description: 'The `wantedPrice` that was shown' }),
@@ -244,11 +252,10 @@ export const linkBody = fields({
 })
   .superRefine(({ productId, offerSku }, context) => {
     if ((productId === undefined) !== (offerSku === undefined)) return
-    const message = 'name the offer by productId or by offerSku, by one of the two'
-    context.addIssue({ code: 'custom', path: ['productId'], message })
+    faultsOf(context)('productId', 'name the offer by productId or by offerSku, by one of the two')
   })
   .meta({ examples: [{ offerSku: 'GAM-RAIL4', variation: 'Europe' }] })
-export const freezeBody = fields({ reason: reason() }).meta({ examples: [{ reason: 'checking prices' }] })
+export const freezeBody = reasonOnly('checking prices')
 /** Body of the end of a freeze: the causes that were shown. */
 export const unfreezeBody = fields({
   causes: z
@@ -259,9 +266,7 @@ export const unfreezeBody = fields({
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
 export const alertStates = ['open', 'ended'] as const
 /** Body of what a person does about an alert. */
-export const alertBody = fields({ reason: reason().optional() }).meta({
-  examples: [{ reason: 'the hoster works on it' }],
-})
+export const alertBody = maybeReasonOnly('the hoster works on it')
 /** A month at most: a person looks again. */
 export const muteBody = fields({
   hours: whole(1, 720).default(24).meta({ description: 'For how long nothing of it is sent' }),
@@ -296,7 +301,7 @@ export const tokenBody = fields({
   expiresInDays: whole(1, 3650).optional().meta({ description: 'Never, if it is left out' }),
 })
   .superRefine(({ role, store, scopes }, context) => {
-    const fault = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message })
+    const fault = faultsOf(context)
     if (role === 'store' && store === undefined) fault('store', 'missing: a store token speaks for one store')
     if (role === 'store' && !scopes?.length) fault('scopes', 'missing: orders, keys or both')
     if (role !== 'store' && store !== undefined) fault('store', 'only a store token is bound to a store')
@@ -349,9 +354,12 @@ export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, a
 export function versionIn(header: string | undefined): string {
   const version = /^"([!#-~]{1,100})"$/.exec(header ?? '')?.[1]
   if (version !== undefined) return version
-  const message = must('a version in quotes, such as "review-9f86d081884c"')({ input: header })
-  throw new Failure('invalid', `If-Match: ${message}`, { fields: [{ field: 'If-Match', message }] })
+  throw invalidField('If-Match', must('a version in quotes, such as "review-9f86d081884c"')({ input: header }))
 }
+
+/** An input that only what it is about shows to be wrong. */
+export const invalidField = (field: string, message: string): Failure =>
+  new Failure('invalid', `${field}: ${message}`, { fields: [{ field, message }] })
 
 /** @param about what the filter is for */
 export const choice = <const T extends readonly string[]>(values: T, about: string) =>

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { messageOf } from '../errors.ts'
+import { detectSignature } from '../fitting/detect.ts'
 import { need } from '../storage/database.ts'
 import {
   type CaptureWindow,
@@ -12,7 +13,6 @@ import {
 } from '../storage/deliveries.ts'
 import { audited, insertAudit } from '../storage/evidence.ts'
 import { allWebhooks } from '../storage/webhooks.ts'
-import { detectSignature } from '../supplier/detect.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
 import { openSecret } from './sources.ts'
 

@@ -30,6 +30,15 @@ test('a new installation has no alert, and the page says that no channel is conf
   expect(text).toContain('None was over yet')
 })
 
+test('one critical alert is not said to be one of them', async () => {
+  const world = await openApi()
+  const payload = { note: 'no purchase has it' }
+  await world.db.commit([enqueueAlert(world.ordering, { type: 'orphan', occasion: '1', payload })])
+  await world.alertRound()
+  const { text } = await peopleOf(world).page('viewer', '/alerts')
+  expect(text).toContain('One alert is open, and it is critical.')
+})
+
 test('an alert is acknowledged, muted and unmuted from here, and the audit says by whom and why', async () => {
   const world = await openAlerting()
   const before = (await world.page('operator', '/alerts')).text

@@ -32,7 +32,7 @@ import { ListingState } from './catalogue.ts'
 import { listOperation, page } from './list-operation.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
-import { amount, amountOf, at, count, currency, maybeAt, oneOf, view, words } from './views.ts'
+import { amount, amountOf, at, count, currency, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
 
 const content = {
   name: z.string().meta({ description: 'Of the product, in the words of the supplier' }),
@@ -94,7 +94,7 @@ const PriceStep = view(
     currency,
     detail: why,
   }),
-  (one: Explanation['price']['steps'][number]) => ({ ...one, amount: amountOf(one.amountMinor, one.currency) }),
+  withAmounts<Explanation['price']['steps'][number]>,
 )
 const StockSteps = z.array(z.object({ step: z.enum(['source', 'buffer', 'threshold', 'cap']), units, detail: why }))
 
@@ -136,7 +136,7 @@ const Detail = view(
       prices: z.array(
         view(
           z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved', 'shop']) }),
-          (one: ListingPrice) => ({ ...one, price: amountOf(one.priceMinor, one.currency) }),
+          withAmounts<ListingPrice>,
         ),
       ),
     })

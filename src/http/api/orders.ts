@@ -39,8 +39,8 @@ import { type ApiContext, admin, configuredStore, ok, operation, operator, viewe
 import { Delivery } from './deliveries.ts'
 import { listOperation } from './list-operation.ts'
 import { Effect } from './outbox.ts'
-import { Attempt, amountsOf, audited, Purchase, purchaseShape, repeated, Transition } from './purchases.ts'
-import { amount, amountOf, at, count, currency, enumeration, maybeAt, view, words } from './views.ts'
+import { Attempt, audited, Purchase, purchaseShape, repeated, Transition } from './purchases.ts'
+import { amount, at, count, currency, enumeration, maybeAt, view, withAmounts, words } from './views.ts'
 
 const OrderState = enumeration('OrderState', orderLabels)
 const LineState = enumeration('LineState', lineLabels)
@@ -83,7 +83,7 @@ const OrderEntry = view(
       lines: z.array(LineEntry).meta({ description: 'As the store ordered them' }),
     })
     .meta({ id: 'OrderEntry' }),
-  ({ costMinor, ...row }: ListedOrder) => ({ ...row, cost: amountOf(costMinor, row.currency ?? '') }),
+  withAmounts<ListedOrder>,
 )
 
 const Line = z
@@ -133,7 +133,7 @@ const LineHistory = view(
               body: z.string().meta({ description: 'The request, as it is sent each time' }),
             })
             .meta({ id: 'HistoryPurchase' }),
-          amountsOf<PurchaseRow>,
+          withAmounts<PurchaseRow>,
         ),
       ),
       keys: z.array(
@@ -143,7 +143,7 @@ const LineHistory = view(
       ),
     })
     .meta({ id: 'LineHistory' }),
-  ({ costMinor, ...row }: LineHistoryRow) => ({ ...row, cost: amountOf(costMinor, row.currency ?? '') }),
+  withAmounts<LineHistoryRow>,
 )
 const ofPurchase = { purchaseId: z.string() }
 const History = view(
@@ -196,6 +196,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
   const { db } = ordering
   const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') })
   const storeQuery = { store: inStore }
+  const idOf = (named: Named) => idOfOrder(db, named)
   const unknown = 'no order has this reference'
   const shopOf = (named: string | undefined): string => {
     const shops = context.stores.filter(({ id }) => ordering.storeOf(id)?.order)
@@ -252,10 +253,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       answer: History,
       success: { 200: 'The history as it is now' },
       failures: { 404: unknown, 409: ambiguous },
-      async handle({ caller, path, query }) {
-        const { id } = await findOrder(db, caller, path.reference, query.store)
-        return ok(await orderHistory(ordering, id))
-      },
+      handle: async (call) => ok(await orderHistory(ordering, await idOf(call))),
     }),
 
     operation({
@@ -269,9 +267,9 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       answer: Revealed,
       success: { 200: 'The keys' },
       failures: { 404: unknown, 409: '`no_keys`: the store has none; `ambiguous_reference`' },
-      async handle({ caller, path, query, body: { line, reason } }) {
-        const { id } = await findOrder(db, caller, path.reference, query.store)
-        return ok({ items: await revealKeys(ordering, id, line, { actor: caller.actor, reason }) })
+      async handle({ body: { line, reason }, ...call }) {
+        const why = { actor: call.caller.actor, reason }
+        return ok({ items: await revealKeys(ordering, await idOf(call), line, why) })
       },
     }),
 
@@ -284,10 +282,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       answer: Order,
       success: { 200: 'The order as it is now' },
       failures: { 404: unknown, 409: ambiguous },
-      async handle({ caller, path, query }) {
-        const { id } = await findOrder(db, caller, path.reference, query.store)
-        return ok(await view(id, caller))
-      },
+      handle: async (call) => ok(await view(await idOf(call), call.caller)),
     }),
 
     operation({
@@ -302,7 +297,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       success: { 200: 'The order after the cancellation was requested' },
       failures: { 404: unknown, 409: ambiguous },
       async handle({ caller, path, query, body: { reason } }) {
-        const { id } = await findOrder(db, caller, path.reference, query.store)
+        const id = await idOf({ caller, path, query })
         await cancelOrder(ordering, id, caller.actor, reason)
         return ok(await view(id, caller))
       },
@@ -367,10 +362,8 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         409: '`no_keys`: none is handed over yet; `no_resend`: a backend writes to its customers itself; `ambiguous_reference`',
         503: 'the shop did not confirm it',
       },
-      async handle({ caller, path, query, body: { reason } }) {
-        const { id } = await findOrder(db, caller, path.reference, query.store)
-        return ok(await resendKeys(ordering, id, caller.actor, reason))
-      },
+      handle: async ({ body: { reason }, ...call }) =>
+        ok(await resendKeys(ordering, await idOf(call), call.caller.actor, reason)),
     }),
   ]
 }
@@ -413,15 +406,22 @@ async function askedOrders(db: Database, { state, search, ...filter }: OrderFilt
   return listOrders(db, { ...filter, state, sku: search })
 }
 
+/** A call that names an order. */
+interface Named {
+  caller: Caller
+  path: { reference: string }
+  query: { store?: string | undefined }
+}
+
 /** A store token finds its own orders only; a person names the store where the reference alone does not. */
-async function findOrder(db: Database, caller: Caller, reference: string, named?: string): Promise<StoreOrder> {
-  const store = storeAsked(caller, named)
+async function idOfOrder(db: Database, { caller, path: { reference }, query }: Named): Promise<string> {
+  const store = storeAsked(caller, query.store)
   const found = await db.query(
     store === undefined ? storeOrdersByReference(reference) : storeOrderByReference(store, reference),
   )
   const [order] = found
   if (!order) throw new Failure('not_found', 'no order has this reference')
-  if (found.length === 1) return order
+  if (found.length === 1) return order.id
   const stores = found.map((one) => one.store).join(', ')
   throw new Failure('conflict', `several stores have an order under this reference; name one with ?store=: ${stores}`, {
     reason: 'ambiguous_reference',

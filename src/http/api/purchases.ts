@@ -5,7 +5,6 @@ import { holdLabels, meansOf, purchaseLabels } from '../../domain/labels.ts'
 import { parseDecimal } from '../../domain/money.ts'
 import { purchaseStates } from '../../domain/purchase.ts'
 import { orderStatuses } from '../../domain/supplier.ts'
-import { Failure } from '../../errors.ts'
 import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
 import { decisionTypes } from '../../ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../ordering/decide.ts'
@@ -20,12 +19,12 @@ import {
   type Purchase as PurchaseRow,
   purchaseById,
 } from '../../storage/purchases.ts'
-import { choice, decisionBody, maybeReasonBody, queryFlag, releaseBody } from '../input.ts'
+import { choice, decisionBody, invalidField, maybeReasonBody, queryFlag, releaseBody } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { byId, listOperation } from './list-operation.ts'
 import { Discrepancy } from './reconcile.ts'
 import { Freeze } from './status.ts'
-import { amount, amountOf, at, count, currency, enumeration, maybeAt, meaningsText, view, words } from './views.ts'
+import { amount, at, count, currency, enumeration, maybeAt, meaningsText, view, withAmounts, words } from './views.ts'
 
 const State = enumeration('PurchaseState', purchaseLabels)
 /** Without a name: generators for OpenAPI 3.0 know no reference that may be null. */
@@ -64,18 +63,13 @@ export const purchaseShape = z
     changedAt: at.meta({ description: 'When anything of it changed last' }),
   })
   .meta({ id: 'Purchase' })
-export const amountsOf = <R extends PurchaseRow>(row: R) => ({
-  ...row,
-  ceiling: amountOf(row.ceilingMinor, row.currency),
-  amount: amountOf(row.amountMinor, row.currency),
-})
-export const Purchase = view(purchaseShape, amountsOf<PurchaseRow>)
+export const Purchase = view(purchaseShape, withAmounts<PurchaseRow>)
 
 type Entry = PurchaseRow & { since: number }
 const entry = purchaseShape
   .extend({ orderId: z.string(), since: at.meta({ description: 'When it entered its state' }) })
   .meta({ id: 'PurchaseEntry' })
-const PurchaseEntry = view(entry, amountsOf<Entry>)
+const PurchaseEntry = view(entry, withAmounts<Entry>)
 
 export const Attempt = z
   .object({
@@ -114,7 +108,7 @@ const ListedPurchase = view(
       cost: amount.nullable().meta({ description: 'What the supplier asks for one unit now' }),
     })
     .meta({ id: 'ListedPurchase' }),
-  ({ costMinor, ...row }: Entry & PurchaseSubject) => ({ ...amountsOf(row), cost: amountOf(costMinor, row.currency) }),
+  withAmounts<Entry & PurchaseSubject>,
 )
 
 const detail = entry
@@ -128,7 +122,7 @@ const detail = entry
   .meta({ id: 'PurchaseDetail' })
 const PurchaseDetail = view(
   detail,
-  amountsOf<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions' | 'outages'>>,
+  withAmounts<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions' | 'outages'>>,
 )
 
 /** What a person did. */
@@ -148,7 +142,7 @@ const Reading = view(
     keys: count.meta({ description: 'How many keys it carries; they are never shown here' }),
     differs: z.array(z.enum(['reference', 'product', 'quantity'])).meta({ description: 'From what was sent' }),
   }),
-  (row: OrderReading) => ({ ...row, amount: amountOf(row.amountMinor, row.currency) }),
+  withAmounts<OrderReading>,
 )
 
 const SeenOrder = z.object({
@@ -247,8 +241,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
       failures: { 400: '`state` and `hold` together' },
       read: async ({ state, hold, ...wanted }) => {
         if (state !== undefined && hold !== undefined) {
-          const message = 'goes without state: what is held is planned or waiting'
-          throw new Failure('invalid', `hold: ${message}`, { fields: [{ field: 'hold', message }] })
+          throw invalidField('hold', 'goes without state: what is held is planned or waiting')
         }
         const holdReason = hold === 'any' ? undefined : hold
         const statement =
@@ -293,8 +286,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         const { id, currency } = await found(path.id)
         const ceilingMinor = ceiling === undefined ? undefined : parseDecimal(ceiling, currency)
         if (ceiling !== undefined && ceilingMinor === undefined) {
-          const message = `must be an exact amount in ${currency}`
-          throw new Failure('invalid', `ceiling: ${message}`, { fields: [{ field: 'ceiling', message }] })
+          throw invalidField('ceiling', `must be an exact amount in ${currency}`)
         }
         await releasePurchase(ordering, id, { ceilingMinor, overrideSpendCap }, caller.actor, reason)
         return ok(await detailOf(id))

@@ -15,7 +15,7 @@ import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/run
 import { paging } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { byId, listOperation, page, pageOf } from './list-operation.ts'
-import { amountOf, at, count, currency, enumeration, maybeAt, oneOf, view, words } from './views.ts'
+import { at, count, currency, enumeration, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
 
 export const RunState = enumeration('RunState', runLabels)
 const amount = z.string().meta({ description: 'Decimal text in the currency of the account', examples: ['19.99'] })
@@ -58,10 +58,7 @@ export const Discrepancy = z
   })
   .meta({ id: 'Discrepancy' })
 
-export const Reading = view(z.object({ amount, currency, readAt: at }), (row: BalanceReading) => ({
-  ...row,
-  amount: amountOf(row.amountMinor, row.currency),
-}))
+export const Reading = view(z.object({ amount, currency, readAt: at }), withAmounts<BalanceReading>)
 const Account = view(
   z.object({
     currency,
@@ -79,20 +76,7 @@ const Account = view(
     explainedAt: at,
     judgedAt: at,
   }),
-  (account: BalanceAccount) => {
-    const text = (minor: number) => amountOf(minor, account.currency)
-    return {
-      ...account,
-      start: text(account.startMinor),
-      charges: text(account.chargesMinor),
-      refunds: text(account.refundsMinor),
-      credits: text(account.creditsMinor),
-      unexplained: text(account.unexplainedMinor),
-      expected: text(expectedMinor(account)),
-      pending: text(account.pendingMinor),
-      owedBack: text(account.owedBackMinor),
-    }
-  },
+  (account: BalanceAccount) => withAmounts({ ...account, expectedMinor: expectedMinor(account) }),
 )
 const Movement = view(
   z.object({
@@ -101,7 +85,7 @@ const Movement = view(
     amount,
     at,
   }),
-  (row: BalanceMovement) => ({ ...row, amount: amountOf(row.amountMinor, row.currency) }),
+  withAmounts<BalanceMovement>,
 )
 const Balance = z.object({
   balance: Reading.nullable(),

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
-import { Failure } from '../../errors.ts'
 import { allTokens } from '../../storage/tokens.ts'
-import { tokenBody } from '../input.ts'
+import { invalidField, tokenBody } from '../input.ts'
 import { type ApiContext, admin, ok, operation } from '../operation.ts'
 import { page } from './list-operation.ts'
 import { at, maybeAt, oneOf, words } from './views.ts'
@@ -49,8 +48,7 @@ export function tokenOperations({
       success: { 201: 'Created' },
       async handle({ caller, body: { name, role, store = null, scopes = [], expiresInDays = null } }) {
         if (store !== null && !stores.some(({ id }) => id === store)) {
-          const message = `must be one of ${stores.map(({ id }) => id).join(', ')}`
-          throw new Failure('invalid', `store: ${message}`, { fields: [{ field: 'store', message }] })
+          throw invalidField('store', `must be one of ${stores.map(({ id }) => id).join(', ')}`)
         }
         const wanted = { name, role, store, scopes: [...new Set(scopes)], expiresInDays }
         const { token, row } = await createToken(context, wanted, caller.actor)

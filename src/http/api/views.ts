@@ -32,6 +32,19 @@ export const oneOf = <const T extends readonly string[]>(values: T) => z.string(
 export const amountOf = <M extends number | null>(minor: M, currency: string) =>
   (minor === null ? null : formatDecimal({ minor, currency })) as M extends null ? string | null : string
 
+/** Minor units that a row has, as the amounts that are shown. */
+type Amounts<R> = {
+  [Name in keyof R as Name extends `${infer Shown}Minor` ? Shown : never]: null extends R[Name] ? string | null : string
+}
+
+/** A row with each of its amounts as text, in its currency: `amountMinor` is shown as `amount`. */
+export function withAmounts<R extends { currency: string | null }>(row: R): R & Amounts<R> {
+  const amounts = Object.entries<unknown>(row).flatMap(([name, minor]) =>
+    name.endsWith('Minor') ? [[name.slice(0, -5), amountOf(minor as number | null, row.currency ?? '')]] : [],
+  )
+  return { ...row, ...Object.fromEntries(amounts) }
+}
+
 /** A view whose fields are not those of what it shows. Fields that the shape does not name are left out. */
 export const view = <V, S extends z.ZodType>(shape: S, show: (value: V) => z.input<S>) =>
   z.pipe(z.transform<V, z.input<S>>(show as never), shape as never) as unknown as z.ZodPipe<

@@ -1,5 +1,5 @@
 import { type Dialect, valueAt } from '../dialect/dialect.ts'
-import { asId, LongInteger, seenText } from './records.ts'
+import { asId, LongInteger, seenText } from '../supplier/records.ts'
 
 /* Finds the lists and records in a supplier's answers, also where the dialect has a wrong path for them. */
 

@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Dialect } from '../dialect/dialect.ts'
-import { verify } from './signature.ts'
+import { verify } from '../supplier/signature.ts'
 
 type Layout = Dialect['signature']
 

@@ -1,9 +1,10 @@
 import { type Dialect, eventNames, parentOf, valueAt } from '../dialect/dialect.ts'
 import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { formatDecimal } from '../domain/money.ts'
+import { parseOffer } from '../supplier/offer-record.ts'
+import { asCount, asId, parseBalance, parseOrder, parseWebhook, type Read, seenText } from '../supplier/records.ts'
 import { candidatesFor, findList, findRecord, shownText, valuesByPath } from './answer-parts.ts'
 import type { Judged } from './check.ts'
-import { parseOffer } from './offer-record.ts'
 import {
   type FieldCheck,
   type FieldKind,
@@ -12,7 +13,6 @@ import {
   type RecordGroup,
   recordFields,
 } from './record-fields.ts'
-import { asCount, asId, parseBalance, parseOrder, parseWebhook, type Read, seenText } from './records.ts'
 import type { Sample } from './sample.ts'
 
 /** The records of one kind in the sample. */

@@ -1,11 +1,16 @@
 /**
- * Compares a dialect with the answers of its supplier, field by field.
+ * Does a dialect fit its supplier? `sample` reads the supplier, and the dialect is compared with the answers, field by
+ * field; `detect` finds how a captured delivery is signed. No order depends on it.
  *
  * A real answer decides. The supplier's OpenAPI document counts only for facts that no answer shows, and only where it
  * states them exactly (`check-document`). Nothing is guessed from sentences.
  */
 import { type Dialect, dialectShape, type ErrorKind, errorKinds, parentOf, putAt, valueAt } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
+import { parseOffer } from '../supplier/offer-record.ts'
+import { rateHint } from '../supplier/rate-limit.ts'
+import { asCount, asFlag, asId, asText, seenText } from '../supplier/records.ts'
+import { headerText } from '../supplier/request.ts'
 import {
   type Answer,
   below,
@@ -18,11 +23,7 @@ import {
 } from './answer-parts.ts'
 import { checkDocument } from './check-document.ts'
 import { checkRecords } from './check-records.ts'
-import { parseOffer } from './offer-record.ts'
-import { rateHint } from './rate-limit.ts'
 import { flagWordsIn } from './record-fields.ts'
-import { asCount, asFlag, asId, asText, seenText } from './records.ts'
-import { headerText } from './request.ts'
 import { type Sample, secondSize } from './sample.ts'
 
 export type SettingVerdict =

@@ -3,12 +3,12 @@ import { readdirSync } from 'node:fs'
 import { type Dialect, readDialect, valueAt } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
+import { retryAfterMs } from '../supplier/rate-limit.ts'
+import { withoutKey } from '../supplier/read.ts'
+import { asId, errorAnswer, readJson, writeInstant } from '../supplier/records.ts'
+import { exchange, openAgent, PAGE_MAX_BYTES } from '../supplier/request.ts'
 import { type Answer, candidatesFor, findList, isObject } from './answer-parts.ts'
-import { retryAfterMs } from './rate-limit.ts'
-import { withoutKey } from './read.ts'
 import { recordFields } from './record-fields.ts'
-import { asId, errorAnswer, readJson, writeInstant } from './records.ts'
-import { exchange, openAgent, PAGE_MAX_BYTES } from './request.ts'
 
 export interface SampleSource {
   /** Ends in `/v1`. */

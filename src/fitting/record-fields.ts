@@ -11,7 +11,7 @@ import {
   asInstant,
   asMoney,
   asText,
-} from './records.ts'
+} from '../supplier/records.ts'
 
 /* The fields of the supplier's records for `dialect check`: the kind of each and its usual names. */
 
