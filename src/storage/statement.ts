@@ -1,11 +1,5 @@
-import { and, desc, eq, getTableColumns, gte, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
-import {
-  BaseSQLiteDatabase,
-  type SQLiteColumn,
-  type SQLiteSession,
-  SQLiteSyncDialect,
-  type SQLiteTable,
-} from 'drizzle-orm/sqlite-core'
+import { getTableColumns, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { BaseSQLiteDatabase, type SQLiteSession, SQLiteSyncDialect, type SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Change, RowCount } from './database.ts'
 
 /**
@@ -162,42 +156,6 @@ export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?
 
 /** The columns to set, as the builder of an update takes them. */
 export const columnsOf = <T extends SQLiteTable>(set: RowUpdate<T>): Partial<T['$inferInsert']> => set as never
-
-/**
- * A page of a table, newest first; `before` is the id of the last row seen, `from` the least id that counts.
- *
- * @param equal columns that a filter may ask for
- * @param without a column that is left out
- */
-export function page<
-  T extends SQLiteTable & { id: SQLiteColumn },
-  K extends string & keyof T['$inferSelect'] = never,
-  W extends string & keyof T['$inferSelect'] = never,
->(table: T, equal: readonly K[] = [], without?: W) {
-  type Filter = { [C in K]?: T['$inferSelect'][C] | undefined } & {
-    before?: string | undefined
-    from?: string | undefined
-    limit: number
-  }
-  type Row = Omit<T['$inferSelect'], W>
-  const columns = Object.entries<SQLiteColumn>(getTableColumns(table))
-  const selected = Object.fromEntries(columns.filter(([name]) => name !== without))
-  return statement((filter: Filter) => {
-    const asked = columns.filter(
-      ([name]) => (equal as readonly string[]).includes(name) && filter[name as K] !== undefined,
-    )
-    const conditions = asked.map(([name, column]) => eq(column, filter[name as K]))
-    if (filter.before !== undefined) conditions.push(lt(table.id, filter.before))
-    if (filter.from !== undefined) conditions.push(gte(table.id, filter.from))
-    const select = build
-      .select(selected)
-      .from(table as SQLiteTable)
-      .where(and(...conditions))
-      .orderBy(desc(table.id))
-      .limit(filter.limit)
-    return select as unknown as SQLWrapper & { readonly _: { readonly result: Row[] } }
-  })
-}
 
 /** A count goes this far: one of a million rows takes a second, in which nothing else is done. */
 export const COUNT_MAX = 10_000
