@@ -2,7 +2,7 @@ import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, not, sql } from '
 import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { Change } from './database.ts'
 import { alertChannels, alertNotices, alerts, outbox, storeOrders } from './schema.ts'
-import { build, change, insertMany, inWhole, statement } from './statement.ts'
+import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
 import { changeBy, countBy, deleteBefore, insertInto, page, rowsBy, stampOnce } from './table.ts'
 
 export type Alert = typeof alerts.$inferSelect
@@ -168,7 +168,7 @@ export const lastMessages = statement((channel: string, since: number) =>
 /** Notes what a channel has said. */
 export const putNotices = insertMany(alertNotices, 'any', (insert) =>
   insert.onConflictDoUpdate({
-    target: [alertNotices.channel, alertNotices.alert],
+    target: uniqueKey(alertNotices.channel, alertNotices.alert),
     set: { said: sql`excluded.said`, at: sql`excluded.at`, times: sql`excluded.times` },
   }),
 )

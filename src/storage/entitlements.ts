@@ -3,7 +3,7 @@ import { isOver, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
 import { entitlementLines, entitlements, purchases } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
 import { changeBy, insertInto, rowsBy } from './table.ts'
 
 export type EntitlementRow = typeof entitlements.$inferSelect
@@ -100,7 +100,7 @@ export const putEntitlementLine = change(1, (row: EntitlementLine) => {
     .insert(entitlementLines)
     .values(row)
     .onConflictDoUpdate({
-      target: [entitlementLines.store, entitlementLines.reference, entitlementLines.line],
+      target: uniqueKey(entitlementLines.store, entitlementLines.reference, entitlementLines.line),
       set: { units, granted, most },
     })
 })

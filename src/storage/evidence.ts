@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { audit, purchaseAttempts, transitions } from './schema.ts'
-import { build, statement } from './statement.ts'
+import { build, positionIn, statement } from './statement.ts'
 import { insertInto, page, rowsBy, rowsIn } from './table.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
@@ -54,7 +54,9 @@ export const auditOfAll = rowsIn(audit, 'subject', audit.at, audit.id)
 
 /** The audit, newest first. `actor`: who did it, without the session or the token, as the index has it. */
 export const listAudit = page(audit, ['action', 'subject'], {
-  computed: { actor: sql<string>`substr(${audit.actor}, 1, instr(${audit.actor} || ' (', ' (') - 1)` },
+  computed: {
+    actor: sql<string>`substr(${audit.actor}, 1, ${positionIn(sql`${audit.actor} || ' ('`, sql`' ('`)} - 1)`,
+  },
 })
 
 export const insertAttempt = insertInto(purchaseAttempts)

@@ -1,7 +1,7 @@
 import { and, gte, lt, sql } from 'drizzle-orm'
 import type { ActivityCount } from '../domain/activity.ts'
 import { hourlyCounts } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
 import { deleteBefore } from './table.ts'
 
 /** Adds to the count of an hour. */
@@ -10,7 +10,7 @@ export const addHourlyCount = change(1, (row: typeof hourlyCounts.$inferInsert) 
     .insert(hourlyCounts)
     .values(row)
     .onConflictDoUpdate({
-      target: [hourlyCounts.hour, hourlyCounts.name, hourlyCounts.part],
+      target: uniqueKey(hourlyCounts.hour, hourlyCounts.name, hourlyCounts.part),
       set: { count: sql`${hourlyCounts.count} + excluded.count` },
     }),
 )

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, lte,
 import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
-import { build, change, insertMany, inWhole, statement } from './statement.ts'
+import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
 import { bringForward, countBy, pageBy } from './table.ts'
 
 export type ListingRow = typeof listings.$inferSelect
@@ -123,7 +123,7 @@ const asPut = Object.entries(changeable).map(([name, column]) => [name, sql.raw(
  */
 export const putListings: (rows: ListingRow[]) => Change[] = insertMany(listings, 'all', (insert) =>
   insert.onConflictDoUpdate({
-    target: [listings.store, listings.variant],
+    target: uniqueKey(listings.store, listings.variant),
     set: Object.fromEntries(asPut),
     setWhere: sql`${listings.version} = excluded.version - 1`,
   }),

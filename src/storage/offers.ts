@@ -1,7 +1,7 @@
 import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
-import { build, change, insertMany, inWhole, statement } from './statement.ts'
+import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
 import { changeBy, countBy, pageBy, rowsIn, stampOnce } from './table.ts'
 
 export type Offer = typeof offers.$inferSelect
@@ -82,7 +82,7 @@ const asInserted = {
 /** Stores offers that are new; of one that was stored in between the newer fact stays. */
 export const putOffers: (rows: NewOffer[]) => Change[] = insertMany(offers, 'any', (insert) =>
   insert.onConflictDoUpdate({
-    target: offers.productId,
+    target: uniqueKey(offers.productId),
     set: asInserted,
     setWhere: sql`${offers.asOf} <= excluded.as_of`,
   }),

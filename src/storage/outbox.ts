@@ -4,7 +4,7 @@ import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
-import { build, change, countUpTo, inWhole, statement } from './statement.ts'
+import { build, change, countUpTo, inWhole, notByIndex, statement } from './statement.ts'
 import { insertOnce, page, rowsBy } from './table.ts'
 
 export type OutboxRow = typeof outbox.$inferSelect
@@ -105,7 +105,7 @@ const kinds = (['callback', 'alert'] as const).flatMap((kind) =>
 export const countOutbox = statement(() =>
   countUpTo(kinds, ({ kind, state }) =>
     kind === 'alert'
-      ? sql`outbox where kind = 'alert' and +state = ${state}`
+      ? sql`outbox where kind = 'alert' and ${notByIndex(sql`state`)} = ${state}`
       : sql`outbox where kind = 'callback' and state = ${state}`,
   ),
 )

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { listings, offers, publications, publishing } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
 import { bringForward, countBy, insertInto, pageBy, rowsBy } from './table.ts'
 
 export type Publication = typeof publications.$inferSelect
@@ -76,7 +76,10 @@ export const publishingOf = rowsBy(publishing, ['store'])
 export const allPublishing = rowsBy(publishing, [])
 
 export const putPublishing = change(1, (set: Publishing) =>
-  build.insert(publishing).values(set).onConflictDoUpdate({ target: publishing.store, set }),
+  build
+    .insert(publishing)
+    .values(set)
+    .onConflictDoUpdate({ target: uniqueKey(publishing.store), set }),
 )
 
 /** The store took a callback, or a person wants it tried at once. */

@@ -3,7 +3,7 @@ import { type HoldReason, holdReasons, standingHolds } from '../domain/hold.ts'
 import { finalStates, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { purchases, storeOrders } from './schema.ts'
-import { type Bound, build, change, countUpTo, type RowUpdate, statement } from './statement.ts'
+import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'
 import { changeBy, insertInto, page, rowsBy, rowsIn } from './table.ts'
 
 export type Purchase = typeof purchases.$inferSelect
@@ -42,7 +42,7 @@ export const listPurchases = page(purchases, ['state'])
 
 /** Purchases that a rule keeps from being bought now, newest first. */
 export const listHeldPurchases = page(purchases, ['holdReason'], {
-  where: sql`${purchases.holdReason} is not null and +${purchases.state} in ('planned', 'waiting')`,
+  where: sql`${purchases.holdReason} is not null and ${notByIndex(purchases.state)} in ('planned', 'waiting')`,
 })
 
 const isFree = (now: number) => or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, now))

@@ -11,7 +11,7 @@ import {
   unattachedOrders,
 } from './schema.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
 import { countBy, deleteBy, pageBy } from './table.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
@@ -120,7 +120,7 @@ export const noteUnattached = change(1, (row: UnattachedOrder) =>
     .insert(unattachedOrders)
     .values(row)
     .onConflictDoUpdate({
-      target: unattachedOrders.supplierOrderId,
+      target: uniqueKey(unattachedOrders.supplierOrderId),
       set: { status: row.status, seenAt: row.seenAt },
     }),
 )

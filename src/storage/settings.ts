@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm'
 import { type Change, type Database, first } from './database.ts'
 import { settings } from './schema.ts'
-import { build, change } from './statement.ts'
+import { build, change, uniqueKey } from './statement.ts'
 import { deleteBy, rowsBy } from './table.ts'
 
 const settingByName = rowsBy(settings, ['name'])
@@ -27,7 +27,7 @@ export const putSetting = change(1, (name: string, value: string, now: number) =
   build
     .insert(settings)
     .values({ name, value, changedAt: now })
-    .onConflictDoUpdate({ target: settings.name, set: { value, changedAt: now } }),
+    .onConflictDoUpdate({ target: uniqueKey(settings.name), set: { value, changedAt: now } }),
 )
 
 export const clearSetting = deleteBy(settings, ['name'])

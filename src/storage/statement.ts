@@ -1,5 +1,12 @@
 import { getTableColumns, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
-import { BaseSQLiteDatabase, type SQLiteSession, SQLiteSyncDialect, type SQLiteTable } from 'drizzle-orm/sqlite-core'
+import {
+  BaseSQLiteDatabase,
+  type IndexColumn,
+  type SQLiteColumn,
+  type SQLiteSession,
+  SQLiteSyncDialect,
+  type SQLiteTable,
+} from 'drizzle-orm/sqlite-core'
 import type { Change, RowCount } from './database.ts'
 
 /**
@@ -141,6 +148,23 @@ function placeholder(index: number) {
   return Object.assign(sql.placeholder(String(index)), { [Symbol.toPrimitive]: computed, toJSON: computed })
 }
 
+/**
+ * What engines say in words of their own. A statement names such a word where it stands, and the dialect of each engine writes
+ * its own there; no table or column has these names.
+ */
+export type EngineWords = Record<'<position of>' | '<not by index>' | '<one of a list>' | '<end of the list>', string>
+const word = (name: keyof EngineWords) => sql.identifier(name)
+
+/** Where the first of these texts has the second; 0: nowhere. */
+export const positionIn = (text: SQLWrapper, part: SQL) => sql`${word('<position of>')}(${text}, ${part})`
+
+/** A column by whose index SQLite must not find rows, because they are too many. */
+export const notByIndex = (column: SQLWrapper) => sql`${word('<not by index>')}${column}`
+
+/** The columns of a unique key: a conflict names them without their table. */
+export const uniqueKey = (...columns: SQLiteColumn[]): IndexColumn[] =>
+  columns.map(({ name }) => sql.identifier(name)) as unknown as IndexColumn[]
+
 /** Encodes a list as one value. An engine that sends lists in another way knows them by this encoder. */
 export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]): unknown => JSON.stringify(list) }
 
@@ -149,7 +173,7 @@ export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]
  * statement whole.
  */
 export const inWhole = (column: SQLWrapper, list: readonly (string | number)[]) =>
-  sql`${column} in (select value from json_each(${sql.param(list, wholeList)}))`
+  sql`${column}${word('<one of a list>')}${sql.param(list, wholeList)}${word('<end of the list>')}`
 
 /** What an update sets: values, or expressions over the row. What is undefined stays as it is. */
 export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?: T['$inferInsert'][K] | Bound }

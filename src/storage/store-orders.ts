@@ -18,7 +18,7 @@ import {
 import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, notByIndex, statement } from './statement.ts'
 import { insertInto, page, rowsBy, rowsIn, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
@@ -66,8 +66,8 @@ const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: S
     .where(
       and(
         state,
-        // The plus keeps SQLite from another index than that of the state, which finds few.
-        store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
+        // The index of the state finds few.
+        store === undefined ? undefined : sql`${notByIndex(storeOrders.store)} = ${store}`,
         sku === undefined
           ? undefined
           : sql`exists (select 1 from store_order_lines where sku = ${sku} and order_id = ${storeOrders.id})`,
@@ -135,8 +135,8 @@ export const ordersOfSku = statement(
           )`,
           before === undefined ? undefined : lt(storeOrderLines.orderId, before),
           from === undefined ? undefined : gte(storeOrderLines.orderId, from),
-          store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
-          closedState === undefined ? undefined : sql`+${storeOrders.closedState} = ${closedState}`,
+          store === undefined ? undefined : sql`${notByIndex(storeOrders.store)} = ${store}`,
+          closedState === undefined ? undefined : sql`${notByIndex(storeOrders.closedState)} = ${closedState}`,
         ),
       )
       .orderBy(desc(storeOrderLines.orderId))

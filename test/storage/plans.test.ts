@@ -1,6 +1,5 @@
 /** Statements that run often over tables that only grow: each must find its rows by an index, not by reading them all. */
 import type { SQLWrapper } from 'drizzle-orm'
-import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 import { expect, test } from 'vitest'
 import {
   alertsAbout,
@@ -55,6 +54,7 @@ import {
   reservedBeyondReading,
   reservedUnder,
 } from '../../src/storage/purchases.ts'
+import { compile } from '../../src/storage/sqlite/sqlite.ts'
 import {
   listOpenOrders,
   listStoreOrders,
@@ -239,12 +239,9 @@ test('lists of a few among many are walked newest first, without sorting', () =>
 
 function planOf(statement: SQLWrapper): string[] {
   const { connection } = tracedDatabase()
-  const { sql, params } = new SQLiteSyncDialect().sqlToQuery(statement.getSQL())
-  return (
-    connection
-      .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
-      // A value that is bound later is planned for like any other.
-      .all(...params.map((param) => (typeof param === 'object' ? null : param)))
-      .map(({ detail }) => detail)
-  )
+  const { sql, params } = compile(statement)
+  return connection
+    .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
+    .all(...params)
+    .map(({ detail }) => detail)
 }
