@@ -69,24 +69,8 @@ export const countDeliveries = statement(() =>
   ),
 )
 
-/** A delivery as it comes in. */
-export type NewDelivery = Pick<
-  Delivery,
-  | 'id'
-  | 'source'
-  | 'deliveryId'
-  | 'bodyHmac'
-  | 'mac'
-  | 'signedAt'
-  | 'receivedAt'
-  | 'ciphertext'
-  | 'keyId'
-  | 'state'
-  | 'notBefore'
->
-
 /** Stores a delivery once: 0 rows touched says that it was here before. */
-export const insertDelivery = insertOnce<typeof deliveries, NewDelivery>(deliveries)
+export const insertDelivery = insertOnce(deliveries)
 
 const changeAsSeen = changeBy(1, deliveries, ['id', 'attempts'])
 

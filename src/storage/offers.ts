@@ -132,7 +132,7 @@ export const countMissed = change('any', ({ rowids }: { rowids: number[] }) =>
 /** Where offers that are not gone stand in their table, a part at a time. */
 export const rowidsOfOffers = statement((after: number, limit: number) =>
   build
-    .select({ rowid: sql<number>`rowid`, seenRunId: offers.seenRunId, missedRuns: offers.missedRuns })
+    .select({ rowid: sql<number>`rowid`, seenRunId: offers.seenRunId })
     .from(offers)
     .where(and(isNull(offers.goneAt), sql`rowid > ${after}`))
     .orderBy(sql`rowid`)

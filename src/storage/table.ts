@@ -153,8 +153,8 @@ export const insertInto = <T extends SQLiteTable>(table: T) =>
   change(1, (row: T['$inferInsert']) => build.insert(table as SQLiteTable).values(row))
 
 /** A row that is stored once: where one has its unique key, that one stays. */
-export const insertOnce = <T extends SQLiteTable, R extends T['$inferInsert'] = T['$inferInsert']>(table: T) =>
-  change('any', (row: R) =>
+export const insertOnce = <T extends SQLiteTable>(table: T) =>
+  change('any', (row: T['$inferInsert']) =>
     build
       .insert(table as SQLiteTable)
       .values(row)
