@@ -41,20 +41,12 @@ export const alertsEndedFrom = statement((instant: number, limit: number) =>
 
 /** Those of one kind about one subject, the newest first. @param subject null: the service as a whole */
 export const alertsAbout = (type: StoredKind, subject: string | null, limit: number) =>
-  subject === null ? alertsAboutAll(type, limit) : alertsAboutOne(type, subject, limit)
-const alertsAboutOne = statement((type: StoredKind, subject: string, limit: number) =>
+  alertsAboutOne(type, subject ?? undefined, limit)
+const alertsAboutOne = statement((type: StoredKind, subject: string | undefined, limit: number) =>
   build
     .select()
     .from(alerts)
-    .where(and(eq(alerts.type, type), eq(alerts.subject, subject)))
-    .orderBy(desc(alerts.id))
-    .limit(limit),
-)
-const alertsAboutAll = statement((type: StoredKind, limit: number) =>
-  build
-    .select()
-    .from(alerts)
-    .where(and(eq(alerts.type, type), isNull(alerts.subject)))
+    .where(and(eq(alerts.type, type), subject === undefined ? isNull(alerts.subject) : eq(alerts.subject, subject)))
     .orderBy(desc(alerts.id))
     .limit(limit),
 )

@@ -14,7 +14,7 @@ const machinery = [
   'schema',
   'statement',
   'table',
-  'table-copy',
+  'engine-copy',
 ]
 const modules = readdirSync(folder)
   .filter((name) => name.endsWith('.ts'))
