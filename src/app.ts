@@ -16,8 +16,7 @@ import { openAlerts } from './alerts/alerts.ts'
 import { diskFreeMb, madeAt } from './alerts/facts.ts'
 import { severityOf } from './alerts/kinds.ts'
 import { backupsElsewhere, createBackups } from './backup/backup.ts'
-import { createDryRunKeeper } from './catalogue/dry-run-keeper.ts'
-import { createDryRunner, noDryRuns } from './catalogue/dry-runner.ts'
+import { createDryRuns, noDryRuns } from './catalogue/dry-runner.ts'
 import type { Config } from './config/config.ts'
 import type { Role } from './config/roles.ts'
 import { type Console, createConsole } from './console/console.ts'
@@ -171,7 +170,7 @@ export async function openApp({ config, log: written, onFatal, sandboxUrl, role 
   })
   const metrics = createMetrics(observe, { process: true })
   const isFile = config.databaseUrl === null
-  const dryRun = isFile ? createDryRunner({ catalogue, stores: config.stores, dataDir: config.dataDir }) : noDryRuns
+  const dryRuns = isFile ? createDryRuns({ catalogue, stores: config.stores, dataDir: config.dataDir }) : noDryRuns
   const backups = isFile ? createBackups({ config, file, db, keys, now, newId, log }) : backupsElsewhere(config)
   const alerting = await openAlerts({
     config,
@@ -203,8 +202,7 @@ export async function openApp({ config, log: written, onFatal, sandboxUrl, role 
     publicUrl,
     syncs,
     sweeps,
-    dryRun,
-    keptDryRun: createDryRunKeeper(dryRun, now),
+    dryRuns,
     inbox,
     webhooks,
     captures,

@@ -100,7 +100,7 @@ describe.runIf(hasPostgres)('a service on PostgreSQL', () => {
     await createDatabase(config)
     const app = await openApp({ config, log, onFatal })
     await expect(app.api.backups.make('ann')).rejects.toThrow('with the tools of that server')
-    await expect(app.api.dryRun({ most: 1 })).rejects.toThrow('a copy of the database file')
+    await expect(app.api.dryRuns.begin({ most: 1 })).rejects.toThrow('a copy of the database file')
     await app.close()
     await expect(restoreBackup({ configFile: file, backup: 'any', demo: false }, {})).rejects.toThrow(
       'restore it with the tools of that server',

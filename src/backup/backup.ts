@@ -1,3 +1,9 @@
+/**
+ * Backups: whole, checked and sealed copies of the database, made while the service runs.
+ *
+ * A backup is there under its name or not at all: it is made under another name, checked, sealed, written to the disk,
+ * and only then renamed. Old ones go only after a new one has come.
+ */
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -75,7 +81,7 @@ export function createBackups(parts: BackupParts): Backups {
       const epoch = (await currentEpoch(db))?.epoch ?? 1
       const facts = { madeAt: startedAt, epoch, stores: config.stores.map(({ id }) => id) }
       const backup = await makeBackup({ database: file, folder }, facts, parts.keys.current())
-      const gone = resumeBuying()
+      const gone = prune()
       log.info('backup.made', { file: backup.file, durationMs: now() - startedAt, count: gone })
       return backup
     } finally {
@@ -83,22 +89,20 @@ export function createBackups(parts: BackupParts): Backups {
     }
   }
 
-  /** @returns how many went */
-  function resumeBuying(): number {
+  /** Removes those that are kept for long enough. @returns how many went */
+  function prune(): number {
     const keep = { count: config.backups.keep, ageMs: config.backups.keepDays * DAY }
     const known = listBackups(folder).flatMap(({ file, header }) => (header ? [{ file, madeAt: header.madeAt }] : []))
     const old = outdated(known, keep, now())
-    removeBackups(
-      folder,
-      old.map((one) => one.file),
-    )
+    for (const { file } of old) rmSync(path.join(folder, file), { force: true })
+    if (old.length > 0) syncFolder(folder)
     return old.length
   }
 
   return {
     folder,
     list: () => listBackups(folder),
-    lastMadeAt: () => newestBackup(folder)?.header?.madeAt,
+    lastMadeAt: () => newestHeader(folder)?.madeAt,
     make: async (actor) => {
       const backup = await make()
       await db.commit([audited({ newId, now }, actor, 'backup', backup.file)])
@@ -117,26 +121,12 @@ export function createBackups(parts: BackupParts): Backups {
   }
 }
 
-/**
- * Backups: whole, checked and sealed copies of the database, made while the service runs.
- *
- * A backup is there under its name or not at all: it is made under another name, checked, sealed, written to the disk,
- * and only then renamed. Old ones go only after a new one has come.
- */
-
 export interface Backup {
   /** Name of the file in the folder of the backups. */
   file: string
   bytes: number
   /** What it says of itself; undefined when it cannot be read. */
   header: BackupHeader | undefined
-}
-
-export interface BackupSource {
-  /** The database file; this process has it open. */
-  database: string
-  /** Where backups are kept; made when it is not there. */
-  folder: string
 }
 
 /** What the thread is given. The key is plain text here: a `Secret` does not survive the way into another thread. */
@@ -159,10 +149,11 @@ const nameOf = (at: number): string => `quayside-${new Date(at).toISOString().re
 /**
  * Makes a backup of the running database. One at a time: the caller sees to that.
  *
+ * @param from `database`: the file, which this process has open; `folder`: where backups are kept, made when it is not there
  * @throws Failure `unavailable`, reason `backup_failed`, when there is none now; nothing of the try is left behind
  */
 export async function makeBackup(
-  { database, folder }: BackupSource,
+  { database, folder }: { database: string; folder: string },
   facts: BackupJob['facts'],
   keyEncryptionKey: Secret,
 ): Promise<Backup> {
@@ -201,25 +192,21 @@ function run(job: BackupJob): Promise<BackupOutcome> {
 /** The backups of a folder, newest first. */
 export const listBackups = (folder: string): Backup[] => backupNames(folder).map((name) => readBackup(folder, name))
 
-function newestBackup(folder: string): Backup | undefined {
+function newestHeader(folder: string): BackupHeader | undefined {
   for (const name of backupNames(folder)) {
-    const backup = readBackup(folder, name)
-    if (backup.header) return backup
+    const { header } = readBackup(folder, name)
+    if (header) return header
   }
   return undefined
 }
 
 function backupNames(folder: string): string[] {
-  let names: string[]
   try {
-    names = readdirSync(folder)
+    const names = readdirSync(folder).filter((name) => NAME.test(name))
+    return names.sort().reverse()
   } catch {
     return []
   }
-  return names
-    .filter((name) => NAME.test(name))
-    .sort()
-    .reverse()
 }
 
 function readBackup(folder: string, file: string): Backup {
@@ -232,25 +219,17 @@ function readBackup(folder: string, file: string): Backup {
   }
 }
 
-function removeBackups(folder: string, files: string[]): void {
-  for (const file of files) rmSync(path.join(folder, file), { force: true })
-  if (files.length > 0) syncFolder(folder)
-}
-
-export interface Retention {
-  /** Most that are kept. */
-  count: number
-  /** Milliseconds after which one goes, however few there are. */
-  ageMs: number
-}
-
 /**
  * Which backups have had their time. The newest stays, whatever its age: when backups fail, it is all there is.
  *
- * @param madeAt instants, in any order
+ * @param keep `count`: most that are kept; `ageMs`: milliseconds after which one goes, however few there are
  * @returns those that go
  */
-export const outdated = <T extends { madeAt: number }>(backups: readonly T[], keep: Retention, now: number): T[] =>
+export const outdated = <T extends { madeAt: number }>(
+  backups: readonly T[],
+  keep: { count: number; ageMs: number },
+  now: number,
+): T[] =>
   backups
     .toSorted((a, b) => b.madeAt - a.madeAt)
     .slice(1)

@@ -8,6 +8,13 @@ import { databaseFileOf } from '../storage/data-folder.ts'
 import type { Database } from '../storage/database.ts'
 import { placeName } from '../storage/database-place.ts'
 import {
+  type ComparedTable,
+  type CopyProgress,
+  compareTables,
+  copyTables,
+  tablesWithRows,
+} from '../storage/engine-copy.ts'
+import {
   ADDRESS,
   clearEngineMove,
   type EngineMove,
@@ -20,13 +27,6 @@ import { insertAudit, listAudit } from '../storage/evidence.ts'
 import { openMarker } from '../storage/marker.ts'
 import { openPostgres, openPostgresToRead } from '../storage/postgres/open.ts'
 import { openDatabase } from '../storage/sqlite/open.ts'
-import {
-  type ComparedTable,
-  type CopyProgress,
-  compareTables,
-  copyTables,
-  tablesWithRows,
-} from '../storage/table-copy.ts'
 
 /** What was done. */
 export interface MovedEngine {

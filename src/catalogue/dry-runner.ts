@@ -6,14 +6,46 @@ import { Worker } from 'node:worker_threads'
 import type { Dialect } from '../dialect/dialect.ts'
 import { codeOf, Failure, type FailureCode, type FailureReason, messageOf } from '../errors.ts'
 import type { SellingStore } from '../listings/assess.ts'
+import type { ListingDifference } from '../listings/listing-differences.ts'
 import { databaseFileOf } from '../storage/data-folder.ts'
 import { first } from '../storage/database.ts'
 import { insertSyncRun, runningSyncRuns, type SyncRun } from '../storage/runs.ts'
 import type { Catalogue } from './context.ts'
-import type { DryRunEvent, DryRunState } from './dry-run.ts'
+import type { Doubt, DryRunEnd, DryRunEvent, DryRunProgress, DryRunState, OfferChange } from './dry-run.ts'
 import { endOf } from './sync.ts'
 
-export type DryRunner = (options: { most: number }) => Promise<AsyncIterableIterator<DryRunEvent, void>>
+type Events = AsyncIterableIterator<DryRunEvent, void>
+
+/** The dry runs of a service: one goes on at a time, since each costs as much of the supplier's rate limit as a sync run. */
+export interface DryRuns {
+  /**
+   * Begins one. `return` of its events ends it early.
+   *
+   * @throws Failure `conflict`, reason `dry_run_under_way`; `unavailable` while the service is being stopped or when the
+   *   database cannot be copied
+   */
+  begin(options: { most: number }): Promise<Events>
+  /** Begins one that is kept for people who look at it now and then. @throws as `begin` does */
+  start(actor: string): Promise<KeptDryRun>
+  /** The newest that was started so, since the start of the service; undefined: there was none. */
+  latest(): KeptDryRun | undefined
+  /** Ends the one that was started so early; where none is under way, nothing happens. */
+  stop(): Promise<void>
+}
+
+export interface KeptDryRun {
+  state: 'running' | 'complete' | 'failed' | 'stopped'
+  actor: string
+  /** Epoch milliseconds. */
+  startedAt: number
+  endedAt: number | null
+  error: string | null
+  progress: DryRunProgress | null
+  doubts: Doubt[]
+  offers: OfferChange[]
+  listings: ListingDifference[]
+  end: DryRunEnd | null
+}
 
 /** What the thread is given: nothing of it is secret. */
 export interface DryRunJob {
@@ -51,19 +83,13 @@ interface RunnerParts {
   dataDir: string
 }
 
-/**
- * Lets one dry run go on at a time: each costs as much of the supplier's rate limit as a sync run.
- *
- * @returns begins a dry run. `return` of its events ends it early. Throws Failure `conflict`, reason
- *   `dry_run_under_way`, and `unavailable` while the service is being stopped or when the database cannot be copied
- */
-export function createDryRunner(parts: RunnerParts): DryRunner {
+export function createDryRuns(parts: RunnerParts): DryRuns {
   const { catalogue } = parts
   const copy = path.join(parts.dataDir, 'dry-run.db')
   // Of a dry run that a crash cut short.
   rmSync(copy, { force: true })
   let isUnderWay = false
-  return async ({ most }) => {
+  const begin: DryRuns['begin'] = async ({ most }) => {
     if (catalogue.signal?.aborted) throw stopping()
     if (isUnderWay) {
       throw new Failure('conflict', 'a dry run is under way; there is one at a time', { reason: 'dry_run_under_way' })
@@ -76,7 +102,7 @@ export function createDryRunner(parts: RunnerParts): DryRunner {
     const events = follow(parts, { copy, most, hangUp: hangUp.signal, free })
     // Awaited here, so that a dry run that cannot even begin throws.
     let first: Promise<IteratorResult<DryRunEvent, void>> | undefined = Promise.resolve(await events.next())
-    const reported: AsyncIterableIterator<DryRunEvent, void> = {
+    const reported: Events = {
       [Symbol.asyncIterator]: () => reported,
       next: () => {
         const step = first ?? events.next()
@@ -90,14 +116,72 @@ export function createDryRunner(parts: RunnerParts): DryRunner {
     }
     return reported
   }
+  let kept: { run: KeptDryRun; events: Events } | undefined
+  return {
+    begin,
+    start: async (actor) => {
+      const events = await begin({ most: KEPT_MAX })
+      const run = newKept(actor, catalogue.now())
+      kept = { run, events }
+      void keepEvents(run, events, catalogue.now)
+      return run
+    },
+    latest: () => kept?.run,
+    stop: async () => {
+      await kept?.events.return?.()
+    },
+  }
 }
 
 /** Of a service whose database is no file that could be copied. */
-export const noDryRuns: DryRunner = async () => {
-  throw new Failure(
-    'conflict',
-    'a dry run works on a copy of the database file, and the database is on a PostgreSQL server',
-  )
+export const noDryRuns: DryRuns = {
+  begin: async () => {
+    throw isOnServer()
+  },
+  start: async () => {
+    throw isOnServer()
+  },
+  latest: () => undefined,
+  stop: async () => undefined,
+}
+
+const isOnServer = () =>
+  new Failure('conflict', 'a dry run works on a copy of the database file, and the database is on a PostgreSQL server')
+
+/** Changes of offers, and of listings, that are kept: as many as a person reads. All are counted. */
+const KEPT_MAX = 500
+/** A supplier may have something to doubt on every page. */
+const DOUBTS_MAX = 100
+
+const newKept = (actor: string, startedAt: number): KeptDryRun => ({
+  state: 'running',
+  actor,
+  startedAt,
+  endedAt: null,
+  error: null,
+  progress: null,
+  doubts: [],
+  offers: [],
+  listings: [],
+  end: null,
+})
+
+async function keepEvents(run: KeptDryRun, events: Events, now: () => number): Promise<void> {
+  try {
+    for await (const { type, ...said } of events) {
+      if (type === 'progress') run.progress = said as DryRunProgress
+      if (type === 'doubt' && run.doubts.length < DOUBTS_MAX) run.doubts.push(said as Doubt)
+      if (type === 'offer') run.offers.push(said as OfferChange)
+      if (type === 'listing') run.listings.push(said as ListingDifference)
+      if (type !== 'end') continue
+      const end = said as DryRunEnd
+      Object.assign(run, { end, state: end.state, error: end.error })
+    }
+    if (run.state === 'running') run.state = 'stopped'
+  } catch (error) {
+    Object.assign(run, { state: 'failed', error: messageOf(error) })
+  }
+  run.endedAt = now()
 }
 
 const stopping = () => new Failure('unavailable', 'the service is being stopped')

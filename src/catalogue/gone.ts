@@ -38,11 +38,18 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
   const stored = await first(db, countOffers())
   if (stored?.total === run.offersSeen) return []
   const missed: number[] = []
-  for await (const some of missedOffers(db, run.id, seen)) for (const { rowid } of some) missed.push(rowid)
-  const batches = Math.ceil(missed.length / MISSED_AT_ONCE)
-  return Array.from({ length: batches }, (_, batch) =>
-    countMissed({ rowids: missed.slice(batch * MISSED_AT_ONCE, (batch + 1) * MISSED_AT_ONCE) }),
-  )
+  for (let after = 0; ; ) {
+    const rows = await db.query(rowidsOfOffers(after, ROWIDS))
+    for (const { rowid, seenRunId } of rows) if (seenRunId !== run.id && !seen.has(rowid)) missed.push(rowid)
+    const last = rows.at(-1)
+    if (!last) break
+    after = last.rowid
+  }
+  const changes: Change[] = []
+  for (let at = 0; at < missed.length; at += MISSED_AT_ONCE) {
+    changes.push(countMissed({ rowids: missed.slice(at, at + MISSED_AT_ONCE) }))
+  }
+  return changes
 }
 
 /**
@@ -66,21 +73,6 @@ export async function endDoubt(
     return behind.facts.rows > 0 ? doubt(`the supplier counts ${rows} offers and lists more`) : undefined
   }
   return behind.isAbsent ? undefined : doubt(`the page behind the last one: ${behind.message}`)
-}
-
-/** The offers that a run did not see, a part of the table at a time, and how many runs missed them before. */
-async function* missedOffers(
-  db: Pick<Catalogue['db'], 'query'>,
-  runId: string,
-  seen: Seen,
-): AsyncGenerator<{ rowid: number; missedRuns: number }[]> {
-  for (let after = 0; ; ) {
-    const rows = await db.query(rowidsOfOffers(after, ROWIDS))
-    yield rows.filter(({ rowid, seenRunId }) => seenRunId !== runId && !seen.has(rowid))
-    const last = rows.at(-1)
-    if (!last) return
-    after = last.rowid
-  }
 }
 
 /**

@@ -72,18 +72,13 @@ export const enqueueListings = (
 async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferPlan> {
   const { db, now: clock, newId, reads } = catalogue
   const { runId, recordedNewMax = Number.POSITIVE_INFINITY } = read
-  const facts = factsByProduct(read.facts)
-  const stored = await storedOffers(db, [...facts.keys()])
+  // A record that came twice on one page counts once; the later one stands.
+  const facts = new Map(read.facts.map((fact) => [fact.productId, fact]))
+  const rows = facts.size === 0 ? [] : await db.query(offersWithRowid([...facts.keys()]))
+  const stored = new Map(rows.map((offer) => [offer.productId, offer]))
   const now = clock()
-  const { added, changed, confirmed, listed, fresh, listingsChanged, freed, rowids } = compareOffers(
-    facts,
-    stored,
-    read,
-    {
-      now,
-      reads,
-    },
-  )
+  const compared = compareOffers(facts, stored, read, { now, reads })
+  const { added, changed, confirmed, listed, fresh, listingsChanged, freed, rowids } = compared
   const recorded: Parameters<typeof insertOfferChanges>[0] = []
   const record = (productId: string, { field, before, after }: Difference) =>
     recorded.push({ id: newId(), runId, productId, field, before, after, changedAt: now })
@@ -102,15 +97,6 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
 
 /** How a new offer is recorded. */
 const BEGINS: Difference = { field: 'presence', before: null, after: 'listed' }
-
-/** The stored offers of these products. */
-async function storedOffers(
-  db: Pick<Catalogue['db'], 'query'>,
-  productIds: string[],
-): Promise<Map<string, StoredOffer>> {
-  const rows = productIds.length === 0 ? [] : await db.query(offersWithRowid(productIds))
-  return new Map(rows.map((offer) => [offer.productId, offer as StoredOffer]))
-}
 
 /**
  * Which offers a run has seen: one bit for each rowid of their table, 125 kB for a million of them.
@@ -174,10 +160,6 @@ interface Comparison {
   /** Those of the offers that were stored before. */
   rowids: number[]
 }
-
-/** The facts by product: a record that came twice on one page counts once; the later one stands. */
-const factsByProduct = (facts: OfferFact[]): Map<string, OfferFact> =>
-  new Map(facts.map((fact) => [fact.productId, fact]))
 
 /**
  * Compares facts with what is stored.

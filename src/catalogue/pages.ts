@@ -130,8 +130,8 @@ async function fetchPage(
       requestId: requestId ?? null,
     }
     if (left) {
-      const { count, detail } = left
-      log.warn('sync.unreadable', { cursor: number, count, detail, requestId: left.requestId })
+      const { first: _, ...fields } = left
+      log.warn('sync.unreadable', { cursor: number, ...fields })
     }
     const facts = { limit, rows: items.length + unreadable.length, total, more }
     return { number, readAt, items, facts, unreadable: left ?? null }
@@ -140,13 +140,7 @@ async function fetchPage(
     const reason = error instanceof Failure ? error.reason : undefined
     const ofPage = error instanceof Failure && !OF_ALL_PAGES.includes(reason ?? '')
     log.warn('sync.page_broken', { cursor: number, error: message, requestId })
-    return {
-      number,
-      message,
-      requestId,
-      ofPage,
-      isAbsent: reason === 'not_found',
-    }
+    return { number, message, requestId, ofPage, isAbsent: reason === 'not_found' }
   }
 }
 

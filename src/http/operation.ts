@@ -5,8 +5,7 @@ import { z } from 'zod'
 import { type Allowed, type Authenticate, assertAllowed, type Caller } from '../access/tokens.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import type { Backups } from '../backup/backup.ts'
-import type { DryRunKeeper } from '../catalogue/dry-run-keeper.ts'
-import type { DryRunner } from '../catalogue/dry-runner.ts'
+import type { DryRuns } from '../catalogue/dry-runner.ts'
 import type { SyncRunner } from '../catalogue/sync.ts'
 import type { Config } from '../config/config.ts'
 import { codeOf, Failure, type FailureCode, failureCodes, messageOf } from '../errors.ts'
@@ -42,8 +41,7 @@ export interface ApiContext {
   publicUrl: string | null
   syncs: Pick<SyncRunner, 'start'>
   sweeps: Pick<SweepRunner, 'start'>
-  dryRun: DryRunner
-  keptDryRun: DryRunKeeper
+  dryRuns: DryRuns
   inbox: Pick<Inbox, 'traffic' | 'refused' | 'clockSuspect'>
   webhooks: WebhookActions
   captures: Pick<Captures, 'start' | 'open' | 'list' | 'show'>

@@ -48,23 +48,13 @@ export async function assess(
 
 async function gather(db: Pick<Database, 'query'>, store: string, offers: Offer[], rows: ListingRow[]) {
   const skus = unique(offers.map(({ sku }) => sku))
-  const found =
-    offers.length === 0
-      ? []
-      : await Promise.all([
-          db.query(
-            listingsOfProducts(
-              store,
-              offers.map(({ productId }) => productId),
-            ),
-          ),
-          db.query(listingsOfVariants(store, skus)),
-          db.query(listingsOfSkus(store, skus)),
-        ])
-  const listings = [...new Map([...rows, ...found.flat()].map((row) => [row.variant, row])).values()]
+  const productIds = offers.map(({ productId }) => productId)
+  const reads = [listingsOfProducts(store, productIds), listingsOfVariants(store, skus), listingsOfSkus(store, skus)]
+  const found = offers.length === 0 ? [] : await Promise.all(reads.map((read) => db.query(read)))
+  const listings = byVariant([...rows, ...found.flat()])
   const bySkuAlone = listings.filter(({ linkedBy, productId }) => linkedBy === 'sku' || productId === null)
   const asked = unique([...skus, ...bySkuAlone.map(({ sku }) => sku)])
-  const known = new Set(offers.map(({ productId }) => productId))
+  const known = new Set(productIds)
   const others = unique(
     listings.flatMap(({ productId }) => (productId === null || known.has(productId) ? [] : [productId])),
   )
@@ -79,10 +69,7 @@ async function gather(db: Pick<Database, 'query'>, store: string, offers: Offer[
   const around: Surroundings = {
     byProduct: new Map([...linked, ...offers].map((offer) => [offer.productId, offer])),
     bySku: Map.groupBy(candidates, ({ sku }) => sku),
-    listed: Map.groupBy(
-      [...new Map([...twins, ...listings].map((row) => [row.variant, row])).values()],
-      ({ sku }) => sku,
-    ),
+    listed: Map.groupBy(byVariant([...twins, ...listings]), ({ sku }) => sku),
   }
   return { listings, around }
 }
@@ -228,6 +215,11 @@ export function knownOf(row: ListingRow): ListingContent | null {
 
 const unique = (texts: string[]): string[] => [...new Set(texts)]
 
+/** Each listing of a store once. */
+export const byVariant = (rows: ListingRow[]): ListingRow[] => [
+  ...new Map(rows.map((row) => [row.variant, row])).values(),
+]
+
 /** What a match is found among. */
 export interface Surroundings {
   /** Offers by product id, those that are gone included. */
@@ -281,10 +273,7 @@ function withoutOffer({ sku, linkedBy, productId }: Linked, offer: Offer | undef
 }
 
 /** SKUs under which a store begins to list offers of its own accord: offers that pass its filters and that it has not. */
-const newSkus = (offers: Offer[], taken: ReadonlySet<string>, filter: ImportFilter): string[] => [
-  ...new Set(
-    offers
-      .filter((offer) => offer.goneAt === null && !taken.has(offer.sku) && passesFilter(offer, filter))
-      .map(({ sku }) => sku),
-  ),
-]
+function newSkus(offers: Offer[], taken: ReadonlySet<string>, filter: ImportFilter): string[] {
+  const begun = offers.filter((offer) => offer.goneAt === null && !taken.has(offer.sku) && passesFilter(offer, filter))
+  return unique(begun.map(({ sku }) => sku))
+}

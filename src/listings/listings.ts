@@ -13,7 +13,15 @@ import {
   pricesOfListing,
 } from '../storage/listings.ts'
 import { listOffers, offersBySku } from '../storage/offers.ts'
-import { type Assessed, assess, type ListingRecord, listingRecord, productOf, type SellingStore } from './assess.ts'
+import {
+  type Assessed,
+  assess,
+  byVariant,
+  type ListingRecord,
+  listingRecord,
+  productOf,
+  type SellingStore,
+} from './assess.ts'
 
 /**
  * A page of what a store can sell, by product: offers that are gone, and what waits to be decided and was never pushed, are
@@ -139,7 +147,7 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
     db.query(listingsOfVariants(store.id, [sku])),
   ])
   const own = named.filter(({ productId }) => productId === null || productId === offer.productId)
-  const listings = [...new Map([...linked, ...own].map((row) => [row.variant, row])).values()]
+  const listings = byVariant([...linked, ...own])
   const takenBy = listings.length === 0 ? ([...under, ...named][0] ?? null) : null
   return { ...explainFor(store, offer, at), listings, takenBy, passes: passesFilter(offer, store.policy.filter) }
 }

@@ -154,12 +154,12 @@ async function namedWork(db: Database, publications: Publication[], max: number)
 async function wholeWork(db: Database, store: string, { id, cursor }: Publication, max: number): Promise<Work> {
   const position = cursor ?? ''
   if (!position.startsWith('v:')) {
-    const offers = await db.query(offersFrom(position.slice(2), max))
+    const offers = await db.query(offersFrom({ after: position.slice(2), limit: max }))
     const last = offers.at(-1)
     if (last) return { offers, rows: [], isNews: false, done: [advancePublication(id, `p:${last.productId}`)] }
   }
   const after = position.startsWith('v:') ? position.slice(2) : ''
-  const rows = await db.query(unlinkedListings(store, { after, limit: max }))
+  const rows = await db.query(unlinkedListings({ store, after, limit: max }))
   const last = rows.at(-1)
   const over = rows.length < max || !last
   return {

@@ -201,24 +201,15 @@ function echoed(content: ListingContent, { priceMinor, stock }: Echo): ListingCo
   return priceMinor === null ? undefined : { ...content, priceMinor, stock, available: stock !== 0 }
 }
 
-const knownWith = ({
-  priceMinor,
-  compareAtMinor,
-  currency,
-  stock,
-  available,
-  name,
-  category,
-  isGone,
-}: ListingContent) => ({
-  knownPriceMinor: priceMinor,
-  knownCompareAtMinor: compareAtMinor,
-  knownCurrency: currency,
-  knownStock: stock,
-  knownAvailable: available,
-  knownName: name,
-  knownCategory: category,
-  knownGone: isGone || null,
+const knownWith = (content: ListingContent) => ({
+  knownPriceMinor: content.priceMinor,
+  knownCompareAtMinor: content.compareAtMinor,
+  knownCurrency: content.currency,
+  knownStock: content.stock,
+  knownAvailable: content.available,
+  knownName: content.name,
+  knownCategory: content.category,
+  knownGone: content.isGone || null,
 })
 
 export const sentFrom = ({ priceMinor, compareAtMinor, currency, name, category }: ListingContent) => ({

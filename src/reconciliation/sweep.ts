@@ -135,9 +135,7 @@ async function conclude(
   { state, error }: Pick<Sweep, 'state' | 'error'>,
   durationMs: number,
 ): Promise<void> {
-  const { id, cause, pages, orders, matched, refreshed, orphans, foreign, missing, notListed, errors, unreadable } =
-    swept
-  const counts = { pages, orders, matched, refreshed, orphans, foreign, missing, notListed, errors, unreadable }
+  const { id, cause, fromAt: _fromAt, startedAt: _startedAt, ...counts } = swept
   await db
     .commit([changeSweep(id, { ...counts, state, error, finishedAt: now() }), forgetSweeps(idBound(now() - KEPT_MS))])
     // The database may be closed because the service stops. The next start marks the row.

@@ -1,8 +1,9 @@
-import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, lt, not, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, gt, gte, isNull, not, sql } from 'drizzle-orm'
 import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { Change } from './database.ts'
 import { alertChannels, alertNotices, alerts, outbox, storeOrders } from './schema.ts'
-import { build, change, insertMany, inWhole, statement } from './statement.ts'
+import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
+import { changeBy, countBy, deleteBefore, insertInto, page, rowsBy, stampOnce } from './table.ts'
 
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
@@ -20,16 +21,11 @@ export const untakenAlerts = statement((limit: number) =>
 )
 
 /** Stale when another process has taken it. */
-export const markTaken = change(1, (id: string, now: number) =>
-  build
-    .update(outbox)
-    .set({ takenAt: now })
-    .where(and(eq(outbox.id, id), isNull(outbox.takenAt))),
-)
+export const markTaken = stampOnce(1, outbox, ['id'], 'takenAt')
 
-export const insertAlert = change(1, (row: typeof alerts.$inferInsert) => build.insert(alerts).values(row))
+export const insertAlert = insertInto(alerts)
 
-export const alertById = statement((id: string) => build.select().from(alerts).where(eq(alerts.id, id)))
+export const alertById = rowsBy(alerts, ['id'])
 
 /** A kind with many alerts comes after those with few, so that a flood of one hides no other. */
 const rareFirst = sql`count(*) over (partition by ${alerts.type})`
@@ -45,60 +41,25 @@ export const alertsEndedFrom = statement((instant: number, limit: number) =>
 
 /** Those of one kind about one subject, the newest first. @param subject null: the service as a whole */
 export const alertsAbout = (type: StoredKind, subject: string | null, limit: number) =>
-  subject === null ? alertsAboutAll(type, limit) : alertsAboutOne(type, subject, limit)
-const alertsAboutOne = statement((type: StoredKind, subject: string, limit: number) =>
+  alertsAboutOne(type, subject ?? undefined, limit)
+const alertsAboutOne = statement((type: StoredKind, subject: string | undefined, limit: number) =>
   build
     .select()
     .from(alerts)
-    .where(and(eq(alerts.type, type), eq(alerts.subject, subject)))
-    .orderBy(desc(alerts.id))
-    .limit(limit),
-)
-const alertsAboutAll = statement((type: StoredKind, limit: number) =>
-  build
-    .select()
-    .from(alerts)
-    .where(and(eq(alerts.type, type), isNull(alerts.subject)))
+    .where(and(eq(alerts.type, type), subject === undefined ? isNull(alerts.subject) : eq(alerts.subject, subject)))
     .orderBy(desc(alerts.id))
     .limit(limit),
 )
 
-export const endAlert = change('any', (id: string, now: number) =>
-  build
-    .update(alerts)
-    .set({ endedAt: now })
-    .where(and(eq(alerts.id, id), isNull(alerts.endedAt))),
-)
-
-export interface AlertFilter {
-  state?: 'open' | 'ended' | undefined
-  before?: string | undefined
-  limit: number
-}
+export const endAlert = stampOnce('any', alerts, ['id'], 'endedAt')
 
 /** Newest first. */
-export const listAlerts = statement(({ state, before, limit }: AlertFilter) =>
-  build
-    .select()
-    .from(alerts)
-    .where(
-      and(
-        state === undefined ? undefined : sql`(${alerts.endedAt} is null) = (${state} = 'open')`,
-        before === undefined ? undefined : lt(alerts.id, before),
-      ),
-    )
-    .orderBy(desc(alerts.id))
-    .limit(limit),
-)
+export const listAlerts = page(alerts, [], {
+  computed: { state: sql<'open' | 'ended'>`case when ${alerts.endedAt} is null then 'open' else 'ended' end` },
+})
 
 /** How many are open, of each kind. */
-export const countOpenAlerts = statement(() =>
-  build
-    .select({ type: alerts.type, total: sql<number>`count(*)`.as('total') })
-    .from(alerts)
-    .where(isNull(alerts.endedAt))
-    .groupBy(alerts.type),
-)
+export const countOpenAlerts = countBy(alerts, ['type'], isNull(alerts.endedAt))
 
 /** The first person who looks after it stays on record. */
 export const acknowledgeAlert = change('any', (id: string, actor: string, now: number) =>
@@ -143,7 +104,7 @@ const dropNotices = change('any', ({ kept }: { kept: string[] }) =>
 
 /** Forgets alerts that were over before an instant, and what was said of them. */
 export const forgetAlerts = (before: number): Change[] => [forgetNoticesOf(before), forgetEnded(before)]
-const forgetEnded = change('any', (before: number) => build.delete(alerts).where(lt(alerts.endedAt, before)))
+const forgetEnded = deleteBefore(alerts, 'endedAt')
 const forgetNoticesOf = change('any', (before: number) =>
   build
     .delete(alertNotices)
@@ -155,15 +116,11 @@ export const connectChannel = change('any', (channel: string, now: number) =>
   build.insert(alertChannels).values({ channel, connectedAt: now }).onConflictDoNothing(),
 )
 
-export const alertChannelNamed = statement((channel: string) =>
-  build.select().from(alertChannels).where(eq(alertChannels.channel, channel)),
-)
+export const alertChannelNamed = rowsBy(alertChannels, ['channel'])
 
-export const allAlertChannels = statement(() => build.select().from(alertChannels).orderBy(asc(alertChannels.channel)))
+export const allAlertChannels = rowsBy(alertChannels, [], alertChannels.channel)
 
-export const changeChannel = change(1, (channel: string, set: Partial<Omit<AlertChannel, 'channel' | 'connectedAt'>>) =>
-  build.update(alertChannels).set(set).where(eq(alertChannels.channel, channel)),
-)
+export const changeChannel = changeBy(1, alertChannels, ['channel'])
 
 const noticed = { ...getTableColumns(alerts), said: alertNotices.said, at: alertNotices.at, times: alertNotices.times }
 const byChannel = (channel: string) => and(eq(alertNotices.alert, alerts.id), eq(alertNotices.channel, channel))
@@ -203,7 +160,7 @@ export const lastMessages = statement((channel: string, since: number) =>
 /** Notes what a channel has said. */
 export const putNotices = insertMany(alertNotices, 'any', (insert) =>
   insert.onConflictDoUpdate({
-    target: [alertNotices.channel, alertNotices.alert],
+    target: uniqueKey(alertNotices.channel, alertNotices.alert),
     set: { said: sql`excluded.said`, at: sql`excluded.at`, times: sql`excluded.times` },
   }),
 )

@@ -1,27 +1,21 @@
 import { and, desc, eq, gte, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { balanceAccounts, balanceMovements, balanceReadings, discrepancies, purchases } from './schema.ts'
-import { build, change, page, statement } from './statement.ts'
+import { build, change, statement } from './statement.ts'
+import { countBy, deleteBefore, insertInto, page, rowsBy } from './table.ts'
 
 export type BalanceAccount = typeof balanceAccounts.$inferSelect
 export type BalanceMovement = typeof balanceMovements.$inferSelect
 export type BalanceReading = typeof balanceReadings.$inferSelect
 
-export const balanceAccount = statement((currency: string) =>
-  build.select().from(balanceAccounts).where(eq(balanceAccounts.currency, currency)),
-)
+export const balanceAccount = rowsBy(balanceAccounts, ['currency'])
 
-export const allBalanceAccounts = statement(() => build.select().from(balanceAccounts))
+export const allBalanceAccounts = rowsBy(balanceAccounts, [])
 
 export const listMovements = page(balanceMovements, ['currency'])
 
 /** Purchases whose request may be on its way, or whose outcome is not known yet. */
-export const countOpenOutcomes = statement(() =>
-  build
-    .select({ total: sql<number>`count(*)`.as('total') })
-    .from(purchases)
-    .where(inArray(purchases.state, ['sending', 'unknown'])),
-)
+export const countOpenOutcomes = countBy(purchases, [], inArray(purchases.state, ['sending', 'unknown']))
 
 /** Orders of ours whose charge no account has. */
 const uncounted = and(isNotNull(purchases.supplierOrderId), isNull(purchases.countedAt))
@@ -130,9 +124,7 @@ const markReturned = (kind: OwedBack) =>
   )
 const returned = { failed: markReturned('failed'), reversed: markReturned('reversed') }
 
-export const insertAccount = change(1, (row: typeof balanceAccounts.$inferInsert) =>
-  build.insert(balanceAccounts).values(row),
-)
+export const insertAccount = insertInto(balanceAccounts)
 
 /** Changes the account as it was read, and only so: two readings are never taken into it at once. */
 export const changeAccount = change(
@@ -144,14 +136,9 @@ export const changeAccount = change(
       .where(and(eq(balanceAccounts.currency, currency), eq(balanceAccounts.version, version))),
 )
 
-export const insertMovement = change(1, (row: typeof balanceMovements.$inferInsert) =>
-  build.insert(balanceMovements).values(row),
-)
+export const insertMovement = insertInto(balanceMovements)
 
-/** @param beforeId see `idBound` */
-export const forgetMovements = change('any', (beforeId: string) =>
-  build.delete(balanceMovements).where(lt(balanceMovements.id, beforeId)),
-)
+export const forgetMovements = deleteBefore(balanceMovements, 'id')
 
 /** Falls that no sweep has looked behind yet. */
 export const suspectAccounts = statement(() =>
@@ -180,9 +167,7 @@ export const latestTier = statement(() =>
     .limit(1),
 )
 
-export const insertBalance = change(1, (row: typeof balanceReadings.$inferInsert) =>
-  build.insert(balanceReadings).values(row),
-)
+export const insertBalance = insertInto(balanceReadings)
 
 /** Forgets readings before an instant, and those beyond the newest `keptMax`. */
 export const forgetBalanceReadings = change('any', (before: number, keptMax: number) =>

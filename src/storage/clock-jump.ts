@@ -3,52 +3,30 @@ import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { finalStates, purchaseStates } from '../domain/purchase.ts'
 import { balanceReadings, deliveries, entitlements, listings, offers, outbox, publishing, purchases } from './schema.ts'
 import { build, change, statement } from './statement.ts'
+import { bringForward } from './table.ts'
 
 /*
  * Instants that rows wait for, after a jump of the clock. One that was taken before a clock was put back may lie hours or
  * days ahead: whatever waits for one is tried now, and waits again when there is still a reason to.
  */
 
-export const refreshesDueNow = change('any', (now: number) =>
-  build.update(purchases).set({ refreshAt: now }).where(gt(purchases.refreshAt, now)),
-)
+export const refreshesDueNow = bringForward(purchases, [], 'refreshAt')
 
-export const placementsDueNow = change('any', (now: number) =>
-  build
-    .update(purchases)
-    .set({ notBefore: now })
-    .where(and(inArray(purchases.state, ['planned', 'waiting']), gt(purchases.notBefore, now))),
-)
+const notSent = inArray(purchases.state, ['planned', 'waiting'])
+export const placementsDueNow = bringForward(purchases, [], 'notBefore', notSent)
 
-export const settlementsDueNow = change('any', (now: number) =>
-  build.update(entitlements).set({ settleAt: now }).where(gt(entitlements.settleAt, now)),
-)
+export const settlementsDueNow = bringForward(entitlements, [], 'settleAt')
 
-export const untagsDueNow = change('any', (now: number) =>
-  build.update(entitlements).set({ untagAt: now }).where(gt(entitlements.untagAt, now)),
-)
+export const untagsDueNow = bringForward(entitlements, [], 'untagAt')
 
-export const effectsDueNow = change('any', (now: number) =>
-  build
-    .update(outbox)
-    .set({ notBefore: now })
-    .where(and(eq(outbox.state, 'due'), gt(outbox.notBefore, now))),
-)
+export const effectsDueNow = bringForward(outbox, [], 'notBefore', eq(outbox.state, 'due'))
 
-export const deliveriesDueNow = change('any', (now: number) =>
-  build
-    .update(deliveries)
-    .set({ notBefore: now })
-    .where(and(inArray(deliveries.state, ['stored', 'retry', 'orphan']), gt(deliveries.notBefore, now))),
-)
+const isOpen = inArray(deliveries.state, ['stored', 'retry', 'orphan'])
+export const deliveriesDueNow = bringForward(deliveries, [], 'notBefore', isOpen)
 
-export const listingsDueNow = change('any', (now: number) =>
-  build.update(listings).set({ nextTryAt: now }).where(gt(listings.nextTryAt, now)),
-)
+export const listingsDueNow = bringForward(listings, [], 'nextTryAt')
 
-export const publishingDueNow = change('any', (now: number) =>
-  build.update(publishing).set({ pausedUntil: now }).where(gt(publishing.pausedUntil, now)),
-)
+export const publishingDueNow = bringForward(publishing, [], 'pausedUntil')
 
 /** A reading from the future would count as the newest one until that day comes, whatever was paid in meanwhile. */
 export const forgetReadingsAfter = change('any', (now: number) =>
@@ -95,12 +73,7 @@ export const writtenAfter = statement((at: number) =>
 )
 
 /** What was written in a future that turned out to be none counts as written now, so that not each start finds it. */
-export const writtenNow = change('any', (now: number) =>
-  build
-    .update(purchases)
-    .set({ changedAt: now })
-    .where(and(inArray(purchases.state, unfinished), gt(purchases.changedAt, now))),
-)
+export const writtenNow = bringForward(purchases, [], 'changedAt', inArray(purchases.state, unfinished))
 
 /** A reading was taken after this instant; none when none was. */
 export const readAfter = statement((at: number) =>

@@ -2,24 +2,43 @@
 import { strict as assert } from 'node:assert'
 import { Column, is, Param, Placeholder, type Query, type SQL, type SQLWrapper } from 'drizzle-orm'
 import { TypedQueryBuilder } from 'drizzle-orm/query-builders/query-builder'
-import { isBound } from './statement.ts'
+import { type EngineWords, isBound } from './statement.ts'
 
 export interface CompiledStatement {
   sql: string
   params: unknown[]
 }
 
-/** Compiles statements to the texts of one dialect; each once, whatever its values. */
-export function statementCompiler(dialect: {
+interface Dialect {
   sqlToQuery(statement: SQL): Query
-}): (statement: SQLWrapper) => CompiledStatement {
+  /** Called without `this`. */
+  escapeName(name: string): string
+}
+
+/**
+ * Compiles statements to the texts of one dialect; each once, whatever its values.
+ *
+ * @param words what its engine says in words of its own
+ * @param paramOf a parameter as its engine takes it. Default: as it is
+ */
+export function statementCompiler(
+  dialect: Dialect,
+  words: EngineWords,
+  paramOf: (param: unknown) => unknown = (param) => param,
+): (statement: SQLWrapper) => CompiledStatement {
+  const { escapeName } = dialect
+  dialect.escapeName = (name) => words[name as keyof EngineWords] ?? escapeName(name)
+  const compileOnce = (statement: SQLWrapper): CompiledStatement => {
+    const { sql, params } = dialect.sqlToQuery(statement.getSQL())
+    return { sql, params: params.map(paramOf) }
+  }
   /** What a statement compiles to is the same for every connection. */
   const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
 
   function fill(statement: SQLWrapper, values: unknown[]): CompiledStatement {
     let known = compiled.get(statement)
     if (!known) {
-      const { sql, params } = dialect.sqlToQuery(statement.getSQL())
+      const { sql, params } = compileOnce(statement)
       known = { sql, slots: params.map(slotOf) }
       compiled.set(statement, known)
     }
@@ -27,9 +46,7 @@ export function statementCompiler(dialect: {
   }
 
   return (statement) => {
-    const whole = isBound(statement)
-      ? fill(statement.statement, statement.values)
-      : dialect.sqlToQuery(statement.getSQL())
+    const whole = isBound(statement) ? fill(statement.statement, statement.values) : compileOnce(statement)
     if (!whole.params.every(isBindable)) {
       throw new TypeError(`a statement is given a value that no column holds: ${whole.sql}`)
     }

@@ -89,6 +89,13 @@ export async function retryStale<T>(tries: number, attempt: () => Promise<T>, co
   }
 }
 
+/** For a fatal failure that no caller handles: what is uncaught ends the process. */
+export function throwUncaught(error: Failure): void {
+  setImmediate(() => {
+    throw error
+  })
+}
+
 /** A guarded change did not find the row as it was read: another commit came first. Read again and decide again. */
 export class StaleWrite extends Error {
   /** Which change of the list. */

@@ -3,14 +3,15 @@ import { deliveryStates } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
-import { build, change, countUpTo, page, statement } from './statement.ts'
+import { build, change, countUpTo, statement } from './statement.ts'
+import { changeBy, deleteBy, insertInto, insertOnce, page, rowsBy } from './table.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
 
 /** What identifies a delivery. */
 type Identity = Pick<Delivery, 'source' | 'deliveryId' | 'bodyHmac' | 'mac'>
 
-export const deliveryById = statement((id: string) => build.select().from(deliveries).where(eq(deliveries.id, id)))
+export const deliveryById = rowsBy(deliveries, ['id'])
 
 /** Deliveries that came under one delivery ID: more than one means that the ID was used for another body. */
 export const deliveriesUnderId = statement((source: string, deliveryId: string) =>
@@ -42,7 +43,7 @@ export const dueDeliveries = statement((now: number, limit: number) =>
     .limit(limit),
 )
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
-export const listDeliveries = page(deliveries, ['state', 'event'], 'ciphertext')
+export const listDeliveries = page(deliveries, ['state', 'event'], { without: 'ciphertext' })
 
 /** One of an endpoint, whichever. */
 export const anyDelivery = statement((source: string) =>
@@ -68,33 +69,10 @@ export const countDeliveries = statement(() =>
   ),
 )
 
-/** A delivery as it comes in. */
-export type NewDelivery = Pick<
-  Delivery,
-  | 'id'
-  | 'source'
-  | 'deliveryId'
-  | 'bodyHmac'
-  | 'mac'
-  | 'signedAt'
-  | 'receivedAt'
-  | 'ciphertext'
-  | 'keyId'
-  | 'state'
-  | 'notBefore'
->
-
 /** Stores a delivery once: 0 rows touched says that it was here before. */
-export const insertDelivery = change('any', (row: NewDelivery) =>
-  build.insert(deliveries).values(row).onConflictDoNothing(),
-)
+export const insertDelivery = insertOnce(deliveries)
 
-const changeAsSeen = change(1, (id: string, attempts: number, set: Partial<Delivery>) =>
-  build
-    .update(deliveries)
-    .set(set)
-    .where(and(eq(deliveries.id, id), eq(deliveries.attempts, attempts))),
-)
+const changeAsSeen = changeBy(1, deliveries, ['id', 'attempts'])
 
 /** Records what became of a delivery. Guarded on its attempts: two workers that processed it write once. */
 export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change =>
@@ -167,8 +145,6 @@ export const forgetDeliveries = change('any', (from: string, before: string) =>
   build.delete(deliveries).where(and(gte(deliveries.id, from), lt(deliveries.id, before))),
 )
 
-export type Capture = typeof captures.$inferSelect
-
 /** All that are kept, at most ten, without what they hold. */
 export const listCaptures = statement(() =>
   build
@@ -177,11 +153,11 @@ export const listCaptures = statement(() =>
     .orderBy(asc(captures.receivedAt), asc(captures.id)),
 )
 
-export const captureById = statement((id: string) => build.select().from(captures).where(eq(captures.id, id)))
+export const captureById = rowsBy(captures, ['id'])
 
-export const insertCapture = change(1, (row: Capture) => build.insert(captures).values(row))
+export const insertCapture = insertInto(captures)
 
-export const deleteCaptures = change('any', () => build.delete(captures))
+export const deleteCaptures = deleteBy(captures, [])
 
 /** When refused deliveries are recorded, and how long they are kept; epoch milliseconds. */
 export interface CaptureWindow {

@@ -1,28 +1,18 @@
-import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray } from 'drizzle-orm'
 import type { DiscrepancyKind } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { type Alert, enqueueAlert } from './outbox.ts'
 import { discrepancies } from './schema.ts'
-import { build, change, page, statement } from './statement.ts'
+import { build, change, statement } from './statement.ts'
+import { countBy, insertOnce, page, rowsBy } from './table.ts'
 
 export type Discrepancy = typeof discrepancies.$inferSelect
 
 export const listDiscrepancies = page(discrepancies)
 
-export const discrepanciesOf = statement((purchaseId: string) =>
-  build
-    .select()
-    .from(discrepancies)
-    .where(eq(discrepancies.subject, purchaseId))
-    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
-)
+export const discrepanciesOf = rowsBy(discrepancies, ['subject'], discrepancies.foundAt, discrepancies.id)
 
-export const countDiscrepancies = statement(() =>
-  build
-    .select({ kind: discrepancies.kind, total: sql<number>`count(*)`.as('total') })
-    .from(discrepancies)
-    .groupBy(discrepancies.kind),
-)
+export const countDiscrepancies = countBy(discrepancies, ['kind'])
 
 /** Those of these orders that are on record as having no purchase. */
 export const knownOrphans = statement((supplierOrderIds: string[]) =>
@@ -73,9 +63,7 @@ export const reportDiscrepancy = (
 ]
 
 /** One difference is recorded once, however often it is found. */
-export const insertDiscrepancy = change('any', (row: typeof discrepancies.$inferInsert) =>
-  build.insert(discrepancies).values(row).onConflictDoNothing(),
-)
+export const insertDiscrepancy = insertOnce(discrepancies)
 
 /** The order has its purchase again: it is no orphan for people to look at any more. */
 export const dropOrphan = change('any', (supplierOrderId: string) =>

@@ -3,7 +3,8 @@ import { isOver, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
 import { entitlementLines, entitlements, purchases } from './schema.ts'
-import { build, change, type RowUpdate, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
+import { changeBy, insertInto, rowsBy } from './table.ts'
 
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
@@ -11,23 +12,11 @@ export type EntitlementLine = typeof entitlementLines.$inferSelect
 /** When an order of a backend was read: its backend says by itself how it stands. */
 export const ALWAYS_FRESH = 9_000_000_000_000_000
 
-export const entitlementOf = statement((store: string, reference: string) =>
-  build
-    .select()
-    .from(entitlements)
-    .where(and(eq(entitlements.store, store), eq(entitlements.reference, reference))),
-)
+export const entitlementOf = rowsBy(entitlements, ['store', 'reference'])
 
-export const entitlementOfOrder = statement((orderId: string) =>
-  build.select().from(entitlements).where(eq(entitlements.orderId, orderId)),
-)
+export const entitlementOfOrder = rowsBy(entitlements, ['orderId'])
 
-export const entitlementLinesOf = statement((store: string, reference: string) =>
-  build
-    .select()
-    .from(entitlementLines)
-    .where(and(eq(entitlementLines.store, store), eq(entitlementLines.reference, reference))),
-)
+export const entitlementLinesOf = rowsBy(entitlementLines, ['store', 'reference'])
 
 /** The newest revision of a store; null before the first. */
 export const newestRevision = statement((store: string) =>
@@ -96,16 +85,9 @@ export const ordersLacking = statement((limit: number) =>
 )
 
 /** A second row of an order is refused: the one that came first counts. */
-export const insertEntitlement = change(1, (row: typeof entitlements.$inferInsert) =>
-  build.insert(entitlements).values(row),
-)
+export const insertEntitlement = insertInto(entitlements)
 
-const changeAsSeen = change(1, (store: string, reference: string, seen: number, set: RowUpdate<typeof entitlements>) =>
-  build
-    .update(entitlements)
-    .set(set as Partial<EntitlementRow>)
-    .where(and(eq(entitlements.store, store), eq(entitlements.reference, reference), eq(entitlements.revision, seen))),
-)
+const changeAsSeen = changeBy(1, entitlements, ['store', 'reference', 'revision'])
 /** Changes a row as it was read, and only so. */
 export const changeEntitlement = (
   { store, reference, revision }: Pick<EntitlementRow, 'store' | 'reference' | 'revision'>,
@@ -118,7 +100,7 @@ export const putEntitlementLine = change(1, (row: EntitlementLine) => {
     .insert(entitlementLines)
     .values(row)
     .onConflictDoUpdate({
-      target: [entitlementLines.store, entitlementLines.reference, entitlementLines.line],
+      target: uniqueKey(entitlementLines.store, entitlementLines.reference, entitlementLines.line),
       set: { units, granted, most },
     })
 })

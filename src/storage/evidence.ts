@@ -1,28 +1,16 @@
-import { and, asc, desc, eq, gt, inArray, lt, ne, notInArray, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { audit, purchaseAttempts, transitions } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, positionIn, statement } from './statement.ts'
+import { insertInto, page, rowsBy, rowsIn } from './table.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
 export type TransitionRow = typeof transitions.$inferSelect
-export type AuditRow = typeof audit.$inferInsert
 export type AuditEntry = typeof audit.$inferSelect
 
-export const attemptsOf = statement((purchaseIds: string[]) =>
-  build
-    .select()
-    .from(purchaseAttempts)
-    .where(inArray(purchaseAttempts.purchaseId, purchaseIds))
-    .orderBy(asc(purchaseAttempts.at), asc(purchaseAttempts.id)),
-)
+export const attemptsOf = rowsIn(purchaseAttempts, 'purchaseId', purchaseAttempts.at, purchaseAttempts.id)
 
-export const transitionsOf = statement((purchaseIds: string[]) =>
-  build
-    .select()
-    .from(transitions)
-    .where(inArray(transitions.purchaseId, purchaseIds))
-    .orderBy(asc(transitions.at), asc(transitions.id)),
-)
+export const transitionsOf = rowsIn(transitions, 'purchaseId', transitions.at, transitions.id)
 
 /** When each of these purchases came into the state that it is in. One that never moved is in none of the rows. */
 export const enteredAt = statement((purchaseIds: string[]) =>
@@ -59,53 +47,23 @@ export const lastUnfreeze = statement(() =>
 )
 
 /** What people did to one subject, oldest first. */
-export const auditOf = statement((subject: string) =>
-  build.select().from(audit).where(eq(audit.subject, subject)).orderBy(asc(audit.at), asc(audit.id)),
-)
+export const auditOf = rowsBy(audit, ['subject'], audit.at, audit.id)
 
 /** What people did to several subjects, oldest first. */
-export const auditOfAll = statement((subjects: string[]) =>
-  build.select().from(audit).where(inArray(audit.subject, subjects)).orderBy(asc(audit.at), asc(audit.id)),
-)
+export const auditOfAll = rowsIn(audit, 'subject', audit.at, audit.id)
 
-export interface AuditFilter {
-  /** Who did it, without the session or the token. */
-  actor?: string | undefined
-  action?: string | undefined
-  subject?: string | undefined
-  before?: string | undefined
-  limit: number
-}
+/** The audit, newest first. `actor`: who did it, without the session or the token, as the index has it. */
+export const listAudit = page(audit, ['action', 'subject'], {
+  computed: {
+    actor: sql<string>`substr(${audit.actor}, 1, ${positionIn(sql`${audit.actor} || ' ('`, sql`' ('`)} - 1)`,
+  },
+})
 
-/** The audit, newest first. */
-export const listAudit = statement(({ actor, action, subject, before, limit }: AuditFilter) =>
-  build
-    .select()
-    .from(audit)
-    .where(
-      and(
-        // As the index has it.
-        actor === undefined
-          ? undefined
-          : sql`substr(${audit.actor}, 1, instr(${audit.actor} || ' (', ' (') - 1) = ${actor}`,
-        action === undefined ? undefined : eq(audit.action, action),
-        subject === undefined ? undefined : eq(audit.subject, subject),
-        before === undefined ? undefined : lt(audit.id, before),
-      ),
-    )
-    .orderBy(desc(audit.id))
-    .limit(limit),
-)
+export const insertAttempt = insertInto(purchaseAttempts)
 
-export const insertAttempt = change(1, (row: typeof purchaseAttempts.$inferInsert) =>
-  build.insert(purchaseAttempts).values(row),
-)
+export const insertTransition = insertInto(transitions)
 
-export const insertTransition = change(1, (row: typeof transitions.$inferInsert) =>
-  build.insert(transitions).values(row),
-)
-
-export const insertAudit = change(1, (row: AuditRow) => build.insert(audit).values(row))
+export const insertAudit = insertInto(audit)
 
 /** The line of the audit, as of now, for what a person or a store asked for. */
 export const audited = (

@@ -3,6 +3,7 @@ import { and, asc, eq, gte, inArray, lt, or } from 'drizzle-orm'
 import type { Change, Database } from './database.ts'
 import { settings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
+import { insertOnce } from './table.ts'
 
 /** One cause of a freeze: while one stands, nothing is bought. */
 export interface Freeze {
@@ -58,9 +59,7 @@ export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Chan
     value: JSON.stringify(freeze),
     changedAt: freeze.at,
   })
-const addCause = change('any', (row: typeof settings.$inferInsert) =>
-  build.insert(settings).values(row).onConflictDoNothing(),
-)
+const addCause = insertOnce(settings)
 
 const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 

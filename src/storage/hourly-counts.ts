@@ -1,7 +1,8 @@
 import { and, gte, lt, sql } from 'drizzle-orm'
 import type { ActivityCount } from '../domain/activity.ts'
 import { hourlyCounts } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
+import { deleteBefore } from './table.ts'
 
 /** Adds to the count of an hour. */
 export const addHourlyCount = change(1, (row: typeof hourlyCounts.$inferInsert) =>
@@ -9,7 +10,7 @@ export const addHourlyCount = change(1, (row: typeof hourlyCounts.$inferInsert) 
     .insert(hourlyCounts)
     .values(row)
     .onConflictDoUpdate({
-      target: [hourlyCounts.hour, hourlyCounts.name, hourlyCounts.part],
+      target: uniqueKey(hourlyCounts.hour, hourlyCounts.name, hourlyCounts.part),
       set: { count: sql`${hourlyCounts.count} + excluded.count` },
     }),
 )
@@ -33,6 +34,4 @@ export const firstCountedHour = statement(() =>
   build.select({ at: sql<number | null>`min(${hourlyCounts.hour})`.as('at') }).from(hourlyCounts),
 )
 
-export const forgetHourlyCounts = change('any', (before: number) =>
-  build.delete(hourlyCounts).where(lt(hourlyCounts.hour, before)),
-)
+export const forgetHourlyCounts = deleteBefore(hourlyCounts, 'hour')

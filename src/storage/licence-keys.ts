@@ -3,20 +3,13 @@ import type { Change } from './database.ts'
 import { licenceKeys, outbox, purchases } from './schema.ts'
 import { jsonSetting } from './settings.ts'
 import { build, change, statement } from './statement.ts'
+import { changeBy, insertInto, rowsBy, rowsIn, stampOnce } from './table.ts'
 
 export type LicenceKey = typeof licenceKeys.$inferSelect
 
-export const keysOfPurchase = statement((purchaseId: string) =>
-  build.select().from(licenceKeys).where(eq(licenceKeys.purchaseId, purchaseId)).orderBy(asc(licenceKeys.ordinal)),
-)
+export const keysOfPurchase = rowsBy(licenceKeys, ['purchaseId'], licenceKeys.ordinal)
 
-export const keysOfPurchases = statement((purchaseIds: string[]) =>
-  build
-    .select()
-    .from(licenceKeys)
-    .where(inArray(licenceKeys.purchaseId, purchaseIds))
-    .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
-)
+export const keysOfPurchases = rowsIn(licenceKeys, 'purchaseId', licenceKeys.purchaseId, licenceKeys.ordinal)
 
 /** A key of the newest purchase that has one. */
 export const newestKey = statement(() =>
@@ -77,9 +70,7 @@ export const countKeysLeft = statement((orderIds: string[], by: number) =>
     .where(and(inArray(purchases.orderId, orderIds), leftBy(by))),
 )
 
-export const keysOfHandOver = statement((outboxId: string) =>
-  build.select().from(licenceKeys).where(eq(licenceKeys.handOverId, outboxId)).orderBy(asc(licenceKeys.ordinal)),
-)
+export const keysOfHandOver = rowsBy(licenceKeys, ['handOverId'], licenceKeys.ordinal)
 
 /** Which purchases hold one of these keys already. */
 export const keysByBlindIndex = statement((blindIndexes: Buffer[]) =>
@@ -104,17 +95,14 @@ export const keysPage = statement((after: { purchaseId: string; ordinal: number 
     .limit(limit),
 )
 
-export const changeBlindIndex = change(1, (purchaseId: string, ordinal: number, blindIndex: Buffer) =>
-  build
-    .update(licenceKeys)
-    .set({ blindIndex })
-    .where(and(eq(licenceKeys.purchaseId, purchaseId), eq(licenceKeys.ordinal, ordinal))),
-)
+export const changeBlindIndex = (purchaseId: string, ordinal: number, blindIndex: Buffer): Change =>
+  changeKey(purchaseId, ordinal, { blindIndex })
+const changeKey = changeBy(1, licenceKeys, ['purchaseId', 'ordinal'])
 
 /** Since when every key is indexed in its normal form. */
 export const keysIndexed = jsonSetting<number>('keys_indexed')
 
-export const insertKey = change(1, (row: typeof licenceKeys.$inferInsert) => build.insert(licenceKeys).values(row))
+export const insertKey = insertInto(licenceKeys)
 
 /** Part of a commit that stores keys: stale when another purchase has stored one of them in the meantime. */
 export const assertNotElsewhere = change(0, (purchaseId: string, blindIndexes: Buffer[]) =>
@@ -165,12 +153,7 @@ export const beginHandOver = (purchaseId: string, outboxId: string, now: number)
   keysBegin(outboxId, now),
 ]
 
-export const markHandedOver = change('any', (outboxId: string, now: number) =>
-  build
-    .update(licenceKeys)
-    .set({ handedOverAt: now })
-    .where(and(eq(licenceKeys.handOverId, outboxId), isNull(licenceKeys.handedOverAt))),
-)
+export const markHandedOver = stampOnce('any', licenceKeys, ['handOverId'], 'handedOverAt')
 
 const keysUnsent = change('any', (outboxId: string) =>
   build.update(licenceKeys).set({ begunAt: null }).where(eq(licenceKeys.handOverId, outboxId)),

@@ -2,31 +2,22 @@ import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, lte,
 import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
-import { build, change, insertMany, inWhole, statement } from './statement.ts'
+import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
+import { bringForward, countBy, pageBy } from './table.ts'
 
 export type ListingRow = typeof listings.$inferSelect
 
+const listingsWith = (name: 'productId' | 'variant' | 'sku') =>
+  statement((store: string, values: string[]) =>
+    build
+      .select()
+      .from(listings)
+      .where(and(eq(listings.store, store), inArray(listings[name], values))),
+  )
 /** What a store sells of these products; several variants may be one product. */
-export const listingsOfProducts = statement((store: string, productIds: string[]) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), inArray(listings.productId, productIds))),
-)
-
-export const listingsOfVariants = statement((store: string, variants: string[]) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), inArray(listings.variant, variants))),
-)
-
-export const listingsOfSkus = statement((store: string, skus: string[]) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), inArray(listings.sku, skus))),
-)
+export const listingsOfProducts = listingsWith('productId')
+export const listingsOfVariants = listingsWith('variant')
+export const listingsOfSkus = listingsWith('sku')
 
 /** Listings whose next try is due, the longest first. */
 export const dueListings = statement((store: string, now: number, limit: number) =>
@@ -50,22 +41,10 @@ export const pausedCreation = statement((store: string, now: number) =>
 )
 
 /** None of the listings of a store that could not be created waits longer than until this instant. */
-export const hastenCreation = change('any', (store: string, at: number) =>
-  build
-    .update(listings)
-    .set({ nextTryAt: at })
-    .where(and(eq(listings.store, store), eq(listings.reason, 'not_created'), gt(listings.nextTryAt, at))),
-)
+export const hastenCreation = bringForward(listings, ['store'], 'nextTryAt', eq(listings.reason, 'not_created'))
 
-/** A page of what is linked to no offer, by variant. */
-export const unlinkedListings = statement((store: string, page: { after: string; limit: number }) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), isNull(listings.productId), gt(listings.variant, page.after)))
-    .orderBy(asc(listings.variant))
-    .limit(page.limit),
-)
+/** Of one store: a page of what is linked to no offer, by variant. */
+export const unlinkedListings = pageBy(listings, 'variant', ['store'], isNull(listings.productId))
 
 /** A page of a store's listings by variant; `after` is the last one seen. */
 export const pageOfListings = statement(
@@ -111,12 +90,7 @@ export const waitingListings = statement((page: { store?: string; variant?: stri
     .limit(page.limit),
 )
 
-export const countWaitingPrices = statement(() =>
-  build
-    .select({ total: sql<number>`count(*)`.as('total') })
-    .from(listings)
-    .where(waits),
-)
+export const countWaitingPrices = countBy(listings, [], waits)
 
 interface Beginning {
   store: string
@@ -126,32 +100,20 @@ interface Beginning {
   limit: number
 }
 
-/** Listings whose variant begins with a text. */
-export const listingsWithVariant = statement(({ store, from, to, limit }: Beginning) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), gte(listings.variant, from), lt(listings.variant, to)))
-    .orderBy(asc(listings.variant))
-    .limit(limit),
-)
+const listingsBeginning = (name: 'variant' | 'sku') =>
+  statement(({ store, from, to, limit }: Beginning) =>
+    build
+      .select()
+      .from(listings)
+      .where(and(eq(listings.store, store), gte(listings[name], from), lt(listings[name], to)))
+      .orderBy(asc(listings[name]))
+      .limit(limit),
+  )
+/** Listings whose variant, or SKU, begins with a text. */
+export const listingsWithVariant = listingsBeginning('variant')
+export const listingsWithSku = listingsBeginning('sku')
 
-/** Listings whose SKU begins with a text. */
-export const listingsWithSku = statement(({ store, from, to, limit }: Beginning) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), gte(listings.sku, from), lt(listings.sku, to)))
-    .orderBy(asc(listings.sku))
-    .limit(limit),
-)
-
-export const countListings = statement(() =>
-  build
-    .select({ store: listings.store, state: listings.state, total: sql<number>`count(*)`.as('total') })
-    .from(listings)
-    .groupBy(listings.store, listings.state),
-)
+export const countListings = countBy(listings, ['store', 'state'])
 
 const { store: _, variant: __, ...changeable } = getTableColumns(listings)
 const asPut = Object.entries(changeable).map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)])
@@ -161,7 +123,7 @@ const asPut = Object.entries(changeable).map(([name, column]) => [name, sql.raw(
  */
 export const putListings: (rows: ListingRow[]) => Change[] = insertMany(listings, 'all', (insert) =>
   insert.onConflictDoUpdate({
-    target: [listings.store, listings.variant],
+    target: uniqueKey(listings.store, listings.variant),
     set: Object.fromEntries(asPut),
     setWhere: sql`${listings.version} = excluded.version - 1`,
   }),

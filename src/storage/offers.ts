@@ -1,14 +1,13 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
-import { build, change, insertMany, inWhole, statement } from './statement.ts'
+import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
+import { changeBy, countBy, pageBy, rowsIn, stampOnce } from './table.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert
 
-export const offersByProduct = statement((productIds: string[]) =>
-  build.select().from(offers).where(inArray(offers.productId, productIds)),
-)
+export const offersByProduct = rowsIn(offers, 'productId')
 
 const withPlace = { rowid: sql<number>`rowid`, ...getTableColumns(offers) }
 /**
@@ -19,21 +18,17 @@ export const offersWithRowid = statement((productIds: string[]) =>
   build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
 )
 
+const underSkus = (which: SQL) =>
+  statement((skus: string[]) =>
+    build
+      .select()
+      .from(offers)
+      .where(and(inArray(offers.sku, skus), which)),
+  )
 /** Offers under these SKUs that the supplier still has; two under one SKU are ambiguous. */
-export const offersBySku = statement((skus: string[]) =>
-  build
-    .select()
-    .from(offers)
-    .where(and(inArray(offers.sku, skus), isNull(offers.goneAt))),
-)
-
+export const offersBySku = underSkus(isNull(offers.goneAt))
 /** Offers under these SKUs that the supplier has dropped. */
-export const goneOffersBySku = statement((skus: string[]) =>
-  build
-    .select()
-    .from(offers)
-    .where(and(inArray(offers.sku, skus), isNotNull(offers.goneAt))),
-)
+export const goneOffersBySku = underSkus(isNotNull(offers.goneAt))
 
 /** Which of these SKUs an offer has, or had before the supplier dropped it. */
 export const skusOfOffers = statement((skus: string[]) =>
@@ -48,15 +43,8 @@ export const categoriesOfOffers = statement(() =>
     .where(and(isNull(offers.goneAt), isNotNull(offers.category))),
 )
 
-/** A page of offers by product id; `after` is the last one seen. */
-export const listOffers = statement((filter: { after?: string | undefined; limit: number }) =>
-  build
-    .select()
-    .from(offers)
-    .where(and(isNull(offers.goneAt), filter.after === undefined ? undefined : gt(offers.productId, filter.after)))
-    .orderBy(asc(offers.productId))
-    .limit(filter.limit),
-)
+/** A page of offers by product id. */
+export const listOffers = pageBy(offers, 'productId', [], isNull(offers.goneAt))
 
 export const countOffers = statement(() =>
   build
@@ -94,19 +82,14 @@ const asInserted = {
 /** Stores offers that are new; of one that was stored in between the newer fact stays. */
 export const putOffers: (rows: NewOffer[]) => Change[] = insertMany(offers, 'any', (insert) =>
   insert.onConflictDoUpdate({
-    target: offers.productId,
+    target: uniqueKey(offers.productId),
     set: asInserted,
     setWhere: sql`${offers.asOf} <= excluded.as_of`,
   }),
 )
 
 const { productId: _, ...changeable } = getTableColumns(offers)
-const changeAsRead = change(1, (productId: string, asOf: number, changedAt: number, set: Partial<Offer>) =>
-  build
-    .update(offers)
-    .set(set)
-    .where(and(eq(offers.productId, productId), eq(offers.asOf, asOf), eq(offers.changedAt, changedAt))),
-)
+const changeAsRead = changeBy(1, offers, ['productId', 'asOf', 'changedAt'])
 
 /**
  * Writes an offer as it was at `asOf`.
@@ -149,7 +132,7 @@ export const countMissed = change('any', ({ rowids }: { rowids: number[] }) =>
 /** Where offers that are not gone stand in their table, a part at a time. */
 export const rowidsOfOffers = statement((after: number, limit: number) =>
   build
-    .select({ rowid: sql<number>`rowid`, seenRunId: offers.seenRunId, missedRuns: offers.missedRuns })
+    .select({ rowid: sql<number>`rowid`, seenRunId: offers.seenRunId })
     .from(offers)
     .where(and(isNull(offers.goneAt), sql`rowid > ${after}`))
     .orderBy(sql`rowid`)
@@ -167,12 +150,7 @@ export const missedTwice = statement((limit: number) =>
 )
 
 /** How many offers the last complete run was the first to miss. */
-export const countMissedOnce = statement(() =>
-  build
-    .select({ total: sql<number>`count(*)`.as('total') })
-    .from(offers)
-    .where(and(eq(offers.missedRuns, 1), isNull(offers.goneAt))),
-)
+export const countMissedOnce = countBy(offers, [], and(eq(offers.missedRuns, 1), isNull(offers.goneAt)))
 
 /** Stale when one of them was seen since it was missed twice. */
 export const markGone = change(
@@ -196,12 +174,7 @@ export const markOutOfStock = change('any', (productId: string, now: number) =>
     .where(and(eq(offers.productId, productId), eq(offers.available, true))),
 )
 
-export const holdOffer = change('any', (productId: string, now: number) =>
-  build
-    .update(offers)
-    .set({ heldAt: now })
-    .where(and(eq(offers.productId, productId), isNull(offers.heldAt))),
-)
+export const holdOffer = stampOnce('any', offers, ['productId'], 'heldAt')
 
 export const releaseOffer = change('any', (productId: string) =>
   build.update(offers).set({ heldAt: null }).where(eq(offers.productId, productId)),

@@ -1,6 +1,7 @@
-import { and, desc, eq, gte, isNull, lt, lte } from 'drizzle-orm'
+import { and, desc, gte, isNull, lte } from 'drizzle-orm'
 import { outages } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, statement } from './statement.ts'
+import { deleteBefore, insertInto, stampOnce } from './table.ts'
 
 export type Outage = typeof outages.$inferSelect
 
@@ -17,14 +18,8 @@ export const outagesBetween = statement((from: number, to: number, limit: number
     .limit(limit),
 )
 
-export const insertOutage = change(1, (row: typeof outages.$inferInsert) => build.insert(outages).values(row))
+export const insertOutage = insertInto(outages)
 
-export const endOutage = change('any', (id: string, endedAt: number) =>
-  build
-    .update(outages)
-    .set({ endedAt })
-    .where(and(eq(outages.id, id), isNull(outages.endedAt))),
-)
+export const endOutage = stampOnce('any', outages, ['id'], 'endedAt')
 
-/** @param beforeId see `idBound` */
-export const forgetOutages = change('any', (beforeId: string) => build.delete(outages).where(lt(outages.id, beforeId)))
+export const forgetOutages = deleteBefore(outages, 'id')

@@ -4,7 +4,8 @@ import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
 import { outbox } from './schema.ts'
-import { build, change, countUpTo, inWhole, page, statement } from './statement.ts'
+import { build, change, countUpTo, inWhole, notByIndex, statement } from './statement.ts'
+import { insertOnce, page, rowsBy } from './table.ts'
 
 export type OutboxRow = typeof outbox.$inferSelect
 
@@ -38,11 +39,9 @@ type StoredEffect = UpdateEffect | AlertEffect<StoredKind>
 export const effectOf = ({ kind, type, payload }: Pick<OutboxRow, 'kind' | 'type' | 'payload'>): StoredEffect =>
   ({ kind, type, payload }) as StoredEffect
 
-export const outboxById = statement((id: string) => build.select().from(outbox).where(eq(outbox.id, id)))
+export const outboxById = rowsBy(outbox, ['id'])
 
-export const outboxOfOrder = statement((orderId: string) =>
-  build.select().from(outbox).where(eq(outbox.orderId, orderId)).orderBy(asc(outbox.id)),
-)
+export const outboxOfOrder = rowsBy(outbox, ['orderId'], outbox.id)
 
 /** No other update of its order may still act: of two, a shop could take the later one first. */
 const isFree = (now: number) =>
@@ -106,16 +105,16 @@ const kinds = (['callback', 'alert'] as const).flatMap((kind) =>
 export const countOutbox = statement(() =>
   countUpTo(kinds, ({ kind, state }) =>
     kind === 'alert'
-      ? sql`outbox where kind = 'alert' and +state = ${state}`
+      ? sql`outbox where kind = 'alert' and ${notByIndex(sql`state`)} = ${state}`
       : sql`outbox where kind = 'callback' and state = ${state}`,
   ),
 )
 
 /** One effect of a dedupe key is stored: a second one changes nothing. */
 const enqueue = (effect: Effect, row: Omit<NewRow, keyof Effect | 'state'>): Change =>
-  insertOnce({ ...effect, state: 'due', ...row })
+  insertEffect({ ...effect, state: 'due', ...row })
 type NewRow = typeof outbox.$inferInsert
-const insertOnce = change('any', (row: NewRow) => build.insert(outbox).values(row).onConflictDoNothing())
+const insertEffect = insertOnce(outbox)
 
 /** Enqueues an update for the store of an order, due at once or later. */
 export const enqueueUpdate = (

@@ -1,12 +1,13 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { listings, offers, publications, publishing } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
+import { bringForward, countBy, insertInto, pageBy, rowsBy } from './table.ts'
 
 export type Publication = typeof publications.$inferSelect
 export type Publishing = typeof publishing.$inferSelect
 
-const insertPublication = change(1, (row: typeof publications.$inferInsert) => build.insert(publications).values(row))
+const insertPublication = insertInto(publications)
 const dropWhole = change('any', (store: string) =>
   build.delete(publications).where(and(eq(publications.store, store), isNull(publications.productIds))),
 )
@@ -24,15 +25,7 @@ export const enqueuePublications = (
 ): Change[] =>
   productIds.length === 0
     ? []
-    : stores.map(({ id: store }) =>
-        insertPublication({
-          id: newId(),
-          store,
-          productIds,
-          cause,
-          createdAt: now,
-        }),
-      )
+    : stores.map(({ id: store }) => insertPublication({ id: newId(), store, productIds, cause, createdAt: now }))
 
 /** Enqueues a publication of the whole catalogue. It replaces one that is under way, which began under an older state. */
 export const enqueueCatalogue = (
@@ -66,9 +59,7 @@ export const wholePublication = statement((store: string) =>
 )
 
 /** A page of the whole catalogue by product id, with what is gone. */
-export const offersFrom = statement((after: string, limit: number) =>
-  build.select().from(offers).where(gt(offers.productId, after)).orderBy(asc(offers.productId)).limit(limit),
-)
+export const offersFrom = pageBy(offers, 'productId')
 
 export const dropPublications = change('any', (ids: string[]) =>
   build.delete(publications).where(inArray(publications.id, ids)),
@@ -79,20 +70,16 @@ export const advancePublication = change('any', (id: string, cursor: string) =>
   build.update(publications).set({ cursor }).where(eq(publications.id, id)),
 )
 
-export const countPublications = statement(() =>
-  build
-    .select({ store: publications.store, total: sql<number>`count(*)`.as('total') })
-    .from(publications)
-    .groupBy(publications.store),
-)
+export const countPublications = countBy(publications, ['store'])
 
-export const publishingOf = statement((store: string) =>
-  build.select().from(publishing).where(eq(publishing.store, store)),
-)
-export const allPublishing = statement(() => build.select().from(publishing))
+export const publishingOf = rowsBy(publishing, ['store'])
+export const allPublishing = rowsBy(publishing, [])
 
 export const putPublishing = change(1, (set: Publishing) =>
-  build.insert(publishing).values(set).onConflictDoUpdate({ target: publishing.store, set }),
+  build
+    .insert(publishing)
+    .values(set)
+    .onConflictDoUpdate({ target: uniqueKey(publishing.store), set }),
 )
 
 /** The store took a callback, or a person wants it tried at once. */
@@ -113,12 +100,7 @@ const hastenListings = change('any', (store: string, at: number) =>
     .where(and(eq(listings.store, store), gt(listings.nextTryAt, at), eq(listings.nextTryAt, pauseOf(store)))),
 )
 
-const hastenPublishing = change('any', (store: string, at: number) =>
-  build
-    .update(publishing)
-    .set({ pausedUntil: at })
-    .where(and(eq(publishing.store, store), gt(publishing.pausedUntil, at))),
-)
+const hastenPublishing = bringForward(publishing, ['store'], 'pausedUntil')
 
 /** The store took something else: its pause ends at this instant. The tries still count: it may take no listings all the same. */
 export const endPause = (store: string, at: number): Change[] => [

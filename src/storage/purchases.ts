@@ -1,14 +1,12 @@
 import {
   and,
   asc,
-  desc,
   eq,
   getTableColumns,
   gte,
   inArray,
   isNotNull,
   isNull,
-  lt,
   lte,
   ne,
   notInArray,
@@ -20,7 +18,8 @@ import { type HoldReason, holdReasons, standingHolds } from '../domain/hold.ts'
 import { finalStates, type PurchaseState, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
-import { type Bound, build, change, columnsOf, countUpTo, page, type RowUpdate, statement } from './statement.ts'
+import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'
+import { changeBy, insertInto, page, rowsBy, rowsIn } from './table.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
@@ -31,28 +30,14 @@ export type PurchaseUpdate = RowUpdate<typeof purchases>
 /** What a guarded change must have read: the row and the state of its fence. */
 export type Seen = Pick<Purchase, 'id' | 'version' | 'leaseEpoch'>
 
-export const purchaseById = statement((id: string) => build.select().from(purchases).where(eq(purchases.id, id)))
+export const purchaseById = rowsBy(purchases, ['id'])
 
-export const purchasesOfOrder = statement((orderId: string) =>
-  build
-    .select()
-    .from(purchases)
-    .where(eq(purchases.orderId, orderId))
-    .orderBy(asc(purchases.lineId), asc(purchases.part), asc(purchases.generation)),
-)
+export const purchasesOfOrder = rowsBy(purchases, ['orderId'], purchases.lineId, purchases.part, purchases.generation)
 
 /** Purchases of several orders, for their derived states. */
-export const purchasesOfOrders = statement((orderIds: string[]) =>
-  build.select().from(purchases).where(inArray(purchases.orderId, orderIds)),
-)
+export const purchasesOfOrders = rowsIn(purchases, 'orderId')
 
-export const purchasesOfPart = statement((lineId: string, part: number) =>
-  build
-    .select()
-    .from(purchases)
-    .where(and(eq(purchases.lineId, lineId), eq(purchases.part, part)))
-    .orderBy(asc(purchases.generation)),
-)
+export const purchasesOfPart = rowsBy(purchases, ['lineId', 'part'], purchases.generation)
 
 /** All generations of the part of a purchase, with what its keys are derived from, oldest first; none where it does not exist. */
 export const generationsOf = statement((id: string) => {
@@ -67,41 +52,16 @@ export const generationsOf = statement((id: string) => {
     .orderBy(asc(purchases.generation))
 })
 
-export const purchasesByExternalId = statement((ids: string[]) =>
-  build.select().from(purchases).where(inArray(purchases.externalOrderId, ids)),
-)
+export const purchasesByExternalId = rowsIn(purchases, 'externalOrderId')
 
-export const purchasesBySupplierOrder = statement((ids: string[]) =>
-  build.select().from(purchases).where(inArray(purchases.supplierOrderId, ids)),
-)
+export const purchasesBySupplierOrder = rowsIn(purchases, 'supplierOrderId')
 
 export const listPurchases = page(purchases, ['state'])
 
 /** Purchases that a rule keeps from being bought now, newest first. */
-export const listHeldPurchases = statement(
-  ({
-    holdReason,
-    before,
-    limit,
-  }: {
-    holdReason?: HoldReason | undefined
-    before?: string | undefined
-    limit: number
-  }) =>
-    build
-      .select()
-      .from(purchases)
-      .where(
-        and(
-          isNotNull(purchases.holdReason),
-          holdReason === undefined ? undefined : eq(purchases.holdReason, holdReason),
-          sql`+${purchases.state} in ('planned', 'waiting')`,
-          before === undefined ? undefined : lt(purchases.id, before),
-        ),
-      )
-      .orderBy(desc(purchases.id))
-      .limit(limit),
-)
+export const listHeldPurchases = page(purchases, ['holdReason'], {
+  where: sql`${purchases.holdReason} is not null and ${notByIndex(purchases.state)} in ('planned', 'waiting')`,
+})
 
 const isFree = (now: number) => or(isNull(purchases.leaseUntil), lte(purchases.leaseUntil, now))
 const notSent: PurchaseState[] = ['planned', 'waiting']
@@ -259,7 +219,7 @@ export const countByState = statement(() =>
   ),
 )
 
-export const insertPurchase = change(1, (row: NewPurchase) => build.insert(purchases).values(row))
+export const insertPurchase = insertInto(purchases)
 
 const unlessHinted = statement(
   (seen: number, next: number | null) =>
@@ -269,12 +229,7 @@ const unlessHinted = statement(
 export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: number | null): Bound =>
   unlessHinted(seen.refreshAt ?? -1, next)
 
-const changeAsSeen = change(1, (id: string, version: number, leaseEpoch: number, set: PurchaseUpdate) =>
-  build
-    .update(purchases)
-    .set(columnsOf(set))
-    .where(and(eq(purchases.id, id), eq(purchases.version, version), eq(purchases.leaseEpoch, leaseEpoch))),
-)
+const changeAsSeen = changeBy(1, purchases, ['id', 'version', 'leaseEpoch'])
 /** Changes a purchase as it was read, and only so. */
 export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Change =>
   changeAsSeen(seen.id, seen.version, seen.leaseEpoch, { ...set, version: seen.version + 1, changedAt: now })

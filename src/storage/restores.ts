@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, gte, inArray, isNotNull, lt, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, gte, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm'
 import type { Change, Database } from './database.ts'
 import { type Freeze, RESTORE_CAUSE } from './freezes.ts'
 import {
@@ -11,7 +11,8 @@ import {
   unattachedOrders,
 } from './schema.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, statement, uniqueKey } from './statement.ts'
+import { countBy, deleteBy, pageBy } from './table.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
 export interface Epoch {
@@ -110,7 +111,7 @@ export const distrustSends = change('any', (now: number) =>
 )
 
 /** What the balance did since is not in this database: its account begins again with the next reading. */
-export const forgetAccounts = change('any', () => build.delete(balanceAccounts))
+export const forgetAccounts = deleteBy(balanceAccounts, [])
 
 export type UnattachedOrder = typeof unattachedOrders.$inferSelect
 
@@ -119,14 +120,12 @@ export const noteUnattached = change(1, (row: UnattachedOrder) =>
     .insert(unattachedOrders)
     .values(row)
     .onConflictDoUpdate({
-      target: unattachedOrders.supplierOrderId,
+      target: uniqueKey(unattachedOrders.supplierOrderId),
       set: { status: row.status, seenAt: row.seenAt },
     }),
 )
 
-export const dropUnattached = change('any', (supplierOrderId: string) =>
-  build.delete(unattachedOrders).where(eq(unattachedOrders.supplierOrderId, supplierOrderId)),
-)
+export const dropUnattached = deleteBy(unattachedOrders, ['supplierOrderId'])
 
 /** Those whose references lie in a range of texts, from the first up to the second. */
 export const unattachedWithin = statement(({ from, to }: { from: string; to: string }) =>
@@ -136,15 +135,8 @@ export const unattachedWithin = statement(({ from, to }: { from: string; to: str
     .where(and(gte(unattachedOrders.reference, from), lt(unattachedOrders.reference, to))),
 )
 
-/** A page of all that are noted; `after` is the id of the last one seen. */
-export const unattachedPage = statement((filter: { after: string; limit: number }) =>
-  build
-    .select()
-    .from(unattachedOrders)
-    .where(gt(unattachedOrders.supplierOrderId, filter.after))
-    .orderBy(asc(unattachedOrders.supplierOrderId))
-    .limit(filter.limit),
-)
+/** A page of all that are noted. */
+export const unattachedPage = pageBy(unattachedOrders, 'supplierOrderId')
 
 /** Orders that have become those of purchases by another way: a sweep has found them, or a person adopted them. */
 export const dropMatched = change('any', () =>
@@ -160,12 +152,7 @@ export const dropMatched = change('any', () =>
 )
 
 /** How many orders no purchase has, those whose money is back left out. */
-export const countUnattached = statement(() =>
-  build
-    .select({ total: sql<number>`count(*)`.as('total') })
-    .from(unattachedOrders)
-    .where(inArray(unattachedOrders.status, ['open', 'completed'])),
-)
+export const countUnattached = countBy(unattachedOrders, [], inArray(unattachedOrders.status, ['open', 'completed']))
 
 const ofPart = {
   lineId: purchases.lineId,
@@ -176,31 +163,27 @@ const ofPart = {
   line: storeOrderLines.line,
 }
 
-/** Line parts with what their keys are derived from, by the references of their generation 1. */
-export const partsNamed = statement((references: string[]) =>
+/** The line parts that such purchases of generation 1 are of. */
+const parts = (which: SQL | undefined) =>
   build
     .select(ofPart)
     .from(purchases)
     .innerJoin(storeOrderLines, eq(storeOrderLines.id, purchases.lineId))
     .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
-    .where(and(inArray(purchases.externalOrderId, references), eq(purchases.generation, 1))),
-)
+    .where(and(which, eq(purchases.generation, 1)))
+
+/** Line parts with what their keys are derived from, by the references of their generation 1. */
+export const partsNamed = statement((references: string[]) => parts(inArray(purchases.externalOrderId, references)))
 
 /** A page of the line parts whose reference of generation 1 lies in a range of texts; `after` is the last one seen. */
 export const partsWithin = statement((filter: { from: string; to: string; after: string; limit: number }) =>
-  build
-    .select(ofPart)
-    .from(purchases)
-    .innerJoin(storeOrderLines, eq(storeOrderLines.id, purchases.lineId))
-    .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
-    .where(
-      and(
-        gte(purchases.externalOrderId, filter.from),
-        lt(purchases.externalOrderId, filter.to),
-        gt(purchases.externalOrderId, filter.after),
-        eq(purchases.generation, 1),
-      ),
-    )
+  parts(
+    and(
+      gte(purchases.externalOrderId, filter.from),
+      lt(purchases.externalOrderId, filter.to),
+      gt(purchases.externalOrderId, filter.after),
+    ),
+  )
     .orderBy(asc(purchases.externalOrderId))
     .limit(filter.limit),
 )

@@ -1,10 +1,11 @@
-import { and, desc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, lte, sql } from 'drizzle-orm'
 import { sweeps, syncRuns } from './schema.ts'
-import { build, change, page, statement } from './statement.ts'
+import { build, change, statement } from './statement.ts'
+import { deleteBefore, insertInto, page, rowsBy } from './table.ts'
 
 export type SyncRun = typeof syncRuns.$inferSelect
 
-export const syncRunById = statement((id: string) => build.select().from(syncRuns).where(eq(syncRuns.id, id)))
+export const syncRunById = rowsBy(syncRuns, ['id'])
 
 export const listSyncRuns = page(syncRuns)
 
@@ -55,7 +56,7 @@ export const assertNoRunningSync = change(0, () =>
   build.update(syncRuns).set({ state: 'running' }).where(eq(syncRuns.state, 'running')),
 )
 
-export const insertSyncRun = change(1, (row: typeof syncRuns.$inferInsert) => build.insert(syncRuns).values(row))
+export const insertSyncRun = insertInto(syncRuns)
 
 /** Guarded on the cursor: two processes cannot take the same page twice. */
 export const changeSyncRun = change(1, (seen: Pick<SyncRun, 'id' | 'cursor'>, set: Partial<SyncRun>) =>
@@ -67,7 +68,7 @@ export const changeSyncRun = change(1, (seen: Pick<SyncRun, 'id' | 'cursor'>, se
 
 export type Sweep = typeof sweeps.$inferSelect
 
-export const sweepById = statement((id: string) => build.select().from(sweeps).where(eq(sweeps.id, id)))
+export const sweepById = rowsBy(sweeps, ['id'])
 
 export const listSweeps = page(sweeps)
 
@@ -86,7 +87,7 @@ export const lastSweepOver = statement((lookBackMs: number, state?: 'complete') 
     .limit(1),
 )
 
-export const insertSweep = change(1, (row: typeof sweeps.$inferInsert) => build.insert(sweeps).values(row))
+export const insertSweep = insertInto(sweeps)
 
 export const changeSweep = change('any', (id: string, set: Partial<Sweep>) =>
   build
@@ -100,5 +101,4 @@ export const interruptSweeps = change('any', (now: number) =>
   build.update(sweeps).set({ state: 'interrupted', finishedAt: now }).where(eq(sweeps.state, 'running')),
 )
 
-/** @param beforeId see `idBound` */
-export const forgetSweeps = change('any', (beforeId: string) => build.delete(sweeps).where(lt(sweeps.id, beforeId)))
+export const forgetSweeps = deleteBefore(sweeps, 'id')

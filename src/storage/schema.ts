@@ -1,5 +1,6 @@
 /**
- * Storage: every table once. The migrations beside this file make the same tables, and a test holds the two together.
+ * Storage: every table once. The migrations beside this file make the same tables, and a test holds the two together. The
+ * indexes that only make reading fast are in the migrations alone.
  *
  * The subset that SQLite and PostgreSQL both read: text, bigint, integer and bytes. Instants are epoch milliseconds and
  * end in `At`; a flag is a nullable instant; money is whole minor units; JSON is text, read and written by the column;
@@ -8,7 +9,7 @@
  */
 
 import { sql } from 'drizzle-orm'
-import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { blob, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { HoldReason, TakenBackBy } from '../domain/hold.ts'
 import type { DeliveryState, DiscrepancyKind, EffectState, ListingReason, RunState } from '../domain/labels.ts'
@@ -56,90 +57,74 @@ export const dataKeys = sqliteTable('data_keys', {
 })
 
 /** What the supplier sells, as last read. */
-export const offers = sqliteTable(
-  'offers',
-  {
-    productId: text('product_id').primaryKey(),
-    sku: text('sku').notNull(),
-    name: text('name').notNull(),
-    category: text('category'),
-    /** Plain text, and an http or https address: for a store that creates the product. */
-    description: text('description'),
-    image: text('image'),
-    /** The API/VIP price of one unit. */
-    costMinor: minor('cost_minor').notNull(),
-    basePriceMinor: minor('base_price_minor'),
-    cashbackMinor: minor('cashback_minor'),
-    currency: text('currency').notNull(),
-    localStock: integer('local_stock'),
-    providerStock: integer('provider_stock'),
-    /** Whether the supplier says that it can be bought. */
-    available: flag('available').notNull(),
-    origin: text('origin'),
-    /** When this was true at the supplier; an older fact never overwrites a newer one. */
-    asOf: instant('as_of').notNull(),
-    /** The sync run that stored it last; one that found it unchanged writes nothing. */
-    seenRunId: text('seen_run_id'),
-    /** How many complete runs in a row did not see it. */
-    missedRuns: integer('missed_runs').notNull().default(0),
-    goneAt: instant('gone_at'),
-    /** Set when a purchase cost more than its ceiling: a person looks before it is bought again. */
-    heldAt: instant('held_at'),
-    changedAt: instant('changed_at').notNull(),
-    /** Why the cost cannot be believed; the last good one stays in `costMinor`. Nothing is bought or priced by it. */
-    costFault: text('cost_fault').$type<CostFault>(),
-  },
-  (t) => [
-    index('offers_sku').on(t.sku),
-    index('offers_sold').on(t.available).where(sql`gone_at is null`),
-    index('offers_missed').on(t.missedRuns).where(sql`missed_runs > 1 and gone_at is null`),
-  ],
-)
+export const offers = sqliteTable('offers', {
+  productId: text('product_id').primaryKey(),
+  sku: text('sku').notNull(),
+  name: text('name').notNull(),
+  category: text('category'),
+  /** Plain text, and an http or https address: for a store that creates the product. */
+  description: text('description'),
+  image: text('image'),
+  /** The API/VIP price of one unit. */
+  costMinor: minor('cost_minor').notNull(),
+  basePriceMinor: minor('base_price_minor'),
+  cashbackMinor: minor('cashback_minor'),
+  currency: text('currency').notNull(),
+  localStock: integer('local_stock'),
+  providerStock: integer('provider_stock'),
+  /** Whether the supplier says that it can be bought. */
+  available: flag('available').notNull(),
+  origin: text('origin'),
+  /** When this was true at the supplier; an older fact never overwrites a newer one. */
+  asOf: instant('as_of').notNull(),
+  /** The sync run that stored it last; one that found it unchanged writes nothing. */
+  seenRunId: text('seen_run_id'),
+  /** How many complete runs in a row did not see it. */
+  missedRuns: integer('missed_runs').notNull().default(0),
+  goneAt: instant('gone_at'),
+  /** Set when a purchase cost more than its ceiling: a person looks before it is bought again. */
+  heldAt: instant('held_at'),
+  changedAt: instant('changed_at').notNull(),
+  /** Why the cost cannot be believed; the last good one stays in `costMinor`. Nothing is bought or priced by it. */
+  costFault: text('cost_fault').$type<CostFault>(),
+})
 
 /** One difference that a sync run or an event found in an offer. */
-export const offerChanges = sqliteTable(
-  'offer_changes',
-  {
-    id: text('id').primaryKey(),
-    runId: text('run_id'),
-    productId: text('product_id').notNull(),
-    field: text('field').notNull(),
-    before: text('before'),
-    after: text('after'),
-    changedAt: instant('changed_at').notNull(),
-  },
-  (t) => [index('offer_changes_run').on(t.runId, t.id), index('offer_changes_product').on(t.productId, t.changedAt)],
-)
+export const offerChanges = sqliteTable('offer_changes', {
+  id: text('id').primaryKey(),
+  runId: text('run_id'),
+  productId: text('product_id').notNull(),
+  field: text('field').notNull(),
+  before: text('before'),
+  after: text('after'),
+  changedAt: instant('changed_at').notNull(),
+})
 
 /** One pass over the catalogue. */
-export const syncRuns = sqliteTable(
-  'sync_runs',
-  {
-    id: text('id').primaryKey(),
-    cause: text('cause').notNull(),
-    state: text('state').$type<RunState>().notNull(),
-    startedAt: instant('started_at').notNull(),
-    finishedAt: instant('finished_at'),
-    /** Next page to read: where a run goes on after a crash. */
-    cursor: integer('cursor').notNull(),
-    pagesTotal: integer('pages_total'),
-    pages: integer('pages').notNull().default(0),
-    offersSeen: integer('offers_seen').notNull().default(0),
-    offersNew: integer('offers_new').notNull().default(0),
-    offersChanged: integer('offers_changed').notNull().default(0),
-    offersUnreadable: integer('offers_unreadable').notNull().default(0),
-    offersGone: integer('offers_gone').notNull().default(0),
-    /** The first record that could not be read; null when all could. */
-    firstUnreadable: json<FirstUnreadable>('first_unreadable'),
-    error: text('error'),
-    requestId: text('request_id'),
-    /** Pages that were stepped over, because the supplier did not give them readably. */
-    pagesBroken: integer('pages_broken').notNull().default(0),
-    /** 1 for a dry run, which is stored at its end and has changed nothing. */
-    dry: flag('dry').notNull().default(false),
-  },
-  (t) => [index('sync_runs_started').on(t.startedAt)],
-)
+export const syncRuns = sqliteTable('sync_runs', {
+  id: text('id').primaryKey(),
+  cause: text('cause').notNull(),
+  state: text('state').$type<RunState>().notNull(),
+  startedAt: instant('started_at').notNull(),
+  finishedAt: instant('finished_at'),
+  /** Next page to read: where a run goes on after a crash. */
+  cursor: integer('cursor').notNull(),
+  pagesTotal: integer('pages_total'),
+  pages: integer('pages').notNull().default(0),
+  offersSeen: integer('offers_seen').notNull().default(0),
+  offersNew: integer('offers_new').notNull().default(0),
+  offersChanged: integer('offers_changed').notNull().default(0),
+  offersUnreadable: integer('offers_unreadable').notNull().default(0),
+  offersGone: integer('offers_gone').notNull().default(0),
+  /** The first record that could not be read; null when all could. */
+  firstUnreadable: json<FirstUnreadable>('first_unreadable'),
+  error: text('error'),
+  requestId: text('request_id'),
+  /** Pages that were stepped over, because the supplier did not give them readably. */
+  pagesBroken: integer('pages_broken').notNull().default(0),
+  /** 1 for a dry run, which is stored at its end and has changed nothing. */
+  dry: flag('dry').notNull().default(false),
+})
 
 /** What each store sells of the catalogue, under the store's own variants, and what it is known to have of it. */
 export const listings = sqliteTable(
@@ -192,31 +177,20 @@ export const listings = sqliteTable(
     sentName: text('sent_name'),
     sentCategory: text('sent_category'),
   },
-  (t) => [
-    primaryKey({ columns: [t.store, t.variant] }),
-    index('listings_product').on(t.store, t.productId),
-    index('listings_sku').on(t.store, t.sku),
-    index('listings_state').on(t.store, t.state, t.variant),
-    index('listings_due').on(t.store, t.nextTryAt).where(sql`next_try_at is not null`),
-    index('listings_waiting').on(t.store, t.variant).where(sql`wanted_price_minor is not null`),
-  ],
+  (t) => [primaryKey({ columns: [t.store, t.variant] })],
 )
 
 /** Products whose listings may look different in a store now. Gone in the commit that records what the store said. */
-export const publications = sqliteTable(
-  'publications',
-  {
-    id: text('id').primaryKey(),
-    store: text('store').notNull(),
-    /** Null: the whole catalogue. */
-    productIds: json<string[]>('product_ids'),
-    /** What of it is done. */
-    cursor: text('cursor'),
-    cause: text('cause').notNull(),
-    createdAt: instant('created_at').notNull(),
-  },
-  (t) => [index('publications_store').on(t.store, t.id)],
-)
+export const publications = sqliteTable('publications', {
+  id: text('id').primaryKey(),
+  store: text('store').notNull(),
+  /** Null: the whole catalogue. */
+  productIds: json<string[]>('product_ids'),
+  /** What of it is done. */
+  cursor: text('cursor'),
+  cause: text('cause').notNull(),
+  createdAt: instant('created_at').notNull(),
+})
 
 /** How publishing to a store stands. */
 export const publishing = sqliteTable('publishing', {
@@ -267,37 +241,29 @@ export const lateOrders = sqliteTable(
 )
 
 /** Prices that a store has confirmed: a row for each other price that was pushed. */
-export const listingPrices = sqliteTable(
-  'listing_prices',
-  {
-    id: text('id').primaryKey(),
-    store: text('store').notNull(),
-    variant: text('variant').notNull(),
-    at: instant('at').notNull(),
-    priceMinor: minor('price_minor').notNull(),
-    currency: text('currency').notNull(),
-    /** In the supplier's currency. */
-    costMinor: minor('cost_minor'),
-    /** first | cost | policy | approved | shop */
-    cause: text('cause').notNull(),
-  },
-  (t) => [index('listing_prices_variant').on(t.store, t.variant, t.at), index('listing_prices_at').on(t.at)],
-)
+export const listingPrices = sqliteTable('listing_prices', {
+  id: text('id').primaryKey(),
+  store: text('store').notNull(),
+  variant: text('variant').notNull(),
+  at: instant('at').notNull(),
+  priceMinor: minor('price_minor').notNull(),
+  currency: text('currency').notNull(),
+  /** In the supplier's currency. */
+  costMinor: minor('cost_minor'),
+  /** first | cost | policy | approved | shop */
+  cause: text('cause').notNull(),
+})
 
 /** Readings of GET /balance, newest last. */
-export const balanceReadings = sqliteTable(
-  'balance_readings',
-  {
-    id: text('id').primaryKey(),
-    readAt: instant('read_at').notNull(),
-    amountMinor: minor('amount_minor').notNull(),
-    currency: text('currency').notNull(),
-    tier: text('tier'),
-    /** The current limits as the supplier states them. */
-    limits: json<StatedLimits>('limits'),
-  },
-  (t) => [index('balance_readings_read').on(t.readAt)],
-)
+export const balanceReadings = sqliteTable('balance_readings', {
+  id: text('id').primaryKey(),
+  readAt: instant('read_at').notNull(),
+  amountMinor: minor('amount_minor').notNull(),
+  currency: text('currency').notNull(),
+  tier: text('tier'),
+  /** The current limits as the supplier states them. */
+  limits: json<StatedLimits>('limits'),
+})
 
 /** What the money at the supplier did since the account was begun, by what explains it; one row a currency. */
 export const balanceAccounts = sqliteTable('balance_accounts', {
@@ -355,13 +321,7 @@ export const storeOrders = sqliteTable(
     /** The state that was reported when it was closed; null while it is open. */
     closedState: text('closed_state').$type<OrderState>(),
   },
-  (t) => [
-    index('store_orders_open').on(t.id).where(sql`closed_at is null`),
-    index('store_orders_unfulfilled').on(t.closedState, t.id, t.store).where(sql`closed_state <> 'fulfilled'`),
-    index('store_orders_store').on(t.store, t.id),
-    uniqueIndex('store_orders_reference').on(t.store, t.reference),
-    index('store_orders_received').on(t.receivedAt),
-  ],
+  (t) => [uniqueIndex('store_orders_reference').on(t.store, t.reference)],
 )
 
 /**
@@ -398,14 +358,7 @@ export const entitlements = sqliteTable(
     untagTries: integer('untag_tries').notNull().default(0),
     untagAt: instant('untag_at'),
   },
-  (t) => [
-    primaryKey({ columns: [t.store, t.reference] }),
-    uniqueIndex('entitlements_order').on(t.orderId),
-    index('entitlements_revision').on(t.store, t.revision),
-    index('entitlements_settle').on(t.settleAt).where(sql`settle_at is not null`),
-    index('entitlements_untag').on(t.untagAt).where(sql`untag_at is not null`),
-    index('entitlements_not_taken').on(t.readAt).where(sql`order_id is null`),
-  ],
+  (t) => [primaryKey({ columns: [t.store, t.reference] }), uniqueIndex('entitlements_order').on(t.orderId)],
 )
 
 /** Units of a line, as `LineUnits` of `domain/entitlement` says. */
@@ -440,10 +393,7 @@ export const storeOrderLines = sqliteTable(
     unitPriceMinor: minor('unit_price_minor'),
     currency: text('currency'),
   },
-  (t) => [
-    uniqueIndex('store_order_lines_line').on(t.orderId, t.line),
-    index('store_order_lines_sku').on(t.sku, t.orderId),
-  ],
+  (t) => [uniqueIndex('store_order_lines_line').on(t.orderId, t.line)],
 )
 
 /** One order that we place with the supplier for one line, or for a part of it above the quantity cap. */
@@ -549,66 +499,45 @@ export const purchases = sqliteTable(
     uniqueIndex('purchases_idempotency_key').on(t.idempotencyKey),
     uniqueIndex('purchases_external_order').on(t.externalOrderId),
     uniqueIndex('purchases_supplier_order').on(t.supplierOrderId),
-    index('purchases_order').on(t.orderId),
-    index('purchases_due').on(t.state, t.notBefore),
-    index('purchases_held').on(t.id).where(sql`hold_reason is not null`),
-    index('purchases_not_sent').on(t.state, t.holdReason).where(sql`state in ('planned', 'waiting')`),
-    index('purchases_refresh').on(t.refreshAt),
-    index('purchases_reserved_sum').on(t.reservedAt, t.reservedMinor),
-    index('purchases_sent_sum').on(t.lastSentAt, t.reservedMinor),
-    index('purchases_uncounted').on(t.acceptedAt).where(sql`supplier_order_id is not null and counted_at is null`),
-    index('purchases_owed_back').on(t.state, t.acceptedAt).where(sql`state = 'failed' and returned_at is null`),
-    index('purchases_written_off').on(t.writtenOffAt).where(sql`written_off_at is not null`),
   ],
 )
 
 /** Evidence of every request made for a purchase. Append-only: one row before the write, one after the answer. */
-export const purchaseAttempts = sqliteTable(
-  'purchase_attempts',
-  {
-    id: text('id').primaryKey(),
-    purchaseId: text('purchase_id')
-      .notNull()
-      .references(() => purchases.id),
-    /** place | read | look_up */
-    kind: text('kind').notNull(),
-    /** sent | answered */
-    stage: text('stage').notNull(),
-    number: integer('number').notNull(),
-    at: instant('at').notNull(),
-    status: integer('status'),
-    class: text('class'),
-    code: text('code'),
-    requestId: text('request_id'),
-    supplierOrderId: text('supplier_order_id'),
-    requestDigest: text('request_digest'),
-    answerDigest: text('answer_digest'),
-    detail: text('detail'),
-  },
-  (t) => [index('purchase_attempts_purchase').on(t.purchaseId, t.at)],
-)
+export const purchaseAttempts = sqliteTable('purchase_attempts', {
+  id: text('id').primaryKey(),
+  purchaseId: text('purchase_id')
+    .notNull()
+    .references(() => purchases.id),
+  /** place | read | look_up */
+  kind: text('kind').notNull(),
+  /** sent | answered */
+  stage: text('stage').notNull(),
+  number: integer('number').notNull(),
+  at: instant('at').notNull(),
+  status: integer('status'),
+  class: text('class'),
+  code: text('code'),
+  requestId: text('request_id'),
+  supplierOrderId: text('supplier_order_id'),
+  requestDigest: text('request_digest'),
+  answerDigest: text('answer_digest'),
+  detail: text('detail'),
+})
 
 /** Every input that a purchase got, with the row of the transition table that answered it; `none` is evidence too. */
-export const transitions = sqliteTable(
-  'transitions',
-  {
-    id: text('id').primaryKey(),
-    purchaseId: text('purchase_id')
-      .notNull()
-      .references(() => purchases.id),
-    at: instant('at').notNull(),
-    input: text('input').notNull(),
-    row: text('row').notNull(),
-    before: text('before').$type<PurchaseState>().notNull(),
-    after: text('after').$type<PurchaseState>().notNull(),
-    actor: text('actor'),
-    detail: text('detail'),
-  },
-  (t) => [
-    index('transitions_purchase').on(t.purchaseId, t.at),
-    index('transitions_reviews').on(t.at).where(sql`after = 'review'`),
-  ],
-)
+export const transitions = sqliteTable('transitions', {
+  id: text('id').primaryKey(),
+  purchaseId: text('purchase_id')
+    .notNull()
+    .references(() => purchases.id),
+  at: instant('at').notNull(),
+  input: text('input').notNull(),
+  row: text('row').notNull(),
+  before: text('before').$type<PurchaseState>().notNull(),
+  after: text('after').$type<PurchaseState>().notNull(),
+  actor: text('actor'),
+  detail: text('detail'),
+})
 
 /** Licence keys, sealed. */
 export const licenceKeys = sqliteTable(
@@ -629,11 +558,7 @@ export const licenceKeys = sqliteTable(
     begunAt: instant('begun_at'),
     handedOverAt: instant('handed_over_at'),
   },
-  (t) => [
-    primaryKey({ columns: [t.purchaseId, t.ordinal] }),
-    index('licence_keys_blind').on(t.blindIndex),
-    index('licence_keys_hand_over').on(t.handOverId),
-  ],
+  (t) => [primaryKey({ columns: [t.purchaseId, t.ordinal] })],
 )
 
 /** One difference that a look-up, read or sweep found. */
@@ -650,26 +575,18 @@ export const discrepancies = sqliteTable(
     detail: text('detail').notNull(),
     foundAt: instant('found_at').notNull(),
   },
-  (t) => [
-    uniqueIndex('discrepancies_once').on(t.kind, t.subject, t.supplierOrderId),
-    index('discrepancies_subject').on(t.subject),
-    index('discrepancies_reference').on(t.externalOrderId).where(sql`external_order_id is not null`),
-  ],
+  (t) => [uniqueIndex('discrepancies_once').on(t.kind, t.subject, t.supplierOrderId)],
 )
 
 /** A time in which no request to the supplier was answered. */
-export const outages = sqliteTable(
-  'outages',
-  {
-    id: text('id').primaryKey(),
-    /** The first request that was not answered, and the first one that was again. */
-    beganAt: instant('began_at').notNull(),
-    endedAt: instant('ended_at'),
-    /** How that first request failed: the supplier `cannot be reached: ECONNREFUSED`. */
-    error: text('error').notNull(),
-  },
-  (t) => [index('outages_ended').on(t.endedAt)],
-)
+export const outages = sqliteTable('outages', {
+  id: text('id').primaryKey(),
+  /** The first request that was not answered, and the first one that was again. */
+  beganAt: instant('began_at').notNull(),
+  endedAt: instant('ended_at'),
+  /** How that first request failed: the supplier `cannot be reached: ECONNREFUSED`. */
+  error: text('error').notNull(),
+})
 
 /** One comparison of the supplier's orders with our purchases. */
 export const sweeps = sqliteTable('sweeps', {
@@ -699,18 +616,14 @@ export const sweeps = sqliteTable('sweeps', {
 })
 
 /** Orders of the supplier under references of ours that no purchase had when they were seen, after a restore. */
-export const unattachedOrders = sqliteTable(
-  'unattached_orders',
-  {
-    supplierOrderId: text('supplier_order_id').primaryKey(),
-    /** The external reference that it carries. */
-    reference: text('reference').notNull(),
-    /** open | completed | failed | refunded, as last seen */
-    status: text('status').notNull(),
-    seenAt: instant('seen_at').notNull(),
-  },
-  (t) => [index('unattached_orders_reference').on(t.reference)],
-)
+export const unattachedOrders = sqliteTable('unattached_orders', {
+  supplierOrderId: text('supplier_order_id').primaryKey(),
+  /** The external reference that it carries. */
+  reference: text('reference').notNull(),
+  /** open | completed | failed | refunded, as last seen */
+  status: text('status').notNull(),
+  seenAt: instant('seen_at').notNull(),
+})
 
 /** Effects that are enqueued for a store or for people. */
 export const outbox = sqliteTable(
@@ -741,35 +654,24 @@ export const outbox = sqliteTable(
     /** An attempt whose answer never came may act until then: no other update of its order leaves before. */
     actsUntil: instant('acts_until'),
   },
-  (t) => [
-    uniqueIndex('outbox_dedupe').on(t.dedupeKey),
-    index('outbox_due').on(t.state, t.store, t.notBefore),
-    index('outbox_order').on(t.orderId),
-    index('outbox_alerts').on(t.id).where(sql`kind = 'alert'`),
-    index('outbox_acting').on(t.orderId, t.actsUntil).where(sql`acts_until is not null`),
-    index('outbox_untaken').on(t.id).where(sql`kind = 'alert' and taken_at is null`),
-  ],
+  (t) => [uniqueIndex('outbox_dedupe').on(t.dedupeKey)],
 )
 
 /** Alerts, each from when it is raised until it is over. Several of the outbox that say the same are one. */
-export const alerts = sqliteTable(
-  'alerts',
-  {
-    /** That of the first of them in the outbox. */
-    id: text('id').primaryKey(),
-    type: text('type').$type<StoredKind>().notNull(),
-    /** The id of what it is about; null: the service as a whole. */
-    subject: text('subject'),
-    note: text('note'),
-    payload: json<AlertEffect['payload']>('payload').notNull(),
-    raisedAt: instant('raised_at').notNull(),
-    endedAt: instant('ended_at'),
-    acknowledgedAt: instant('acknowledged_at'),
-    acknowledgedBy: text('acknowledged_by'),
-    mutedUntil: instant('muted_until'),
-  },
-  (t) => [index('alerts_ended').on(t.endedAt, t.id), index('alerts_about').on(t.type, t.subject)],
-)
+export const alerts = sqliteTable('alerts', {
+  /** That of the first of them in the outbox. */
+  id: text('id').primaryKey(),
+  type: text('type').$type<StoredKind>().notNull(),
+  /** The id of what it is about; null: the service as a whole. */
+  subject: text('subject'),
+  note: text('note'),
+  payload: json<AlertEffect['payload']>('payload').notNull(),
+  raisedAt: instant('raised_at').notNull(),
+  endedAt: instant('ended_at'),
+  acknowledgedAt: instant('acknowledged_at'),
+  acknowledgedBy: text('acknowledged_by'),
+  mutedUntil: instant('muted_until'),
+})
 
 /** Where people are notified of alerts: how sending there goes. */
 export const alertChannels = sqliteTable('alert_channels', {
@@ -797,7 +699,7 @@ export const alertNotices = sqliteTable(
     /** How often it was said. */
     times: integer('times').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.channel, t.alert] }), index('alert_notices_at').on(t.channel, t.at)],
+  (t) => [primaryKey({ columns: [t.channel, t.alert] })],
 )
 
 /** Webhooks of ours at the supplier, each with a path and a signing secret of its own. */
@@ -841,11 +743,6 @@ export const deliveries = sqliteTable(
   (t) => [
     uniqueIndex('deliveries_once').on(t.source, t.deliveryId, t.bodyHmac),
     uniqueIndex('deliveries_mac').on(t.source, t.mac),
-    index('deliveries_due').on(t.state, t.notBefore),
-    index('deliveries_state').on(t.state, t.id),
-    index('deliveries_event').on(t.event, t.id),
-    index('deliveries_event_state').on(t.event, t.state, t.id),
-    index('deliveries_purchase').on(t.purchaseId).where(sql`purchase_id is not null`),
   ],
 )
 
@@ -961,20 +858,11 @@ export const workerCalls = sqliteTable('worker_calls', {
 })
 
 /** Who did what by hand: reveals, retries, releases, freezes, tokens. */
-export const audit = sqliteTable(
-  'audit',
-  {
-    id: text('id').primaryKey(),
-    at: instant('at').notNull(),
-    actor: text('actor').notNull(),
-    action: text('action').notNull(),
-    subject: text('subject').notNull(),
-    detail: text('detail'),
-  },
-  (t) => [
-    index('audit_at').on(t.at),
-    index('audit_subject').on(t.subject, t.at),
-    index('audit_action').on(t.action, t.id),
-    index('audit_name').on(sql`substr(actor, 1, instr(actor || ' (', ' (') - 1)`, t.id),
-  ],
-)
+export const audit = sqliteTable('audit', {
+  id: text('id').primaryKey(),
+  at: instant('at').notNull(),
+  actor: text('actor').notNull(),
+  action: text('action').notNull(),
+  subject: text('subject').notNull(),
+  detail: text('detail'),
+})

@@ -1,9 +1,10 @@
 import { and, eq } from 'drizzle-orm'
 import { type Change, type Database, first } from './database.ts'
 import { settings } from './schema.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change, uniqueKey } from './statement.ts'
+import { deleteBy, rowsBy } from './table.ts'
 
-const settingByName = statement((name: string) => build.select().from(settings).where(eq(settings.name, name)))
+const settingByName = rowsBy(settings, ['name'])
 
 /** @returns the text of one fact of the installation; undefined when it has none of that name */
 export async function readSetting(db: Pick<Database, 'query'>, name: string): Promise<string | undefined> {
@@ -26,10 +27,10 @@ export const putSetting = change(1, (name: string, value: string, now: number) =
   build
     .insert(settings)
     .values({ name, value, changedAt: now })
-    .onConflictDoUpdate({ target: settings.name, set: { value, changedAt: now } }),
+    .onConflictDoUpdate({ target: uniqueKey(settings.name), set: { value, changedAt: now } }),
 )
 
-export const clearSetting = change('any', (name: string) => build.delete(settings).where(eq(settings.name, name)))
+export const clearSetting = deleteBy(settings, ['name'])
 
 const clearSettingAs = change(1, (name: string, value: string) =>
   build.delete(settings).where(and(eq(settings.name, name), eq(settings.value, value))),

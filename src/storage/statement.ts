@@ -1,6 +1,7 @@
-import { and, desc, eq, getTableColumns, gte, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { getTableColumns, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import {
   BaseSQLiteDatabase,
+  type IndexColumn,
   type SQLiteColumn,
   type SQLiteSession,
   SQLiteSyncDialect,
@@ -147,6 +148,23 @@ function placeholder(index: number) {
   return Object.assign(sql.placeholder(String(index)), { [Symbol.toPrimitive]: computed, toJSON: computed })
 }
 
+/**
+ * What engines say in words of their own. A statement names such a word where it stands, and the dialect of each engine writes
+ * its own there; no table or column has these names.
+ */
+export type EngineWords = Record<'<position of>' | '<not by index>' | '<one of a list>' | '<end of the list>', string>
+const word = (name: keyof EngineWords) => sql.identifier(name)
+
+/** Where the first of these texts has the second; 0: nowhere. */
+export const positionIn = (text: SQLWrapper, part: SQL) => sql`${word('<position of>')}(${text}, ${part})`
+
+/** A column by whose index SQLite must not find rows, because they are too many. */
+export const notByIndex = (column: SQLWrapper) => sql`${word('<not by index>')}${column}`
+
+/** The columns of a unique key: a conflict names them without their table. */
+export const uniqueKey = (...columns: SQLiteColumn[]): IndexColumn[] =>
+  columns.map(({ name }) => sql.identifier(name)) as unknown as IndexColumn[]
+
 /** Encodes a list as one value. An engine that sends lists in another way knows them by this encoder. */
 export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]): unknown => JSON.stringify(list) }
 
@@ -155,49 +173,13 @@ export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]
  * statement whole.
  */
 export const inWhole = (column: SQLWrapper, list: readonly (string | number)[]) =>
-  sql`${column} in (select value from json_each(${sql.param(list, wholeList)}))`
+  sql`${column}${word('<one of a list>')}${sql.param(list, wholeList)}${word('<end of the list>')}`
 
 /** What an update sets: values, or expressions over the row. What is undefined stays as it is. */
 export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?: T['$inferInsert'][K] | Bound }
 
 /** The columns to set, as the builder of an update takes them. */
 export const columnsOf = <T extends SQLiteTable>(set: RowUpdate<T>): Partial<T['$inferInsert']> => set as never
-
-/**
- * A page of a table, newest first; `before` is the id of the last row seen, `from` the least id that counts.
- *
- * @param equal columns that a filter may ask for
- * @param without a column that is left out
- */
-export function page<
-  T extends SQLiteTable & { id: SQLiteColumn },
-  K extends string & keyof T['$inferSelect'] = never,
-  W extends string & keyof T['$inferSelect'] = never,
->(table: T, equal: readonly K[] = [], without?: W) {
-  type Filter = { [C in K]?: T['$inferSelect'][C] | undefined } & {
-    before?: string | undefined
-    from?: string | undefined
-    limit: number
-  }
-  type Row = Omit<T['$inferSelect'], W>
-  const columns = Object.entries<SQLiteColumn>(getTableColumns(table))
-  const selected = Object.fromEntries(columns.filter(([name]) => name !== without))
-  return statement((filter: Filter) => {
-    const asked = columns.filter(
-      ([name]) => (equal as readonly string[]).includes(name) && filter[name as K] !== undefined,
-    )
-    const conditions = asked.map(([name, column]) => eq(column, filter[name as K]))
-    if (filter.before !== undefined) conditions.push(lt(table.id, filter.before))
-    if (filter.from !== undefined) conditions.push(gte(table.id, filter.from))
-    const select = build
-      .select(selected)
-      .from(table as SQLiteTable)
-      .where(and(...conditions))
-      .orderBy(desc(table.id))
-      .limit(filter.limit)
-    return select as unknown as SQLWrapper & { readonly _: { readonly result: Row[] } }
-  })
-}
 
 /** A count goes this far: one of a million rows takes a second, in which nothing else is done. */
 export const COUNT_MAX = 10_000

@@ -18,18 +18,14 @@ import {
 import { finalStates } from '../domain/purchase.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import { licenceKeys, purchases, storeOrderLines, storeOrders } from './schema.ts'
-import { build, change, page, statement } from './statement.ts'
+import { build, change, notByIndex, statement } from './statement.ts'
+import { insertInto, page, rowsBy, rowsIn, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
 
-export const storeOrderById = statement((id: string) => build.select().from(storeOrders).where(eq(storeOrders.id, id)))
+export const storeOrderById = rowsBy(storeOrders, ['id'])
 
-export const storeOrderByReference = statement((store: string, reference: string) =>
-  build
-    .select()
-    .from(storeOrders)
-    .where(and(eq(storeOrders.store, store), eq(storeOrders.reference, reference))),
-)
+export const storeOrderByReference = rowsBy(storeOrders, ['store', 'reference'])
 
 /** Every store that has orders, each found by the index of the references: some are no longer configured. */
 const anyStore = sql`${storeOrders.store} in (
@@ -70,8 +66,8 @@ const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: S
     .where(
       and(
         state,
-        // The plus keeps SQLite from another index than that of the state, which finds few.
-        store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
+        // The index of the state finds few.
+        store === undefined ? undefined : sql`${notByIndex(storeOrders.store)} = ${store}`,
         sku === undefined
           ? undefined
           : sql`exists (select 1 from store_order_lines where sku = ${sku} and order_id = ${storeOrders.id})`,
@@ -139,8 +135,8 @@ export const ordersOfSku = statement(
           )`,
           before === undefined ? undefined : lt(storeOrderLines.orderId, before),
           from === undefined ? undefined : gte(storeOrderLines.orderId, from),
-          store === undefined ? undefined : sql`+${storeOrders.store} = ${store}`,
-          closedState === undefined ? undefined : sql`+${storeOrders.closedState} = ${closedState}`,
+          store === undefined ? undefined : sql`${notByIndex(storeOrders.store)} = ${store}`,
+          closedState === undefined ? undefined : sql`${notByIndex(storeOrders.closedState)} = ${closedState}`,
         ),
       )
       .orderBy(desc(storeOrderLines.orderId))
@@ -155,17 +151,9 @@ export const referencesOfOrders = statement((ids: string[]) =>
     .where(inArray(storeOrders.id, ids)),
 )
 
-export const linesOfOrders = statement((orderIds: string[]) =>
-  build
-    .select()
-    .from(storeOrderLines)
-    .where(inArray(storeOrderLines.orderId, orderIds))
-    .orderBy(asc(storeOrderLines.id)),
-)
+export const linesOfOrders = rowsIn(storeOrderLines, 'orderId', storeOrderLines.id)
 
-export const lineById = statement((id: string) =>
-  build.select().from(storeOrderLines).where(eq(storeOrderLines.id, id)),
-)
+export const lineById = rowsBy(storeOrderLines, ['id'])
 
 /** What the keys of a line's purchases are derived from. */
 export const nameOfLine = statement((lineId: string) =>
@@ -223,20 +211,11 @@ export const ordersToClose = statement((limit: number) =>
     .limit(limit),
 )
 
-export const insertStoreOrder = change(1, (row: typeof storeOrders.$inferInsert) =>
-  build.insert(storeOrders).values(row),
-)
+export const insertStoreOrder = insertInto(storeOrders)
 
-export const insertLine = change(1, (row: typeof storeOrderLines.$inferInsert) =>
-  build.insert(storeOrderLines).values(row),
-)
+export const insertLine = insertInto(storeOrderLines)
 
-export const markCancelRequested = change('any', (id: string, now: number) =>
-  build
-    .update(storeOrders)
-    .set({ cancelRequestedAt: now })
-    .where(and(eq(storeOrders.id, id), isNull(storeOrders.cancelRequestedAt))),
-)
+export const markCancelRequested = stampOnce('any', storeOrders, ['id'], 'cancelRequestedAt')
 
 const askCancellation = (of: SQL | undefined, now: number) =>
   build

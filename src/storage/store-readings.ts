@@ -1,15 +1,15 @@
-import { and, asc, eq, gt, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
+import type { Change } from './database.ts'
 import { lateOrders, storeReadings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
+import { bringForward, changeBy, deleteBy, insertOnce, rowsBy } from './table.ts'
 
 export type StoreReading = typeof storeReadings.$inferSelect
 export type LateOrder = typeof lateOrders.$inferSelect
 
-export const storeReadingOf = statement((store: string) =>
-  build.select().from(storeReadings).where(eq(storeReadings.store, store)),
-)
+export const storeReadingOf = rowsBy(storeReadings, ['store'])
 
-export const allStoreReadings = statement(() => build.select().from(storeReadings))
+export const allStoreReadings = rowsBy(storeReadings, [])
 
 /**
  * Stores whose orders are to be read now.
@@ -27,43 +27,23 @@ export const connectStore = change('any', (store: string, now: number) =>
   build.insert(storeReadings).values({ store, connectedAt: now, ordersDueAt: now }).onConflictDoNothing(),
 )
 
-export const putStoreReading = change(1, (store: string, set: Partial<Omit<StoreReading, 'store' | 'connectedAt'>>) =>
-  build.update(storeReadings).set(set).where(eq(storeReadings.store, store)),
-)
+export const putStoreReading = changeBy(1, storeReadings, ['store'])
 
 /** Lets the products of all stores count as read no later than this, so that they are read again earlier. */
-export const ageVariants = change('any', (readAt: number) =>
-  build.update(storeReadings).set({ variantsReadAt: readAt }).where(gt(storeReadings.variantsReadAt, readAt)),
-)
+export const ageVariants = bringForward(storeReadings, [], 'variantsReadAt')
 
-const ofStore = ({ store, reference }: Pick<LateOrder, 'store' | 'reference'>) =>
-  and(eq(lateOrders.store, store), eq(lateOrders.reference, reference))
+export const lateOrdersOf = rowsBy(lateOrders, ['store'], lateOrders.notBefore)
 
-export const lateOrdersOf = statement((store: string) =>
-  build.select().from(lateOrders).where(eq(lateOrders.store, store)).orderBy(asc(lateOrders.notBefore)),
-)
-
-export const lateOrderOf = statement((store: string, reference: string) =>
-  build.select().from(lateOrders).where(ofStore({ store, reference })),
-)
+export const lateOrderOf = rowsBy(lateOrders, ['store', 'reference'])
 
 /** An order that is late already stays as it is. */
-export const insertLateOrder = change('any', (row: LateOrder) =>
-  build.insert(lateOrders).values(row).onConflictDoNothing(),
-)
+export const insertLateOrder = insertOnce(lateOrders)
 
-export const postponeLateOrder = change('any', ({ store, reference, ...set }: LateOrder) =>
-  build.update(lateOrders).set(set).where(ofStore({ store, reference })),
-)
+export const postponeLateOrder = ({ store, reference, ...set }: LateOrder): Change =>
+  putLateOrder(store, reference, set)
+const putLateOrder = changeBy('any', lateOrders, ['store', 'reference'])
 
-export const dropLateOrder = change('any', (store: string, reference: string) =>
-  build.delete(lateOrders).where(ofStore({ store, reference })),
-)
+export const dropLateOrder = deleteBy(lateOrders, ['store', 'reference'])
 
 /** None of the late orders of a store waits longer than until this instant. */
-export const hastenLateOrders = change('any', (store: string, at: number) =>
-  build
-    .update(lateOrders)
-    .set({ notBefore: at })
-    .where(and(eq(lateOrders.store, store), gt(lateOrders.notBefore, at))),
-)
+export const hastenLateOrders = bringForward(lateOrders, ['store'], 'notBefore')

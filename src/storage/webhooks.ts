@@ -1,17 +1,16 @@
-import { and, asc, eq, exists, gt, isNull, or } from 'drizzle-orm'
+import { and, eq, exists, gt, isNull, or } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/sqlite-core'
 import type { Change, Database } from './database.ts'
 import { webhooks } from './schema.ts'
 import { jsonSetting } from './settings.ts'
-import { build, change, statement } from './statement.ts'
+import { build, change } from './statement.ts'
+import { insertInto, rowsBy } from './table.ts'
 
 export type Webhook = typeof webhooks.$inferSelect
 
-export const allWebhooks = statement(() =>
-  build.select().from(webhooks).orderBy(asc(webhooks.createdAt), asc(webhooks.id)),
-)
+export const allWebhooks = rowsBy(webhooks, [], webhooks.createdAt, webhooks.id)
 
-export const insertWebhook = change(1, (row: typeof webhooks.$inferInsert) => build.insert(webhooks).values(row))
+export const insertWebhook = insertInto(webhooks)
 
 const later = alias(webhooks, 'later')
 

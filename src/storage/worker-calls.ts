@@ -1,10 +1,9 @@
 import { and, asc, eq, gt, isNotNull, isNull, lte } from 'drizzle-orm'
 import { workerCalls } from './schema.ts'
 import { build, change, statement } from './statement.ts'
+import { deleteBy, insertInto, stampOnce } from './table.ts'
 
-export const insertWorkerCall = change(1, (row: typeof workerCalls.$inferInsert) =>
-  build.insert(workerCalls).values(row),
-)
+export const insertWorkerCall = insertInto(workerCalls)
 
 /** Those that no worker has begun, the oldest first. @param askedAfter those before are not waited for any more */
 export const openWorkerCalls = statement((askedAfter: number, limit: number) =>
@@ -17,12 +16,7 @@ export const openWorkerCalls = statement((askedAfter: number, limit: number) =>
 )
 
 /** Fails where another process has begun it, or who asked has given up. */
-export const beginWorkerCall = change(1, (id: string, begunAt: number) =>
-  build
-    .update(workerCalls)
-    .set({ begunAt })
-    .where(and(eq(workerCalls.id, id), isNull(workerCalls.begunAt))),
-)
+export const beginWorkerCall = stampOnce(1, workerCalls, ['id'], 'begunAt')
 
 /** Touches no row where it is not waited for any more. */
 export const answerWorkerCall = change('any', (id: string, answer: Buffer) =>
@@ -41,7 +35,7 @@ export const answeredWorkerCall = statement((id: string) =>
     .where(and(eq(workerCalls.id, id), isNotNull(workerCalls.answer))),
 )
 
-export const deleteWorkerCall = change('any', (id: string) => build.delete(workerCalls).where(eq(workerCalls.id, id)))
+export const deleteWorkerCall = deleteBy(workerCalls, ['id'])
 
 /** What a process asked that has ended meanwhile. */
 export const forgetWorkerCalls = change('any', (askedBefore: number) =>

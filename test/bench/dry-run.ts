@@ -13,7 +13,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Connection from 'better-sqlite3'
 import type { DryRunEvent } from '../../src/catalogue/dry-run.ts'
-import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
+import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { readDialect } from '../../src/dialect/dialect.ts'
 import { createIds } from '../../src/ids.ts'
 import { Secret } from '../../src/secret.ts'
@@ -46,7 +46,7 @@ export async function benchDryRun(say: (text: string) => void, offers = OFFERS) 
   const supplier = createSupplier({ baseUrl, dialect, apiKey: new Secret('sk_bench'), now, random: Math.random, sleep })
   const stores = [{ id: STORE, policy: sellingPolicy() }]
   const silent = () => {}
-  const runner = createDryRunner({
+  const { begin: runner } = createDryRuns({
     catalogue: {
       db,
       supplier,

@@ -2,8 +2,7 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { Router } from 'express'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createDryRunKeeper } from '../../src/catalogue/dry-run-keeper.ts'
-import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
+import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { dryRunOperations } from '../../src/http/api/catalogue.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { routerOf } from '../../src/http/operation.ts'
@@ -39,8 +38,9 @@ async function dryService() {
   const halt = new AbortController()
   catalogue.signal = halt.signal
   const dataDir = path.dirname(file)
-  const dryRun = createDryRunner({ catalogue, stores: [selling.store], dataDir })
-  const operations = dryRunOperations({ dryRun, keptDryRun: createDryRunKeeper(dryRun, catalogue.now) })
+  const operations = dryRunOperations({
+    dryRuns: createDryRuns({ catalogue, stores: [selling.store], dataDir }),
+  })
   const server = createHttpServer({
     webhooks: Router(),
     health: Router(),

@@ -3,7 +3,7 @@ import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import type { DryRunEvent } from '../../src/catalogue/dry-run.ts'
-import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
+import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { startSync } from '../../src/catalogue/sync.ts'
 import { linkListing } from '../../src/listings/actions.ts'
 import { listingsOfSkus } from '../../src/storage/listings.ts'
@@ -33,7 +33,7 @@ async function dryWorld(count: number, settings: Parameters<typeof publishWorld>
     return run
   }
   const dataDir = path.dirname(file)
-  const runner = createDryRunner({ catalogue: world.catalogue, stores: [selling.store], dataDir })
+  const { begin: runner } = createDryRuns({ catalogue: world.catalogue, stores: [selling.store], dataDir })
   /** @returns every event; the database is as it was, to the last value, but for the run that is kept */
   const dry = async (most = 1_000) => {
     const { sync_runs: runs = [], ...before } = dumpOf(file)
@@ -80,7 +80,7 @@ describe('a dry run', () => {
     const policy = { ...world.store.policy, products: { create: 'draft' as const, unpublishGone: false } }
     const shop = { id: 'woo-3f6k2m9q', policy }
     const { catalogue, copy } = world
-    const runner = createDryRunner({ catalogue, stores: [shop], dataDir: path.dirname(copy) })
+    const { begin: runner } = createDryRuns({ catalogue, stores: [shop], dataDir: path.dirname(copy) })
     const events: DryRunEvent[] = []
     for await (const event of await runner({ most: 100 })) events.push(event)
     const created = of(events, 'listing').filter(({ store }) => store === shop.id)

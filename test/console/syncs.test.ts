@@ -123,7 +123,7 @@ describe('a dry run', () => {
     expect(running).toContain('>running</span>')
     expect((await act('operator', '/syncs/dry-run/start', {})).status).toBe(409)
     await act('operator', '/syncs/dry-run/stop', {})
-    while (api.keptDryRun.latest()?.state === 'running') await new Promise(setImmediate)
+    while (api.dryRuns.latest()?.state === 'running') await new Promise(setImmediate)
     expect((await page('operator', '/syncs/dry-run/parts/state')).text).toContain('>stopped</span>')
     expect((await page('operator', '/syncs/dry-run')).text).toContain('Start a dry run…')
   })

@@ -1,6 +1,5 @@
 /** Statements that run often over tables that only grow: each must find its rows by an index, not by reading them all. */
 import type { SQLWrapper } from 'drizzle-orm'
-import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 import { expect, test } from 'vitest'
 import {
   alertsAbout,
@@ -55,6 +54,7 @@ import {
   reservedBeyondReading,
   reservedUnder,
 } from '../../src/storage/purchases.ts'
+import { compile } from '../../src/storage/sqlite/sqlite.ts'
 import {
   listOpenOrders,
   listStoreOrders,
@@ -113,14 +113,14 @@ const cases: [string, SQLWrapper, string][] = [
   ['listings of products', listingsOfProducts('s', ['a']), 'listings_product (store=? AND product_id=?)'],
   ['listings under a SKU', listingsOfSkus('s', ['a']), 'listings_sku (store=? AND sku=?)'],
   ['listings to be tried again', dueListings('s', 1, 1), 'listings_due (store=? AND next_try_at<?)'],
-  ['listings without an offer', unlinkedListings('s', { after: '', limit: 1 }), 'listings'],
+  ['listings without an offer', unlinkedListings({ store: 's', after: '', limit: 1 }), 'listings'],
   [
     'listings in a state',
     pageOfListings({ store: 's', state: 'held', limit: 1 }),
     'listings_state (store=? AND state=?)',
   ],
   ['what is queued for a store', nextPublications('s', 1), 'publications_store (store=?)'],
-  ['the next of the whole catalogue', offersFrom('', 1), 'sqlite_autoindex_offers_1 (product_id>?)'],
+  ['the next of the whole catalogue', offersFrom({ after: '', limit: 1 }), 'sqlite_autoindex_offers_1 (product_id>?)'],
   ['prices to be thinned', thinListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
   ['prices to be forgotten', forgetListingPrices(1, 2).statement, 'listing_prices_at (at>? AND at<?)'],
   ['the end of a step among prices', priceAfter(1, 2, 100), 'COVERING INDEX listing_prices_at (at>? AND at<?)'],
@@ -239,12 +239,9 @@ test('lists of a few among many are walked newest first, without sorting', () =>
 
 function planOf(statement: SQLWrapper): string[] {
   const { connection } = tracedDatabase()
-  const { sql, params } = new SQLiteSyncDialect().sqlToQuery(statement.getSQL())
-  return (
-    connection
-      .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
-      // A value that is bound later is planned for like any other.
-      .all(...params.map((param) => (typeof param === 'object' ? null : param)))
-      .map(({ detail }) => detail)
-  )
+  const { sql, params } = compile(statement)
+  return connection
+    .prepare<unknown[], { detail: string }>(`explain query plan ${sql}`)
+    .all(...params)
+    .map(({ detail }) => detail)
 }

@@ -9,7 +9,8 @@ import { migrate } from '../../src/storage/sqlite/migrate.ts'
 interface Shape {
   columns: { name: string; type: string; notNull: boolean; default: string | null }[]
   primaryKey: string[]
-  indexes: string[]
+  /** Unique ones: they are part of what the rows mean. Which others find rows is in the migrations and in `plans.test.ts`. */
+  uniqueKeys: string[]
   foreignKeys: string[]
 }
 
@@ -22,9 +23,9 @@ function migratedConnection(): Connection.Database {
   return connection
 }
 
-/** The text of one index, for people and for comparison: `unique name (a, b) where …`. */
-const indexText = (unique: boolean, name: string, columns: (string | undefined)[], where = '') =>
-  `${unique ? 'unique ' : ''}${name} (${columns.join(', ')})${where && ` where ${where.replace(/\s+/g, ' ').trim()}`}`
+/** The text of one, for people and for comparison: `name (a, b) where …`. */
+const keyName = (name: string, columns: (string | undefined)[], where = '') =>
+  `${name} (${columns.join(', ')})${where && ` where ${where.replace(/\s+/g, ' ').trim()}`}`
 
 const keyText = (columns: string[], table: string, targets: string[], onDelete: string, onUpdate: string) =>
   `(${columns.join(', ')}) -> ${table} (${targets.join(', ')}) ${onDelete} ${onUpdate}`.toLowerCase()
@@ -42,12 +43,12 @@ function declaredShape(table: SQLiteTable): Shape {
       default: column.default === undefined ? null : literal(column.default),
     })),
     primaryKey: primaryKeys[0]?.columns.map(({ name }) => name) ?? single,
-    indexes: [
-      ...columns.filter(({ isUnique }) => isUnique).map(({ name }) => indexText(true, 'constraint', [name])),
+    uniqueKeys: [
+      ...columns.filter(({ isUnique }) => isUnique).map(({ name }) => keyName('constraint', [name])),
       ...indexes.map(({ config }) => {
         const names = config.columns.map((column) => ('name' in column ? column.name : 'expression'))
         const where = config.where && dialect.sqlToQuery(config.where).sql
-        return indexText(config.unique, config.name, names, where)
+        return keyName(config.name, names, where)
       }),
     ].sort(),
     foreignKeys: foreignKeys
@@ -82,14 +83,14 @@ function migratedShape(connection: Connection.Database, table: string): Shape {
       .filter(({ pk }) => pk > 0)
       .sort((a, b) => a.pk - b.pk)
       .map(({ name }) => name),
-    indexes: indexes
-      .filter(({ origin }) => origin !== 'pk')
-      .map(({ name, unique, origin }) => {
+    uniqueKeys: indexes
+      .filter(({ unique, origin }) => unique === 1 && origin !== 'pk')
+      .map(({ name, origin }) => {
         const columnsOf = rows<{ name: string | null }>(`pragma index_info(${name})`)
         const names = columnsOf.map((column) => column.name ?? 'expression')
         const text = rows<{ sql: string | null }>(`select sql from sqlite_master where name = '${name}'`)[0]?.sql
         const where = /\bwhere\b(.*)$/is.exec(text ?? '')?.[1]
-        return indexText(unique === 1, origin === 'u' ? 'constraint' : name, names, where)
+        return keyName(origin === 'u' ? 'constraint' : name, names, where)
       })
       .sort(),
     foreignKeys: [...Map.groupBy(keys, ({ id }) => id).values()]

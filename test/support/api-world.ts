@@ -9,8 +9,7 @@ import { expect, onTestFinished } from 'vitest'
 import { createAuth, createToken, mintToken, type NewToken } from '../../src/access/tokens.ts'
 import { type AlertParts, openAlerts } from '../../src/alerts/alerts.ts'
 import { createBackups } from '../../src/backup/backup.ts'
-import { createDryRunKeeper } from '../../src/catalogue/dry-run-keeper.ts'
-import { createDryRunner } from '../../src/catalogue/dry-runner.ts'
+import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConsole } from '../../src/console/console.ts'
 import { createCustomer } from '../../src/demo/customer.ts'
@@ -144,7 +143,7 @@ export async function openApi(given: ApiOptions = {}) {
   const captures = createCaptures(ordering)
   const webhooks = webhookActions({ ...ordering, supplier, publicUrl: config.publicUrl, inbox })
   const tail = createTail(ordering.log)
-  const dryRun = createDryRunner({ catalogue, stores: config.stores, dataDir: dirname(file) })
+  const dryRuns = createDryRuns({ catalogue, stores: config.stores, dataDir: dirname(file) })
   const api: ApiContext = {
     ordering,
     config: { ...config, ...ownKeys },
@@ -152,8 +151,7 @@ export async function openApi(given: ApiOptions = {}) {
     publicUrl: config.publicUrl,
     syncs: { start },
     sweeps,
-    dryRun,
-    keptDryRun: createDryRunKeeper(dryRun, now),
+    dryRuns,
     inbox,
     webhooks,
     captures,
@@ -186,7 +184,7 @@ export async function openApi(given: ApiOptions = {}) {
   const operations = apiOperations(api)
   const held = hold(port, '/api/v1', documentOf(operations), ['/docs'])
   onTestFinished(async () => {
-    await api.keptDryRun.stop()
+    await api.dryRuns.stop()
     await alerting.close()
     await Promise.all([server.close(), pages.close()])
     expect(held.faults, 'answers that are not as the OpenAPI document says').toEqual([])

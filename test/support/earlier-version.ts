@@ -3,11 +3,10 @@
  * runs beside the present one while processes are restarted one after the other.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
-import { statementCompiler } from '../../src/storage/compiled-statement.ts'
 import type { Change } from '../../src/storage/database.ts'
 import { type Migration, readMigrations } from '../../src/storage/migration-files.ts'
 import { compile as compileForPostgres } from '../../src/storage/postgres/translation.ts'
+import { compile as compileForSqlite } from '../../src/storage/sqlite/sqlite.ts'
 import { everyStatement } from './statement-calls.ts'
 
 /** Texts with their values, in the words of both engines. */
@@ -39,7 +38,6 @@ const isBytes = (value: unknown): value is { bytes: string } =>
 /** What the present version would leave behind as the earlier one. */
 export async function presentVersion(version: string): Promise<EarlierVersion> {
   const migrations = readMigrations().map(({ sql: _, ...migration }) => migration)
-  const compileForSqlite = statementCompiler(new SQLiteSyncDialect())
   const statements = (await everyStatement()).map(([name, statement]) => {
     const all = [statement].flat(2) as (Change | Change['statement'])[]
     const texts = all.map((one) => ('rows' in one ? one.statement : one))

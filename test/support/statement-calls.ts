@@ -13,7 +13,8 @@ const machinery = [
   'migration-files',
   'schema',
   'statement',
-  'table-copy',
+  'table',
+  'engine-copy',
 ]
 const modules = readdirSync(folder)
   .filter((name) => name.endsWith('.ts'))
@@ -170,7 +171,7 @@ export const calls: Record<string, unknown[]> = {
   publishingOf: ['s'],
   nextPublications: ['s', 1],
   wholePublication: ['s'],
-  offersFrom: ['', 1],
+  offersFrom: [{ after: '', limit: 1 }],
   advancePublication: ['p', '1'],
   dropPublications: [['p']],
   listingsOfProducts: ['s', ['x', 'y']],
@@ -179,7 +180,7 @@ export const calls: Record<string, unknown[]> = {
   dueListings: ['s', at, 1],
   pausedCreation: ['s', at],
   hastenCreation: ['s', at],
-  unlinkedListings: ['s', { after: '', limit: 1 }],
+  unlinkedListings: [{ store: 's', after: '', limit: 1 }],
   pageOfListings: [{ store: 's', state: 'held', reasons: ['missing'], after: 'a', limit: 1 }],
   waitingListings: [{ store: 's', variant: 'v', limit: 1 }],
   listingsWithVariant: [{ store: 's', from: 'a', to: 'b', limit: 1 }],

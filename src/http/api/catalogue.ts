@@ -183,8 +183,8 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
 }
 
 /** A sync run on a copy, which reports each change as it is found. */
-export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRun' | 'keptDryRun'>) {
-  const latest = () => ok({ run: keptDryRun.latest() ?? null })
+export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
+  const latest = () => ok({ run: dryRuns.latest() ?? null })
   return [
     operation({
       name: 'startDryRun',
@@ -194,7 +194,7 @@ export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRu
       answer: z.object({ run: KeptDryRun }),
       success: { 202: 'Started' },
       failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
-      handle: async ({ caller }) => ({ status: 202, data: { run: await keptDryRun.start(caller.actor) } }),
+      handle: async ({ caller }) => ({ status: 202, data: { run: await dryRuns.start(caller.actor) } }),
     }),
     operation({
       name: 'viewDryRun',
@@ -213,7 +213,7 @@ export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRu
       answer: z.object({ run: KeptDryRun.nullable() }),
       success: { 200: 'It is under way no longer' },
       async handle() {
-        await keptDryRun.stop()
+        await dryRuns.stop()
         return latest()
       },
     }),
@@ -228,7 +228,7 @@ export function dryRunOperations({ dryRun, keptDryRun }: Pick<ApiContext, 'dryRu
       answer: jsonLines(z.union([Start, Progress, Offer, Doubt, Listing, End])),
       success: { 200: 'A line of JSON for each event as it happens; the last is `end` or `error`' },
       failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
-      handle: async ({ query }) => ok(await dryRun(query)),
+      handle: async ({ query }) => ok(await dryRuns.begin(query)),
     }),
   ]
 }

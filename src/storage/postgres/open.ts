@@ -6,7 +6,7 @@ import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import pg from 'pg'
 import { duration } from '../../domain/figures.ts'
 import { Failure, messageOf } from '../../errors.ts'
-import type { Database } from '../database.ts'
+import { type Database, throwUncaught } from '../database.ts'
 import { readMigrations } from '../migration-files.ts'
 import * as schema from '../schema.ts'
 import { jsonSetting } from '../settings.ts'
@@ -136,13 +136,6 @@ function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresD
 }
 
 const ignore = (): void => undefined
-
-/** What is uncaught ends the process. */
-function throwUncaught(error: Failure): void {
-  setImmediate(() => {
-    throw error
-  })
-}
 
 /**
  * Opens a database to look at it, whether or not a service runs on it. Nothing of it changes.

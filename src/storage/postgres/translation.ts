@@ -2,47 +2,38 @@
  * What PostgreSQL says in other words than SQLite. Statements and migrations are written once, in SQL that both read; the
  * few differences stand here, and a test runs every statement on both.
  */
-import { is, Param, type SQL } from 'drizzle-orm'
+import { is, Param } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
 import type pg from 'pg'
 import { statementCompiler } from '../compiled-statement.ts'
 import { wholeList } from '../statement.ts'
 
-const dialect = new PgDialect()
-
-/** Compiles statements to PostgreSQL's texts. */
-export const compile = statementCompiler({
-  sqlToQuery(statement: SQL) {
-    const { params, ...query } = dialect.sqlToQuery(statement)
-    return { ...query, sql: statementText(query.sql), params: params.map(listAsArray) }
-  },
-})
-
-const statementText = (text: string): string =>
-  functionNames(text)
-    .replaceAll(/ in \(select value from json_each\((\$\d+)\)\)/g, ' = any($1)')
-    // The columns of a unique key stand without their table.
-    .replaceAll(/(?<= on conflict )\([^)]*\)/g, (target) => target.replaceAll(/"[a-z_]+"\./g, ''))
-    // A plus keeps SQLite from the index of a column; PostgreSQL has none for text.
-    .replaceAll(/(?<=[ (])\+(?=["a-z])/g, '')
-
 /** A list reaches PostgreSQL as an array, whose type is that of the column that it is compared with. */
-const listAsArray = (param: unknown): unknown =>
-  is(param, Param) && param.encoder === wholeList ? new Param(param.value, { mapToDriverValue: arrayText }) : param
+function listAsArray(param: unknown): unknown {
+  if (!is(param, Param) || param.encoder !== wholeList) return param
+  return new Param(param.value, { mapToDriverValue: arrayText })
+}
 
 const arrayText = (list: readonly (string | number)[]): string => `{${list.map((item) => elementText(item)).join(',')}}`
 
 const elementText = (item: string | number): string =>
   typeof item === 'number' ? String(item) : `"${item.replace(/["\\]/g, '\\$&')}"`
 
-const functionNames = (text: string): string => text.replaceAll(/\binstr\(/g, 'strpos(')
+/** Compiles statements to PostgreSQL's texts. A plus of SQLite keeps it from an index; PostgreSQL has none for text. */
+export const compile = statementCompiler(
+  new PgDialect(),
+  { '<position of>': 'strpos', '<not by index>': '', '<one of a list>': ' = any(', '<end of the list>': ')' },
+  listAsArray,
+)
 
 /**
  * The text of a migration. Text is ordered by its bytes, as SQLite orders it and as ids and ranges of SKUs need it; a
  * column of `integer` holds 64 bits in SQLite.
  */
 export const migrationText = (text: string): string =>
-  functionNames(text.replaceAll(/--.*$/gm, ''))
+  text
+    .replaceAll(/--.*$/gm, '')
+    .replaceAll(/\binstr\(/g, 'strpos(')
     .replaceAll(/^\) strict;/gm, ');')
     .replaceAll(/\binteger\b/g, 'bigint')
     .replaceAll(/\bblob\b/g, 'bytea')

@@ -3,7 +3,7 @@ import path from 'node:path'
 import Connection from 'better-sqlite3'
 import { Failure, messageOf } from '../../errors.ts'
 import { fileSystemOf, fileSystemType, realFileOf } from '../data-folder.ts'
-import type { Database } from '../database.ts'
+import { type Database, throwUncaught } from '../database.ts'
 import { makeFolder } from '../files.ts'
 import { readMigrations } from '../migration-files.ts'
 import { migrate } from './migrate.ts'
@@ -142,12 +142,6 @@ function assertPragmas(connection: Connection.Database): void {
     if (actual === expected) continue
     throw new Failure('unavailable', `SQLite did not take ${name}: it is ${String(actual)} instead of ${expected}`)
   }
-}
-
-function throwUncaught(error: Failure): void {
-  setImmediate(() => {
-    throw error
-  })
 }
 
 export interface HeldDatabase {

@@ -239,7 +239,13 @@ export interface Prepared {
  */
 const STATEMENTS_MAX = 500
 
-const compile = statementCompiler(new SQLiteSyncDialect())
+/** Compiles statements to SQLite's texts. */
+export const compile = statementCompiler(new SQLiteSyncDialect(), {
+  '<position of>': 'instr',
+  '<not by index>': '+',
+  '<one of a list>': ' in (select value from json_each(',
+  '<end of the list>': '))',
+})
 
 /** Compiles statements and keeps them prepared by their SQL text; the one that was used longest ago goes first. */
 function statementCache(
