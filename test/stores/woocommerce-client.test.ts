@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { oauthParameters, readAnswer } from '../../src/stores/woocommerce/client.ts'
+import { oauthParameters, type RawAnswer, readAnswer } from '../../src/stores/woocommerce/client.ts'
 import { capturedAnswer } from '../support/woocommerce-fixtures.ts'
 
 describe('a request over plain http', () => {
@@ -30,7 +30,7 @@ describe('an answer of a shop', () => {
     const { status, headers, body } = capturedAnswer(name)
     return { status, headers, text: JSON.stringify(body) }
   }
-  const html = (status: number, text: string) => ({ status, headers: { 'content-type': 'text/html' }, text })
+  const html = (status: number, text: string): RawAnswer => ({ status, headers: { 'content-type': 'text/html' }, text })
 
   test.each([
     ['a wrong secret', json('03-auth-wrong-secret'), 'refused', 'consumer secret'],
@@ -58,7 +58,7 @@ describe('an answer of a shop', () => {
     if (answer.failure.outcome === 'unavailable') expect(answer.failure.mayHaveLeft).toBe(true)
   })
 
-  const coded = (status: number, code: string) => ({ status, headers: {}, text: JSON.stringify({ code }) })
+  const coded = (status: number, code: string): RawAnswer => ({ status, headers: {}, text: JSON.stringify({ code }) })
   test.each([
     [coded(403, 'woocommerce_rest_cannot_edit'), 'refused', 'the user of the consumer key may not do this'],
     [coded(404, 'woocommerce_rest_product_invalid_id'), 'refused', ' (woocommerce_rest_product_invalid_id)'],
@@ -90,13 +90,13 @@ describe('an answer of a shop', () => {
   })
 
   test('to a signed request knows no key in front of WooCommerce, and none that it did not see', () => {
-    const cause = (raw: ReturnType<typeof html>) => {
+    const cause = (raw: RawAnswer) => {
       const answer = readAnswer(raw, { isWrite: false, host, isSigned: true })
       return answer.ok ? '' : answer.cause
     }
     expect(cause(html(401, '<html>'))).toContain('asks for a password')
-    expect(cause({ ...coded(401, 'woocommerce_rest_cannot_view') })).toContain('did not see the consumer key')
-    expect(cause({ ...coded(400, 'woocommerce_rest_authentication_error') })).toContain('it refused the request')
+    expect(cause(coded(401, 'woocommerce_rest_cannot_view'))).toContain('did not see the consumer key')
+    expect(cause(coded(400, 'woocommerce_rest_authentication_error'))).toContain('it refused the request')
   })
 
   test('to a signed request is not said to know the key: by http an unknown key and a wrong secret have one code', () => {
