@@ -70,6 +70,12 @@ describe('a request to Shopify', () => {
   })
 })
 
+test('a Shopify shop takes a thousand prices, fifty products and fifty orders at once', async () => {
+  const { store } = await shopifyWorld()
+  const sizes = { batchSize: 1_000, productsMax: 1_000, createSize: 50, ordersNowSize: 50 }
+  expect(store).toMatchObject({ ...sizes, settleMs: 60_000, pushMs: 120_000 })
+})
+
 describe('a test of a Shopify shop', () => {
   const found = async (world: ShopifyWorld, what: string) =>
     (await world.store.test()).filter(({ check }) => check === what)

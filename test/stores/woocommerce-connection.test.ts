@@ -87,6 +87,11 @@ describe('a request to WooCommerce', () => {
   })
 })
 
+test('a WooCommerce shop takes a hundred products and orders at once, and may act for longer than a request lasts', async () => {
+  const { store } = await wooCommerceWorld()
+  expect(store).toMatchObject({ batchSize: 100, ordersNowSize: 100, settleMs: 90_000, pushMs: 120_000 })
+})
+
 describe('a test of a WooCommerce shop', () => {
   const tried = async (world: WooWorld) => (await world.store.test()).map(({ check, state }) => `${check} ${state}`)
 

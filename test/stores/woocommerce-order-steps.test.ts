@@ -134,6 +134,9 @@ describe('keys for a line of WooCommerce', () => {
       standing: 'held',
       detail: expect.stringContaining('waits: the total of the order does not fit'),
     })
+    world.shop.setStatus(id, 'cancelled')
+    expect(await fulfil('A', 'AAAA-1')).toMatchObject({ outcome: 'not_entitled', standing: 'cancelled' })
+    world.shop.setStatus(id, 'processing')
     world.shop.edit(id, (order) => {
       order.totalOverride = null
     })
@@ -158,18 +161,28 @@ describe('keys for a line of WooCommerce', () => {
     if (method === 'GET') expect(result).toMatchObject({ ...UNAVAILABLE, mayHaveLeft: false })
   })
 
-  test('go by note where a plug-in changes what the line shows, which shows no other ones then', async () => {
+  test('go on to their end where some of them are there, whatever became of the order', async () => {
     const world = await wooCommerceWorld()
-    const { fulfil, stored, notes, mails } = ordered(world, { A: 2 })
+    const { fulfil, id, stored } = ordered(world, { A: 2 })
+    await fulfil('A', 'AAAA-1')
+    world.shop.setStatus(id, 'cancelled')
+    expect(await fulfil('A', 'AAAA-1', 'AAAA-2')).toEqual({ outcome: 'confirmed' })
+    expect(stored()[0]?.[0]).toBe('["AAAA-1","AAAA-2"]')
+    expect(await fulfil('A', 'AAAA-3')).toMatchObject({ outcome: 'not_entitled', standing: 'cancelled' })
+  })
+
+  test('go by note, all of them, where a plug-in changes what the line shows of one, which shows none of them then', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, stored, notes, mails } = ordered(world, { A: 3 })
     await fulfil('A', 'AAAA-1')
     world.shop.strike({
       fault: 'echo',
       matches: ({ method }) => method === 'PUT',
       change: (json) => JSON.parse(JSON.stringify(json).replace('AAAA-1\\nAAAA-2', 'AAAA-1\\naaaa-2')),
     })
-    expect(await fulfil('A', 'AAAA-2')).toEqual({ outcome: 'confirmed' })
-    expect(notes(true)).toEqual(['Licence key: Game A (A)\n<code>AAAA-2</code>'])
-    expect(stored()).toEqual([['["AAAA-1","AAAA-2"]', 'AAAA-1']])
+    expect(await fulfil('A', 'AAAA-2', 'AAAA-3')).toEqual({ outcome: 'confirmed' })
+    expect(notes(true)).toEqual(['Licence key: Game A (A)\n<code>AAAA-2</code>\n<code>AAAA-3</code>'])
+    expect(stored()).toEqual([['["AAAA-1","AAAA-2","AAAA-3"]', 'AAAA-1']])
     expect(mails('AAAA-2')).toBe(1)
   })
 })
@@ -217,6 +230,25 @@ describe('the end of an order of WooCommerce', () => {
     expect(notes(true)).toEqual(['Licence key: Game A (A)\n<code>AAAA-1</code>'])
     expect(stored()[0]).toEqual(['["AAAA-1"]', null])
     expect([found().status, mails('AAAA-1')]).toEqual(['processing', 1])
+  })
+
+  test('that failed is not reported before what waits is sent, and does not complete the order', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, close, notes, found } = ordered(world, { A: 1 })
+    await fulfil('A', 'AAAA-1')
+    world.shop.strike({ fault: 'maintenance', matches: ({ method }) => method === 'POST' })
+    expect(await close('failed')).toMatchObject(UNAVAILABLE)
+    expect(notes(false).filter((note) => note.startsWith('Quayside'))).toEqual([])
+    expect(await close('failed')).toEqual({ outcome: 'confirmed' })
+    expect(found().status).toBe('processing')
+  })
+
+  test('of which a line is not ours leaves no private note', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, close, notes } = ordered(world, { A: 1, PEN: 1 })
+    await fulfil('A', 'AAAA-1')
+    await close()
+    expect(notes(false).filter((note) => note.startsWith('Quayside'))).toEqual([])
   })
 
   test('that was cancelled in the shop sends nothing that waits there', async () => {
@@ -373,6 +405,16 @@ describe('an order of WooCommerce that is read', () => {
     refund('A', 1)
     expect(await world.store.order?.(reference)).toMatchObject({ order: { lines: [{ quantity: 1 }] } })
     expect(asked()).toBe(before + 2)
+  })
+
+  test('has all of its refunds read, and is one of as many as are asked for', async () => {
+    const world = await wooCommerceWorld()
+    const { reference, refund } = ordered(world, { A: 13 })
+    for (let count = 0; count < 12; count += 1) refund('A', 1)
+    expect(await world.store.order?.(reference)).toMatchObject({ order: { lines: [{ quantity: 1 }] } })
+    const references = Array.from({ length: 12 }, (_, index) => ordered(world, { [`S${index}`]: 1 }).reference)
+    const now = await world.store.ordersNow?.(references)
+    expect(now?.outcome === 'read' && now.orders.length).toBe(12)
   })
 
   test('is left out of many that are read at once where it cannot be read, and none of the others is', async () => {

@@ -55,6 +55,8 @@ describe('a product that a WooCommerce shop lacks', () => {
     expect(categories).toEqual([a, b, a, b, 15])
     expect(new Set([a, b, 15]).size).toBe(3)
     expect(world.shop.counts()['categories.create']).toBe(2)
+    await create(world, inCategory('H', 'Game'))
+    expect(productOf(world, 'H')?.categories).not.toEqual([b])
     const asked = world.shop.counts()['categories.list']
     await create(world, inCategory('F', 'Games'))
     expect(world.shop.counts()['categories.list']).toBe(asked)
@@ -87,6 +89,8 @@ describe('a product that a WooCommerce shop lacks', () => {
       NEW: { id: expect.any(String), isNew: true },
     })
     expect(world.shop.products.size).toBe(before + 1)
+    const asked = world.shop.requests().flatMap(({ kind, fields }) => (kind === 'products.batch' ? [fields.create] : []))
+    expect(asked).toMatchObject([[{ sku: 'NEW' }]])
   })
 
   test('that was made a moment ago is taken, unless the shop takes its SKU for another one', async () => {
@@ -102,6 +106,16 @@ describe('a product that a WooCommerce shop lacks', () => {
     expect(await create(world, drafted('A'))).toEqual([
       { sku: 'A', refusal: expect.stringContaining('cannot be read') },
     ])
+  })
+
+  test('has its picture, and is named where the shop refuses it for a reason of its own', async () => {
+    const world = await wooCommerceWorld()
+    await create(world, drafted('A', { image: 'https://pictures.test/a.png' }))
+    expect(productOf(world, 'A')?.images).toMatchObject([{ src: expect.stringContaining('a.png') }])
+    for (const code of ['woocommerce_rest_cannot_create', 'product_invalid_sku']) {
+      world.shop.strike({ kind: 'products.batch', fault: 'items', fails: () => true, code })
+      expect(await create(world, drafted('B'))).toEqual([{ sku: 'B', refusal: `the shop refused it (${code})` }])
+    }
   })
 
   test('is answered for apart from those that were made before the shop failed', async () => {
@@ -195,4 +209,18 @@ test('a product of a WooCommerce shop is listed with its name, SKU and price, a 
   const second = await world.store.variants?.(first.next)
   expect(second).toMatchObject({ items: [{ id: variation, sku: 'B', price: '9.00' }], next: null })
   expect(JSON.stringify(second)).toContain('"Suite - ')
+})
+
+test('the variations of all products on the last page of a WooCommerce shop are listed', async () => {
+  const world = await wooCommerceWorld()
+  const sold = [...world.sellVariants(['A', 'B']), ...world.sellVariants(['C']), ...world.sellVariants(['D'])]
+  const listed: string[] = []
+  for (let cursor: string | null = null, pages = 0; pages < 9; pages += 1) {
+    const page: Awaited<ReturnType<NonNullable<typeof world.store.variants>>> | undefined = await world.store.variants?.(cursor)
+    if (page?.outcome !== 'read') throw new Error('the shop has products')
+    listed.push(...page.items.map(({ id }) => id))
+    cursor = page.next
+    if (cursor === null) break
+  }
+  expect(listed).toEqual(sold)
 })
