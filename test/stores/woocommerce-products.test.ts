@@ -89,7 +89,9 @@ describe('a product that a WooCommerce shop lacks', () => {
       NEW: { id: expect.any(String), isNew: true },
     })
     expect(world.shop.products.size).toBe(before + 1)
-    const asked = world.shop.requests().flatMap(({ kind, fields }) => (kind === 'products.batch' ? [fields.create] : []))
+    const asked = world.shop
+      .requests()
+      .flatMap(({ kind, fields }) => (kind === 'products.batch' ? [fields.create] : []))
     expect(asked).toMatchObject([[{ sku: 'NEW' }]])
   })
 
@@ -216,7 +218,8 @@ test('the variations of all products on the last page of a WooCommerce shop are 
   const sold = [...world.sellVariants(['A', 'B']), ...world.sellVariants(['C']), ...world.sellVariants(['D'])]
   const listed: string[] = []
   for (let cursor: string | null = null, pages = 0; pages < 9; pages += 1) {
-    const page: Awaited<ReturnType<NonNullable<typeof world.store.variants>>> | undefined = await world.store.variants?.(cursor)
+    const page: Awaited<ReturnType<NonNullable<typeof world.store.variants>>> | undefined =
+      await world.store.variants?.(cursor)
     if (page?.outcome !== 'read') throw new Error('the shop has products')
     listed.push(...page.items.map(({ id }) => id))
     cursor = page.next
