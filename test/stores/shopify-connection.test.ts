@@ -60,6 +60,27 @@ describe('a request to Shopify', () => {
     },
   )
 
+  test('that is throttled waits for the points that it costs, where these take longer than a second', async () => {
+    const world = await shopifyWorld({ shop: { bucket: { maximum: 1_000, restoreRate: 50 } } })
+    const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])
+    const about = { at: TEST_NOW, order: { store: 'demo-1', reference }, line: { id: lines[0] ?? '', sku: 'A', quantity: 1 } }
+    const resumed = (id: string) => world.store.reportResumed?.({ id, ...about, units: 1, type: 'line.resumed' })
+    await world.store.variants?.(null)
+    await resumed('r1')
+    world.clock.now += 60_000
+    const took = async (kind: string, act: () => unknown) => {
+      world.shop.strike({ kind, fault: 'throttled' })
+      const { now } = world.clock
+      await act()
+      return world.clock.now - now
+    }
+    expect(await took('VariantPage', () => world.store.variants?.(null))).toBeGreaterThan(5_000)
+    world.clock.now += 60_000
+    const ms = await took('OrderNote', () => resumed('r2'))
+    expect(ms).toBeGreaterThanOrEqual(1_000)
+    expect(ms).toBeLessThan(2_000)
+  })
+
   test('has not acted where it only reads', async () => {
     const world = await shopifyWorld()
     await world.store.variants?.(null)

@@ -152,6 +152,24 @@ describe('keys for a line of Shopify', () => {
     expect(units()).toEqual([3])
   })
 
+  test('that come late are written about with the fulfilment of their own line, and with its tracking', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, lineOf } = ordered(world, { A: 1, B: 1 })
+    const byHand = (sku: string) => world.shop.fulfilByHand(reference, { line: lineOf(sku).id, quantity: 1 })
+    const own = byHand('A')
+    own.tracking = [
+      { company: null, number: '1', url: null },
+      { company: 'Post', number: null, url: 'https://post.test/2' },
+    ]
+    byHand('B')
+    expect(await fulfil('A', ['AAAA-1'])).toEqual({ outcome: 'confirmed', wasFulfilled: true })
+    const written = world.shop.requests().find(({ kind }) => kind === 'NotifyAgain')
+    expect(written?.variables).toMatchObject({
+      id: `gid://shopify/Fulfillment/${own.id}`,
+      tracking: { company: 'Post', numbers: ['1'], urls: ['https://post.test/2'] },
+    })
+  })
+
   test('stay here where the order has more fulfilments than can be counted', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, lineOf, metafields } = ordered(world, { A: 101 })

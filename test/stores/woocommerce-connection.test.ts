@@ -1,6 +1,8 @@
 /** What a shop of WooCommerce is asked, how long each request may take, and what a person learns of a shop that does not work. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/secret.ts'
+import { shopClient } from '../../src/stores/woocommerce/client.ts'
+import { tryShop } from '../../src/stores/woocommerce/findings.ts'
 import { wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
 import { wooKey } from '../shops/woocommerce-shop.ts'
 import { TEST_NOW } from '../support/database.ts'
@@ -111,6 +113,18 @@ describe('a test of a WooCommerce shop', () => {
     expect(await tried(world)).toEqual(['connection failed', 'clock doubtful'])
     await world.stop()
     expect(await tried(world)).toEqual(['connection failed'])
+  })
+
+  test('takes every currency where none is configured yet, and none that cannot be read', async () => {
+    const { shop, running } = await wooCommerceWorld()
+    const [consumerKey, consumerSecret] = [new Secret(wooKey.key), new Secret(wooKey.secret)]
+    const { url, connections } = running
+    const client = shopClient({ url, consumerKey, consumerSecret, now: () => TEST_NOW, newId: () => 'n', connections })
+    const said = async () => (await tryShop({ client, now: () => TEST_NOW, currency: null }))[2]
+    shop.setCurrency('USD')
+    expect(await said()).toMatchObject({ state: 'ok', detail: 'it sells in USD' })
+    shop.setCurrency('')
+    expect(await said()).toMatchObject({ state: 'failed', detail: 'its currency cannot be read' })
   })
 
   test('names both currencies where they differ', async () => {

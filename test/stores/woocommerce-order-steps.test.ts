@@ -171,6 +171,26 @@ describe('keys for a line of WooCommerce', () => {
     expect(await fulfil('A', 'AAAA-3')).toMatchObject({ outcome: 'not_entitled', standing: 'cancelled' })
   })
 
+  test('are bought and handed over in the statuses that the merchant counts as paid, and in no others', async () => {
+    const world = await wooCommerceWorld({ settings: { statuses: ['wc-checked'] } })
+    const { fulfil, id, reference } = ordered(world, { A: 1 })
+    expect(await world.store.order?.(reference)).toMatchObject({ order: { standing: 'held' } })
+    expect(await fulfil('A', 'AAAA-1')).toMatchObject({ outcome: 'not_entitled', standing: 'held' })
+    world.shop.setStatus(id, 'wc-checked')
+    expect(await world.store.order?.(reference)).toMatchObject({ order: { standing: 'paid' } })
+    expect(await fulfil('A', 'AAAA-1')).toEqual({ outcome: 'confirmed' })
+  })
+
+  test('of which a note has one are with the customer in part, and the others follow', async () => {
+    const world = await wooCommerceWorld({ settings: { handOver: byNote } })
+    const { fulfil, id, mails, found } = ordered(world, { A: 2 })
+    await fulfil('A', 'AAAA-1')
+    for (const line of found().lines) line.meta = []
+    world.shop.setStatus(id, 'cancelled')
+    expect(await fulfil('A', 'AAAA-1', 'AAAA-2')).toEqual({ outcome: 'confirmed' })
+    expect(['AAAA-1', 'AAAA-2'].map(mails)).toEqual([1, 1])
+  })
+
   test('go by note, all of them, where a plug-in changes what the line shows of one, which shows none of them then', async () => {
     const world = await wooCommerceWorld()
     const { fulfil, stored, notes, mails } = ordered(world, { A: 3 })

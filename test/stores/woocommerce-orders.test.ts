@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   isAmount,
   KEYS_META,
@@ -100,6 +100,17 @@ describe('an order of WooCommerce', () => {
       new Date(at ?? 0).toISOString().slice(11, 16),
     )
     expect(hours).toEqual(['01:00', '02:00', '03:00'])
+  })
+
+  test('has the same dates wherever the machine is', () => {
+    const { TZ } = process.env
+    onTestFinished(() => {
+      if (TZ === undefined) delete process.env.TZ
+      else process.env.TZ = TZ
+    })
+    process.env.TZ = 'America/New_York'
+    expect(new Date(0).getTimezoneOffset()).toBe(300)
+    expect(read().paidAt).toBe(Date.parse('2026-11-20T21:22:58Z'))
   })
 
   test('that costs nothing is paid, by nothing for each unit', () => {
