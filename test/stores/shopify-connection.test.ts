@@ -63,7 +63,11 @@ describe('a request to Shopify', () => {
   test('that is throttled waits for the points that it costs, where these take longer than a second', async () => {
     const world = await shopifyWorld({ shop: { bucket: { maximum: 1_000, restoreRate: 50 } } })
     const { reference, lines } = world.buy([{ id: world.sell('A'), quantity: 1 }])
-    const about = { at: TEST_NOW, order: { store: 'demo-1', reference }, line: { id: lines[0] ?? '', sku: 'A', quantity: 1 } }
+    const about = {
+      at: TEST_NOW,
+      order: { store: 'demo-1', reference },
+      line: { id: lines[0] ?? '', sku: 'A', quantity: 1 },
+    }
     const resumed = (id: string) => world.store.reportResumed?.({ id, ...about, units: 1, type: 'line.resumed' })
     await world.store.variants?.(null)
     await resumed('r1')
