@@ -1,6 +1,10 @@
 /** What a shop of Shopify is asked, and what a person learns of a shop that does not work. */
 import { describe, expect, test } from 'vitest'
+import { Secret } from '../../src/secret.ts'
+import { shopClient } from '../../src/stores/shopify/client.ts'
+import { tryShop } from '../../src/stores/shopify/findings.ts'
 import type { NewVariant } from '../../src/stores/store.ts'
+import { shopifyApp } from '../shops/shopify-shop.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { storeListing } from '../support/store-listing.ts'
 import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
@@ -124,6 +128,16 @@ describe('a test of a Shopify shop', () => {
     expect(await said()).toContain('not captured: 2+, ')
   })
 
+  test('takes every currency where none is configured yet', async () => {
+    const { running } = await shopifyWorld()
+    const { url, connections } = running
+    const credentials = { key: new Secret(shopifyApp.clientId), secret: new Secret(shopifyApp.secret) }
+    const client = shopClient({ url, credentials, apiVersion: '2026-07', now: () => TEST_NOW, connections })
+    const unknown = { currency: null, location: null, create: null, metafieldNamespace: null } as const
+    const found = await tryShop({ client, now: () => TEST_NOW, apiVersion: '2026-07', otherLocations: 'warn', ...unknown })
+    expect(found[1]).toMatchObject({ check: 'currency', state: 'ok', detail: 'it sells in EUR' })
+  })
+
   test('looks at the location whose stock is written, and counts the others whose stock the shop sells', async () => {
     const world = await shopifyWorld()
     const [first] = world.shop.locations.values()
@@ -205,6 +219,31 @@ describe('the prices and the stock of a Shopify shop', () => {
     expect(keys).toHaveLength(3)
     expect(new Set(keys).size).toBe(3)
     expect(world.shelf(id)?.stock).toBe(7)
+  })
+
+  test('are written again under another key where Shopify lost an attempt, and each product is stocked under one of its own', async () => {
+    const world = await shopifyWorld()
+    const ids = [world.sell('A'), world.sell('B')]
+    world.shop.strike({ kind: 'SetStock', fault: 'user_error', code: 'IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED' })
+    expect(await publish(world, ids)).toMatchObject({ answers: [{ ok: true }, { ok: true }] })
+    const tried = variables(world, 'SetStock').map(({ key }) => key)
+    expect([tried.length, new Set(tried).size]).toEqual([2, 2])
+    for (const id of ids) world.shop.variants.get(id)?.item.levels.clear()
+    expect(await publish(world, ids)).toMatchObject({ answers: [{ ok: true }, { ok: true }] })
+    const stocked = variables(world, 'ActivateStock').map(({ key }) => key)
+    expect([stocked.length, new Set(stocked).size]).toEqual([2, 2])
+    expect(ids.map((id) => world.shelf(id)?.stock)).toEqual([7, 7])
+  })
+
+  test('wait for no bulk operation that reads, nor for one that has ended', async () => {
+    const world = await shopifyWorld()
+    const nodes = [
+      { id: 'gid://shopify/BulkOperation/1', status: 'RUNNING', type: 'QUERY' },
+      { id: 'gid://shopify/BulkOperation/2', status: 'COMPLETED', type: 'MUTATION' },
+    ]
+    world.shop.strike({ kind: 'BulkOperations', fault: 'echo', change: (json) => ({ ...json, data: { bulkOperations: { nodes } } }) })
+    expect(await publish(world, [world.sell('A')])).toMatchObject({ answers: [{ ok: true }] })
+    expect(world.shop.counts().CancelBulk).toBeUndefined()
   })
 
   test('are not raised where the price is refused, and taken out all the same', async () => {

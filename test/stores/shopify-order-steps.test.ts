@@ -124,6 +124,14 @@ describe('keys for a line of Shopify', () => {
     expect(metafields()).toEqual({})
   })
 
+  test('stay here where all of the money went back without units, none of which entitles to any', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, metafields } = ordered(world, { A: 2 })
+    world.shop.refund(reference, { amount: '18.00' })
+    expect(await fulfil('A', ['AAAA-1'])).toMatchObject({ outcome: 'not_entitled', standing: 'cancelled', units: 0 })
+    expect(metafields()).toEqual({})
+  })
+
   test('stay here while the shop has planned the fulfilment for later, whose instant is said', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, units } = ordered(world, { A: 1 })

@@ -66,6 +66,17 @@ describe('a product that a WooCommerce shop lacks', () => {
     expect(productOf(world, 'G')?.categories).toEqual([b])
   })
 
+  test('is in a category whose name the shop writes with entities', async () => {
+    const world = await wooCommerceWorld()
+    await create(world, drafted('A', { category: 'Tom & Jerry' }))
+    world.clock.now += 3_600_000
+    const change = (json: unknown) => JSON.parse(JSON.stringify(json).replaceAll('Tom & Jerry', 'Tom &amp; Jerry'))
+    world.shop.strike({ kind: 'categories.list', fault: 'echo', change })
+    await create(world, drafted('B', { category: 'Tom & Jerry' }))
+    expect(productOf(world, 'B')?.categories).toEqual(productOf(world, 'A')?.categories)
+    expect(world.shop.counts()['categories.create']).toBe(1)
+  })
+
   test('is made twenty at a time, because the shop fetches a picture for each', async () => {
     const world = await wooCommerceWorld()
     const made = await create(world, ...Array.from({ length: 45 }, (_, index) => drafted(`S${index}`)))
