@@ -123,7 +123,7 @@ describe('an answer of Shopify', () => {
     [429, '', '429: it wants fewer requests'],
     [500, '', '500: it failed'],
     [503, '', '503: it is under maintenance'],
-  ])('of %i %j is told by its cause: %s', (status, body, words) => {
+  ])('of %i %j says its cause: %s', (status, body, words) => {
     const { answer } = read(status, body)
     if (answer.ok) throw new Error('it is a failure')
     expect(`${answer.failure.detail} | ${answer.cause}`).toContain(`answered ${words}`)

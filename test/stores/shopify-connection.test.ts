@@ -134,7 +134,13 @@ describe('a test of a Shopify shop', () => {
     const credentials = { key: new Secret(shopifyApp.clientId), secret: new Secret(shopifyApp.secret) }
     const client = shopClient({ url, credentials, apiVersion: '2026-07', now: () => TEST_NOW, connections })
     const unknown = { currency: null, location: null, create: null, metafieldNamespace: null } as const
-    const found = await tryShop({ client, now: () => TEST_NOW, apiVersion: '2026-07', otherLocations: 'warn', ...unknown })
+    const found = await tryShop({
+      client,
+      now: () => TEST_NOW,
+      apiVersion: '2026-07',
+      otherLocations: 'warn',
+      ...unknown,
+    })
     expect(found[1]).toMatchObject({ check: 'currency', state: 'ok', detail: 'it sells in EUR' })
   })
 
@@ -241,7 +247,11 @@ describe('the prices and the stock of a Shopify shop', () => {
       { id: 'gid://shopify/BulkOperation/1', status: 'RUNNING', type: 'QUERY' },
       { id: 'gid://shopify/BulkOperation/2', status: 'COMPLETED', type: 'MUTATION' },
     ]
-    world.shop.strike({ kind: 'BulkOperations', fault: 'echo', change: (json) => ({ ...json, data: { bulkOperations: { nodes } } }) })
+    world.shop.strike({
+      kind: 'BulkOperations',
+      fault: 'echo',
+      change: (json) => ({ ...json, data: { bulkOperations: { nodes } } }),
+    })
     expect(await publish(world, [world.sell('A')])).toMatchObject({ answers: [{ ok: true }] })
     expect(world.shop.counts().CancelBulk).toBeUndefined()
   })

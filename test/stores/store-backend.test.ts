@@ -224,6 +224,26 @@ describe('a backend store', () => {
     expect(await storeAt(url).fulfil(update)).toEqual({ outcome: 'confirmed' })
   })
 
+  test('has a quarter of a minute for its answer, where nothing else is configured', async () => {
+    const url = await backend((_request, response) => response.writeHead(204).end())
+    const deadlines: number[] = []
+    const timeout = (ms: number) => {
+      deadlines.push(ms)
+      return AbortSignal.timeout(20_000)
+    }
+    const store = backendStore({
+      callbackUrl: url,
+      secrets: () => [secret],
+      now: () => TEST_NOW,
+      newId: () => 't',
+      timeout,
+    })
+    onTestFinished(() => store.close())
+    expect(store.batchSize).toBe(100)
+    expect(await store.fulfil(update)).toEqual({ outcome: 'confirmed' })
+    expect(deadlines).toEqual([15_000])
+  })
+
   test('is unavailable when it does not answer in time', async () => {
     const url = await backend(() => {})
     expect(await storeAt(url, 50).fulfil(update)).toMatchObject({

@@ -1,4 +1,5 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
 import {
   isAmount,
   KEYS_META,
@@ -14,6 +15,7 @@ import {
 } from '../../src/stores/woocommerce/orders.ts'
 import { capturedAnswer, capturedDelivery } from '../support/woocommerce-fixtures.ts'
 
+const ORDERS = new URL('../../src/stores/woocommerce/orders.ts', import.meta.url).href
 const statuses = ['processing', 'completed']
 const captured = (): ShopOrder => shopOrder.parse(capturedAnswer('34-order-create-paid').body)
 const read = (change: (order: ShopOrder) => void = () => {}, refunded = NO_REFUNDS) => {
@@ -103,14 +105,16 @@ describe('an order of WooCommerce', () => {
   })
 
   test('has the same dates wherever the machine is', () => {
-    const { TZ } = process.env
-    onTestFinished(() => {
-      if (TZ === undefined) delete process.env.TZ
-      else process.env.TZ = TZ
+    const reading = `
+      const { shopOrder, storeOrderOf, NO_REFUNDS } = await import(${JSON.stringify(ORDERS)})
+      const order = shopOrder.parse(${JSON.stringify(captured())})
+      console.log(new Date(0).getTimezoneOffset(), storeOrderOf(order, { refunded: NO_REFUNDS, statuses: [] }).paidAt)`
+    const elsewhere = { ...process.env, TZ: 'America/New_York' }
+    const said = execFileSync(process.execPath, ['--input-type=module', '-e', reading], {
+      env: elsewhere,
+      encoding: 'utf8',
     })
-    process.env.TZ = 'America/New_York'
-    expect(new Date(0).getTimezoneOffset()).toBe(300)
-    expect(read().paidAt).toBe(Date.parse('2026-11-20T21:22:58Z'))
+    expect(said.trim()).toBe(`300 ${Date.parse('2026-11-20T21:22:58Z')}`)
   })
 
   test('that costs nothing is paid, by nothing for each unit', () => {
@@ -271,7 +275,7 @@ describe('an order of WooCommerce', () => {
     expect(read(change).fault).toContain(fault)
   })
 
-  test('of which one quantity cannot be read has no lines: none of them could be told from one that was taken out', () => {
+  test('of which one quantity cannot be read has no lines: rounded, it could read as one that was taken out', () => {
     expect(read((order) => Object.assign(firstLine(order), { quantity: 1.5 })).lines).toEqual([])
     const order = read((one) => Object.assign(firstLine(one), { quantity: 0 }))
     expect(order.lines).toMatchObject([{ quantity: 0, unitPrice: '0.00' }, { quantity: 1 }])
