@@ -72,3 +72,13 @@ test('the hour begins with each rotation', async () => {
     'not_authentic',
   ])
 })
+
+test('the hour begins again where one rotation follows the other at once', async () => {
+  const { clock, start } = installation()
+  await start('shpss_2', 'shpss_1')
+  clock.now += HOUR_MS - 1
+  await start('shpss_3', 'shpss_2')
+  clock.now += HOUR_MS - 1
+  const verifies = await start('shpss_3', 'shpss_2')
+  expect([verifies('shpss_2'), verifies('shpss_1')]).toEqual(['authentic', 'not_authentic'])
+})

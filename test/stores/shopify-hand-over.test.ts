@@ -38,6 +38,27 @@ describe('the keys on an order of Shopify', () => {
     expect(missingKeys(on, ['AAAA', 'BBB', 'CCCC', 'D'])).toEqual(['BBB', 'D'])
   })
 
+  test('are known without the blanks around them, as Shopify stores them', () => {
+    expect(missingKeys(keysOnOrder([field('keys_1', 'Game\nAAAA')]), [' AAAA '])).toEqual([])
+  })
+
+  test('that are handed over again count no unit twice, and take none back', () => {
+    const units = (before: number, handedOver: number) =>
+      withKeys(keysOnOrder([field('units', `{"11":${before}}`)]), '11', 'Game', ['AAAA'], handedOver)[1]?.value
+    expect([units(0, 2), units(1, 2), units(3, 2)]).toEqual(['{"11":2}', '{"11":2}', '{"11":3}'])
+  })
+
+  test('may be more than were read, where as many metafields were read as are at most', () => {
+    const many = (length: number) => Array.from({ length }, (_, index) => field(`other_${index}`, 'x'))
+    expect([249, 250].map((length) => keysOnOrder(many(length)).isFull)).toEqual([false, true])
+  })
+
+  test('are counted by the metafield of that name, whatever stands before it', () => {
+    const on = keysOnOrder([field('other', '{"11":9}'), field('keys_1', 'x'), field('units', '{"11":1}')])
+    expect(on).toMatchObject({ units: { 11: 1 }, unitsDigest: 'd-units', texts: [{ index: 1 }] })
+    expect(on.texts).toHaveLength(1)
+  })
+
   test('are counted as none where the count cannot be read', () => {
     expect(keysOnOrder([field('units', 'x')]).units).toEqual({})
     expect(keysOnOrder([field('units', '{"11":-1}')]).units).toEqual({})
@@ -81,6 +102,12 @@ describe('the units to fulfil', () => {
     expect(planFulfilment(orders, 1)).toMatchObject({ locations: [[{ order: 'b' }]] })
   })
 
+  test('are not blocked by a part that has none of them left', () => {
+    const orders = [part('a', 'ON_HOLD', ['1', 0]), part('b', 'OPEN', ['2', 1])]
+    expect(planFulfilment(orders, 2)).toMatchObject({ outcome: 'fulfil', locations: [[{ order: 'b' }]] })
+    expect(planFulfilment([part('a', 'OPEN')], 0)).toEqual({ outcome: 'fulfil', locations: [] })
+  })
+
   test('are none of a part that is closed', () => {
     expect(planFulfilment([part('a', 'CLOSED', ['1', 0])], 1)).toEqual({ outcome: 'fulfil', locations: [] })
   })
@@ -93,6 +120,8 @@ describe('the note of an order', () => {
   })
 
   test('is left alone where there is no room', () => {
-    expect(noteWith('x'.repeat(4_990), 'u1', 'Quayside: a.')).toBeUndefined()
+    const room = 5_000 - '\nQuayside: a. [quayside u1]'.length
+    expect(noteWith('x'.repeat(room), 'u1', 'Quayside: a.')).toHaveLength(5_000)
+    expect(noteWith('x'.repeat(room + 1), 'u1', 'Quayside: a.')).toBeUndefined()
   })
 })

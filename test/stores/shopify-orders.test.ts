@@ -105,6 +105,37 @@ describe('an order of Shopify', () => {
     expect(Object.keys(read())).not.toContain('refundedAmount')
   })
 
+  test('that is sound has no fault, and is done once all of it is fulfilled', () => {
+    expect(read()).not.toHaveProperty('fault')
+    expect(read()).not.toHaveProperty('isDone')
+    expect(read({ displayFulfillmentStatus: 'PARTIALLY_FULFILLED' })).not.toHaveProperty('isDone')
+    expect(read({ displayFulfillmentStatus: 'FULFILLED' })).toMatchObject({ isDone: true })
+  })
+
+  test('says so where as little as a cent went back without units', () => {
+    expect(storeOrderOf(order(), [line()], settings, 1)).toMatchObject({ refundedAmount: '0.01' })
+  })
+
+  test('whose variant is gone and has no SKU is read all the same', () => {
+    const [gone] = read({}, [line({ variant: null, sku: null })]).lines
+    expect(gone).toMatchObject({ variant: null, sku: '', quantity: 2 })
+  })
+
+  test('that is not paid has no instant of payment, though it was processed', () => {
+    expect(read({ displayFinancialStatus: 'PENDING', fullyPaid: false }).paidAt).toBeNull()
+    expect(read({ cancelledAt: '2026-01-02T00:00:00Z' }).paidAt).toBeNull()
+  })
+
+  test('of which one date cannot be read was placed at the other one, or when it was made', () => {
+    expect(read({ processedAt: '' }).placedAt).toBe(Date.UTC(2026, 0, 1, 10))
+    expect(read({ createdAt: '' }).placedAt).toBeNull()
+  })
+
+  test('that was captured alone is paid since then', () => {
+    const transactions = [{ kind: 'CAPTURE', status: 'SUCCESS', processedAt: '2026-01-02T00:00:00Z' }]
+    expect(read({ transactions }).paidAt).toBe(Date.UTC(2026, 0, 2))
+  })
+
   test('is paid when its last payment succeeded, not when it was placed', () => {
     const transactions = [
       { kind: 'AUTHORIZATION', status: 'SUCCESS', processedAt: '2026-01-04T00:00:00Z' },
@@ -148,6 +179,12 @@ describe('an order of Shopify', () => {
     ['with an amount that is none', read({}, [line(money('9,00'))]), 'an amount'],
     ['with a negative price', read({}, [line(money('-1.0'))]), 'an amount'],
     ['without a currency', read({}, [line(money('9.0', ''))]), 'an amount'],
+    ['with one amount of two that is none', read({}, [line(), line(money(''))]), 'an amount'],
+    [
+      'with a refund that is none',
+      read({ totalRefundedSet: { shopMoney: { amount: '', currencyCode: 'EUR' } } }),
+      'an amount',
+    ],
     ['in two currencies', read({}, [line(), line(money('9.0', 'USD'))]), 'several currencies'],
   ])('%s is not bought', (_what, { fault }, why) => {
     expect(fault).toContain(why)

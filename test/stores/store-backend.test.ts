@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { Readable } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startShop } from '../../src/demo/shop.ts'
-import { backendStore } from '../../src/stores/backend/backend.ts'
+import { backendStore, readListingAnswer } from '../../src/stores/backend/backend.ts'
 import { secretText, signatureHeaders } from '../../src/stores/backend/signature.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
@@ -123,6 +124,59 @@ describe('a backend store', () => {
     expect(new Set(bodies).size).toBe(1)
   })
 
+  test('gets the units that wait, and those that are bought now, of the units of their line', async () => {
+    const shop = await startShop({ secret: secretText(secret), now: () => TEST_NOW })
+    onTestFinished(() => shop.close())
+    const store = storeAt(shop.url)
+    const { at, order } = update
+    const about = { at, order, line: { id: '1', sku: 'SKU-1', quantity: 5 }, units: 3 }
+    const held = { reason: 'out_of_stock', message: 'none are left' } as const
+    await store.reportHeld?.({ id: 'h', type: 'line.held', ...about, ...held })
+    await store.reportResumed?.({ id: 'r', type: 'line.resumed', ...about })
+    const data = { store: 'demo-ab12cd34', reference: '1001', line: '1', sku: 'SKU-1', quantity: 3 }
+    expect(shop.received().map(({ id, data: of }) => [id, of])).toEqual([
+      ['msg_h', { ...data, ...held }],
+      ['msg_r', data],
+    ])
+  })
+
+  test('gets a late attempt signed now, and its contents as of then', async () => {
+    const headers: unknown[] = []
+    const bodies: string[] = []
+    const url = await backend((request, response) => {
+      headers.push(request.headers['webhook-timestamp'])
+      request.on('data', (chunk: Buffer) => bodies.push(chunk.toString()))
+      request.on('end', () => response.writeHead(204).end())
+    })
+    const at = TEST_NOW - 86_400_000
+    await storeAt(url).fulfil({ ...update, at })
+    expect(headers).toEqual([String(Math.floor(TEST_NOW / 1000))])
+    expect(JSON.parse(bodies.join(''))).toMatchObject({ timestamp: new Date(at).toISOString() })
+  })
+
+  test.each([
+    [{ id: 7, ok: true, price: 12.5, stock: 3 }, [{ id: '7', ok: true, price: '12.5', stock: 3 }]],
+    [{ id: 'a', ok: true, price: null, stock: null }, [{ id: 'a', ok: true, stock: null }]],
+    [{ id: 'a', ok: false, reason: ' not\u0000\nhere ' }, [{ id: 'a', ok: false, reason: 'not here' }]],
+    [{ id: 'a', ok: false, reason: 'x'.repeat(300) }, [{ id: 'a', ok: false, reason: 'x'.repeat(200) }]],
+    [{ id: 'a', ok: false, reason: ' ' }, [{ id: 'a', ok: false }]],
+    [{ id: 'a', ok: 'yes' }, []],
+    [{ ok: true }, []],
+    [null, []],
+  ])('that answers %j of a listing says so', async (result, answers) => {
+    const bodyOf = (value: unknown) => Readable.from([Buffer.from(JSON.stringify(value))])
+    expect(await readListingAnswer(bodyOf({ results: [result] }))).toEqual(answers)
+    for (const other of [{}, [result], null, 'ok']) expect(await readListingAnswer(bodyOf(other))).toBe('all')
+  })
+
+  test('has an answer about listings read up to a mebibyte, and none of it taken for one that is longer', async () => {
+    const long = async function* (padding: number) {
+      yield Buffer.from(`{"results":[{"id":"1","ok":true}],"p":"${'x'.repeat(padding)}"}`)
+    }
+    expect(await readListingAnswer(long(1_000_000))).toEqual([expect.objectContaining({ id: '1', ok: true })])
+    expect(await readListingAnswer(long(1_048_576))).toEqual([])
+  })
+
   test('refuses what another secret signed, and the cause is named', async () => {
     const shop = await startShop({ secret: secretText(randomBytes(32)), now: () => TEST_NOW })
     onTestFinished(() => shop.close())
@@ -168,6 +222,26 @@ describe('a backend store', () => {
       more()
     })
     expect(await storeAt(url).fulfil(update)).toEqual({ outcome: 'confirmed' })
+  })
+
+  test('has a quarter of a minute for its answer, where nothing else is configured', async () => {
+    const url = await backend((_request, response) => response.writeHead(204).end())
+    const deadlines: number[] = []
+    const timeout = (ms: number) => {
+      deadlines.push(ms)
+      return AbortSignal.timeout(20_000)
+    }
+    const store = backendStore({
+      callbackUrl: url,
+      secrets: () => [secret],
+      now: () => TEST_NOW,
+      newId: () => 't',
+      timeout,
+    })
+    onTestFinished(() => store.close())
+    expect(store.batchSize).toBe(100)
+    expect(await store.fulfil(update)).toEqual({ outcome: 'confirmed' })
+    expect(deadlines).toEqual([15_000])
   })
 
   test('is unavailable when it does not answer in time', async () => {

@@ -79,6 +79,73 @@ describe('a listing of WooCommerce', () => {
     expect(answerOf(listing({ id: String(id) }), captured(name, id), false)).toMatchObject(answer)
   })
 
+  test('is out of stock where it cannot be bought, counted or not, and a draft where it is gone', () => {
+    const gone = listing({ available: false, isGone: true })
+    expect(itemOf(gone, simple, false)).toMatchObject({ stock_quantity: 0, status: 'draft' })
+    expect(itemOf(listing({ stock: null, available: false }), simple, false)).toMatchObject({
+      manage_stock: false,
+      stock_status: 'outofstock',
+    })
+  })
+
+  const item = {
+    id: 10,
+    type: 'simple',
+    price: '10.00',
+    manage_stock: true,
+    stock_quantity: 7,
+    stock_status: 'instock',
+  }
+  const out = { ...item, stock_quantity: 0, stock_status: 'outofstock' }
+  const sold = { stock: 0, available: false } as const
+  test.each<[string, Partial<StoreListing>, object, object]>([
+    ['as it was sent', {}, item, { ok: true, price: '10.00', stock: 7 }],
+    [
+      'with a price that is none',
+      {},
+      { ...item, price: 'abc' },
+      { ok: false, reason: expect.stringContaining('read') },
+    ],
+    ['whose stock is not counted', {}, { ...item, manage_stock: false }, { ok: true, stock: null }],
+    ['whose stock its product counts', {}, { ...item, manage_stock: 'parent' }, { ok: true, stock: null }],
+    ['that sold out meanwhile', {}, out, { ok: true, stock: 0 }],
+    ['that is sold out', sold, out, { ok: true, stock: 0 }],
+    ['that cannot be bought', { available: false }, out, { ok: true, stock: 7 }],
+    [
+      'sold out, which can be bought',
+      sold,
+      { ...out, backorders_allowed: true },
+      { reason: expect.stringContaining('backorders') },
+    ],
+    ['in stock, which can be bought without', {}, { ...item, backorders_allowed: true }, { ok: true, stock: 7 }],
+    ['sold out, in stock', { stock: 0 }, { ...out, stock_status: 'instock' }, { reason: 'the shop keeps it in stock' }],
+    ['not for sale, in stock', { available: false }, item, { reason: 'the shop keeps it in stock' }],
+    [
+      'whose price is not said after its stock alone',
+      { stockAlone: true },
+      { ...item, price: '' },
+      { ok: true, price: '10.00' },
+    ],
+  ])('that the shop answers as one %s has that said', (_, set, answered, answer) => {
+    expect(answerOf(listing(set), answered, false)).toMatchObject(answer)
+  })
+
+  test('has a sale price only where that is what customers pay, and it is the merchant who made it', () => {
+    const notice = (set: Partial<StoreListing>, sale: object, owns = false) =>
+      (answerOf(listing(set), { ...item, ...sale }, owns) as { notice?: object }).notice !== undefined
+    const onSale = { price: '8.00', sale_price: '8.00' }
+    expect(notice({}, onSale)).toBe(true)
+    expect(notice({}, { price: '10.00', sale_price: '8.00' }), 'a sale that has not begun').toBe(false)
+    expect(notice({}, { price: '10.00', sale_price: '' })).toBe(false)
+    expect(notice({}, onSale, true)).toBe(false)
+    expect(notice({ price: '8.00', stockAlone: true }, onSale)).toBe(false)
+  })
+
+  test('of which the answer cannot be read has no answer', () => {
+    for (const one of [undefined, null, 'x', { price: '10.00' }])
+      expect(answerOf(listing(), one, false)).toBeUndefined()
+  })
+
   test.each(['0', '10:', 'a', '10:14:2', '-1', '1.5'])('has no id like %s', (text) => {
     expect(shopVariant(text)).toBeUndefined()
   })
@@ -91,12 +158,16 @@ test('batches shrink where the shop is slow or does not answer, and grow again',
   expect(answered(12, 60_000)).toBe(10)
   expect(answered(10, 8_000)).toBe(10)
   expect(answered(80, 1_000)).toBe(100)
+  expect([answered(60, 20_000), answered(60, 5_000), answered(30, 4_999)]).toEqual([60, 60, 60])
 })
 
 test('SKUs are looked up together, but one with a comma alone, in addresses that every server takes', () => {
   expect(searches(['A', 'B', 'C,1', 'D', 'A'])).toEqual([['A', 'B'], ['C,1'], ['D']])
+  const short = Array.from({ length: 150 }, (_, index) => `${index}`)
+  expect(searches(short).map((group) => group.length)).toEqual([100, 50])
   const long = Array.from({ length: 100 }, (_, index) => `SKU-${'x'.repeat(40)}-${index}`)
   const groups = searches(long)
   expect(groups.flat()).toEqual(long)
+  expect(groups[0]?.length, 'as many as fit').toBeGreaterThan(25)
   expect(Math.max(...groups.map((group) => encodeURIComponent(group.join(',')).length))).toBeLessThan(1_600)
 })

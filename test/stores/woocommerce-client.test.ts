@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { oauthParameters, readAnswer } from '../../src/stores/woocommerce/client.ts'
+import { oauthParameters, type RawAnswer, readAnswer } from '../../src/stores/woocommerce/client.ts'
 import { capturedAnswer } from '../support/woocommerce-fixtures.ts'
 
 describe('a request over plain http', () => {
@@ -30,7 +30,7 @@ describe('an answer of a shop', () => {
     const { status, headers, body } = capturedAnswer(name)
     return { status, headers, text: JSON.stringify(body) }
   }
-  const html = (status: number, text: string) => ({ status, headers: { 'content-type': 'text/html' }, text })
+  const html = (status: number, text: string): RawAnswer => ({ status, headers: { 'content-type': 'text/html' }, text })
 
   test.each([
     ['a wrong secret', json('03-auth-wrong-secret'), 'refused', 'consumer secret'],
@@ -56,6 +56,47 @@ describe('an answer of a shop', () => {
     if (answer.ok) throw new Error('it is a failure')
     expect(answer.failure).toMatchObject({ outcome, detail: expect.stringContaining(words) })
     if (answer.failure.outcome === 'unavailable') expect(answer.failure.mayHaveLeft).toBe(true)
+  })
+
+  const coded = (status: number, code: string): RawAnswer => ({ status, headers: {}, text: JSON.stringify({ code }) })
+  test.each([
+    [coded(403, 'woocommerce_rest_cannot_edit'), 'refused', 'the user of the consumer key may not do this'],
+    [coded(404, 'woocommerce_rest_product_invalid_id'), 'refused', ' (woocommerce_rest_product_invalid_id)'],
+    [coded(400, 'rest_invalid_param'), 'refused', 'it refused the request (rest_invalid_param)'],
+    [coded(400, 'ck_1'), 'refused', 'answered 400: it refused the request'],
+    [html(400, '<html>'), 'refused', 'a page for people'],
+    [coded(413, 'woocommerce_rest_request_entity_too_large'), 'refused', 'too large'],
+    [html(408, ''), 'unavailable', 'answered 408'],
+    [html(425, ''), 'unavailable', 'answered 425'],
+    [html(300, ''), 'refused', 'it redirects'],
+    [html(502, '{"a":1}'), 'unavailable', 'it failed'],
+    [html(200, 'null'), 'unavailable', 'broke off'],
+  ])('%j to a request that writes is %s: %s', (raw, outcome, words) => {
+    const answer = readAnswer(raw, { isWrite: true, host })
+    if (answer.ok) throw new Error('it is a failure')
+    expect(answer.failure).toMatchObject({ outcome, detail: expect.stringContaining(words) })
+  })
+
+  test('leaves it open whether the shop acted only where it was asked to write', () => {
+    const outcomes = [true, false].map((isWrite) => readAnswer(html(500, ''), { isWrite, host }))
+    expect(outcomes).toMatchObject([{ failure: { mayHaveLeft: true } }, { failure: { mayHaveLeft: false } }])
+  })
+
+  test('says where it leads only as a redirect', () => {
+    const headers = { location: 'https://other.test/x' }
+    const said = (status: number) => JSON.stringify(readAnswer({ status, headers, text: '' }, { isWrite: false, host }))
+    expect(said(308)).toContain('https://other.test')
+    expect(said(400)).not.toContain('other.test')
+  })
+
+  test('to a signed request knows no key in front of WooCommerce, and none that it did not see', () => {
+    const cause = (raw: RawAnswer) => {
+      const answer = readAnswer(raw, { isWrite: false, host, isSigned: true })
+      return answer.ok ? '' : answer.cause
+    }
+    expect(cause(html(401, '<html>'))).toContain('asks for a password')
+    expect(cause(coded(401, 'woocommerce_rest_cannot_view'))).toContain('did not see the consumer key')
+    expect(cause(coded(400, 'woocommerce_rest_authentication_error'))).toContain('it refused the request')
   })
 
   test('to a signed request is not said to know the key: by http an unknown key and a wrong secret have one code', () => {

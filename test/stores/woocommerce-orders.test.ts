@@ -1,5 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import {
+  isAmount,
+  KEYS_META,
   NO_REFUNDS,
   nextOrders,
   orderNamedBy,
@@ -12,6 +15,7 @@ import {
 } from '../../src/stores/woocommerce/orders.ts'
 import { capturedAnswer, capturedDelivery } from '../support/woocommerce-fixtures.ts'
 
+const ORDERS = new URL('../../src/stores/woocommerce/orders.ts', import.meta.url).href
 const statuses = ['processing', 'completed']
 const captured = (): ShopOrder => shopOrder.parse(capturedAnswer('34-order-create-paid').body)
 const read = (change: (order: ShopOrder) => void = () => {}, refunded = NO_REFUNDS) => {
@@ -54,6 +58,98 @@ describe('an order of WooCommerce', () => {
     ['trash', '2026-11-20T21:22:58', 'cancelled'],
   ] as const)('that is %s and was paid at %s is %s', (status, date_paid_gmt, state) => {
     expect(read((order) => Object.assign(order, { status, date_paid_gmt })).standing).toBe(state)
+  })
+
+  test.each([
+    ['pending', 'unpaid', 'is pending in the shop, and not paid'],
+    ['failed', 'unpaid', 'is failed in the shop, and not paid'],
+    ['checkout-draft', 'unpaid', 'is checkout-draft in the shop, and not paid'],
+    ['on-hold', 'held', 'is on hold in the shop'],
+  ] as const)('that is %s although it was paid once says why it waits, and is sound', (status, standing, because) => {
+    const order = read((one) => Object.assign(one, { status }))
+    expect(order).toMatchObject({ standing, because, fullyPaid: true })
+    expect(order).not.toHaveProperty('fault')
+  })
+
+  test('that is processing without a payment is for its merchant to end, who needs no alert', () => {
+    expect(read((one) => Object.assign(one, { date_paid_gmt: null }))).toMatchObject({
+      standing: 'unpaid',
+      because: expect.stringContaining('paid on delivery'),
+      isForMerchant: 'unalerted',
+      fullyPaid: false,
+      paidAt: null,
+    })
+  })
+
+  test('in a status that the merchant made names the setting for it, and only once it is paid', () => {
+    const held = read((one) => Object.assign(one, { status: 'wc-checked' }))
+    expect(held.because).toContain('name it in stores[].statuses')
+    expect(held.fault).toBe(`the order ${held.because}`)
+    const unpaid = read((one) => Object.assign(one, { status: 'wc-checked', date_paid_gmt: null }))
+    expect(unpaid).toMatchObject({ standing: 'unpaid', because: 'is wc-checked in the shop, and not paid' })
+    expect(unpaid).not.toHaveProperty('fault')
+  })
+
+  test('has each of its three dates, in GMT', () => {
+    const order = read((one) =>
+      Object.assign(one, {
+        date_created_gmt: '2026-11-20T01:00:00',
+        date_paid_gmt: '2026-11-20T02:00:00',
+        date_modified_gmt: '2026-11-20T03:00:00',
+      }),
+    )
+    const hours = [order.placedAt, order.paidAt, order.changedAt].map((at) =>
+      new Date(at ?? 0).toISOString().slice(11, 16),
+    )
+    expect(hours).toEqual(['01:00', '02:00', '03:00'])
+  })
+
+  test('has the same dates wherever the machine is', () => {
+    const reading = `
+      const { shopOrder, storeOrderOf, NO_REFUNDS } = await import(${JSON.stringify(ORDERS)})
+      const order = shopOrder.parse(${JSON.stringify(captured())})
+      console.log(new Date(0).getTimezoneOffset(), storeOrderOf(order, { refunded: NO_REFUNDS, statuses: [] }).paidAt)`
+    const elsewhere = { ...process.env, TZ: 'America/New_York' }
+    const said = execFileSync(process.execPath, ['--input-type=module', '-e', reading], {
+      env: elsewhere,
+      encoding: 'utf8',
+    })
+    expect(said.trim()).toBe(`300 ${Date.parse('2026-11-20T21:22:58Z')}`)
+  })
+
+  test('that costs nothing is paid, by nothing for each unit', () => {
+    const order = read((one) => {
+      for (const line of one.line_items) line.total = '0.00'
+      one.total = '0.00'
+    })
+    expect(order).toMatchObject({ standing: 'paid', lines: [{ unitPrice: '0.00' }, { unitPrice: '0.00' }] })
+    expect(order).not.toHaveProperty('fault')
+  })
+
+  test('in a currency without decimals has prices and refunds without them', () => {
+    const refund = { amount: '50', line_items: [], shipping_lines: [], fee_lines: [] }
+    const order = read(
+      (one) => {
+        one.line_items.forEach((line, place) => {
+          line.total = ['4201', '3300'][place] ?? ''
+        })
+        Object.assign(one, { currency: 'JPY', total: '7501' })
+      },
+      refundedBy([refund]),
+    )
+    expect(order).toMatchObject({ refundedAmount: '50', lines: [{ unitPrice: '2100' }, { unitPrice: '3300' }] })
+    expect(order).not.toHaveProperty('fault')
+  })
+
+  test('is done once it is completed, and has our mark once a line of it has keys', () => {
+    expect(read()).not.toHaveProperty('isDone')
+    expect(read()).not.toHaveProperty('hasOurKeys')
+    const order = read((one) => {
+      one.status = 'completed'
+      const metas = ['Edition', KEYS_META].map((key, id) => ({ id, key, value: '[]' }))
+      firstLine(one).meta_data = metas
+    })
+    expect(order).toMatchObject({ isDone: true, hasOurKeys: true })
   })
 
   test('has the price of a unit rounded down, so that a discount is never lost', () => {
@@ -103,6 +199,51 @@ describe('an order of WooCommerce', () => {
     ])
   })
 
+  describe('of which something was refunded', () => {
+    const none = { line_items: [], shipping_lines: [], fee_lines: [] }
+    const item = (set: object) => ({ quantity: -1, total: '-21.00', total_tax: '', meta_data: [], ...set })
+    const named = (value: unknown) => [
+      { key: 'Edition', value: '9' },
+      { key: '_refunded_item_id', value },
+    ]
+    const having = (...refunds: Parameters<typeof refundedBy>[0]) => read(() => {}, refundedBy(refunds))
+
+    test('has none of a line of which more came back than it has', () => {
+      const refund = {
+        ...none,
+        amount: '63.00',
+        line_items: [item({ quantity: -3, total: '-63.00', meta_data: named(1) })],
+      }
+      expect(having(refund).lines.map(({ quantity }) => quantity)).toEqual([0, 1])
+      expect(having(refund)).not.toHaveProperty('fault')
+    })
+
+    test('has the money of a line that went back without units as money that names none', () => {
+      const refund = {
+        ...none,
+        amount: '1.00',
+        line_items: [item({ quantity: 0, total: '-1.00', meta_data: named('1') })],
+      }
+      expect(having(refund)).toMatchObject({ refundedAmount: '1.00', lines: [{ quantity: 2 }, { quantity: 1 }] })
+    })
+
+    test('sums the money of several refunds, and takes off nothing for one that says more than it paid', () => {
+      const whole = { ...none, amount: '2.00' }
+      const short = { ...none, amount: '20.00', line_items: [item({ meta_data: named('1') })] }
+      expect(having(whole, whole)).toMatchObject({ refundedAmount: '4.00' })
+      expect(having(whole, short)).toMatchObject({ refundedAmount: '2.00' })
+      expect(having(short)).not.toHaveProperty('refundedAmount')
+    })
+
+    test.each([
+      ['a line that it does not name', { ...none, amount: '21.00', line_items: [item({})] }],
+      ['a line that is null', { ...none, amount: '21.00', line_items: [item({ meta_data: named(null) })] }],
+      ['an amount that cannot be read', { ...none, amount: '1,00' }],
+    ])('is not bought where it is of %s', (_, refund) => {
+      expect(having(refund).fault).toBe('units were refunded, and the shop does not say of which line')
+    })
+  })
+
   test('whose units, shipping and fees went back with their taxes had no money refunded that names none of them', () => {
     const withTax = (total: string, total_tax: string) => ({ total, total_tax })
     const unit = { quantity: -1, meta_data: [{ key: '_refunded_item_id', value: '1' }] }
@@ -122,8 +263,33 @@ describe('an order of WooCommerce', () => {
     ['whole number', (order) => Object.assign(firstLine(order), { quantity: 1.5 })],
     ['does not fit', (order) => Object.assign(order, { total: '1.00' })],
     ['cannot be read', (order) => Object.assign(order, { total: '7,5' })],
+    ['cannot be read', (order) => Object.assign(firstLine(order), { total: '' })],
+    ['cannot be read', (order) => Object.assign(order, { shipping_total: '' })],
+    ['whole number', (order) => Object.assign(firstLine(order), { quantity: -1 })],
+    [
+      'less than nothing',
+      (order) =>
+        Object.assign(order, { total: '32.00' }).line_items.splice(0, 1, { ...firstLine(order), total: '-1.00' }),
+    ],
   ])('with %s has that as its fault', (fault, change) => {
     expect(read(change).fault).toContain(fault)
+  })
+
+  test('of which one quantity cannot be read has no lines: rounded, it could read as one that was taken out', () => {
+    expect(read((order) => Object.assign(firstLine(order), { quantity: 1.5 })).lines).toEqual([])
+    const order = read((one) => Object.assign(firstLine(one), { quantity: 0 }))
+    expect(order.lines).toMatchObject([{ quantity: 0, unitPrice: '0.00' }, { quantity: 1 }])
+    expect(order).not.toHaveProperty('fault')
+  })
+
+  test.each([
+    ['75.03', true],
+    ['74.97', true],
+    ['75.04', false],
+    ['74.96', false],
+  ])('of two lines of 75.00 and a fee that costs %s fits by a minor unit for each of them: %s', (total, isSound) => {
+    const { fault } = read((order) => Object.assign(order, { total, fee_lines: [{ total: '0.00' }] }))
+    expect(fault).toBe(isSound ? undefined : 'the total of the order does not fit its lines')
   })
 
   test('has no fault for tax, shipping and fees', () => {
@@ -181,6 +347,9 @@ describe('a delivery of WooCommerce', () => {
   test('is a ping without a signature, in the one form that it has', () => {
     const ping = capturedDelivery('ping')
     expect(verifyDelivery(ping, secret)).toEqual({ outcome: 'ping' })
+    const typed = (type?: string[]) => verifyDelivery({ ...ping, headers: { 'content-type': type } }, secret).outcome
+    expect(typed(['Application/X-WWW-Form-Urlencoded; charset=utf-8'])).toBe('ping')
+    expect([typed(['application/json']), typed([]), typed()]).toEqual(Array(3).fill('not_authentic'))
     const other = { ...ping, body: Buffer.from('webhook_id=1&order=2') }
     expect(verifyDelivery(other, secret)).toEqual({ outcome: 'not_authentic', reason: 'no_signature' })
   })
@@ -188,6 +357,7 @@ describe('a delivery of WooCommerce', () => {
   test.each([
     ['{"id":16,"order_key":"wc_order_1","total":"0.01"}', { outcome: 'named', id: '16', orderKey: 'wc_order_1' }],
     ['{"action":"woocommerce_order_status_processing","arg":19}', { outcome: 'named', id: '19' }],
+    ['{"action":"woocommerce_order_status_processing","arg":"19"}', { outcome: 'named', id: '19' }],
     ['{"id":16}', { outcome: 'named', id: '16' }],
     ['{"id":10,"sku":"KEY-A","regular_price":"1.00"}', { outcome: 'ignored' }],
     ['{"action":"woocommerce_add_to_cart","arg":1}', { outcome: 'ignored' }],
@@ -205,7 +375,13 @@ describe('the orders that changed', () => {
   const page = (last: number) => Array.from({ length: 100 }, (_, index) => second(index === 99 ? last : 0))
 
   test('are asked for from the second that is still to be read', () => {
-    expect(ordersQuery({ from, page: 1 })).toMatchObject({ orderby: 'modified', modified_after: '2026-11-20T20:59:59' })
+    expect(ordersQuery({ from, page: 1 })).toEqual({
+      per_page: '100',
+      order: 'asc',
+      dates_are_gmt: 'true',
+      orderby: 'modified',
+      modified_after: '2026-11-20T20:59:59',
+    })
     expect(ordersQuery({ from, page: 3 })).toMatchObject({
       orderby: 'id',
       modified_after: '2026-11-20T20:59:59',
@@ -238,6 +414,34 @@ describe('the orders that changed', () => {
     expect(nextOrders({ from, page: 1 }, [], 100), 'a page without orders ends the list').toMatchObject({ more: false })
   })
 
+  test('of a shop that does not count them go on while pages are full', () => {
+    expect(nextOrders({ from, page: 1 }, page(30), undefined)).toEqual({
+      next: { from: second(30), page: 1 },
+      more: true,
+    })
+    expect(nextOrders({ from, page: 1 }, page(30).slice(1), undefined).more).toBe(false)
+    expect(nextOrders({ from, page: 2 }, page(0), undefined)).toEqual({ next: { from, page: 3 }, more: true })
+    expect(nextOrders({ from, page: 3 }, page(0).slice(1), undefined)).toEqual({
+      next: { from: second(1), page: 1 },
+      more: true,
+    })
+  })
+
+  test('of one second are read to the last of them', () => {
+    expect(nextOrders({ from, page: 2 }, page(0), 101)).toMatchObject({ next: { page: 3, read: 100 }, more: true })
+    expect(nextOrders({ from, page: 3, total: 101, read: 100 }, [from], 101).next).toEqual({ from: second(1), page: 1 })
+    expect(nextOrders({ from, page: 3, total: 150, read: 100 }, page(0).slice(51), 149).more).toBe(true)
+  })
+
+  test('are read from ten minutes before the clock of the shop, where it dates them into the future', () => {
+    expect(nextOrders({ from, page: 1 }, [second(9 * 3600)], 1, second(1800))).toEqual({
+      next: { from: second(1200), page: 1 },
+      more: false,
+    })
+    expect(nextOrders({ from, page: 1 }, [], 0, second(-3600)).next).toEqual({ from: second(-4200), page: 1 })
+    expect(nextOrders({ from, page: 1 }, [], 0, from).next).toEqual({ from, page: 1 })
+  })
+
   test('overlap by ten minutes at the end, and never go back before where they began', () => {
     expect(nextOrders({ from, page: 1 }, [second(3600)], 1)).toEqual({
       next: { from: second(3000), page: 1 },
@@ -246,4 +450,15 @@ describe('the orders that changed', () => {
     expect(nextOrders({ from, page: 1 }, [second(30)], 1)).toEqual({ next: { from, page: 1 }, more: false })
     expect(nextOrders({ from, page: 1 }, [], 0)).toEqual({ next: { from, page: 1 }, more: false })
   })
+})
+
+test.each([
+  ['9.00', true],
+  ['23.456789', true],
+  ['', false],
+  ['6,20', false],
+  [9, false],
+  [null, false],
+])('%j is an amount that WooCommerce could have stored: %s', (text, isOne) => {
+  expect(isAmount(text, 'EUR')).toBe(isOne)
 })
