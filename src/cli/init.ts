@@ -154,9 +154,11 @@ async function webhookOf(open: SetUp, { config }: Plan) {
   }
 }
 
+type Made = Awaited<ReturnType<typeof setUp>>
+
 interface Result {
   plan: Plan
-  made: Awaited<ReturnType<typeof setUp>>
+  made: Made
   /** Undefined: the supplier was not asked. */
   products: SupplierOffer[] | undefined
   /** A person was asked, and has seen the products and what was warned of the supplier. */
@@ -190,7 +192,7 @@ ${nextText(next, width)}`
 
 const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
 
-const backendText = ({ storeId }: Plan, { token, callbackSecret }: Result['made']): string =>
+const backendText = ({ storeId }: Plan, { token, callbackSecret }: Made): string =>
   storeId === null
     ? ''
     : `

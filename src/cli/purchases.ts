@@ -6,9 +6,9 @@ import { type Call, type CommandRow, neededReason, REASON, type RecordView, reco
 import { details, maybe, type Pair, when } from './facts.ts'
 import { whyOf } from './orders.ts'
 import { frozenText } from './status.ts'
-import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
+import { type Columns, key, number, right, tableOr, time } from './tables.ts'
 import { confirm } from './terminal.ts'
-import { cell, commandLine, instant, joined, money, timeText } from './words.ts'
+import { ageOf, cell, commandLine, instant, joined, money, timeText } from './words.ts'
 
 type Purchase = Answer<'GET /purchases/:id'>
 type Evidence = Answer<'GET /purchases/:id/evidence'>
@@ -51,7 +51,7 @@ export const purchases: CommandRow[] = [
       QTY: number('quantity'),
       CEILING: right((row) => money(row.ceiling, row.currency)),
       AMOUNT: right((row) => money(row.amount, row.currency)),
-      AGE: ago('since'),
+      AGE: right((row, now) => ageOf(row.since, now)),
     },
   },
   {
@@ -175,7 +175,7 @@ export const reviews: CommandRow[] = [
     columns: {
       PURCHASE: key('id'),
       QTY: number('quantity'),
-      WAITS: ago('since'),
+      WAITS: right((row, now) => ageOf(row.since, now)),
       WHY: 'note',
     },
     below: () => `See one: ${commandLine('reviews show <purchase>')}\n`,

@@ -97,7 +97,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       local_stock: 'sandbox storage',
       name: 'cli domain fitting http listings storage',
       page: 'cli',
-      productId: 'http listings ordering sandbox supplier',
+      productId: 'http listings ordering sandbox storage supplier',
       product_id: 'sandbox storage',
       provider_stock: 'sandbox storage',
       quantity: 'cli demo http ordering storage supplier',

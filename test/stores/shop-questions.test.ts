@@ -1,9 +1,9 @@
 /** What `stores add` makes of what a person types, before a shop is asked and after it answered. */
 import { describe, expect, test } from 'vitest'
-import { clockFinding } from '../../src/stores/clock.ts'
-import { causeOfNoAnswer, jsonIn, textOf } from '../../src/stores/connection.ts'
+import { causeOfNoAnswer, jsonIn, TooLong, textOf } from '../../src/stores/connection.ts'
+import { clockFindings } from '../../src/stores/findings.ts'
 import { firstVariants } from '../../src/stores/first-look.ts'
-import { failureRemark, holdRemark, refusalRemark, resumptionRemark } from '../../src/stores/remarks.ts'
+import { handingOver } from '../../src/stores/shop-hand-over.ts'
 import { shopify } from '../../src/stores/shopify/kind.ts'
 import { questions as ofShopify } from '../../src/stores/shopify/questions.ts'
 import type { StorePage, StoreVariant } from '../../src/stores/store.ts'
@@ -105,7 +105,9 @@ test.each([
   [301_000, 'doubtful', 'behind that of this machine'],
   [-301_000, 'doubtful', 'ahead of that of this machine'],
 ])('a clock from which that of this machine differs by %i ms is %s', (aheadMs, state, words) => {
-  expect(clockFinding(aheadMs)).toMatchObject({ check: 'clock', state, detail: expect.stringContaining(words) })
+  const finding = { check: 'clock', state, detail: expect.stringContaining(words) }
+  expect(clockFindings(1_000_000 + aheadMs, 1_000_000)).toMatchObject([finding])
+  expect(clockFindings(1_000_000, null)).toEqual([])
 })
 
 describe('why a shop did not answer', () => {
@@ -131,11 +133,11 @@ describe('why a shop did not answer', () => {
   })
 
   test('is its length where no shop answers so long', async () => {
-    const mebibytes = async function* (count: number) {
-      for (let at = 0; at < count; at += 1) yield new Uint8Array(1_048_576)
+    const bytes = async function* (count: number) {
+      for (let at = 0; at < count; at += 1) yield new Uint8Array(1)
     }
-    expect(await textOf(mebibytes(32))).toHaveLength(32 * 1_048_576)
-    await expect(textOf(mebibytes(33))).rejects.toThrow('too long')
+    expect(await textOf(bytes(32), 32)).toHaveLength(32)
+    await expect(textOf(bytes(33), 32)).rejects.toBeInstanceOf(TooLong)
   })
 
   test('is nothing where it says null, or no JSON', () => {
@@ -177,7 +179,14 @@ describe('a first look at what a shop sells', () => {
   })
 })
 
-test('a remark on an order says of how many units of what it is, and has one stop at its end', () => {
+test('a remark on an order says of how many units of what it is, and has one stop at its end', async () => {
+  const said: string[] = []
+  const confirmed = async () => ({ outcome: 'confirmed' }) as const
+  const remark = (reference: string, id: string, words: string) => {
+    said.push(`${reference} ${id} ${words}`)
+    return confirmed()
+  }
+  const shop = handingOver(() => ({ fulfil: confirmed, closeOrder: confirmed, resend: confirmed, remark }))
   const about = { order: { store: 'demo-1', reference: '1' }, line: { id: '1', sku: 'A', quantity: 3 }, units: 2 }
   const failed = {
     ...about,
@@ -187,11 +196,15 @@ test('a remark on an order says of how many units of what it is, and has one sto
     message: 'none are left. ',
     advice: 'Refund it.',
   } as const
-  expect(failureRemark(failed)).toBe('Quayside: 2 of 3 × A will not come: none are left. Refund it.')
   const held = { ...about, type: 'line.held', reason: 'out_of_stock', message: 'none are left.' } as const
-  expect(holdRemark(held)).toBe('Quayside: 2 of 3 × A wait: none are left.')
-  expect(resumptionRemark({ ...about, type: 'line.resumed' })).toBe('Quayside: 2 of 3 × A are being bought again.')
-  expect(refusalRemark('it is odd.')).toBe(
-    'Quayside: nothing is bought for this order: it is odd. Once that is put right, save the order.',
-  )
+  await shop.reportFailure({ id: 'a', at: 0, ...failed })
+  await shop.reportHeld({ id: 'b', at: 0, ...held })
+  await shop.reportResumed({ id: 'c', at: 0, ...about, type: 'line.resumed' })
+  await shop.reportRefusal({ id: 'd', reference: '1', message: 'it is odd.' })
+  expect(said).toEqual([
+    '1 a Quayside: 2 of 3 × A will not come: none are left. Refund it.',
+    '1 b Quayside: 2 of 3 × A wait: none are left.',
+    '1 c Quayside: 2 of 3 × A are being bought again.',
+    '1 d Quayside: nothing is bought for this order: it is odd. Once that is put right, save the order.',
+  ])
 })

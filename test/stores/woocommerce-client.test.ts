@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { oauthParameters, type RawAnswer, readAnswer } from '../../src/stores/woocommerce/client.ts'
+import type { RawAnswer } from '../../src/stores/shop-client.ts'
+import { oauthParameters, readAnswer } from '../../src/stores/woocommerce/client.ts'
 import { capturedAnswer } from '../support/woocommerce-fixtures.ts'
 
 describe('a request over plain http', () => {
