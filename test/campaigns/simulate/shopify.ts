@@ -92,16 +92,17 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
     const risks = holdAtRisk === null ? [] : holdAtRisk === 'cancel' ? ['CANCEL'] : ['CANCEL', 'INVESTIGATE']
     return risks.includes(recommendation) && !tags.includes(RELEASE_TAG)
   }
-  /** All of its money came. */
-  const isPaid = (order: ShopifyOrder): boolean => {
+  /** All of its money came, also where its risk still keeps it back. */
+  const cameWhole = (order: ShopifyOrder): boolean => {
     const came = order.transactions.filter(({ kind, status }) => PAYMENTS.includes(kind) && status === 'SUCCESS')
-    return sum(came, ({ amount }) => amount) >= sum(order.lines, priceOf) && !isAtRisk(order) && !isCancelled(order)
+    return sum(came, ({ amount }) => amount) >= sum(order.lines, priceOf) && !isCancelled(order)
   }
+  const isPaid = (order: ShopifyOrder): boolean => cameWhole(order) && !isAtRisk(order)
   /** While a balance is open, the units stay that were paid before. */
   function factOf(order: ShopifyOrder): ShopFact {
     const { id, lines, test } = order
     const known = paidUnits.get(id) ?? new Map<string, number>()
-    if (isPaid(order)) paidUnits.set(id, new Map(lines.map((line) => [line.id, line.currentQuantity])))
+    if (cameWhole(order)) paidUnits.set(id, new Map(lines.map((line) => [line.id, line.currentQuantity])))
     const paid = paidUnits.get(id) ?? known
     const isBought = isPaid(order) || (SOME_MONEY.includes(shop.financialStatus(id)) && !isAtRisk(order))
     return {
