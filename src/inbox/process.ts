@@ -21,6 +21,7 @@ import {
   settleDelivery,
   storeBodiesForgotten,
 } from '../storage/deliveries.ts'
+import { forgetEntitlement, oldUntaken } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { forgetHourlyCounts } from '../storage/hourly-counts.ts'
 import { forgetListingPrices, priceAfter, thinListingPrices } from '../storage/listings.ts'
@@ -276,6 +277,8 @@ const BODIES_MS = 30 * DAY_MS
 const STORE_BODIES_MS = 7 * DAY_MS
 /** Suppliers repeat deliveries for days, not for months: until then a repeat is known as one. */
 const ROWS_MS = 90 * DAY_MS
+/** How long it is known how an order of a shop stood that was never taken. */
+const UNTAKEN_MS = 7 * DAY_MS
 
 /** Every price of a store for a month, then one a day for a year: as far back as a question about an order goes. */
 const PRICES_MS = 30 * DAY_MS
@@ -307,8 +310,8 @@ export interface Forgetting {
 }
 
 /**
- * Deletes the bodies of deliveries after 30 days, those of stores after 7, and their rows after 90; outages after a year. Thins
- * the prices of listings; the current price of each is never deleted. All in commits of a few rows, however many there are, with a
+ * Deletes the bodies of deliveries after 30 days, those of stores after 7, and their rows after 90; what was read of orders that
+ * were never taken after 7; outages after a year. Thins the prices of listings; the current price of each is never deleted. All in commits of a few rows, however many there are, with a
  * log that stays short and rests in which the service keeps up with its deliveries.
  *
  * @throws what one of its jobs failed with, once the others are done
@@ -340,9 +343,18 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
     const at = (await first(db, priceAfter(from, before, FORGOTTEN_MAX)))?.at
     return at === undefined ? undefined : Math.min(Math.max(at, from + 1), before)
   }
+  const untaken = async () => {
+    const before = now() - UNTAKEN_MS
+    while (!signal?.aborted) {
+      const orders = await db.query(oldUntaken(before, FORGOTTEN_MAX))
+      if (orders.length === 0) return
+      await step(...orders.flatMap(({ store, reference }) => forgetEntitlement(store, reference, before)))
+    }
+  }
   // The short ones first: a long one may take several nights.
   const jobs: (() => Promise<unknown>)[] = [
     () => step(forgetOutages(idBound(now() - OUTAGES_MS)), forgetHourlyCounts(now() - ACTIVITY_KEPT_MS)),
+    untaken,
     () => inSteps(0, now() - DAILY_PRICES_MS, price, (from, before) => step(forgetListingPrices(from, before)), signal),
     () => inSteps(daily - THINNED_MS, daily, price, (from, before) => step(thinListingPrices(from, before)), signal),
     () => inSteps('', rowsEnd, delivery, (from, before) => step(forgetDeliveries(from, before)), signal),

@@ -255,19 +255,29 @@ export const keepDecisions = change('any', (orderId: string, from: number, to: n
     .where(and(eq(purchases.orderId, orderId), eq(purchases.decidedRevision, from))),
 )
 
-/** Orders that were not taken and not read since an instant. */
+/**
+ * Orders that were not taken and not read since an instant. Not the newest one of a store: the next revision is counted on from
+ * it, and a reading that is under way must not pass for newer than one that came after it.
+ */
+const isForgotten = (before: number) =>
+  and(
+    isNull(entitlements.orderId),
+    lt(entitlements.readAt, before),
+    sql`${entitlements.revision} < (select max(newest.revision) from entitlements newest where newest.store = ${entitlements.store})`,
+  )
+
 export const oldUntaken = statement((before: number, limit: number) =>
   build
     .select({ store: entitlements.store, reference: entitlements.reference })
     .from(entitlements)
-    .where(and(isNull(entitlements.orderId), lt(entitlements.readAt, before)))
+    .where(isForgotten(before))
     .limit(limit),
 )
 
-const forgetRow = change('any', (store: string, reference: string) =>
+const forgetRow = change('any', (store: string, reference: string, before: number) =>
   build
     .delete(entitlements)
-    .where(and(eq(entitlements.store, store), eq(entitlements.reference, reference), isNull(entitlements.orderId))),
+    .where(and(eq(entitlements.store, store), eq(entitlements.reference, reference), isForgotten(before))),
 )
 const forgetLines = change('any', (store: string, reference: string) =>
   build
@@ -280,8 +290,9 @@ const forgetLines = change('any', (store: string, reference: string) =>
       ),
     ),
 )
-export const forgetEntitlement = (store: string, reference: string): Change[] => [
-  forgetRow(store, reference),
+/** @param before one that was read since is kept */
+export const forgetEntitlement = (store: string, reference: string, before: number): Change[] => [
+  forgetRow(store, reference, before),
   forgetLines(store, reference),
 ]
 

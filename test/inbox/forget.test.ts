@@ -6,9 +6,10 @@ import { idBound } from '../../src/ids.ts'
 import { type Forgetting, forgetOld } from '../../src/inbox/process.ts'
 import type { Change, Database } from '../../src/storage/database.ts'
 import { insertDelivery } from '../../src/storage/deliveries.ts'
+import { insertEntitlement, newestRevision, putEntitlementLine } from '../../src/storage/entitlements.ts'
 import { insertListingPrices } from '../../src/storage/listings.ts'
 import { insertOutage } from '../../src/storage/outages.ts'
-import { deliveries, listingPrices, outages } from '../../src/storage/schema.ts'
+import { deliveries, entitlementLines, entitlements, listingPrices, outages } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from '../support/database.ts'
 import { isOnPostgres } from '../support/postgres.ts'
@@ -67,6 +68,37 @@ const oldPrice = (number: number, at: number) => ({
   currency: 'EUR',
   costMinor: 1,
   cause: 'cost',
+})
+
+describe('what was read of an order of a shop', () => {
+  const reading = (reference: string, days: number, revision: number, orderId: string | null = null): Change[] => [
+    insertEntitlement({
+      ...{ store: 's', reference, orderId, revision, settledRevision: revision, fullyPaid: true },
+      ...{ readAt: TEST_NOW - days * DAY, standing: 'cancelled', standingSince: 0 },
+    }),
+    putEntitlementLine({ store: 's', reference, line: '1', units: 1, granted: 1, most: 1 }),
+  ]
+
+  test('that was never taken is kept for a week, and for good where it was taken', async () => {
+    const db = memoryDatabase()
+    const many = Array.from({ length: 30 }, (_, number) => reading(`old ${number}`, 8, number + 1))
+    await db.commit([...many.flat(), ...reading('taken', 400, 40, 'o'), ...reading('young', 6, 41)])
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
+    const left = { reference: entitlements.reference }
+    expect(await db.query(build.select(left).from(entitlements))).toEqual([
+      { reference: 'taken' },
+      { reference: 'young' },
+    ])
+    expect(await db.query(build.select().from(entitlementLines))).toHaveLength(2)
+  })
+
+  test('last of all is kept: a reading that is under way does not pass for newer than the next one', async () => {
+    const db = memoryDatabase()
+    await db.commit([...reading('older', 9, 1), ...reading('newest', 8, 2)])
+    await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
+    expect(await db.query(newestRevision('s'))).toMatchObject([{ revision: 2 }])
+    expect(await db.query(build.select().from(entitlements))).toHaveLength(1)
+  })
 })
 
 describe('old deliveries', () => {

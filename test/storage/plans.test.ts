@@ -26,6 +26,7 @@ import {
   listDeliveries,
 } from '../../src/storage/deliveries.ts'
 import { knownOrphans } from '../../src/storage/discrepancies.ts'
+import { oldUntaken } from '../../src/storage/entitlements.ts'
 import { auditOfAll, listAudit, reviewedSince } from '../../src/storage/evidence.ts'
 import { assertNoFreeze } from '../../src/storage/freezes.ts'
 import { keysLeft, newestKey } from '../../src/storage/licence-keys.ts'
@@ -98,6 +99,7 @@ const cases: [string, SQLWrapper, string][] = [
     'purchases_owed_back (state=? AND accepted_at<?)',
   ],
   ['what was taken back', returnsBefore('reversed', 1), 'discrepancies_once (kind=?)'],
+  ['what was read of orders that were never taken', oldUntaken(1, 1), 'entitlements_order (order_id=?)'],
   ['the outage that is not over', openOutage(), 'outages_ended (ended_at=?)'],
   ['outages while an order waited', outagesBetween(1, 2, 20), 'outages_ended (ended_at>?)'],
   ['alerts that were just raised', untakenAlerts(1), 'outbox_untaken (id>?)'],

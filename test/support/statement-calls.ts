@@ -389,7 +389,7 @@ export const calls: Record<string, unknown[]> = {
   entitledNow: ['p'],
   keepDecisions: ['o', 1, 2],
   oldUntaken: [at, 1],
-  forgetEntitlement: ['s', 'r'],
+  forgetEntitlement: ['s', 'r', at],
   distrustReadings: [at],
   settlementsDueNow: [at],
   untagsDueNow: [at],
