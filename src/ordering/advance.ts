@@ -275,11 +275,12 @@ export function stamps(
   { purchase }: Loaded,
   decision: Transition,
   {
+    input,
     now,
     areAnnounced,
     reading,
     readFor = purchase,
-  }: { now: number; areAnnounced: boolean; reading?: Reading | undefined; readFor?: Given['readFor'] | undefined },
+  }: Pick<Given, 'input' | 'reading' | 'readFor'> & { now: number; areAnnounced: boolean },
 ): PurchaseUpdate {
   const { next, set, effects, row } = decision
   const entered = next !== purchase.state
@@ -307,6 +308,8 @@ export function stamps(
 
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
+    // How its order stands in its shop says nothing of the supplier: what is said every two minutes would put off each reading.
+    if (!entered && input.type.startsWith('shop_')) return {}
     const refreshes = entered ? 0 : purchase.refreshes
     const readAt = nextReadAt(next, refreshes, now, areAnnounced)
     if (readAt !== null) {

@@ -44,6 +44,22 @@ test('an order that a person gave up is not bought again for the tag that was se
   expect(app.sandbox.world.report().charges).toHaveLength(1)
 })
 
+test('keys that came short are put before a person after an hour, also while the shop holds the delivery of the others back', async () => {
+  const app = await openShopifyApp()
+  const variant = await app.sell()
+  app.sandbox.faults.add({ fault: 'partial-keys', first: 2, status: 'completed', delayMs: 20 * HOUR })
+  const { id } = app.shop.buy({ lines: [{ variant, quantity: 3 }] })
+  await app.pass(3 * MINUTE)
+  const line = app.shop.orders.get(id)?.lines[0]
+  app.shop.setFulfilmentStatus(id, 'SCHEDULED')
+  app.shop.refund(id, { lines: [{ id: line?.id ?? '', quantity: 1 }] })
+  const purchase = async () => (await app.purchases((await app.orderOf(id))?.id ?? '')).at(0)
+  await app.pass(50 * MINUTE)
+  expect(await purchase()).toMatchObject({ state: 'accepted', surplus: 1 })
+  await app.pass(30 * MINUTE)
+  expect(await purchase()).toMatchObject({ state: 'review', note: expect.stringContaining('only 2 of 3 keys came') })
+})
+
 test('what the supplier failed without giving the money back is not bought again by itself once the order is set back to paid', async () => {
   const app = await openShopApp()
   const [one] = await app.sell()
