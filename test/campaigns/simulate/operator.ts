@@ -107,6 +107,7 @@ export function createOperator(world: World, temper: Temper) {
   const claimed = new Set<string>()
   const counts = { decisions: 0, unfreezes: 0 }
   let retriesUntil = Number.POSITIVE_INFINITY
+  let looksUntil = Number.POSITIVE_INFINITY
   /** Freezes for reviews that cancellations caused, in words. */
   const groundless = new Set<string>()
   /** How often each question was answered before: what was refused once is answered otherwise the next time. */
@@ -262,7 +263,7 @@ export function createOperator(world: World, temper: Temper) {
     const change = { ceilingMinor: purchase.ceilingMinor * 3 }
     await releasePurchase(ordering, purchase.id, change, 'operator').catch(refused('release', purchase))
     // A release has the others looked at again, so that one of them may be held no longer for the moment.
-    if (timeline.now() < retriesUntil) {
+    if (timeline.now() < looksUntil) {
       timeline.after(AGAIN_MS, () => void host.ask((process) => lookAgain(process, purchase.id)))
     }
   }
@@ -378,9 +379,10 @@ export function createOperator(world: World, temper: Temper) {
     said,
     surplus,
     counts,
-    /** A retry that comes later would not be over when the seed is. */
-    endRetries: (at: number): void => {
+    /** A retry that comes later would not be over when the seed is. @param endsAt the seed is over then */
+    endRetries: (at: number, endsAt: number): void => {
       retriesUntil = at
+      looksUntil = endsAt - 2 * AGAIN_MS
     },
   }
 }

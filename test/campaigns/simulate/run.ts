@@ -120,7 +120,7 @@ async function playPlan(seed: number, plan: Plan, isOutside: boolean, write?: (l
   shop?.trouble.end()
   settleMarket()
   log.add('plan', 'calm')
-  operator.endRetries(timeline.now() + RETRIES_MS)
+  operator.endRetries(timeline.now() + RETRIES_MS, timeline.now() + CALM_MS)
   await calm(world, customers, operator)
   const verdict = verdictOf({ world, customers, operator, watch, entitled, unlisted })
   const detection = isOutside ? detectionOf(world, operator) : { outside: 0, outsideDetected: 0 }
