@@ -19,7 +19,7 @@ import { type Purchase, purchaseById, purchasesBySupplierOrder } from '../../../
 import { purchases } from '../../../src/storage/schema.ts'
 import { build } from '../../../src/storage/statement.ts'
 import { groundlessFreezes } from '../../support/freeze-causes.ts'
-import { lineOf, orderOf, partOf } from '../../support/references.ts'
+import { isOurs, lineOf, orderOf, partOf } from '../../support/references.ts'
 import type { SimProcess } from './process.ts'
 import { STORE } from './store.ts'
 import { HOUR, MINUTE, type World } from './world.ts'
@@ -226,7 +226,12 @@ export function createOperator(world: World, temper: Temper) {
     const { purchase } = loaded
     // The order that it has is not adopted once more while it is waited for, or when it gave too few keys: that would change nothing.
     const isKnown = purchase.state === 'accepted' || purchase.note?.includes('keys came')
-    const others = isKnown ? orders.filter((id) => id !== purchase.supplierOrderId) : orders
+    const shown = isKnown ? orders.filter((id) => id !== purchase.supplierOrderId) : orders
+    // The supplier's dashboard says of an order that another client of the supplier has made it.
+    const others = shown.filter((id) => {
+      const order = world.supplier.world.orders.get(id)
+      return !order || isOurs(order.externalOrderId)
+    })
     const adopt = others.map((orderId): Decision => ({ type: 'adopt', orderId }))
     const handOver: Decision = { type: 'hand_over' }
     const close: Decision = { type: 'close' }
