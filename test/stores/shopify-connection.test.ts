@@ -1,4 +1,5 @@
 /** What a shop of Shopify is asked, and what a person learns of a shop that does not work. */
+import { request } from 'undici'
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../src/secret.ts'
 import { shopClient } from '../../src/stores/shopify/client.ts'
@@ -87,6 +88,51 @@ describe('a request to Shopify', () => {
     const ms = await took('OrderNote', () => resumed('r2'))
     expect(ms).toBeGreaterThanOrEqual(1_000)
     expect(ms).toBeLessThan(2_000)
+  })
+
+  describe('that must wait', () => {
+    /** A shop that others ask five things while Quayside waits. @returns with the requests of Quayside that came in each wait */
+    async function watched(given: Parameters<typeof shopifyWorld>[0] = {}) {
+      const ofQuayside = () => world.shop.requests().filter(({ kind }) => kind !== 'unknown').length
+      const inWaits: number[] = []
+      const meanwhile = async () => {
+        const before = ofQuayside()
+        for (let others = 0; others < 5; others += 1) {
+          const { body } = await request(`${world.running.url}/pages/about`, { dispatcher: world.running.connections })
+          await body.dump()
+        }
+        inWaits.push(ofQuayside() - before)
+      }
+      const world = await shopifyWorld({ ...given, meanwhile })
+      return { ...world, inWaits }
+    }
+
+    test('because the shop wants fewer does not reach it before the second is over', async () => {
+      const world = await watched()
+      await world.store.variants?.(null)
+      world.shop.strike({ kind: 'VariantPage', fault: 'refused', status: 429, times: 2 })
+      expect(await world.store.variants?.(null)).toMatchObject({ outcome: 'read' })
+      expect(world.inWaits).toEqual([0, 0])
+    })
+
+    test('for its points does not reach the shop before they are there', async () => {
+      const world = await watched({ shop: { bucket: { maximum: 1_000, restoreRate: 50 } } })
+      for (let count = 0; count < 250; count += 1) world.sell(`S${count}`)
+      for (let count = 0; count < 5; count += 1) {
+        expect(await world.store.variants?.(null)).toMatchObject({ outcome: 'read' })
+      }
+      expect(world.inWaits.length).toBeGreaterThan(2)
+      expect(world.inWaits.filter((count) => count > 0)).toEqual([])
+    })
+
+    test('for prices that the shop writes by itself asks how far it is once for each wait, and not in it', async () => {
+      const world = await watched({ shop: { bulkMs: 60_000, bucket: { maximum: 20_000, restoreRate: 1_000 } } })
+      const ids = Array.from({ length: 250 }, (_, index) => world.sell(`S${index}`))
+      await publish(world, ids, { price: '13.00' })
+      expect(world.inWaits.length).toBeGreaterThan(2)
+      expect(world.shop.counts().BulkOperation).toBe(world.inWaits.length)
+      expect(world.inWaits.filter((count) => count > 0)).toEqual([])
+    })
   })
 
   test('has not acted where it only reads', async () => {

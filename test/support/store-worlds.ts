@@ -272,6 +272,8 @@ export async function shopifyWorld(
     apiVersion?: string
     /** Key and secret (default: client id and client secret). */
     credentials?: { key?: string; secret?: string; previousSecret?: string }
+    /** What goes on while Quayside waits, before the clock shows that the wait is over (default: nothing). */
+    meanwhile?: () => Promise<void>
   } = {},
 ) {
   const clock = { now: TEST_NOW }
@@ -308,7 +310,10 @@ export async function shopifyWorld(
         ...given.settings,
       },
       now: () => clock.now,
-      sleep: async (ms) => pass(ms),
+      sleep: async (ms) => {
+        await given.meanwhile?.()
+        pass(ms)
+      },
       connections: running.connections,
     })
   const store = open()
