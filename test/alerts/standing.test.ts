@@ -116,6 +116,25 @@ describe('the status', () => {
     expect(await alerts()).toMatchObject([{ state: 'ended', endedAt: instant() }])
   })
 
+  test('shows as open what came back within a day of its end, not as over', async () => {
+    const world = await openApi()
+    const raise = (occasion: string) => {
+      const payload = { note: 'the disk is full' }
+      return world.db.commit([enqueueAlert(world.ordering, { type: 'backup_failed', occasion, payload })])
+    }
+    await raise('1')
+    await world.alertRound()
+    world.move(MINUTE)
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    await world.alertRound()
+    expect(await statesOf(world)).toEqual(['backup_failed ended'])
+    world.move(MINUTE)
+    await raise('2')
+    expect(await statesOf(world), 'it was raised just now').toEqual(['backup_failed open'])
+    await world.alertRound()
+    expect(await statesOf(world), 'it is in the table').toEqual(['backup_failed open'])
+  })
+
   test('says how many days the balance lasts at what was spent in the last ones', async () => {
     const world = await openApi()
     const { db, now, ordering } = world

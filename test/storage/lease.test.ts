@@ -260,6 +260,24 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     expect(one.fatal).toMatchObject([{ code: 'unavailable' }])
   })
 
+  test('stays with a holder that gets no answer to one renewal: it asks again in time', async () => {
+    const proxy = await openProxy(await postgresUrl())
+    const { database, fatal } = await openPostgresDatabase(proxy.url)
+    let clock = 20_000
+    const { signal } = new AbortController()
+    const electing = database.elect({ owner: 'one', monotonic: () => clock, signal, log })
+    // The lease is that much longer, so that it does not end because this machine is slow.
+    clock = 0
+    const lease = await electing
+    onTestFinished(async () => lease?.release())
+    proxy.fate = { at: 'update worker_lease set ends_at', how: 'keep back' }
+    await until('a renewal to be lost', () => proxy.fate === undefined)
+    const endsAt = async () => (await database.query(build.select().from(workerLease)))[0]?.endsAt
+    const before = await endsAt()
+    await until('the next renewal', async () => fatal.length > 0 || (await endsAt()) !== before)
+    expect([lease?.isHeld(), fatal]).toEqual([true, []])
+  })
+
   test('that a process may not take says why in the log, once, and is taken as soon as it may', async () => {
     const url = await postgresUrl()
     await run(url, 'alter table worker_lease rename to taken_away')

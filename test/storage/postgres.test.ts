@@ -340,7 +340,8 @@ describe.runIf(hasPostgres)('a commit in whose way another process stays', () =>
     const other = new pg.Client(url)
     await other.connect()
     onTestFinished(() => other.end())
-    await other.query("begin; update settings set value = 'theirs' where name = 'a'")
+    // The whole table is kept: a look could store nothing either.
+    await other.query("begin; lock table settings in share mode; update settings set value = 'theirs' where name = 'a'")
     await expect(
       database.commit([change(sql`update settings set value = 'ours' where name = 'a'`, 1)]),
     ).rejects.toMatchObject({ code: 'unavailable', message: 'the database is busy' })
@@ -503,6 +504,22 @@ describe.runIf(hasPostgres)('opening', () => {
       { version: '1', name: 'step-1', applied_at: '5' },
       { version: '2', name: 'step-2', applied_at: '6' },
     ])
+  })
+
+  test('takes a slow answer for no wrong clock, and so does a look', async () => {
+    const url = await postgresUrl()
+    let passed = 0
+    // Ten seconds pass between the question and the answer.
+    const slowly = () => {
+      const asked = Date.now() + passed
+      passed = 10_000 - passed
+      return asked
+    }
+    const { clocksApartMs: _any, ...asService } = options(url)
+    const database = await openPostgres({ ...asService, now: slowly })
+    onTestFinished(() => database.close())
+    expect(await database.look()).toEqual({ away: undefined, isClockApart: false })
+    await expect(checkPostgres(url, slowly)).resolves.toMatch(/^\d/)
   })
 
   test('is followed by looks, which find clocks that drift apart and a server that takes no commit', async () => {
