@@ -3,6 +3,7 @@ import { insertSyncRun } from '../../src/storage/runs.ts'
 import { audit } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
+import { insertDeliveries } from '../support/console-data.ts'
 import { STORE } from '../support/test-app.ts'
 
 async function handIn(world: ApiWorld, unitPrice = '999.00', reference = '1001') {
@@ -136,6 +137,25 @@ describe('people on duty', () => {
     expect(entries.filter(({ action }) => action === 'delivery.reveal')).toEqual([
       expect.objectContaining({ subject: id, actor: expect.stringMatching(/^admin \(/) }),
     ])
+  })
+
+  test('page through the deliveries before an instant, each once', async () => {
+    const world = await openApi()
+    const ids = await insertDeliveries(
+      world,
+      Array.from({ length: 5 }, () => ({})),
+    )
+    world.move(1_000)
+    const to = new Date(world.now()).toISOString()
+    await insertDeliveries(world, [{}])
+    const pages: unknown[][] = []
+    for (let before = ''; pages.length < 4; ) {
+      const { data } = (await world.ask('GET', `/deliveries?to=${to}&limit=2${before}`)).body
+      pages.push(data.items.map(({ id }) => id))
+      if (data.next === null) break
+      before = `&before=${data.next}`
+    }
+    expect(pages).toEqual([[ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]])
   })
 
   test('saw nothing in the status of deliveries that were refused', async () => {

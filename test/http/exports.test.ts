@@ -5,6 +5,7 @@ import { parse } from 'csv/sync'
 import type { SQLWrapper } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../../src/domain/data-export.ts'
+import { readRate } from '../../src/domain/rates.ts'
 import { idBound } from '../../src/ids.ts'
 import { licenceKeys, storeOrderLines, storeOrders } from '../../src/storage/schema.ts'
 import { build, insertMany } from '../../src/storage/statement.ts'
@@ -82,6 +83,20 @@ describe('an export of orders', () => {
     expect(text).toContain(`,"'=HYPERLINK(""x"")",`)
     const { rows } = await exported(world, '/exports/orders?format=jsonl')
     expect(rows[3]).toMatchObject({ sku: '=HYPERLINK("x")', lineState: 'not_ours', name: null, supplierOrders: [] })
+  })
+
+  test('states what the customer paid in the currency of the store, whatever the supplier sells in', async () => {
+    const rates = [readRate({ from: 'JPY', to: 'EUR', rate: '0.01' })]
+    const world = await openApi({ policy: { rates } })
+    const { sku } = await world.offer()
+    await world.order('1001', [{ sku }, { sku: 'a mug', unitPriceMinor: 3_000, currency: 'JPY' }])
+    await world.order('1002', [{ sku, unitPriceMinor: 9_000, currency: 'JPY' }])
+    const { rows } = await exported(world, '/exports/orders')
+    expect(
+      rows.map(({ reference, line, unitPrice, unitPriceCurrency, costCurrency }) =>
+        [reference, line, unitPrice, unitPriceCurrency, costCurrency].join(),
+      ),
+    ).toEqual(['1002,1,9000,JPY,EUR', '1001,1,,EUR,EUR', '1001,2,3000,JPY,'])
   })
 
   test('takes the orders of a time, a store and a state', async () => {

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { audit } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
-import { STORE } from '../support/test-app.ts'
+import { buyBeside, MINUTE } from '../support/reviews.ts'
+import { defaultDialect, STORE } from '../support/test-app.ts'
 
 async function worldOf() {
   const world = await openApi()
@@ -64,6 +65,19 @@ describe('orders', () => {
       lastKeyAt: null,
       lines: [{ waitsFor: 'ceiling', name: world.first.name }],
     })
+  })
+
+  test('say that a line waits for a decision, also while another part of it goes on', async () => {
+    const world = await openApi({ dialect: { ...defaultDialect(), quantityMax: 1 } })
+    world.sandbox.faults.add({ fault: 'answer-lost' })
+    const orderId = await world.buy('1001', { quantity: 2 })
+    await world.settle()
+    const lost = (await world.purchases(orderId)).find(({ state }) => state === 'unknown')
+    await buyBeside(world, lost?.body ?? '', 'a second order under its reference')
+    await world.pass(MINUTE)
+    expect((await world.purchases(orderId)).map(({ state }) => state).sort()).toEqual(['fulfilled', 'review'])
+    const [order] = (await world.ask('GET', '/orders')).body.data.items
+    expect(order).toMatchObject({ state: 'open', lines: [{ waitsFor: 'review' }] })
   })
 
   test('tell their history: requests, changes, updates, deliveries and people', async () => {

@@ -2,6 +2,7 @@
 import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { releasePurchase } from '../../src/ordering/actions.ts'
+import { redeliver } from '../../src/ordering/fulfil.ts'
 import { readOrderNow } from '../../src/ordering/read-orders.ts'
 import { settleDue } from '../../src/ordering/settle.ts'
 import {
@@ -20,6 +21,7 @@ import { build, change } from '../../src/storage/statement.ts'
 import { linesOfOrders, storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { connectStore } from '../../src/storage/store-readings.ts'
 import type { StoreOrderRead } from '../../src/stores/store.ts'
+import { deliverAll } from '../support/deliver-all.ts'
 import { first, openTestApp, STORE } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -475,6 +477,29 @@ describe('a tag that asks to try again', () => {
     expect(await row()).toMatchObject({ isTagged: false, settledRevision: revision, untagAt: null })
     await take({ retry: true }, asked)
     expect((await row()).wishRevision).toBe(wishRevision)
+  })
+
+  test('that is taken off lets no key go before what else changed was followed', async () => {
+    const { app, take, taken, row, line } = await openShop()
+    const adapter = app.store
+    app.ordering.storeOf = () => ({
+      ...adapter,
+      fulfil: async () => ({ outcome: 'unavailable', mayHaveLeft: false, detail: 'nothing listens there' }),
+    })
+    await take()
+    await app.pass(20 * SECOND)
+    expect(await taken()).toMatchObject([{ state: 'completed', quantity: 2 }])
+    await app.db.commit([{ statement: sql`update purchases set lease_until = ${app.now() + SECOND}`, rows: 1 }])
+    await take({ retry: true, lines: [{ ...line, quantity: 1 }] })
+    expect(await row()).toMatchObject({ isTagged: false })
+    app.ordering.storeOf = () => adapter
+    const [update] = await app.db.query(listOutbox({ kind: 'callback', limit: 100 }))
+    await redeliver(app.ordering, update?.id ?? '', 'ann')
+    await deliverAll(app.ordering)
+    expect(app.shop.keys().get('12/a')).toBeUndefined()
+    await app.pass(5 * MINUTE)
+    expect(app.shop.keys().get('12/a')).toHaveLength(1)
+    expect(await taken()).toMatchObject([{ state: 'fulfilled', surplus: 1 }])
   })
 
   test('that the shop keeps is asked for after 1, 2, 4 … minutes, at most an hour, and alerts people once', async () => {
