@@ -97,8 +97,8 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
   const bodies = new Map<string, string>()
   /** Callbacks that came again with another body, and when they came first. */
   const changed: { id: string; firstAt: number }[] = []
-  /** Callback -> when a byte of it may have left for the first time. */
-  const begun = new Map<string, number>()
+  /** Callback -> its attempts of which a byte may have left, each by when. Two processes may try at once. */
+  const begun = new Map<string, Set<{ at: number }>>()
   const counts = { repeated: 0, refused: 0 }
 
   function take(headers: Record<string, string>, body: string): boolean {
@@ -124,7 +124,14 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
       data,
     } = JSON.parse(body) as Pick<Heard, 'type' | 'data'> & { timestamp: string }
     const at = timeline.now()
-    const one = { id, type, data, at, begunAt: begun.get(id) ?? at, timestamp: Date.parse(createdAt) }
+    const one = {
+      id,
+      type,
+      data,
+      at,
+      begunAt: Math.min(at, ...[...(begun.get(id) ?? [])].map((attempt) => attempt.at)),
+      timestamp: Date.parse(createdAt),
+    }
     heard.push(one)
     return true
   }
@@ -134,9 +141,10 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
     const transit = transitOf(chance, hooks)
     const headers = options.headers as Record<string, string>
     const id = String(headers['webhook-id'])
-    const isFirst = !begun.has(id)
     // What was noted right before a pause leaves right after it.
-    if (isFirst) begun.set(id, life.pausedFrom())
+    const attempt = { at: life.pausedFrom() }
+    const attempts = begun.get(id) ?? new Set()
+    begun.set(id, attempts.add(attempt))
     return {
       transit,
       arrive: () => {
@@ -145,7 +153,7 @@ export function createStore({ timeline, chance, secret }: StoreOptions): SimStor
       },
       unsent: () =>
         void timeline.after(NOTED_MS, () => {
-          if (isFirst && !life.isDead()) begun.delete(id)
+          if (!life.isDead()) attempts.delete(attempt)
         }),
     }
   }
