@@ -50,10 +50,10 @@ export function dueReader(connection: Connection.Database): (now: number) => Due
     const set = (pump: WorkerName, at: number | undefined) => {
       if (at !== undefined) due[pump] = at
     }
-    set('place', earliest(row.placed, row.ended, row.closed, row.settled))
+    set('place', earliest(row.placed, row.ended, row.settled))
     set('read', earliest(row.placed, row.untagged))
     set('refresh', earliest(row.refreshed, row.lost))
-    set('outbox', earliest(row.callbacks))
+    set('outbox', earliest(row.callbacks, row.closed))
     set('inbox', earliest(row.taken))
     set('publish', earliest(row.publications, row.retries, row.variants))
     const polled = earliest(row.polled)
