@@ -120,10 +120,15 @@ export const nowFailedWithKeys: Change = ofOrder((order) =>
   Array.isArray(order.keys) && order.keys.length > 0 ? { ...order, status: 'failed', keys: [] } : order,
 )
 
-function reading({ world }: Scene, chance: Chance): Change {
+/** @param failed the orders that were said to have failed: what a second reading says as well is believed, and nothing is promised */
+function reading({ world }: Scene, chance: Chance, path: string, failed: Set<string>): Change {
   const { timeline } = world
   const wrong = [notFound, otherQuantity, oneKeyMore(timeline.now()), keyOfAnother(world), nowFailed]
-  return chance.pick([...whole, ...wrong])
+  const change = chance.pick([...whole, ...wrong])
+  if (change !== nowFailed) return change
+  if (failed.has(path)) return notFound
+  failed.add(path)
+  return change
 }
 
 /** An order of a later generation stands in the list under the reference of the one before it. */
@@ -162,6 +167,7 @@ const wrongAnswers: Fault = {
     const orders = chance.pick([0, 0.7])
     /** Orders that the supplier has another quantity of, also when they are read. */
     const wrong = new Set<string>()
+    const failed = new Set<string>()
     const keptWrong: Change = ofOrder((order) => {
       wrong.add(String(order.id))
       return { ...order, quantity: order.quantity + 1 }
@@ -175,7 +181,7 @@ const wrongAnswers: Fault = {
       else if (trip.key !== undefined && chance.odds(0.1)) answerWithGhost(world, trip.key)
       else if (placed) trip.changes.push(chance.odds(0.15) ? keptWrong : chance.pick(placing(world)))
       else if (method === 'GET' && path === '/orders') trip.changes.push(chance.pick([...whole, ...bentLists(world)]))
-      else if (method === 'GET' && path.startsWith('/orders/')) trip.changes.push(reading(scene, chance))
+      else if (method === 'GET' && path.startsWith('/orders/')) trip.changes.push(reading(scene, chance, path, failed))
       else if (method === 'GET') trip.changes.push(chance.pick(whole))
       else return
       fired()
