@@ -255,14 +255,14 @@ const asking = (ordering: Fulfilment, shop: ShopOfOrders) => async () => {
 
 /** One batch of each worker, and the queues of those that each store has for itself. */
 function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
-  const { db, now, monotonic, stores, storeOf, hooks = {} } = parts
+  const { db, now, monotonic, stores, hooks = {} } = parts
   const processing = {
     ...ordering,
     storeSources,
     countProcessed: hooks.countProcessed ?? nothing,
     announced: (purchaseId: string) => noteAnnounced(ordering, purchaseId),
   }
-  const publisher: Publisher = { ...ordering, stores, storeOf }
+  const publisher: Publisher = { ...ordering, stores }
   const selling = new Map(stores.map((store) => [store.id, store]))
   let lookedAt = Number.NEGATIVE_INFINITY
   const batches = {

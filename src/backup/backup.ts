@@ -89,7 +89,7 @@ export function createBackups(parts: BackupParts): Backups {
     }
   }
 
-  /** Removes those that are kept for long enough. @returns how many went */
+  /** Removes the backups that are old enough. @returns how many were removed */
   function prune(): number {
     const keep = { count: config.backups.keep, ageMs: config.backups.keepDays * DAY }
     const known = listBackups(folder).flatMap(({ file, header }) => (header ? [{ file, madeAt: header.madeAt }] : []))

@@ -25,11 +25,11 @@ export interface DryRuns {
    *   database cannot be copied
    */
   begin(options: { most: number }): Promise<Events>
-  /** Begins one that is kept for people who look at it now and then. @throws as `begin` does */
+  /** Begins a dry run whose result is kept, for people who look at it now and then. @throws as `begin` does */
   start(actor: string): Promise<KeptDryRun>
   /** The newest that was started so, since the start of the service; undefined: there was none. */
   latest(): KeptDryRun | undefined
-  /** Ends the one that was started so early; where none is under way, nothing happens. */
+  /** Ends the kept dry run before its time. Does nothing where none is under way. */
   stop(): Promise<void>
 }
 

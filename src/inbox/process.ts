@@ -311,8 +311,9 @@ export interface Forgetting {
 
 /**
  * Deletes the bodies of deliveries after 30 days, those of stores after 7, and their rows after 90; what was read of orders that
- * were never taken after 7; outages after a year. Thins the prices of listings; the current price of each is never deleted. All in commits of a few rows, however many there are, with a
- * log that stays short and rests in which the service keeps up with its deliveries.
+ * were never taken after 7; outages after a year. Thins the prices of listings; the current price of each is never deleted. All
+ * in commits of a few rows, however many there are, with a log that stays short and rests in which the service keeps up with its
+ * deliveries.
  *
  * @throws what one of its jobs failed with, once the others are done
  */

@@ -7,6 +7,7 @@ import { tryShop } from '../../src/stores/shopify/findings.ts'
 import type { NewVariant } from '../../src/stores/store.ts'
 import { shopifyApp } from '../shops/shopify-shop.ts'
 import { TEST_NOW } from '../support/database.ts'
+import { newVariant } from '../support/new-variant.ts'
 import { storeListing } from '../support/store-listing.ts'
 import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
 
@@ -332,15 +333,6 @@ describe('the prices and the stock of a Shopify shop', () => {
 })
 
 describe('a product that a Shopify shop lacks', () => {
-  const drafted = (sku: string, set: Partial<NewVariant> = {}): NewVariant => ({
-    sku,
-    name: `Game ${sku}`,
-    category: null,
-    description: null,
-    image: null,
-    isPublished: true,
-    ...set,
-  })
   const create = async ({ store }: ShopifyWorld, ...all: NewVariant[]) => {
     const result = await store.create?.(all)
     return result?.outcome === 'answered' ? result.answers : []
@@ -352,7 +344,7 @@ describe('a product that a Shopify shop lacks', () => {
     ['draft', true, 'DRAFT', 0],
   ] as const)('is made, with create "%s" and published: %s, as %s', async (setting, isPublished, status, published) => {
     const world = await shopifyWorld({ settings: { create: setting } })
-    const [made] = await create(world, drafted('A', { isPublished }))
+    const [made] = await create(world, newVariant('A', { isPublished }))
     expect(made).toMatchObject({ sku: 'A', isNew: true })
     expect([...world.shop.products.values()].map((one) => one.status)).toEqual([status])
     expect(world.shop.counts().PublishProduct ?? 0).toBe(published)
@@ -362,11 +354,11 @@ describe('a product that a Shopify shop lacks', () => {
     const world = await shopifyWorld()
     const id = world.sell('A')
     world.sell('b')
-    const made = await create(world, drafted('A'), drafted('B'))
+    const made = await create(world, newVariant('A'), newVariant('B'))
     expect(made[0]).toEqual({ sku: 'A', id, isNew: false })
     expect(made[1]).toMatchObject({ sku: 'B', isNew: true })
     expect(world.shop.counts().PublishProduct).toBe(1)
-    const again = await create(world, drafted('B'), drafted('A', { isPublished: false }))
+    const again = await create(world, newVariant('B'), newVariant('A', { isPublished: false }))
     expect(again).toMatchObject([
       { sku: 'B', isNew: false },
       { sku: 'A', id },
@@ -375,11 +367,13 @@ describe('a product that a Shopify shop lacks', () => {
 
   test('is none where a product of its handle has another SKU', async () => {
     const world = await shopifyWorld()
-    const [made] = await create(world, drafted('A'))
+    const [made] = await create(world, newVariant('A'))
     const variant = made && 'id' in made ? world.shop.variants.get(made.id) : undefined
     if (!variant) throw new Error('it was made')
     variant.sku = 'CHANGED'
-    expect(await create(world, drafted('A'))).toEqual([{ sku: 'A', refusal: expect.stringContaining('another SKU') }])
+    expect(await create(world, newVariant('A'))).toEqual([
+      { sku: 'A', refusal: expect.stringContaining('another SKU') },
+    ])
   })
 })
 

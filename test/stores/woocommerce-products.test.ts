@@ -2,18 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import type { NewVariant } from '../../src/stores/store.ts'
 import { TEST_NOW } from '../support/database.ts'
+import { newVariant } from '../support/new-variant.ts'
 import { storeListing } from '../support/store-listing.ts'
 import { type WooWorld, wooCommerceWorld } from '../support/store-worlds.ts'
 
-const drafted = (sku: string, set: Partial<NewVariant> = {}): NewVariant => ({
-  sku,
-  name: `Game ${sku}`,
-  category: null,
-  description: null,
-  image: null,
-  isPublished: true,
-  ...set,
-})
 const create = async ({ store }: WooWorld, ...variants: NewVariant[]) => {
   const result = await store.create?.(variants)
   return result?.outcome === 'answered' ? result.answers : []
@@ -29,7 +21,7 @@ describe('a product that a WooCommerce shop lacks', () => {
     ['draft', true, 'draft'],
   ] as const)('is made, with create "%s" and published: %s, as %s', async (setting, isPublished, status) => {
     const world = await wooCommerceWorld({ settings: { create: setting } })
-    const [made] = await create(world, drafted('A', { isPublished }))
+    const [made] = await create(world, newVariant('A', { isPublished }))
     const product = productOf(world, 'A')
     expect(made).toEqual({ sku: 'A', id: String(product?.id), isNew: true })
     expect(product).toMatchObject({ status, virtual: true, downloadable: false, manageStock: true, stockQuantity: 0 })
@@ -38,7 +30,7 @@ describe('a product that a WooCommerce shop lacks', () => {
 
   test('has its words as the supplier wrote them, and no markup of them', async () => {
     const world = await wooCommerceWorld()
-    await create(world, drafted('A', { name: 'A < B', description: '<b>Tom & Jerry</b>' }))
+    await create(world, newVariant('A', { name: 'A < B', description: '<b>Tom & Jerry</b>' }))
     expect(productOf(world, 'A')).toMatchObject({
       name: 'A &lt; B',
       description: '&lt;b&gt;Tom &amp; Jerry&lt;/b&gt;',
@@ -47,9 +39,9 @@ describe('a product that a WooCommerce shop lacks', () => {
 
   test('is in the category of its name, whatever its case, which is made once', async () => {
     const world = await wooCommerceWorld()
-    const inCategory = (sku: string, category: string) => drafted(sku, { category })
+    const inCategory = (sku: string, category: string) => newVariant(sku, { category })
     await create(world, inCategory('A', 'Tom & Jerry'), inCategory('B', 'Games'))
-    await create(world, inCategory('C', 'Tom & Jerry'), inCategory('D', 'games'), drafted('E'))
+    await create(world, inCategory('C', 'Tom & Jerry'), inCategory('D', 'games'), newVariant('E'))
     const categories = ['A', 'B', 'C', 'D', 'E'].map((sku) => productOf(world, sku)?.categories[0])
     const [a, b] = categories
     expect(categories).toEqual([a, b, a, b, 15])
@@ -68,18 +60,18 @@ describe('a product that a WooCommerce shop lacks', () => {
 
   test('is in a category whose name the shop writes with entities', async () => {
     const world = await wooCommerceWorld()
-    await create(world, drafted('A', { category: 'Tom & Jerry' }))
+    await create(world, newVariant('A', { category: 'Tom & Jerry' }))
     world.clock.now += 3_600_000
     const change = (json: unknown) => JSON.parse(JSON.stringify(json).replaceAll('Tom & Jerry', 'Tom &amp; Jerry'))
     world.shop.strike({ kind: 'categories.list', fault: 'echo', change })
-    await create(world, drafted('B', { category: 'Tom & Jerry' }))
+    await create(world, newVariant('B', { category: 'Tom & Jerry' }))
     expect(productOf(world, 'B')?.categories).toEqual(productOf(world, 'A')?.categories)
     expect(world.shop.counts()['categories.create']).toBe(1)
   })
 
   test('is made twenty at a time, because the shop fetches a picture for each', async () => {
     const world = await wooCommerceWorld()
-    const made = await create(world, ...Array.from({ length: 45 }, (_, index) => drafted(`S${index}`)))
+    const made = await create(world, ...Array.from({ length: 45 }, (_, index) => newVariant(`S${index}`)))
     expect(made).toHaveLength(45)
     const sizes = world.shop
       .requests()
@@ -92,7 +84,7 @@ describe('a product that a WooCommerce shop lacks', () => {
     const simple = world.sell('A')
     const [variation] = world.sellVariants(['B', 'C'])
     const before = world.shop.products.size
-    const made = await create(world, ...['A', 'B', 'SUITE-B-C', 'NEW'].map((sku) => drafted(sku)))
+    const made = await create(world, ...['A', 'B', 'SUITE-B-C', 'NEW'].map((sku) => newVariant(sku)))
     expect(Object.fromEntries(made.map(({ sku, ...one }) => [sku, one]))).toEqual({
       A: { id: simple, isNew: false },
       B: { id: variation, isNew: false },
@@ -111,23 +103,23 @@ describe('a product that a WooCommerce shop lacks', () => {
     const id = world.sell('A')
     // The list lags behind.
     world.shop.strike({ kind: 'products.list', fault: 'echo', change: () => [], times: 3 })
-    expect(await create(world, drafted('A'))).toEqual([{ sku: 'A', id, isNew: false }])
+    expect(await create(world, newVariant('A'))).toEqual([{ sku: 'A', id, isNew: false }])
     world.shop.strike({ kind: 'products.get', fault: 'echo', change: (json) => ({ ...(json as object), sku: 'a' }) })
     const refusal = `the shop takes it for the SKU of product ${id}, which is another one`
-    expect(await create(world, drafted('A'))).toEqual([{ sku: 'A', refusal }])
+    expect(await create(world, newVariant('A'))).toEqual([{ sku: 'A', refusal }])
     world.shop.strike({ kind: 'products.get', fault: 'maintenance' })
-    expect(await create(world, drafted('A'))).toEqual([
+    expect(await create(world, newVariant('A'))).toEqual([
       { sku: 'A', refusal: expect.stringContaining('cannot be read') },
     ])
   })
 
   test('has its picture, and is named where the shop refuses it for a reason of its own', async () => {
     const world = await wooCommerceWorld()
-    await create(world, drafted('A', { image: 'https://pictures.test/a.png' }))
+    await create(world, newVariant('A', { image: 'https://pictures.test/a.png' }))
     expect(productOf(world, 'A')?.images).toMatchObject([{ src: expect.stringContaining('a.png') }])
     for (const code of ['woocommerce_rest_cannot_create', 'product_invalid_sku']) {
       world.shop.strike({ kind: 'products.batch', fault: 'items', fails: () => true, code })
-      expect(await create(world, drafted('B'))).toEqual([{ sku: 'B', refusal: `the shop refused it (${code})` }])
+      expect(await create(world, newVariant('B'))).toEqual([{ sku: 'B', refusal: `the shop refused it (${code})` }])
     }
   })
 
@@ -136,13 +128,16 @@ describe('a product that a WooCommerce shop lacks', () => {
     let batches = 0
     const isSecond = ({ kind }: { kind: string }) => kind === 'products.batch' && ++batches === 2
     world.shop.strike({ fault: 'maintenance', matches: isSecond })
-    const result = await world.store.create?.(Array.from({ length: 30 }, (_, index) => drafted(`S${index}`)))
+    const result = await world.store.create?.(Array.from({ length: 30 }, (_, index) => newVariant(`S${index}`)))
     expect(result).toMatchObject({ outcome: 'answered', failure: { outcome: 'unavailable', mayHaveLeft: true } })
     expect(result?.outcome === 'answered' && result.answers).toHaveLength(20)
     world.shop.strike({ kind: 'products.batch', fault: 'maintenance' })
-    expect(await world.store.create?.([drafted('NEW')])).toMatchObject({ outcome: 'unavailable' })
+    expect(await world.store.create?.([newVariant('NEW')])).toMatchObject({ outcome: 'unavailable' })
     world.shop.strike({ kind: 'products.list', fault: 'maintenance' })
-    expect(await world.store.create?.([drafted('NEW')])).toMatchObject({ outcome: 'unavailable', mayHaveLeft: false })
+    expect(await world.store.create?.([newVariant('NEW')])).toMatchObject({
+      outcome: 'unavailable',
+      mayHaveLeft: false,
+    })
   })
 })
 
