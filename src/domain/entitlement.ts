@@ -309,9 +309,12 @@ export function settle(
       for (const part of own) takeBack(part, wanted > 0 || standing === 'cancelled' ? 'standing' : 'units')
       return
     }
-    if (planned > wanted) lessen(line, own, planned - wanted)
-    else if (standing === 'paid')
-      more(line, own, wanted - planned, granted - planned - sum(all, closedOf), sum(all, endedOf))
+    const back = standing === 'paid' ? exchanged(own, planned - wanted) : 0
+    if (planned + back > wanted) lessen(line, own, planned + back - wanted)
+    if (standing === 'paid' && (planned <= wanted || back > 0)) {
+      const free = granted - planned + back - sum(all, closedOf)
+      more(line, own, Math.max(0, wanted - planned) + back, free, sum(all, endedOf))
+    }
     for (const part of own) stand(part)
   }
 
@@ -433,6 +436,13 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 /** Units of it that have come, or are to come. */
 const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>
   finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
+
+/** Units whose keys stay here although as many are still to be bought: the keys are delivered, and nothing is bought for them. */
+function exchanged(own: readonly PlannedPart[], excess: number): number {
+  const unsent = sum(own, (part) => (isBeforeSending(part) ? part.quantity : 0))
+  const kept = sum(own, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
+  return Math.max(0, Math.min(unsent - Math.max(0, excess), kept - Math.max(0, -excess)))
+}
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
 

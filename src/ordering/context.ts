@@ -193,6 +193,9 @@ export const readSince = ({ now, policy }: Pick<Ordering, 'now' | 'policy'>): nu
 /** Deadline of a request: a third of the supplier's settle time, so that its outcome is recorded long before that ends. */
 export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
 
+/** Longer than everything that can happen to one request, so that a lease never ends under a request. In milliseconds. */
+export const leaseMs = ({ dialect }: Pick<Ordering, 'dialect'>): number => dialect.settleSeconds * 2_000
+
 /** How long a request may still run, and how long its order may be missing from the list, in milliseconds. */
 export const gapsOf = ({ settleSeconds, listLagSeconds }: Ordering['dialect']) => ({
   settleMs: settleSeconds * 1_000,

@@ -159,10 +159,11 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
 
 /**
  * How many units a purchase is of that this database never sent: the previous one may have changed it before it sent it. An order
- * that differs in anything else is not taken for it, nor one of more units than a line has that cannot grow.
+ * that differs in anything else is not taken for it, nor one of more units than a line has that cannot grow, or than one order may
+ * have.
  */
 async function quantityIn(
-  { db, supplier }: Ordering,
+  { db, dialect, supplier }: Ordering,
   orderId: string,
   expected: ExpectedOrder,
   order: SupplierOrder,
@@ -170,6 +171,7 @@ async function quantityIn(
   const quantity = order.quantity || expected.quantity
   if (supplier.differs(order, { ...expected, quantity })) return expected.quantity
   if (quantity <= expected.quantity) return quantity
+  if (quantity > dialect.quantityMax) return expected.quantity
   // Lines of a backend stay as they were handed in.
   const entitled = await first(db, entitlementOfOrder(orderId))
   return entitled?.readAt === ALWAYS_FRESH ? expected.quantity : quantity

@@ -5,6 +5,7 @@ import {
   deliveriesDueNow,
   effectsDueNow,
   forgetReadingsAfter,
+  leasesEndBy,
   listingsDueNow,
   offersAsOfNow,
   placementsDueNow,
@@ -32,7 +33,7 @@ import {
 } from '../storage/purchases.ts'
 import { interruptSweeps } from '../storage/runs.ts'
 import { advance } from './advance.ts'
-import type { Ordering } from './context.ts'
+import { leaseMs, type Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { adoptOrders } from './intake.ts'
 import { noteIntent } from './last-requests.ts'
@@ -119,12 +120,15 @@ async function spread({ db, now }: Ordering): Promise<void> {
  * A purchase whose outcome is open is looked up and never repeated by itself. Whatever waits for an instant goes on now:
  * after a clock was put back, it would wait for as long again as the clock had been ahead.
  */
-export async function afterClockJump(ordering: Pick<Ordering, 'db' | 'now' | 'pace' | 'log'>): Promise<void> {
+export async function afterClockJump(
+  ordering: Pick<Ordering, 'db' | 'dialect' | 'now' | 'pace' | 'log'>,
+): Promise<void> {
   const { db, pace, log } = ordering
   const now = ordering.now()
   log.warn('clock.jumped', { detail: 'purchases with an open outcome are looked up, not repeated' })
   await db.commit([
     distrustTimes(now),
+    leasesEndBy(now + leaseMs(ordering)),
     refreshesDueNow(now),
     placementsDueNow(now),
     settlementsDueNow(now),

@@ -11,7 +11,7 @@ import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
 import { advance, type Given, type Loaded } from './advance.ts'
-import { deadlineMs, expectedOf, type Ordering, readSince } from './context.ts'
+import { deadlineMs, expectedOf, leaseMs, type Ordering, readSince } from './context.ts'
 import { capsOf } from './guards.ts'
 import { forgetIntent, noteIntent } from './last-requests.ts'
 import { notePrice } from './one-first.ts'
@@ -289,9 +289,6 @@ interface Lease {
   /** Until when a request may be written: look-ups count from then, so that none leaves later. */
   writeEndMonotonic: number
 }
-
-/** Longer than everything that can happen to one request, so that a lease never ends under a request. */
-const leaseMs = ({ dialect }: Ordering): number => dialect.settleSeconds * 2_000
 
 /**
  * Takes the lease of a purchase, in a commit of its own.

@@ -12,6 +12,9 @@ import { bringForward } from './table.ts'
 
 export const refreshesDueNow = bringForward(purchases, [], 'refreshAt')
 
+/** A worker that died leaves its lease behind. One that lives holds it for no longer than a lease lasts. */
+export const leasesEndBy = bringForward(purchases, [], 'leaseUntil')
+
 const notSent = inArray(purchases.state, ['planned', 'waiting'])
 export const placementsDueNow = bringForward(purchases, [], 'notBefore', notSent)
 

@@ -13,7 +13,7 @@ import { openMarker } from '../../src/storage/marker.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { hintPurchase } from '../../src/storage/purchases.ts'
 import { noteUnattached } from '../../src/storage/restores.ts'
-import { nameOfLine } from '../../src/storage/store-orders.ts'
+import { nameOfLine, storeOrderByReference } from '../../src/storage/store-orders.ts'
 import { databaseFile } from '../support/database.ts'
 import { openRestoreWorld, type RestoreWorld } from '../support/restore-world.ts'
 import { besideShop, passingTime, SHOP } from '../support/shop-app.ts'
@@ -470,6 +470,33 @@ test('a part of a backend is not enlarged by a quantity that the supplier tells 
   }
   await world.pass(REATTACHED, 30 * SECOND)
   expect(await app.purchases(orderId)).toMatchObject([{ state: 'review', quantity: bought?.quantity }])
+  expect(charges(app)).toBe(1)
+})
+
+test('a part of a shop is not enlarged beyond what one order may have by a quantity that the supplier tells wrongly', async () => {
+  const { shop, beside } = await besideShop()
+  const world = await openRestoreWorld({ beside, dialect: { ...defaultDialect(), quantityMax: 2 } })
+  const { app } = world
+  const { pass } = passingTime(app)
+  const { sku, name } = await app.offer()
+  const { id: product } = shop.addProduct({ name, sku, regular_price: '99.00', virtual: true })
+  app.sandbox.faults.add({ fault: 'out-of-stock', times: 1 })
+  const { id } = shop.buy({ lines: [{ product, quantity: 2 }] })
+  await pass(MINUTE, 10 * SECOND)
+  const orderId = first(await app.db.query(storeOrderByReference(SHOP, String(id)))).id
+  expect([await rowsOf(world, orderId), charges(app)]).toEqual([['1 rejected', '2 planned'], 0])
+  const planned = world.backUp()
+  await pass(30 * MINUTE)
+  expect(charges(app)).toBe(1)
+  await world.restore(planned)
+  const { orders } = app.sandbox.world
+  const { get } = orders
+  orders.get = (one) => {
+    const order = get(one)
+    return order && { ...order, quantity: order.quantity + 1 }
+  }
+  await world.pass(REATTACHED, 30 * SECOND)
+  expect(await app.purchases(orderId)).toMatchObject([{ quantity: 2 }, { quantity: 2, state: 'review' }])
   expect(charges(app)).toBe(1)
 })
 

@@ -712,6 +712,41 @@ describe('a purchase that is in review for another reason', () => {
   })
 })
 
+describe('a key that stays here while another unit of its line is still to be bought', () => {
+  const kept = part('completed', { part: 2, id: 'p2', ...keptUnits })
+
+  test('is given back, and nothing is bought in its place', () => {
+    expect(settledOf([part('planned'), kept])).toEqual({
+      steps: [
+        { step: 'shop_ends', id: 'p1', by: 'units', rest: 0 },
+        { step: 'shop_limits', id: 'p2', surplus: 0 },
+      ],
+      notices: [],
+      isOpen: true,
+    })
+    expect(stepsOf([part('planned', { quantity: 3 }), kept], { units: 3 })[0]).toEqual({
+      step: 'shop_resizes',
+      id: 'p1',
+      quantity: 2,
+    })
+  })
+
+  test('is given back also where fewer units are ordered than are planned', () => {
+    const other = part('planned', { part: 3, id: 'p3' })
+    expect(stepsOf([part('planned'), kept, other])).toEqual([
+      { step: 'shop_ends', id: 'p3', by: 'units', rest: 0 },
+      { step: 'shop_ends', id: 'p1', by: 'units', rest: 0 },
+      { step: 'shop_limits', id: 'p2', surplus: 0 },
+    ])
+  })
+
+  test('stays while the order is not paid, and where a request for the other unit may have been charged', () => {
+    const held = part('planned', { holdReason: 'unpaid' })
+    expect(stepsOf([held, { ...kept, holdReason: 'unpaid' }], { standing: 'unpaid' })).toEqual([])
+    expect(stepsOf([part('unknown'), kept])).toEqual([])
+  })
+})
+
 describe('keys that the store has', () => {
   test.each([
     ['fewer units', { units: 1 }, 1],

@@ -61,6 +61,21 @@ describe('a clock that was two days ahead for a while', () => {
     expect(await app.state(orderId)).toBe('fulfilled')
   })
 
+  test('does not have a purchase stay in sending whose worker died by then', async () => {
+    const app = await openTestApp()
+    app.jump(48 * HOUR)
+    const dead = await app.openProcess('dead')
+    const orderId = await app.buy('1001')
+    dead.crash.at = 'answered'
+    await Promise.race([dead.died, dead.round()])
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'sending' })
+    app.jump(-48 * HOUR)
+    await afterClockJump(app.ordering)
+    await app.pass(10 * MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
+    app.expectLedger({ charges: 1, keys: 1 })
+  })
+
   test('is noticed at the next start, when it was set right while nothing ran', async () => {
     const app = await openTestApp()
     app.jump(48 * HOUR)

@@ -190,6 +190,18 @@ describe('whatever an order and its purchases', () => {
     })
   })
 
+  test('no key of a paid order stays here while a unit of the same line is still to be bought', () => {
+    always(({ parts, order: { standing, units } }) => {
+      if (standing !== 'paid' || units === 0) return
+      const own = parts.filter((one) => !one.isDecided && !hasEnded(one))
+      const unsent = own.filter(
+        ({ state, isMaybeCharged }) => ['planned', 'waiting'].includes(state) && !isMaybeCharged,
+      )
+      const bought = own.filter((one) => !unsent.includes(one))
+      expect(unsent.length === 0 || bought.every(({ surplus }) => surplus === 0)).toBe(true)
+    })
+  })
+
   test('every purchase of an unpaid or held order is held, of which a request or a key could leave', () => {
     always(({ parts, order: { standing, hasExpired } }) => {
       if ((standing !== 'unpaid' && standing !== 'held') || hasExpired) return

@@ -227,7 +227,8 @@ const mailsWith = ({ mails }: WooShop, key: string) =>
 
 /**
  * Mails by which we gave a customer a key. What stands in the lines of an order since the mail of its completion is printed by
- * each later mail of a note too: that is no news.
+ * each later mail of a note too, and by that of a second completion, of an order that the merchant opened again and made larger:
+ * that is no news. A second completion that brings no key of its own is.
  */
 function newsOf(shop: WooShop, ours: ReadonlySet<WooMail>, key: string): WooMail[] {
   const mails = mailsWith(shop, key)
@@ -235,7 +236,16 @@ function newsOf(shop: WooShop, ours: ReadonlySet<WooMail>, key: string): WooMail
     mails.slice(0, mails.indexOf(mail)).some((one) => one.kind === 'completed' && one.order === mail.order)
   const isNoted = ({ order, at }: WooMail): boolean =>
     shop.orders.get(order)?.notes.some(({ note, createdAt }) => createdAt === at && note.includes(key)) ?? false
-  return mails.filter(
-    (mail) => ours.has(mail) && (mail.kind !== 'customer_note' || isNoted(mail) || !isCompletedBefore(mail)),
+  const isReprint = (mail: WooMail): boolean =>
+    isCompletedBefore(mail) &&
+    (mail.kind === 'customer_note' ? !isNoted(mail) : mail.kind === 'completed' && bringsAnother(shop, mail))
+  return mails.filter((mail) => ours.has(mail) && !isReprint(mail))
+}
+
+/** Whether no mail before this one had one of its keys. */
+function bringsAnother(shop: WooShop, mail: WooMail): boolean {
+  const keys = (shop.orders.get(mail.order)?.lines ?? []).flatMap(({ meta }) =>
+    meta.filter(({ key }) => key === '_quayside_keys').flatMap(({ value }): string[] => JSON.parse(String(value))),
   )
+  return keys.some((key) => mailsWith(shop, key)[0] === mail)
 }
