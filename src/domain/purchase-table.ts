@@ -400,7 +400,8 @@ const acceptedRows = [
     facts.cancelRequestedAt === null ? undefined : { set: { note: CANCELLED_TOO_LATE } },
   ),
   review('taken_back_before_hand_over', ['completed'], 'shop_cancels', (facts, { by }, now) => {
-    if (facts.keysLeft >= Math.min(facts.keysStored, facts.quantity - facts.surplus)) return undefined
+    const { keysLeft, keysStored, quantity, surplus } = facts
+    if (keysLeft > 0 && keysLeft >= Math.min(keysStored, quantity - surplus)) return undefined
     const note = 'the shop took it back before the keys were delivered'
     const set = { ...cancelledBy(facts, by, now), handOverHeldAt: now, note }
     return { next: 'review', set, effects: facts.keysWaiting > 0 ? ['withdraw', 'alert'] : ['alert'] }

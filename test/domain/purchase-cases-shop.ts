@@ -152,6 +152,16 @@ export const shopCases: Case[] = [
     },
   },
   {
+    when: 'none of its units is ordered any more, and all were to stay here before its keys came',
+    facts: { surplus: 2, keysWaiting: 0 },
+    input: { type: 'shop_cancels', by: 'units' },
+    gives: {
+      unknown: stays('shop_cancelled', { ...takenUnits, surplus: 2 }, ['read_now']),
+      accepted: stays('shop_cancelled', { ...takenUnits, surplus: 2 }),
+      completed: to('review', 'taken_back_before_hand_over', keysStay({ ...takenUnits, surplus: 2 }), ['alert']),
+    },
+  },
+  {
     when: 'the order is not paid any more',
     facts: { keysWaiting: 0 },
     input: holds,

@@ -86,7 +86,7 @@ function moved(part: PlannedPart, step: Exclude<Step, { step: 'grow' }>, revisio
     case 'shop_cancels': {
       const holdReason = isHeldByShop(part) ? null : part.holdReason
       const surplus = step.by === 'units' ? part.quantity - part.left : part.surplus
-      const state = part.state === 'completed' && rest(part) > 0 ? 'review' : part.state
+      const state = part.state === 'completed' && (part.left === 0 || rest(part) > 0) ? 'review' : part.state
       return { ...part, state, surplus, holdReason, waiting: 0, takenBackBy: step.by, isCancelled: true }
     }
     case 'shop_pays': {
