@@ -88,7 +88,71 @@ export interface App {
 const now = (): number => Date.now()
 const monotonic = (): number => performance.now()
 
-export async function openApp({ config, log: written, onFatal, sandboxUrl, role = 'all' }: AppOptions): Promise<App> {
+export async function openApp(options: AppOptions): Promise<App> {
+  const base = await openBase(options)
+  const { config, role, log, tail, db, elect, processes, newId } = base
+  const metrics = createMetrics(() => observed(), { process: true })
+  const partners = await openPartners(base, metrics)
+  const runtime = await openRuntime(base, partners, metrics)
+  const { inbox, syncs } = runtime
+  const databaseServer = watchServer(base)
+  const clockSuspect = () => inbox.clockSuspect() || databaseServer.now().isClockApart
+  const observed = async () => ({
+    ...(await readStatus(db)),
+    now: now(),
+    clockSuspect: clockSuspect(),
+    unreadable: partners.supplier.unreadable(),
+    workerPresent: processes.absentSince() === null,
+    severityOf,
+  })
+  const tools = await openTools(base, partners, runtime, clockSuspect)
+  let jobs: Jobs | undefined
+  const api: ApiContext = {
+    ...tools.ofApi,
+    nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
+    consoleAddress: () => faces.pages.address(),
+  }
+  const parts: Parts = { base, metrics, partners, runtime, databaseServer, clockSuspect, tools, api }
+  const faces = openFaces(parts, options.sandboxUrl)
+  const begin = (): void => {
+    if (!runtime.isStopping()) jobs = startWork(parts, faces.calls)
+  }
+  if (!elect) await runtime.resume()
+  const { address, port } = await faces.server.listen(config.listen.host, config.listen.port)
+  if (config.console.listen && role !== 'worker') await listenForPeople(faces.pages, config.console.listen, log)
+  writeOwnerToken(config.dataDir, faces.ownerToken)
+  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', () => tick(parts), log)
+  let leading: Promise<void> | undefined
+  if (!elect) begin()
+  else if (role !== 'web') {
+    const prepare = async (lease: WorkerLease): Promise<void> => {
+      await recogniseServer({ db, lease, now, newId, log, stores: config.stores })
+      await Promise.all([inbox.reload(), partners.signing.refresh()])
+      log.info('worker.began', { epoch: lease.epoch })
+    }
+    leading = processes.lead({ prepare, resume: runtime.resume, begin }).catch((cause: unknown) => {
+      if (runtime.isStopping()) return
+      base.onFatal(new Failure('unavailable', `the worker cannot begin: ${messageOf(cause)}`, { cause }))
+    })
+  }
+  const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
+  const settings = settingsLine(config, role)
+  log.info('service.started', { address: url, file: config.file, ...(elect && { role }), settings })
+  const close = async (): Promise<void> => {
+    runtime.stop()
+    processes.withdraw()
+    faces.drain()
+    log.info('service.stopping')
+    tail.end()
+    const looked = jobs?.end().then(faces.calls.idle)
+    await endService(parts, faces, [endTick(), leading, looked, runtime.idle(), tools.idle()])
+  }
+  const { consoleLink } = faces
+  return { url, consoleLink, sync: () => syncs.finish('start'), api, close }
+}
+
+/** What all the rest stands on: the database with its keys, the log, and which of the processes acts. */
+async function openBase({ config, log: written, onFatal, role = 'all' }: AppOptions) {
   if (role !== 'all' && config.databaseUrl === null) {
     const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
     throw new Failure('invalid', `${message}; leave --role out, or set ${ADDRESS}`)
@@ -104,41 +168,53 @@ export async function openApp({ config, log: written, onFatal, sandboxUrl, role 
   const owner = `${hostname()}:${process.pid}:${newId().slice(-8)}`
   const supplierUrl = config.supplier.baseUrl
   const processes = elect ? oneOfProcesses({ db, elect, owner, supplierUrl, now, monotonic, log, tickMs }) : onlyProcess
-  const { acts } = processes
-  let databaseServer: ServerState = { away: undefined, isClockApart: false }
   log.info('database.opened', { file: placeName(config) })
   if (fileSystemOf(fileSystemType(path.dirname(file))).use === 'doubtful') log.warn('database.on_fuse', { file })
   const { vault, keys } = await openKeys({ config, db, now, newId, log, at })
   const marker = elect ? undefined : openMarker(file)
   if (marker) await recogniseRestore({ db, marker, now, newId, log, stores: config.stores })
-  const dialect = config.dialectFacts
+  return { config, role, onFatal, tail, log, at, newId, file, db, elect, look, owner, processes, vault, keys, marker }
+}
+type Base = Awaited<ReturnType<typeof openBase>>
+type Metrics = ReturnType<typeof createMetrics>
+
+/** The supplier and the stores: a process that is not the worker asks the worker to call them. */
+async function openPartners({ config, db, vault, elect, processes, newId }: Base, metrics: Metrics) {
+  const { acts } = processes
   const link = createSupplier({
     baseUrl: config.supplier.baseUrl,
-    dialect,
+    dialect: config.dialectFacts,
     apiKey: config.apiKey,
     now,
     random: Math.random,
     sleep: (ms) => sleep(ms),
     onRequest: (request, status, ms) => metrics.time('supplier_request_seconds', ms, { request, status }),
   })
-  const supplier = elect ? supplierOfWorker(link, acts, () => processes.report()?.supplier) : link
   const signing = await openCallbackSecrets({ db, vault, now, newId })
   const earlierSince = await earlierSecretsSince({ db, now }, config.stores)
-  const openedStores = await openStores(config.stores, {
+  const opened = await openStores(config.stores, {
     secretsOf: signing.of,
     earlierSecretSince: (store) => earlierSince.get(store),
     webhookSecretOf: (store) => vault.subKey(`store-webhook:${store}`).toString('hex'),
     now,
     newId,
   })
-  const stores = elect
-    ? new Map([...openedStores].map(([id, store]) => [id, storeOfWorker(store, acts)]))
-    : openedStores
-  const runtime = await startRuntime({
+  return {
+    link,
+    signing,
+    supplier: elect ? supplierOfWorker(link, acts, () => processes.report()?.supplier) : link,
+    stores: elect ? new Map([...opened].map(([id, store]) => [id, storeOfWorker(store, acts)])) : opened,
+  }
+}
+type Partners = Awaited<ReturnType<typeof openPartners>>
+
+const openRuntime = (base: Base, { supplier, stores }: Partners, metrics: Metrics) => {
+  const { config, db, vault, owner, newId, log, marker, processes, at } = base
+  return startRuntime({
     db,
     vault,
     supplier,
-    dialect,
+    dialect: config.dialectFacts,
     stores: config.stores,
     storeOf: (id) => stores.get(id),
     policy: policyOf(config),
@@ -150,7 +226,7 @@ export async function openApp({ config, log: written, onFatal, sandboxUrl, role 
     log,
     ...(marker && { marker }),
     hooks: {
-      acts,
+      acts: processes.acts,
       countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
       countProcessed: (state) => metrics.count('deliveries_processed', { state }),
       timeKeys: (ms) => metrics.time('order_to_keys_seconds', ms),
@@ -158,19 +234,31 @@ export async function openApp({ config, log: written, onFatal, sandboxUrl, role 
       ...(at && { at }),
     },
   })
+}
+type Runtime = Awaited<ReturnType<typeof openRuntime>>
+
+/** The state of the database server as it was looked at last. */
+function watchServer({ look, log }: Base) {
+  let state: ServerState = { away: undefined, isClockApart: false }
+  return {
+    now: () => state,
+    look: async (): Promise<void> => {
+      if (!look) return
+      const { away } = state
+      state = await look()
+      if (state.away !== undefined && state.away !== away) log.warn('database.refuses', { error: state.away })
+    },
+  }
+}
+type DatabaseServer = ReturnType<typeof watchServer>
+
+/** What people and jobs use besides the runtime: alerts, backups, dry runs, captures and webhooks. */
+async function openTools(base: Base, { supplier, signing }: Partners, runtime: Runtime, clockSuspect: () => boolean) {
+  const { config, file, db, vault, keys, newId, log, tail, elect, processes } = base
   const { ordering, catalogue, inbox, syncs, sweeps } = runtime
-  const clockSuspect = () => inbox.clockSuspect() || databaseServer.isClockApart
-  const observe = async () => ({
-    ...(await readStatus(db)),
-    now: now(),
-    clockSuspect: clockSuspect(),
-    unreadable: supplier.unreadable(),
-    workerPresent: processes.absentSince() === null,
-    severityOf,
-  })
-  const metrics = createMetrics(observe, { process: true })
+  const { publicUrl, stores } = config
   const isFile = config.databaseUrl === null
-  const dryRuns = isFile ? createDryRuns({ catalogue, stores: config.stores, dataDir: config.dataDir }) : noDryRuns
+  const dryRuns = isFile ? createDryRuns({ catalogue, stores, dataDir: config.dataDir }) : noDryRuns
   const backups = isFile ? createBackups({ config, file, db, keys, now, newId, log }) : backupsElsewhere(config)
   const alerting = await openAlerts({
     config,
@@ -190,173 +278,158 @@ export async function openApp({ config, log: written, onFatal, sandboxUrl, role 
     },
     wakeOutbox: () => runtime.wake('outbox'),
   })
-  const alertWorkers = alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping }))
+  const workers = alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping }))
   const captures = createCaptures({ db, vault, now, newId, log })
-  const { publicUrl } = config
   const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
-  let jobs: Jobs | undefined
-  const api: ApiContext = {
-    ordering,
-    config,
-    stores: config.stores,
-    publicUrl,
-    syncs,
-    sweeps,
-    dryRuns,
-    inbox,
-    webhooks,
+  const callbackSecrets = signing
+  const people = { dryRuns, inbox, webhooks, captures, callbackSecrets, backups, alerting, keys, tail, randomBytes }
+  return {
     captures,
-    callbackSecrets: signing,
+    webhooks,
     backups,
-    alerting,
-    keys,
-    tail,
-    randomBytes,
-    nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
-    consoleAddress: () => pages.address(),
-    ...(elect && { workerAbsentSince: processes.absentSince }),
+    wakeAlerts: () => {
+      for (const worker of workers) worker.wake()
+    },
+    idle: () => Promise.all([alerting.close(), ...workers.map((worker) => worker.idle())]),
+    ofApi: {
+      ordering,
+      config,
+      stores,
+      publicUrl,
+      syncs,
+      sweeps,
+      ...people,
+      ...(elect && { workerAbsentSince: processes.absentSince }),
+    },
   }
+}
+type Tools = Awaited<ReturnType<typeof openTools>>
+
+/** A process of Quayside but for what answers from outside. */
+interface Parts {
+  base: Base
+  metrics: Metrics
+  partners: Partners
+  runtime: Runtime
+  databaseServer: DatabaseServer
+  clockSuspect: () => boolean
+  tools: Tools
+  api: ApiContext
+}
+
+/** What answers from outside: the API, the webhooks, the console, and the probes. */
+function openFaces(parts: Parts, sandboxUrl: string | undefined) {
+  const { metrics, databaseServer, clockSuspect, tools, api } = parts
+  const { config, role, at, db, elect, processes, newId, log } = parts.base
+  const { ordering, inbox, isStopping } = parts.runtime
   const access = { db, now, newId, randomBytes }
   const count = (route: string, status: number) => metrics.count('http_requests', { route, status: String(status) })
   const own = apiOperations(api)
   const operations = elect ? leavingToWorker(ordering, own, processes, inbox.reload) : own
-  const calls = performCalls(ordering, own)
-  const pages = createConsole({
-    url: config.console.url,
-    sandboxUrl,
-    operations,
-    access,
-    monotonic,
-    log,
-    count,
-  })
-  const ownerToken = mintToken('admin', randomBytes)
-  const authenticate = createAuth({ db, ownerDigest: ownerToken.digest, now })
+  const pages = createConsole({ url: config.console.url, sandboxUrl, operations, access, monotonic, log, count })
+  const owner = mintToken('admin', randomBytes)
+  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
   const health = {
     isWorker: role === 'worker',
     status: () => ({
-      reasons: notesOf({ draining: runtime.isStopping(), database: databaseServer.away !== undefined }),
+      reasons: notesOf({ draining: isStopping(), database: databaseServer.now().away !== undefined }),
       notes: notesOf({
         clock_suspect: clockSuspect(),
-        answers_unreadable: supplier.unreadable().length > 0,
+        answers_unreadable: ordering.supplier.unreadable().length > 0,
         supplier_unreachable: Boolean(ordering.pace.outage),
-        no_worker: !acts() && processes.report() === undefined,
+        no_worker: !processes.acts() && processes.report() === undefined,
       }),
     }),
   }
-  const face = {
-    webhooks: webhookRouter({
-      judge: captures.watchHead(inbox.judge),
-      receive: captures.watch(receiveWith(at, inbox.receive)),
-      countRefused: inbox.countRefused,
-    }),
-    api: [apiRouter(operations, authenticate)],
-  }
+  const { captures } = tools
+  const webhooks = webhookRouter({
+    judge: captures.watchHead(inbox.judge),
+    receive: captures.watch(receiveWith(at, inbox.receive)),
+    countRefused: inbox.countRefused,
+  })
   const server = createHttpServer({
-    ...(role === 'worker' ? { api: [noApi(acts)] } : face),
+    ...(role === 'worker'
+      ? { api: [noApi(processes.acts)] }
+      : { webhooks, api: [apiRouter(operations, authenticate)] }),
     health: Router().use(healthRouter(health)).use(metricsRouter(authenticate, metrics)),
     log,
     newId,
     monotonic,
     count,
   })
-  /** What every process does, whether or not it is the worker. */
-  const tick = async () => {
-    if (look) {
-      const { away } = databaseServer
-      databaseServer = await look()
-      if (databaseServer.away !== undefined && databaseServer.away !== away) {
-        log.warn('database.refuses', { error: databaseServer.away })
-      }
-    }
-    await runtime.hourly.write()
-    await captures.refresh()
-    if (!elect) return
-    const move = await engineMove(db)
-    // It slept while the file was put back: what it takes from here on, no service would find.
-    if (move) return onFatal(movedFailure(move))
-    const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
-    const supplierReport = () => ({ unreadable: link.unreadable(), reach: link.reach(), quota: link.quota() })
-    const report = () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() })
-    await processes.tick({ suspects, report, sweep: runtime.sweepForStale })
-    await Promise.all([inbox.reload(), signing.refresh()])
+  return {
+    server,
+    pages,
+    calls: performCalls(ordering, own),
+    ownerToken: owner.token.reveal(),
+    drain: () => {
+      server.drain()
+      pages.drain()
+    },
+    consoleLink: async (): Promise<string | null> => {
+      const address = pages.address()
+      if (address === null) return null
+      const { link } = await createLink(access, { name: 'owner', role: 'admin' }, 'owner')
+      return `${address}/signin?link=${link.reveal()}`
+    },
   }
-  const begin = (): void => {
-    if (runtime.isStopping()) return
-    jobs = startJobs({
-      config,
-      db,
-      now,
-      log,
-      runtime,
-      webhooks,
-      backups,
-      lookForWork: elect && (() => lookForWork(ordering, calls.begin)),
-      wakeAlerts: () => {
-        for (const worker of alertWorkers) worker.wake()
-      },
-      provisionShops: () => provisionShops({ ...ordering, publicUrl }),
-    })
-  }
-  const prepare = async (lease: WorkerLease): Promise<void> => {
-    await recogniseServer({ db, lease, now, newId, log, stores: config.stores })
-    await Promise.all([inbox.reload(), signing.refresh()])
-    log.info('worker.began', { epoch: lease.epoch })
-  }
-  if (!elect) await runtime.resume()
-  const { address, port } = await server.listen(config.listen.host, config.listen.port)
-  if (config.console.listen && role !== 'worker') await listenForPeople(pages, config.console.listen, log)
-  const ownerTokenFile = writeOwnerToken(config.dataDir, ownerToken.token.reveal())
-  const endTick = everySeconds(config.ordering.tickSeconds, 'tick', tick, log)
-  let leading: Promise<void> | undefined
-  if (!elect) begin()
-  else if (role !== 'web') {
-    leading = processes.lead({ prepare, resume: runtime.resume, begin }).catch((cause: unknown) => {
-      if (runtime.isStopping()) return
-      onFatal(new Failure('unavailable', `the worker cannot begin: ${messageOf(cause)}`, { cause }))
-    })
-  }
-  const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}`
-  const settings = settingsLine(config, role)
-  log.info('service.started', { address: url, file: config.file, ...(elect && { role }), settings })
+}
+type Faces = ReturnType<typeof openFaces>
 
-  async function close(): Promise<void> {
-    runtime.stop()
-    processes.withdraw()
-    server.drain()
-    pages.drain()
-    log.info('service.stopping')
-    tail.end()
-    const looked = jobs?.end().then(calls.idle)
-    const work = [
-      endTick(),
-      leading,
-      looked,
-      runtime.idle(),
-      alerting.close(),
-      ...alertWorkers.map((worker) => worker.idle()),
-    ]
-    // Until no load balancer sends requests here, which would find nothing that listens.
-    if (elect && role !== 'worker') work.push(sleep(BALANCED_MS))
-    // The server still listens, and answers new requests with 503.
-    const finished = await within(serverLimits.drainMs, Promise.all(work))
-    await Promise.all([server.close(), pages.close()])
-    await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
-    await processes.end()
-    // With the database the data folder is free, and the next process has a token of its own there.
-    rmSync(ownerTokenFile, { force: true })
-    // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
-    await db.close()
-    await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
-    log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
-  }
-  async function consoleLink(): Promise<string | null> {
-    const at = pages.address()
-    if (at === null) return null
-    const { link } = await createLink(access, { name: 'owner', role: 'admin' }, 'owner')
-    return `${at}/signin?link=${link.reveal()}`
-  }
-  return { url, consoleLink, sync: () => syncs.finish('start'), api, close }
+/** The jobs of the process that acts. */
+function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs {
+  const { config, db, log, elect } = base
+  const { webhooks, backups, wakeAlerts } = tools
+  return startJobs({
+    config,
+    db,
+    now,
+    log,
+    runtime,
+    webhooks,
+    backups,
+    lookForWork: elect && (() => lookForWork(runtime.ordering, calls.begin)),
+    wakeAlerts,
+    provisionShops: () => provisionShops({ ...runtime.ordering, publicUrl: config.publicUrl }),
+  })
+}
+
+/** What every process does, whether or not it is the worker. */
+async function tick({ base, partners, runtime, tools, databaseServer, clockSuspect, api }: Parts): Promise<void> {
+  const { db, elect, onFatal, processes } = base
+  const { inbox } = runtime
+  await databaseServer.look()
+  await runtime.hourly.write()
+  await tools.captures.refresh()
+  if (!elect) return
+  const move = await engineMove(db)
+  // It slept while the file was put back: what it takes from here on, no service would find.
+  if (move) return onFatal(movedFailure(move))
+  const { link, signing } = partners
+  const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
+  const supplierReport = () => ({ unreadable: link.unreadable(), reach: link.reach(), quota: link.quota() })
+  const report = () => ({ supplier: supplierReport(), nextRuns: api.nextRuns() })
+  await processes.tick({ suspects, report, sweep: runtime.sweepForStale })
+  await Promise.all([inbox.reload(), signing.refresh()])
+}
+
+/** Finishes what is under way, as far as there is time, and closes everything. */
+async function endService({ base, partners, runtime }: Parts, faces: Faces, work: unknown[]): Promise<void> {
+  const { config, role, log, db, elect, processes } = base
+  // Until no load balancer sends requests here, which would find nothing that listens.
+  if (elect && role !== 'worker') work.push(sleep(BALANCED_MS))
+  // The server still listens, and answers new requests with 503.
+  const finished = await within(serverLimits.drainMs, Promise.all(work))
+  await Promise.all([faces.server.close(), faces.pages.close()])
+  await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
+  await processes.end()
+  // With the database the data folder is free, and the next process has a token of its own there.
+  rmSync(ownerTokenFile(config.dataDir), { force: true })
+  // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
+  await db.close()
+  const { supplier, stores } = partners
+  await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
+  log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
 }
 
 /** Wakes the workers for what other processes have stored; what is not urgent is found at the tick. */
@@ -414,12 +487,13 @@ const LINGER_MS = 500
 const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
   Promise.race([work.then(() => true), sleep(ms, false, { ref: false })])
 
-/** The token with which the command line on this machine speaks to the service; new at each start, gone at its end. */
-function writeOwnerToken(dataDir: string, token: string): string {
-  const file = path.join(dataDir, 'owner.token')
+/** Holds the token with which the command line on this machine speaks to the service; new at each start, gone at its end. */
+const ownerTokenFile = (dataDir: string): string => path.join(dataDir, 'owner.token')
+
+function writeOwnerToken(dataDir: string, token: string): void {
+  const file = ownerTokenFile(dataDir)
   rmSync(file, { force: true })
   writeText(file, `${token}\n`, 0o600)
-  return file
 }
 
 /** What is set, in one line; secrets only as set. */
