@@ -72,54 +72,16 @@ export const routesOf = (pages: readonly Page[]): Route[] =>
 const STATUS_MS = 2_000
 
 export function consoleRouter(parts: RouterParts): Router {
-  const { access, monotonic, log, origins, version } = parts
-  const startedAt = monotonic()
+  const { access, log, origins } = parts
   const cookie = sessionCookie(parts.isSecure)
-  const countFailure = failureLimit(monotonic)
-  const performers = new Map(parts.operations.map((one) => [one.name, performerOf(one)]))
-  const { pages, sandboxUrl } = parts
-  const navigation: readonly NavigationEntry[] = sandboxUrl
-    ? [...pages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
-    : pages
+  const visits = openVisits(parts)
+  const sendPage = pageSender(parts)
   /** What the next page of a session says first, by the id of the session. */
   const notices = new Map<string, Notice>()
-  let read: { at: number; status: Promise<StatusView> } | undefined
 
   const callerOf = async (request: Request): Promise<SessionCaller | undefined> => {
     const text = isFromElsewhere(request.headers) ? undefined : cookie.read(request.headers)
     return text === undefined ? undefined : sessionCaller(access, text)
-  }
-
-  function visitOf(request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit {
-    const call: Visit['call'] = async (name, asked = {}) => {
-      const perform = performers.get(name)
-      if (!perform) throw new Failure('internal', `there is no operation ${name}`)
-      const { path = {}, query = {}, body, version } = asked
-      const ifMatch = version === undefined ? undefined : `"${version}"`
-      const input = { path: filledIn(path), query: given(query), ifMatch, readBody: async () => body }
-      const { data } = await perform({ caller, ...input })
-      return data as AnswerOf<typeof name>
-    }
-    return {
-      caller,
-      path: request.params as Record<string, string>,
-      query: new URL(request.url, 'http://console').searchParams,
-      form,
-      faults: new Map(),
-      now: access.now(),
-      call,
-      status: () => {
-        if (!read || monotonic() - read.at > STATUS_MS) read = { at: monotonic(), status: call('viewStatus') }
-        return read.status
-      },
-    }
-  }
-
-  async function sendPage(response: Response, visit: Visit, page: Page, shown: Shown, notice?: Notice): Promise<void> {
-    const status = await visit.status().catch(() => undefined)
-    const current = page.below ?? page.path
-    const footer = footerText(version, monotonic() - startedAt)
-    send(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
   }
 
   /** The page of an action that failed, with what was typed and what is wrong with it. */
@@ -133,11 +95,22 @@ export function consoleRouter(parts: RouterParts): Router {
     if (!shown) throw thrown
     response.status(status)
     const kind = status >= 500 ? 'stop' : 'held'
-    await sendPage(response, visit, page, shown, {
-      kind,
-      word: status === 503 ? 'Not now' : refusalTitle(status),
-      text,
-    })
+    const word = status === 503 ? 'Not now' : refusalTitle(status)
+    await sendPage(response, visit, page, shown, { kind, word, text })
+  }
+
+  async function act(response: Response, visit: Visit, page: Page, action: Action): Promise<void> {
+    let done: Awaited<ReturnType<Action['run']>>
+    try {
+      done = await action.run(visit)
+    } catch (thrown) {
+      visits.readAgain()
+      return sendFailed(response, visit, page, thrown)
+    }
+    visits.readAgain()
+    if ('main' in done) return sendPage(response, visit, page, done)
+    notices.set(visit.caller.id, done.notice)
+    response.redirect(303, done.to ?? filled(page.path, visit.path))
   }
 
   const handlerOf = ({ page, role, action, part }: Route): RequestHandler => {
@@ -145,38 +118,19 @@ export function consoleRouter(parts: RouterParts): Router {
       const caller = await callerOf(request)
       if (!caller) return sendSignedOut(request, response)
       assertAllowed(caller, { people: role })
-      const visit = visitOf(request, caller, action && (await readForm(request, response)))
+      const visit = visits.open(request, caller, action && (await readForm(request, response)))
       if (part) {
         const content = await part(visit)
         if (digestOf(content) === visit.query.get('seen')) response.status(204).end()
         else send(response, withDigest(content))
-        return
-      }
-      if (!action) {
+      } else if (action) await act(response, visit, page, action)
+      else {
         const notice = notices.get(caller.id)
         const shown = await page.show(visit)
         notices.delete(caller.id)
-        return sendPage(response, visit, page, shown, notice)
+        await sendPage(response, visit, page, shown, notice)
       }
-      let done: Awaited<ReturnType<Action['run']>>
-      try {
-        done = await action.run(visit)
-      } catch (thrown) {
-        read = undefined
-        return sendFailed(response, visit, page, thrown)
-      }
-      read = undefined
-      if ('main' in done) return sendPage(response, visit, page, done)
-      notices.set(caller.id, done.notice)
-      response.redirect(303, done.to ?? filled(page.path, visit.path))
     }
-  }
-
-  function sendSignedOut(request: Request, response: Response): void {
-    // A live part: the page around it asks to be opened again, and says then what this one would.
-    if (request.headers['hx-request'] !== undefined) response.set('hx-refresh', 'true')
-    response.status(401)
-    send(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
   }
 
   const admitted: RequestHandler = (request, _response, next) => {
@@ -194,6 +148,94 @@ export function consoleRouter(parts: RouterParts): Router {
   router.use(admitted)
   router.use(assetsRouter())
   router.get('/', (_request, response) => response.redirect(303, '/overview'))
+  routeSigning(router, parts, callerOf, ({ id }) => notices.delete(id))
+  for (const route of routesOf(parts.pages)) router[route.method](route.path, handlerOf(route))
+  router.use(() => {
+    throw new ConsoleRefusal(404, 'The console has no such page.')
+  })
+  router.use(async (thrown: unknown, request: Request, response: Response, _next: NextFunction) => {
+    if (response.headersSent) return void response.destroy()
+    const requestId = response.get('x-request-id') ?? ''
+    const refusal = thrown instanceof ConsoleRefusal ? thrown : errorOf(thrown, log, requestId)
+    const { status } = refusal
+    const text = sentenceOf(refusal.message)
+    response.status(status)
+    const main = refusalPart({ status, text, requestId })
+    // What is not for this console gets no page of it.
+    const caller = status === 421 ? undefined : await callerOf(request).catch(() => undefined)
+    if (!caller) return send(response, landing(refusalTitle(status), main))
+    const shown = { title: refusalTitle(status), main }
+    await sendPage(response, visits.open(request, caller), { path: '', role: 'viewer', show: async () => shown }, shown)
+  })
+  return router
+}
+
+/** What pages ask the API for, in the name of the person who opened them. */
+function openVisits({ access, monotonic, operations }: RouterParts) {
+  const performers = new Map(operations.map((one) => [one.name, performerOf(one)]))
+  let read: { at: number; status: Promise<StatusView> } | undefined
+  return {
+    /** The next page reads the status again: an action may have changed it. */
+    readAgain: (): void => {
+      read = undefined
+    },
+    open: (request: Request, caller: SessionCaller, form = new URLSearchParams()): Visit => {
+      const call: Visit['call'] = async (name, asked = {}) => {
+        const perform = performers.get(name)
+        if (!perform) throw new Failure('internal', `there is no operation ${name}`)
+        const { path = {}, query = {}, body, version } = asked
+        const ifMatch = version === undefined ? undefined : `"${version}"`
+        const input = { path: filledIn(path), query: given(query), ifMatch, readBody: async () => body }
+        const { data } = await perform({ caller, ...input })
+        return data as AnswerOf<typeof name>
+      }
+      return {
+        caller,
+        path: request.params as Record<string, string>,
+        query: new URL(request.url, 'http://console').searchParams,
+        form,
+        faults: new Map(),
+        now: access.now(),
+        call,
+        status: () => {
+          if (!read || monotonic() - read.at > STATUS_MS) read = { at: monotonic(), status: call('viewStatus') }
+          return read.status
+        },
+      }
+    },
+  }
+}
+
+/** Sends a page with its frame. */
+function pageSender({ monotonic, version, pages, sandboxUrl }: RouterParts) {
+  const startedAt = monotonic()
+  const navigation: readonly NavigationEntry[] = sandboxUrl
+    ? [...pages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
+    : pages
+  return async (response: Response, visit: Visit, page: Page, shown: Shown, notice?: Notice): Promise<void> => {
+    const status = await visit.status().catch(() => undefined)
+    const current = page.below ?? page.path
+    const footer = footerText(version, monotonic() - startedAt)
+    send(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
+  }
+}
+
+function sendSignedOut(request: Request, response: Response): void {
+  // A live part: the page around it asks to be opened again, and says then what this one would.
+  if (request.headers['hx-request'] !== undefined) response.set('hx-refresh', 'true')
+  response.status(401)
+  send(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
+}
+
+/** How a person signs in by a link, and out again. */
+function routeSigning(
+  router: Router,
+  { access, monotonic, isSecure }: RouterParts,
+  callerOf: (request: Request) => Promise<SessionCaller | undefined>,
+  forget: (caller: SessionCaller) => void,
+): void {
+  const cookie = sessionCookie(isSecure)
+  const countFailure = failureLimit(monotonic)
   router.get('/signin', async (request, response) => {
     const link = String(request.query.link ?? '')
     const good = await readLink(access, link)
@@ -224,29 +266,9 @@ export function consoleRouter(parts: RouterParts): Router {
     const scope = signOutScopes.find((one) => one === wanted)
     if (!scope) throw new Failure('invalid', `scope must be one of ${signOutScopes.join(', ')}`)
     await signOut(access, caller, scope)
-    notices.delete(caller.id)
+    forget(caller)
     response.set('set-cookie', cookie.clear).redirect(303, '/signin')
   })
-  const routes = routesOf(pages)
-  for (const route of routes) router[route.method](route.path, handlerOf(route))
-  router.use(() => {
-    throw new ConsoleRefusal(404, 'The console has no such page.')
-  })
-  router.use(async (thrown: unknown, request: Request, response: Response, _next: NextFunction) => {
-    if (response.headersSent) return void response.destroy()
-    const requestId = response.get('x-request-id') ?? ''
-    const refusal = thrown instanceof ConsoleRefusal ? thrown : errorOf(thrown, log, requestId)
-    const { status } = refusal
-    const text = sentenceOf(refusal.message)
-    response.status(status)
-    const main = refusalPart({ status, text, requestId })
-    // What is not for this console gets no page of it.
-    const caller = status === 421 ? undefined : await callerOf(request).catch(() => undefined)
-    if (!caller) return send(response, landing(refusalTitle(status), main))
-    const shown = { title: refusalTitle(status), main }
-    await sendPage(response, visitOf(request, caller), { path: '', role: 'viewer', show: async () => shown }, shown)
-  })
-  return router
 }
 
 /** What the console refuses by itself, before any operation is asked. */
