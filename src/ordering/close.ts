@@ -3,9 +3,9 @@ import { mayClose } from '../domain/store-order.ts'
 import { isComplete } from '../domain/store-update.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { enqueueUpdate, type OutboxRow, outboxOfOrder, withdrawWaitingKeys } from '../storage/outbox.ts'
-import { markClosed, ordersToClose } from '../storage/store-orders.ts'
+import { markClosed, ordersToClose, type StoreOrder } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
-import { orderStanding, type Standing } from './order-view.ts'
+import { orderStanding, type Standing, standingOf } from './order-view.ts'
 
 const BATCH = 100
 
@@ -20,15 +20,16 @@ const BATCH = 100
 export async function closeOrders(ordering: Ordering): Promise<number> {
   const found = await ordering.db.query(ordersToClose(BATCH))
   // Together, so that they share a commit.
-  const closed = (await Promise.all(found.map(({ id }) => closeOrder(ordering, id)))).filter(Boolean).length
+  const closed = (await Promise.all(found.map((order) => closeOrder(ordering, order)))).filter(Boolean).length
   if (closed > 0) ordering.wake('outbox')
   return closed
 }
 
-async function closeOrder(ordering: Ordering, orderId: string): Promise<boolean> {
-  const standing = await orderStanding(ordering, orderId)
-  if (!standing || !mayClose(standing.lines, standing.keys)) return false
-  const { order, state } = standing
+async function closeOrder(ordering: Ordering, order: StoreOrder): Promise<boolean> {
+  const standing = await standingOf(ordering, order)
+  if (!mayClose(standing.lines, standing.keys)) return false
+  const { state } = standing
+  const orderId = order.id
   const now = ordering.now()
   const completions = await completionsOf(ordering, standing)
   try {

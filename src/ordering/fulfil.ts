@@ -40,7 +40,7 @@ import { advance } from './advance.ts'
 import { announceCompletion } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
 import { openKey } from './effects.ts'
-import { orderStanding } from './order-view.ts'
+import { standingOf } from './order-view.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
@@ -427,15 +427,15 @@ export async function redeliver(ordering: Ordering, outboxId: string, actor: str
 async function updateOf(
   ordering: Ordering,
   { sentUpdate }: OutboxRow,
-  { id, store, reference }: StoreOrder,
+  taken: StoreOrder,
   effect: UpdateEffect,
   fresh: number,
 ): Promise<StoreUpdate | undefined> {
-  const order = { store, reference }
+  const order = { store: taken.store, reference: taken.reference }
   if (effect.type === 'order.closed') return sentUpdate ?? { type: 'order.closed', order, state: effect.payload.state }
   if (sentUpdate && effect.type !== 'line.held') return sentUpdate
-  const standing = await orderStanding(ordering, id)
-  const own = standing?.lines.find(({ purchases }) => purchases.some((one) => one.id === effect.payload.purchaseId))
+  const standing = await standingOf(ordering, taken)
+  const own = standing.lines.find(({ purchases }) => purchases.some((one) => one.id === effect.payload.purchaseId))
   const purchase = own?.purchases.find((one) => one.id === effect.payload.purchaseId)
   assert(own && purchase, 'a purchase is never deleted')
   const about = { order, line: { id: own.line.line, sku: own.line.sku, quantity: own.line.quantity } }

@@ -12,7 +12,7 @@ import {
   unitsWanted,
 } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
-import type { Database } from '../storage/database.ts'
+import { type Database, first } from '../storage/database.ts'
 import { type Attempt, attemptsOf, type TransitionRow, transitionsOf } from '../storage/evidence.ts'
 import { countHandedOver, keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
@@ -71,12 +71,21 @@ export interface LineView extends LineProgress {
  * @returns undefined when there is no such order
  */
 export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string) {
-  const [[order], lines, purchases] = await Promise.all([
-    db.query(storeOrderById(orderId)),
+  const [order, rows] = await Promise.all([first(db, storeOrderById(orderId)), standingRows(db, orderId)])
+  return order && { order, ...rows }
+}
+
+/** The same of an order that was just read. */
+export const standingOf = async ({ db }: Pick<Ordering, 'db'>, order: StoreOrder) => ({
+  order,
+  ...(await standingRows(db, order.id)),
+})
+
+async function standingRows(db: Database, orderId: string) {
+  const [lines, purchases] = await Promise.all([
     db.query(linesOfOrders([orderId])),
     db.query(purchasesOfOrder(orderId)),
   ])
-  if (!order) return undefined
   const ids = purchases.map((purchase) => purchase.id)
   const keys = ids.length > 0 ? await db.query(keysOfPurchases(ids)) : []
   const standing = lines.map((line) => {
@@ -84,10 +93,10 @@ export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: strin
     const parts = own.map((purchase) => ({ ...purchase, handedOver: handedOver(keys, purchase.id).length }))
     return { line, purchases: own, state: lineState(parts), delivered: delivered(parts), wanted: unitsWanted(parts) }
   })
-  return { order, lines: standing, keys, state: orderState(standing) }
+  return { lines: standing, keys, state: orderState(standing) }
 }
 
-export type Standing = NonNullable<Awaited<ReturnType<typeof orderStanding>>>
+export type Standing = Awaited<ReturnType<typeof standingOf>>
 
 /** An order of a list: what people ask of it before they open it. */
 export interface ListedOrder extends StoreOrder {
@@ -225,27 +234,27 @@ export async function subjectsOf(db: Database, purchases: Purchase[]): Promise<M
 }
 
 /**
- * @param show `keys` opens the licence keys that were handed over
+ * @param show `keys` opens the licence keys that were handed over; `isNew`: the order was taken just now, and has no history yet
  * @throws Failure `not_found`
  */
 export async function viewOrder(
   ordering: Pick<Ordering, 'db' | 'vault'>,
   orderId: string,
-  show: { keys: boolean },
+  show: { keys: boolean; isNew?: boolean },
 ): Promise<OrderView> {
   const { db } = ordering
   const standing = await orderStanding(ordering, orderId)
   if (!standing) throw new Failure('not_found', `there is no order with the id ${orderId}`)
   const { order, lines, keys, state } = standing
-  const ids = lines.flatMap((line) => line.purchases.map((purchase) => purchase.id))
+  const purchases = lines.flatMap((line) => line.purchases)
+  const ids = show.isNew ? [] : purchases.map(({ id }) => id)
   const products = lines.map(({ line }) => line.productId).filter((id) => id !== null)
   const [effects, attempts, transitions, offers] = await Promise.all([
-    db.query(outboxOfOrder(orderId)),
+    show.isNew ? [] : db.query(outboxOfOrder(orderId)),
     ids.length > 0 ? db.query(attemptsOf(ids)) : [],
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
     products.length > 0 ? db.query(offersByProduct(products)) : [],
   ])
-  const purchases = lines.flatMap((line) => line.purchases)
   const outages = await outagesDuring(ordering, purchases, transitions)
   const views = lines.map(({ line, purchases, state, delivered }): LineView => {
     const view: LineView = {

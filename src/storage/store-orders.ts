@@ -204,7 +204,7 @@ const closable = and(
 /** Orders that may be closed and are not reported as closed, oldest first. */
 export const ordersToClose = statement((limit: number) =>
   build
-    .select({ id: storeOrders.id })
+    .select()
     .from(storeOrders)
     .where(and(isNull(storeOrders.closedAt), closable))
     .orderBy(asc(storeOrders.id))

@@ -407,6 +407,7 @@ export const calls: Record<string, unknown[]> = {
   carryCancellation: ['p'],
   distrustTimes: [at],
   writtenNow: [at],
+  leasesEndBy: [at],
   refreshesDueNow: [at],
   placementsDueNow: [at],
   effectsDueNow: [at],

@@ -194,7 +194,8 @@ const Revealed = z.object({
 export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering } = context
   const { db } = ordering
-  const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, { keys: caller.scopes.has('keys') })
+  const view = (orderId: string, caller: Caller, isNew = false) =>
+    viewOrder(ordering, orderId, { keys: caller.scopes.has('keys'), isNew })
   const storeQuery = { store: inStore }
   const idOf = (named: Named) => idOfOrder(db, named)
   const unknown = 'no order has this reference'
@@ -224,7 +225,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         const input = orderInput(body)
         const store = configuredStore(context, storeOf(caller))
         const { orderId, created } = await takeOrder(ordering, store.id, input, orderDigest(input))
-        return { status: created ? 202 : 200, data: await view(orderId, caller) }
+        return { status: created ? 202 : 200, data: await view(orderId, caller, created) }
       },
     }),
 

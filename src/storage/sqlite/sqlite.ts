@@ -57,6 +57,7 @@ export function sqliteDatabase(
   const prepare = statementCache(connection)
   const begin = connection.prepare('begin immediate')
   const end = connection.prepare('commit')
+  const rollback = connection.prepare('rollback')
   const savepoint = connection.prepare('savepoint member')
   const release = connection.prepare('release member')
   const undo = connection.prepare('rollback to member')
@@ -80,42 +81,57 @@ export function sqliteDatabase(
   /**
    * Runs all that is queued in one transaction. Settles the members only after COMMIT has returned.
    *
-   * Hardly a commit is refused, so all of them share a savepoint first. Where one is refused, each runs again in a savepoint of
-   * its own: a commit is data.
+   * Hardly a commit is refused, so they run without more. Where one is refused, all of it is undone, and each runs again in a
+   * savepoint of its own: a commit is data.
    */
   function flush(): void {
     const group = queue
     queue = []
-    if (group.length === 0) return
+    if (group.length === 0 || !begun(group)) return
     try {
-      begin.run()
-    } catch (cause) {
-      if (isBusy(cause))
-        for (const { reject } of group) reject(new Failure('unavailable', 'the database is busy', { cause }))
-      else fail(group, cause)
-      return
-    }
-    try {
-      const together = attempt(group)
-      const settlements = together.isStored || group.length === 1 ? [together] : group.map((one) => attempt([one]))
-      end.run()
-      for (const one of settlements) one.settle()
+      const { isStored, settle } = attempt(group, rollback)
+      if (isStored) end.run()
+      if (isStored || group.length === 1) settle()
+      else flushApart(group)
     } catch (cause) {
       fail(group, cause)
     }
   }
 
+  function flushApart(group: Member[]): void {
+    if (!begun(group)) return
+    const settlements = group.map((one) => {
+      savepoint.run()
+      const settlement = attempt([one], undo)
+      release.run()
+      return settlement
+    })
+    end.run()
+    for (const { settle } of settlements) settle()
+  }
+
+  /** Begins the transaction of a group. @returns false where that failed, which its callers know then */
+  function begun(group: Member[]): boolean {
+    try {
+      begin.run()
+      return true
+    } catch (cause) {
+      if (isBusy(cause))
+        for (const { reject } of group) reject(new Failure('unavailable', 'the database is busy', { cause }))
+      else fail(group, cause)
+      return false
+    }
+  }
+
   /**
-   * Runs members inside the open transaction: all of them or none.
+   * Runs members inside the open transaction: all of them or, by `back`, none.
    *
-   * @returns what answers their callers, to be called once the transaction is committed
+   * @returns what answers their callers, to be called once the transaction is over
    * @throws whatever is not a member's own fault; the group is lost then
    */
-  function attempt(members: Member[]): { isStored: boolean; settle: () => void } {
-    savepoint.run()
+  function attempt(members: Member[], back: Connection.Statement): { isStored: boolean; settle: () => void } {
     try {
       const touched = members.map(run)
-      release.run()
       const settle = () => {
         for (const [index, { resolve }] of members.entries()) resolve(touched[index] as number[])
       }
@@ -123,8 +139,7 @@ export function sqliteDatabase(
     } catch (error) {
       const refused = ownFault(error)
       if (refused === undefined || !connection.inTransaction) throw error
-      undo.run()
-      release.run()
+      back.run()
       const settle = () => {
         for (const { reject } of members) reject(refused)
       }
