@@ -303,10 +303,10 @@ describe.runIf(hasPostgres)('a database that a process has alone', () => {
 
   test('stays its own on a server that ends transactions which do nothing', async () => {
     const url = await newPostgresUrl()
-    await run(url, `alter database ${nameOf(url)} set idle_in_transaction_session_timeout = '20ms'`)
+    await run(url, `alter database ${nameOf(url)} set idle_in_transaction_session_timeout = '400ms'`)
     const { database, fatal } = await alone(url)
     // The server has had the time to end it.
-    await database.query(sql`select 1 as one from pg_sleep(0.2)`)
+    await database.query(sql`select 1 as one from pg_sleep(0.6)`)
     await expect(assertPostgresFree(url)).rejects.toMatchObject(inUse)
     expect(fatal).toEqual([])
   })
