@@ -392,6 +392,7 @@ export const calls: Record<string, unknown[]> = {
   forgetEntitlement: ['s', 'r', at],
   distrustReadings: [at],
   settlementsDueNow: [at],
+  leasesEndBy: [at],
   untagsDueNow: [at],
   storeReadingOf: ['s'],
   connectStore: ['s', at],
