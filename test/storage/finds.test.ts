@@ -66,7 +66,7 @@ const entitlement = {
   fullyPaid: true,
 }
 const offer = { sku: 'k', name: 'n', costMinor: 1, currency: 'EUR', available: true, asOf: 1, changedAt: 1 }
-const listing = { store: 's', sku: 'k', linkedBy: 'sku', state: 'pushed', changedAt: 1 }
+const listing = { store: 's', sku: 'k', linkedBy: 'sku', state: 'synced', changedAt: 1 }
 const alert = { type: 'freeze', payload: {}, raisedAt: 1 }
 const run = { cause: 'c', state: 'complete', startedAt: 1, cursor: 1 }
 const sweep = { cause: 'c', state: 'complete', fromAt: 0, startedAt: 500 }
@@ -379,14 +379,20 @@ const reads: Record<string, Found> = {
     table: schema.listings,
     base: { ...listing, state: 'held', reason: 'missing' },
     key: 'variant',
-    ask: listed.pageOfListings({ store: 's', state: 'held', reasons: ['missing', 'ambiguous'], after: 'b', limit: 2 }),
+    ask: listed.pageOfListings({
+      store: 's',
+      state: 'held',
+      reasons: ['missing', 'ambiguous_sku'],
+      after: 'b',
+      limit: 2,
+    }),
     inOrder: true,
-    found: { c: {}, d: { reason: 'ambiguous' } },
+    found: { c: {}, d: { reason: 'ambiguous_sku' } },
     left: {
       a: {},
       b: {},
       e: {},
-      'ca another state': { state: 'pushed' },
+      'ca another state': { state: 'synced' },
       'cb another reason': { reason: 'not_created' },
       'cc another store': { store: 't' },
     },

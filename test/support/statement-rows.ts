@@ -71,7 +71,7 @@ const ownOf = (table: SQLiteTable, id: unknown): Row => {
   return { part, idempotencyKey: id, externalOrderId: id }
 }
 
-const insertion = (table: SQLiteTable, row: Row): Change => ({
+export const insertion = (table: SQLiteTable, row: Row): Change => ({
   statement: build.insert(table).values({ ...ownOf(table, row.id), ...row }),
   rows: 1,
 })
