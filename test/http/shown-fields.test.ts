@@ -15,11 +15,11 @@ const MINUTE = 60_000
 function rowOf(table: SQLiteTable, given: Row): Row {
   const columns = Object.entries<SQLiteColumn>(getTableColumns(table))
   return Object.fromEntries(
-    columns.map(([name, column], place) => [name, given[name] ?? valueOf(name, column, place + 1, given)]),
+    columns.map(([name, column], place) => [name, given[name] ?? distinctOf(name, column, place + 1, given)]),
   )
 }
 
-function valueOf(name: string, column: SQLiteColumn, place: number, given: Row): unknown {
+function distinctOf(name: string, column: SQLiteColumn, place: number, given: Row): unknown {
   if (name in given) return null
   if (column.getSQLType() === 'blob') return Buffer.from(name)
   if (column.getSQLType() === 'text') return column.dataType === 'json' ? [] : name

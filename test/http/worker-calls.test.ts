@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
+import { fields } from '../../src/http/input.ts'
 import type { Operation } from '../../src/http/operation.ts'
 import { forgetCalls, leavingToWorker, performCalls } from '../../src/http/worker-calls.ts'
 import { createIds } from '../../src/ids.ts'
@@ -10,6 +11,7 @@ import { createLog } from '../../src/log.ts'
 import { workerCalls } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { openVault } from '../../src/vault/vault.ts'
+import { openApi } from '../support/api-world.ts'
 import { memoryDatabase, TEST_NOW } from '../support/database.ts'
 import { hasPostgres, newPostgresUrl, openPostgresDatabase } from '../support/postgres.ts'
 import { openProxy } from '../support/postgres-proxy.ts'
@@ -348,4 +350,26 @@ describe.runIf(hasPostgres)('a worker', () => {
     })
     expect(await Promise.all(asking)).toEqual(Array.from({ length: 10 }, () => ANSWER))
   })
+})
+
+/**
+ * Written down apart from the operations: what calls the supplier or a store, or changes what the worker remembers of one. All the
+ * others are of the database alone, which every process has.
+ */
+const ofWorker = `
+  takeShopOrder releaseShopOrder resendOrder testAlertChannels viewEvidence decidePurchase requestSync requestSweep
+  testStore triggerUpdate rotateCallbackSecret createWebhook rotateWebhook retireWebhook checkWebhooks rotateKeys`
+
+test('what calls the supplier or a store is left to the worker, and nothing else', async () => {
+  const { operations } = await openApi()
+  const left = operations.filter(({ needsWorker }) => needsWorker !== undefined).map(({ name }) => name)
+  expect(left.sort()).toEqual(ofWorker.trim().split(/\s+/).sort())
+})
+
+test('the evidence of a review is asked of the worker where the supplier is read for it, and only there', async () => {
+  const { operations } = await openApi()
+  const evidence = operations.find(({ name }) => name === 'viewEvidence')
+  const needs = evidence?.needsWorker as (call: { query: { read: boolean } }) => boolean
+  expect([needs({ query: { read: true } }), needs({ query: { read: false } })]).toEqual([true, false])
+  expect(fields(evidence?.query ?? {}).parse({}), 'what a person gets who does not ask').toMatchObject({ read: true })
 })
