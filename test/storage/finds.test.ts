@@ -160,7 +160,7 @@ const reads: Record<string, Found> = {
       ...under('state', besides(purchaseStates, ['planned', 'waiting'])),
     },
   },
-  'purchases that are held and that nobody was told of': {
+  'purchases that are held and that people do not know of': {
     table: schema.purchases,
     base: { ...purchase, holdReason: 'balance', heldAt: NOW },
     beside: [

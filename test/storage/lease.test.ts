@@ -378,49 +378,49 @@ describe.runIf(hasPostgres)('the lease of the worker', () => {
     }
     const logged: string[] = []
     const note = (event: string) => void logged.push(event)
-    const told = { info: note, warn: note }
-    expect(await database.elect({ owner: 'two', monotonic, signal: halt.signal, log: told })).toBeUndefined()
+    const writer = { info: note, warn: note }
+    expect(await database.elect({ owner: 'two', monotonic, signal: halt.signal, log: writer })).toBeUndefined()
     expect(one.lease()?.isHeld()).toBe(true)
     expect(logged, 'it says once that it stands by').toEqual(['worker.standby'])
   })
 
-  /** What a server says of itself, of which a database is told something else. */
+  /** What a server says of itself, of which a database hears something else. */
   const SAID = { identifier: '7', wal: '000000010000000000000001', started: '2026-01-01T00:00:00Z' }
 
-  async function toldServer() {
+  async function ownServer() {
     const url = await newPostgresUrl()
     const columns = Object.entries(SAID).map(([name, value]) => `'${value}'::text as ${name}`)
     await run(
       url,
-      `create schema told;
-      create table told.said as select ${columns.join(', ')};
-      create function told.pg_control_system(out system_identifier bigint) language sql as
-        $$ select identifier::bigint from told.said $$;
-      create function told.pg_walfile_name(at pg_lsn) returns text language sql as $$ select wal from told.said $$;
-      create function told.pg_postmaster_start_time() returns timestamptz language sql as
-        $$ select started::timestamptz from told.said $$;
-      alter database ${new URL(url).pathname.slice(1)} set search_path = told, pg_catalog, public`,
+      `create schema said_so;
+      create table said_so.said as select ${columns.join(', ')};
+      create function said_so.pg_control_system(out system_identifier bigint) language sql as
+        $$ select identifier::bigint from said_so.said $$;
+      create function said_so.pg_walfile_name(at pg_lsn) returns text language sql as $$ select wal from said_so.said $$;
+      create function said_so.pg_postmaster_start_time() returns timestamptz language sql as
+        $$ select started::timestamptz from said_so.said $$;
+      alter database ${new URL(url).pathname.slice(1)} set search_path = said_so, pg_catalog, public`,
     )
     return url
   }
-  const again = `create table anew (like worker_lease including all);
-    insert into anew select * from worker_lease;
+  const again = `create table copied (like worker_lease including all);
+    insert into copied select * from worker_lease;
     drop table worker_lease;
-    alter table anew rename to worker_lease`
+    alter table copied rename to worker_lease`
 
   test.each([
-    ['writes its log into the next file', "update told.said set wal = '000000010000000A000000FF'", true, true],
-    ['was restarted', "update told.said set started = '2026-01-01T00:00:01Z'", false, true],
-    ['is another one, with another identifier', "update told.said set identifier = '8'", false, false],
+    ['writes its log into the next file', "update said_so.said set wal = '000000010000000A000000FF'", true, true],
+    ['was restarted', "update said_so.said set started = '2026-01-01T00:00:01Z'", false, true],
+    ['is another one, with another identifier', "update said_so.said set identifier = '8'", false, false],
     [
       'is a standby that took over, on another timeline',
-      "update told.said set wal = '000000020000000000000001'",
+      "update said_so.said set wal = '000000020000000000000001'",
       false,
       false,
     ],
     ['got the table of the lease back from a copy of its rows', again, false, false],
   ])('of a server that %s', async (_what, happens, isHeld, isSame) => {
-    const url = await toldServer()
+    const url = await ownServer()
     const one = await candidate('one', url)
     await one.elected
     await one.database.commit([insert('a')])

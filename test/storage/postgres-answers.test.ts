@@ -44,18 +44,18 @@ async function connected(url: string): Promise<pg.Client> {
 describe.runIf(hasPostgres)('a server that says of itself', () => {
   let shared: Promise<string> | undefined
 
-  /** A database whose server answers as told where it is asked for its settings, or whether it is a standby. */
+  /** A database whose server answers as given where it is asked for its settings, or whether it is a standby. */
   async function serverThatSays(settings: Record<string, string>, isStandby = false): Promise<string> {
     shared ??= newPostgresUrl()
     const url = await shared
     const cases = Object.entries(settings).map(([name, value]) => `when '${name}' then '${value}'`)
     await run(
       url,
-      `create schema if not exists told;
-      create or replace function told.current_setting(name text) returns text language sql as
+      `create schema if not exists said_so;
+      create or replace function said_so.current_setting(name text) returns text language sql as
         $$ select case name ${cases.join(' ')} when '' then '' else pg_catalog.current_setting(name) end $$;
-      create or replace function told.pg_is_in_recovery() returns boolean language sql as $$ select ${isStandby} $$;
-      alter database ${nameOf(url)} set search_path = told, pg_catalog, public`,
+      create or replace function said_so.pg_is_in_recovery() returns boolean language sql as $$ select ${isStandby} $$;
+      alter database ${nameOf(url)} set search_path = said_so, pg_catalog, public`,
     )
     return url
   }
