@@ -260,6 +260,8 @@ const lists: [path: string, key: string, found: Record<string, string>][] = [
       'event=order.failed&state=dead': '2',
       [`from=${at(3)}`]: '5 4 3',
       [`to=${at(3)}`]: '2 1',
+      [`to=${at(5)}`]: '4 3 2 1',
+      [`from=${at(2)}`]: '5 4 3 2',
       [`from=${at(2)}&to=${at(4)}`]: '3 2',
       [`from=${at(2)}&to=${at(4)}&state=dead`]: '2',
     },
@@ -325,7 +327,8 @@ describe('the list', () => {
           const more: string = cursor === null ? '' : `&${cursorName}=${encodeURIComponent(cursor)}`
           const { status, body } = await ask('GET', `${path}?${query}&limit=2${more}`)
           expect(status, `${query}: ${JSON.stringify(body.error)}`).toBe(200)
-          names.push(...body.data.items.map((item) => item[key]))
+          if (cursor !== null) expect(body.data.items, `${query}: a page that there is has items`).not.toEqual([])
+        names.push(...body.data.items.map((item) => item[key]))
           cursor = body.data.next
           if (cursor === null) break
         }
