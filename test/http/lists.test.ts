@@ -338,4 +338,15 @@ describe('the list', () => {
       }
     },
   )
+
+  test('of listings that begin with a text is one page of so many', async () => {
+    const { ask } = await world()
+    const found = async (query: string) => {
+      const { body } = await ask('GET', `/stores/${STORE}/listings?${query}`)
+      return [body.data.items.map((item) => item.id), body.data.next]
+    }
+    expect(await found('search=s&limit=3')).toEqual([['a', 'b', 'c'], null])
+    expect(await found('search=s')).toEqual([['a', 'b', 'c', 'd', 'e', 'f'], null])
+    expect(await found('search=t')).toEqual([[], null])
+  })
 })
