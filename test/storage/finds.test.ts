@@ -604,7 +604,124 @@ const reads: Record<string, Found> = {
   },
 }
 
+const notices: [typeof schema.alertNotices | typeof schema.alerts, Row][] = [
+  [schema.alertNotices, { channel: 'c', alert: 'b', said: 'raised', at: 1, times: 1 }],
+  [schema.alertNotices, { channel: 'other', alert: 'b', said: 'ended', at: 2, times: 2 }],
+]
+Object.assign(reads, {
+  'open alerts of a channel, a rare kind before a flood': {
+    table: schema.alerts,
+    base: { ...alert, type: 'late' },
+    beside: notices,
+    ask: alertsOf.openForChannel('c', 3),
+    inOrder: true,
+    found: { b: { type: 'freeze' }, f: {}, e: {} },
+    left: { c: {}, g: { type: 'freeze', endedAt: 1 } },
+  },
+  'alerts of a channel that ended since an instant': {
+    table: schema.alerts,
+    base: alert,
+    beside: notices,
+    ask: alertsOf.endedForChannel('c', NOW, 2),
+    inOrder: true,
+    found: { a: { endedAt: NOW + 2 }, b: { endedAt: NOW + 1 } },
+    left: { c: { endedAt: NOW }, d: { endedAt: NOW - 1 }, e: {} },
+  },
+  'purchases that are held, the newest first': {
+    table: schema.purchases,
+    base: { ...purchase, holdReason: 'balance' },
+    ask: buying.listHeldPurchases({ holdReason: 'balance', before: 'd', limit: 2 }),
+    inOrder: true,
+    found: { c: { state: 'waiting' }, b: {} },
+    left: { a: {}, d: {}, c0: { holdReason: null }, c1: { holdReason: 'ceiling' }, c2: { state: 'review' } },
+  },
+} satisfies Record<string, Found>)
+
 const changes: Record<string, Changed> = {
+  'leases at a start': {
+    table: schema.purchases,
+    base: purchase,
+    change: buying.clearLeases(),
+    changed: { a: { leaseOwner: 'w', leaseUntil: 5 } },
+    left: { b: {}, c: { leaseOwner: 'w' } },
+    to: { leaseOwner: null, leaseUntil: null },
+  },
+  'the key that a hand-over gets': {
+    table: schema.licenceKeys,
+    base: key,
+    key: 'ordinal',
+    beside: [holder, [schema.purchases, { ...purchase, id: 'other' }]],
+    change: keys.assignKey('p', 1, 'h'),
+    changed: { 1: {} },
+    left: { 2: {}, 3: { purchaseId: 'other' } },
+    to: { handOverId: 'h' },
+  },
+  'the attempt of which no byte left, beside another one': {
+    table: schema.outbox,
+    base: { ...effect, sends: 2, dedupeKey: 'x' },
+    change: effects.markAttemptUnsent('a'),
+    changed: { a: {} },
+    left: { b: { dedupeKey: 'y' } },
+    to: { sends: 1 },
+  },
+  'an update of which no byte left at any attempt': {
+    table: schema.outbox,
+    base: { ...effect, sends: 2, sentUpdate: { a: 1 }, actsUntil: 5 },
+    change: effects.markUnsent('a', 2),
+    changed: { a: { dedupeKey: 'x' } },
+    left: { b: { dedupeKey: 'y' }, c: { dedupeKey: 'z', sends: 3 } },
+    to: { sends: 0, sentUpdate: null, actsUntil: null },
+  },
+  'the keys of an order that its shop holds': {
+    table: schema.outbox,
+    base: { ...effect, notBefore: NOW + 1 },
+    beside: [
+      ...['unpaid', 'held_by_store', 'not_entitled', 'balance'].flatMap(
+        (holdReason): [typeof schema.purchases | typeof schema.licenceKeys, Row][] => [
+          [schema.purchases, { ...purchase, id: holdReason, holdReason }],
+          [schema.licenceKeys, { ...key, purchaseId: holdReason, ordinal: 1, handOverId: holdReason }],
+        ],
+      ),
+      [schema.purchases, { ...purchase, id: 'q', orderId: 'q', lineId: 'm', holdReason: 'unpaid' }],
+      [schema.licenceKeys, { ...key, purchaseId: 'q', ordinal: 1, handOverId: 'another order' }],
+    ],
+    change: effects.hastenHeldOver('o', NOW),
+    changed: { unpaid: { dedupeKey: '1' }, held_by_store: { dedupeKey: '2' }, not_entitled: { dedupeKey: '3' } },
+    left: { balance: { dedupeKey: '4' }, 'another order': { dedupeKey: '5' }, 'no keys': { dedupeKey: '6' } },
+    to: { notBefore: NOW },
+  },
+  'a delivery that is read again': {
+    table: schema.deliveries,
+    base: { ...delivery, state: 'dead', attempts: 9, finishedAt: 1, lastError: 'x' },
+    change: inbox.replayDelivery('a', NOW),
+    changed: { a: { deliveryId: '1', mac: Buffer.of(1) } },
+    left: { b: { deliveryId: '2', mac: Buffer.of(2) } },
+    to: { state: 'stored', attempts: 0, notBefore: NOW, finishedAt: null, lastError: null },
+  },
+  'the price that a customer pays for a line': {
+    table: schema.storeOrderLines,
+    base: { orderId: 'o', sku: 'k', quantity: 1, unitPriceMinor: 5, currency: 'EUR' },
+    change: sold.changeUnitPrice('a', 7, 'USD'),
+    changed: { a: { line: 'a' } },
+    left: { b: { line: 'b' }, l: { id: 'c', line: 'c' } },
+    to: { unitPriceMinor: 7, currency: 'USD' },
+  },
+  'the quantity of a line': {
+    table: schema.storeOrderLines,
+    base: { orderId: 'o', sku: 'k', quantity: 1 },
+    change: sold.changeQuantity('a', 7),
+    changed: { a: { line: 'a' } },
+    left: { b: { line: 'b' } },
+    to: { quantity: 7 },
+  },
+  'an order that is closed': {
+    table: schema.storeOrders,
+    base: { store: 'u', bodyDigest: 'd', receivedAt: 1 },
+    change: sold.markClosed('a', 'failed', NOW),
+    changed: { a: { reference: 'a' } },
+    left: { b: { reference: 'b' } },
+    to: { closedAt: NOW, closedState: 'failed' },
+  },
   'the clock that was ahead has dated leases': {
     table: schema.purchases,
     base: purchase,
