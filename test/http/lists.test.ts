@@ -328,7 +328,7 @@ describe('the list', () => {
           const { status, body } = await ask('GET', `${path}?${query}&limit=2${more}`)
           expect(status, `${query}: ${JSON.stringify(body.error)}`).toBe(200)
           if (cursor !== null) expect(body.data.items, `${query}: a page that there is has items`).not.toEqual([])
-        names.push(...body.data.items.map((item) => item[key]))
+          names.push(...body.data.items.map((item) => item[key]))
           cursor = body.data.next
           if (cursor === null) break
         }
