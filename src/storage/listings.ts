@@ -186,7 +186,7 @@ export const thinListingPrices = change('any', (from: number, to: number) =>
       select 1 from listing_prices as later
       where later.store = listing_prices.store and later.variant = listing_prices.variant
         and later.at > listing_prices.at
-        and later.at < (listing_prices.at / ${DAY_MS} + 1) * ${DAY_MS})`,
+        and later.at < listing_prices.at - listing_prices.at % ${DAY_MS} + ${DAY_MS})`,
   ),
 )
 

@@ -974,6 +974,14 @@ const changes: Record<string, Changed> = {
     left: { b: { nextTryAt: NOW + 6 }, c: { nextTryAt: 1 }, d: { store: 't' }, e: { nextTryAt: null } },
     to: { nextTryAt: NOW },
   },
+  'prices between two instants save the last of each day, however soon the next day brings another': {
+    table: schema.listingPrices,
+    base: { store: 's', variant: 'v', priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'c' },
+    change: listed.thinListingPrices(86_400_000, 3 * 86_400_000),
+    changed: { a: { at: 86_400_000 } },
+    left: { b: { at: 2 * 86_400_000 - 1 }, c: { at: 2 * 86_400_000 } },
+    to: 'gone',
+  },
   'prices between two instants save the last of each day': {
     table: schema.listingPrices,
     base: { store: 's', variant: 'v', priceMinor: 1, currency: 'EUR', costMinor: 1, cause: 'c' },

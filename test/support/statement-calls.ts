@@ -392,7 +392,6 @@ export const calls: Record<string, unknown[]> = {
   forgetEntitlement: ['s', 'r', at],
   distrustReadings: [at],
   settlementsDueNow: [at],
-  leasesEndBy: [at],
   untagsDueNow: [at],
   storeReadingOf: ['s'],
   connectStore: ['s', at],
