@@ -244,6 +244,16 @@ describe('a line of which the store has all keys', () => {
     expect(wakes).toContain('outbox')
   })
 
+  test('is reported, and no line beside it that is none of the listings or came to nothing', async () => {
+    const app = await openTestApp()
+    await storeOrder(app, '1001', [[delivered], [], [cancelled]])
+    expect(await closeOrders(app.ordering)).toBe(1)
+    expect(await enqueued(app, '1001')).toMatchObject([
+      { type: 'line.fulfilled', payload: { purchaseId: '1001-0-0' } },
+      { type: 'order.closed' },
+    ])
+  })
+
   test('is reported line by line, also where it came in one part', async () => {
     const app = await openTestApp()
     await storeOrder(app, '1001', [[delivered], [delivered, delivered], [planned]])

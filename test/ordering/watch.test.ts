@@ -1,15 +1,17 @@
 /** How many requests an accepted order costs until its keys are there: counted as the supplier's client is asked. */
 import { describe, expect, test } from 'vitest'
+import { Failure } from '../../src/errors.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import { noteAnnounced } from '../../src/ordering/watch.ts'
-import { hintPurchase } from '../../src/storage/purchases.ts'
+import { hintPurchase, purchasesInState } from '../../src/storage/purchases.ts'
 import { openTestApp, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
 
-/** Accepted orders of one unit each, and what is read of them from now on. */
-async function openAccepted(count: number) {
+/** Accepted orders of one unit each, and what is read of them from now on. @param aheadMs of our clock, before the supplier's */
+async function openAccepted(count: number, aheadMs = 0) {
   const app = await openTestApp()
+  app.jump(aheadMs)
   const { sku, productId } = await app.offer()
   app.sandbox.world.offers.change(productId, { stock: 1_000 })
   await app.ordering.refreshOffer(productId)
@@ -52,6 +54,44 @@ describe('accepted orders', () => {
     await refreshDue(app.ordering)
     expect(asked).toEqual({ lists: 2, orders: 6 })
     expect(new Set(await states(app, orders))).toEqual(new Set(['completed']))
+  })
+
+  test('are found in the list of a supplier whose clock is four minutes behind ours', async () => {
+    const { app, asked } = await openAccepted(6, 240 * SECOND)
+    app.move(2 * SECOND)
+    expect(await refreshDue(app.ordering)).toBe(6)
+    expect(asked).toEqual({ lists: 1, orders: 0 })
+  })
+
+  test('cost one page where all are on it, also twelve minutes apart, and more than a page is counted with', async () => {
+    const { app, asked } = await openAccepted(0)
+    const { sku } = await app.offer()
+    app.sandbox.faults.add({ fault: 'hold-open', times: 10 })
+    await app.order('early', [{ sku }])
+    await app.settle()
+    app.move(12 * 60 * SECOND)
+    for (const reference of 'abcdefghi') await app.order(reference, [{ sku }])
+    await app.settle()
+    for (const { id } of await app.db.query(purchasesInState('accepted', 100))) {
+      await app.db.commit([hintPurchase(id, app.now())])
+    }
+    Object.assign(asked, { lists: 0, orders: 0 })
+    expect(await refreshDue(app.ordering)).toBe(10)
+    expect(asked).toEqual({ lists: 1, orders: 0 })
+  })
+
+  test.each([
+    [2, 2],
+    [10, 5],
+    [60, 30],
+    [600, 300],
+  ])('that are open at an age of %d s are looked at again after some %d s', async (age, wait) => {
+    const { app, orders } = await openAccepted(4)
+    app.move(age * SECOND)
+    await refreshDue(app.ordering)
+    const again = ((await app.purchase(orders[0] ?? '')).refreshAt ?? 0) - app.now()
+    expect(again).toBeGreaterThanOrEqual(wait * SECOND)
+    expect(again).toBeLessThan((wait + 5) * SECOND)
   })
 
   test('that are few are read by their ids, which brings their keys as well', async () => {
@@ -213,5 +253,50 @@ describe('while deliveries arrive', () => {
     const next = await app.buy('f')
     await app.settle()
     expect(((await app.purchase(next)).refreshAt ?? 0) - app.now()).toBe(15 * SECOND)
+  })
+})
+
+describe('three orders that end together', () => {
+  type Read = TestApp['ordering']['supplier']['order']
+  /** When their deliveries come; each has its purchases read once, or a second time. */
+  const deliveries: Record<string, (app: TestApp, announceAll: () => Promise<void>, read: Read) => Promise<Read>> = {
+    'before they are read': async (_app, announceAll, read) => {
+      await announceAll()
+      return read
+    },
+    'while they are read': async (_app, announceAll, read) => {
+      let started = 0
+      const all = Promise.withResolvers<void>()
+      return async (id) => {
+        started += 1
+        if (started === 3) await announceAll().then(all.resolve)
+        await all.promise
+        return read(id)
+      }
+    },
+    'before they are read, which fails': async (app, announceAll, read) => {
+      await announceAll()
+      app.ordering.supplier.order = () => Promise.reject(new Failure('unavailable', 'the supplier answers 503'))
+      await refreshDue(app.ordering)
+      app.move(15 * SECOND)
+      return read
+    },
+  }
+
+  test.each(Object.keys(deliveries))('and whose deliveries come %s leave the slow schedule in force', async (when) => {
+    const { app, orders } = await openAccepted(3)
+    const { order: read } = app.supplier
+    const announceAll = async (): Promise<void> => {
+      for (const orderId of orders) await announce(app, orderId)
+    }
+    app.move(2 * SECOND)
+    app.sandbox.advance()
+    const next = await deliveries[when]?.(app, announceAll, read)
+    if (next) app.ordering.supplier.order = next
+    await refreshDue(app.ordering)
+    expect(await states(app, orders)).toEqual(['completed', 'completed', 'completed'])
+    const later = await app.buy('later')
+    await app.settle()
+    expect(((await app.purchase(later)).refreshAt ?? 0) - app.now()).toBe(15 * SECOND)
   })
 })
