@@ -1,10 +1,12 @@
 /** What people find orders by, the history of one, and the look at its licence keys. */
+import { eq } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
-import { audit } from '../../src/storage/schema.ts'
+import { formatDecimal } from '../../src/domain/money.ts'
+import { audit, offers } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { buyBeside, MINUTE } from '../support/reviews.ts'
-import { defaultDialect, STORE } from '../support/test-app.ts'
+import { defaultDialect, first, STORE } from '../support/test-app.ts'
 
 async function worldOf() {
   const world = await openApi()
@@ -67,6 +69,25 @@ describe('orders', () => {
     })
   })
 
+  test('of several parts say what all of them cost and when the last key came, also behind a line that is none of ours', async () => {
+    const world = await openApi({ dialect: { ...defaultDialect(), quantityMax: 1 } })
+    const { sku, costMinor } = await world.offer()
+    const { orders } = world.sandbox.world
+    world.sandbox.faults.add({ fault: 'hold-open' })
+    await world.order('1001', [{ sku: 'a mug' }, { sku, quantity: 2 }])
+    await world.pass(MINUTE)
+    const seen = async () => (await world.ask('GET', '/orders')).body.data.items[0]
+    const early = await seen()
+    expect(early).toMatchObject({ state: 'open', currency: 'EUR', cost: formatDecimal({ minor: 2 * costMinor, currency: 'EUR' }) })
+    await world.pass(30 * MINUTE)
+    orders.complete(first(orders.known(2).filter(({ status }) => status === 'open')))
+    const before = new Date(world.now()).toISOString()
+    await world.pass(15 * MINUTE)
+    const late = await seen()
+    expect(late).toMatchObject({ state: 'fulfilled', lines: [{ delivered: 0 }, { delivered: 2 }] })
+    expect(String(early?.lastKeyAt) < before && before < String(late?.lastKeyAt), `${early?.lastKeyAt} ${late?.lastKeyAt}`).toBe(true)
+  })
+
   test('say that a line waits for a decision, also while another part of it goes on', async () => {
     const world = await openApi({ dialect: { ...defaultDialect(), quantityMax: 1 } })
     world.sandbox.faults.add({ fault: 'answer-lost' })
@@ -92,6 +113,21 @@ describe('orders', () => {
     expect(history.updates).toContainEqual(expect.objectContaining({ type: 'line.failed', state: 'done' }))
     expect(JSON.stringify((await world.ask('GET', '/orders/1001/history')).body)).not.toContain(keyOf(world))
   })
+})
+
+test.each([
+  ['as the supplier asks', { costFault: null }, true],
+  ['of none where its cost is missing', { costFault: 'missing' }, false],
+  ['of none where its cost is zero', { costFault: 'zero' }, false],
+  ['of none where it is asked for in another currency', { currency: 'USD' }, false],
+] as const)('a purchase in a list names the cost of one unit now: %s', async (_, set, isShown) => {
+  const world = await openApi()
+  const { sku, productId, costMinor } = await world.offer()
+  await world.order('1001', [{ sku, unitPriceMinor: 1 }])
+  const statement = build.update(offers).set(set).where(eq(offers.productId, productId))
+  await world.db.commit([{ statement, rows: 1 }])
+  const cost = isShown ? formatDecimal({ minor: costMinor, currency: 'EUR' }) : null
+  expect((await world.ask('GET', '/purchases')).body.data.items).toMatchObject([{ sku, cost }])
 })
 
 const keyOf = ({ shop }: ApiWorld) => String([...shop.keys()].find(([line]) => line === '1001/1')?.[1][0])

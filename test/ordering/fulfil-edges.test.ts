@@ -1,6 +1,7 @@
 /** Updates for a store, one at a time: what each says, what it leaves behind, and when keys count as handed over. */
 import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
+import { bucketOf } from '../../src/domain/activity.ts'
 import { heldSentences } from '../../src/domain/labels.ts'
 import type { PurchaseState } from '../../src/domain/purchase.ts'
 import type { StoreUpdate } from '../../src/domain/store-update.ts'
@@ -10,6 +11,7 @@ import type { Change } from '../../src/storage/database.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
 import { enqueueUpdate, outboxById, type UpdateEffect } from '../../src/storage/outbox.ts'
+import { publishingOf, putPublishing } from '../../src/storage/publications.ts'
 import { type Purchase, purchasesOfOrder } from '../../src/storage/purchases.ts'
 import { requestCancellation } from '../../src/storage/store-orders.ts'
 import type { Pushed, PushResult, Store } from '../../src/stores/store.ts'
@@ -117,6 +119,34 @@ test('an update without an answer is not sent again before its store has acted o
   app.move(1)
   await deliverAll(app.ordering)
   expect(sent).toBeGreaterThan(1)
+})
+
+test('keys are counted once, with the time since their order came, and not since they were there', async () => {
+  const { app } = await openReady({}, 2)
+  const [timed, counted]: [number[], unknown[][]] = [[], []]
+  app.ordering.timeKeys = (ms) => void timed.push(ms)
+  app.ordering.count = (...what) => void counted.push(what)
+  app.move(3_000)
+  await deliverAll(app.ordering)
+  expect(timed).toEqual([5_000])
+  expect(counted).toEqual([
+    ['keys', 2],
+    ['keysWithin', 1, String(bucketOf(5_000))],
+  ])
+  expect(bucketOf(5_000)).not.toBe(bucketOf(3_000))
+})
+
+test.each([
+  ['an hour', 3_600_000, 60_000],
+  ['a minute', 60_000, 60_000],
+  ['59 seconds', 59_000, 59_000],
+])('a store that confirms an update gets listings again within a minute, where they pause for %s', async (_, ms, left) => {
+  const { app } = await openReady()
+  const now = app.now()
+  const paused = { attempts: 3, pausedUntil: now + ms, lastError: 'answered 503' }
+  await app.db.commit([putPublishing({ store: STORE, policy: '', epoch: 1, changedAt: now, ...paused })])
+  await deliverAll(app.ordering)
+  expect(await app.db.query(publishingOf(STORE))).toMatchObject([{ pausedUntil: now + left }])
 })
 
 describe('what a store learns of a line that fails', () => {
