@@ -4,9 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { bucketOf } from '../../src/domain/activity.ts'
 import { heldSentences } from '../../src/domain/labels.ts'
 import type { PurchaseState } from '../../src/domain/purchase.ts'
+import type { Standing } from '../../src/domain/store-order.ts'
 import type { StoreUpdate } from '../../src/domain/store-update.ts'
 import { confirmHandOver, redeliver } from '../../src/ordering/fulfil.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
+import { settleDue } from '../../src/ordering/settle.ts'
 import type { Change } from '../../src/storage/database.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { keysOfPurchases } from '../../src/storage/licence-keys.ts'
@@ -147,6 +149,58 @@ test.each([
   await app.db.commit([putPublishing({ store: STORE, policy: '', epoch: 1, changedAt: now, ...paused })])
   await deliverAll(app.ordering)
   expect(await app.db.query(publishingOf(STORE))).toMatchObject([{ pausedUntil: now + left }])
+})
+
+describe('keys that the shop does not let go to the customer', () => {
+  type Refused = { standing: Standing; units: number }
+  async function openRefused(said: Refused) {
+    const ready = await openReady()
+    const { app, orderId, row } = ready
+    const readAgain: string[] = []
+    app.ordering.readAgain = async (store, reference) => {
+      readAgain.push(`${store} ${reference}`)
+      // Its order is as it was.
+      await settleDue(app.ordering)
+    }
+    const asked: string[] = []
+    const store = {
+      ...app.store,
+      fulfil: async ({ id }: { id: string }) => {
+        asked.push(id)
+        return { outcome: 'not_entitled' as const, ...said, detail: 'the shop says no' }
+      },
+    }
+    app.ordering.storeOf = () => store
+    const look = async () => {
+      await deliverAll(app.ordering)
+      const { holdReason, heldAt, deadlineAt, note } = await app.purchase(orderId)
+      const { attempts, notBefore, state, lastError } = await row()
+      return { holdReason, heldAt, deadlineAt, note, attempts, waits: notBefore - app.now(), state, lastError }
+    }
+    return { ...ready, asked, readAgain, look }
+  }
+
+  test.each<[Refused, string]>([
+    [{ standing: 'unpaid', units: 1 }, 'unpaid'],
+    [{ standing: 'held', units: 1 }, 'held_by_store'],
+    [{ standing: 'paid', units: 0 }, 'not_entitled'],
+  ])('as of an order that is %o wait as %s, are asked for every two minutes and count as no attempt', async (said, reason) => {
+    const { app, asked, readAgain, look, keys } = await openRefused(said)
+    const held = { holdReason: reason, note: 'the shop says no' }
+    const due = { attempts: 0, waits: 2 * MINUTE, state: 'due', lastError: 'the shop says no' }
+    const first = await look()
+    expect(first).toMatchObject({ ...held, ...due, heldAt: app.now() })
+    expect(readAgain).toEqual([`${STORE} 1001`])
+    expect(await keys()).toMatchObject([{ begunAt: null, handedOverAt: null }])
+    app.move(2 * MINUTE - 1)
+    await look()
+    expect(asked).toHaveLength(1)
+    app.move(1)
+    // It is one hold, and lasts since the first time; so does its deadline.
+    expect(await look()).toMatchObject({ ...held, ...due, heldAt: first.heldAt, deadlineAt: first.deadlineAt })
+    expect(new Set(asked).size).toBe(1)
+    expect(asked).toHaveLength(2)
+  })
 })
 
 describe('what a store learns of a line that fails', () => {
@@ -536,6 +590,18 @@ describe('a purchase is fulfilled', () => {
     const { id } = await app.purchase(orderId)
     await set(app, sql`update purchases set quantity = 1`)
     await confirmed(app, 1)
+    expect(await confirmHandOver(app.ordering, id)).toBe(true)
+  })
+
+  test('with as many keys as its order still has, and with no other one on its way', async () => {
+    const { app, orderId } = await openReady({}, 2)
+    const { id } = await app.purchase(orderId)
+    await set(app, sql`update purchases set surplus = 1`)
+    expect(await confirmHandOver(app.ordering, id)).toBe(false)
+    await confirmed(app, 1)
+    await set(app, sql`update licence_keys set begun_at = 1 where ordinal = 2`)
+    expect(await confirmHandOver(app.ordering, id)).toBe(false)
+    await set(app, sql`update licence_keys set begun_at = null where ordinal = 2`)
     expect(await confirmHandOver(app.ordering, id)).toBe(true)
   })
 
