@@ -227,6 +227,33 @@ describe('a channel', () => {
     expect(world.saidOf('backup_failed')).toEqual(['backup_failed raised', 'backup_failed ended'])
   })
 
+  test('is sent the end alone of what was over before the service took it, after a start', async () => {
+    const world = await openAlerting()
+    await raise(world, { type: 'backup_failed', occasion: '1', payload: { note: 'the disk is full' } })
+    world.move(MINUTE)
+    expect((await world.ask('POST', '/backups')).status).toBe(201)
+    const { work, close } = await openAlerts(world.alertParts)
+    const rounds: number[] = []
+    // Each worker runs for itself: a channel may have its turn after every batch of the watcher.
+    for (let round = 0; round < 3; round += 1) for (const one of work) rounds.push(await one())
+    await close()
+    expect(rounds.slice(0, 2)).toEqual([1, 0])
+    expect(world.saidOf('backup_failed')).toEqual(['backup_failed ended'])
+  })
+
+  test('is sent what is known while what is watched cannot be read', async () => {
+    const world = await openAlerting()
+    const diskFreeMb = () => Promise.reject(new Error('the disk does not answer'))
+    const { work, close } = await openAlerts({ ...world.alertParts, watched: { ...world.alertParts.watched, diskFreeMb } })
+    const [watch, send] = work
+    await raise(world, low('1'))
+    expect(await watch?.()).toBe(1)
+    await expect(watch?.()).rejects.toThrow('the disk does not answer')
+    expect(await send?.()).toBe(1)
+    await close()
+    expect(world.saidOf('balance_low')).toEqual(['balance_low raised'])
+  })
+
   test('was sent the ends of what it had not been sent while it was muted, when it was unmuted', async () => {
     const world = await openAlerting()
     world.disk.freeMb = 10

@@ -37,8 +37,8 @@ function noting(app: TestApp, answer: (update: Pushed<StoreUpdate>) => PushResul
 }
 
 /** An order of two units whose purchase was not sent, and a store that notes what it gets. */
-async function openOrder() {
-  const app = await openTestApp()
+async function openOrder(options: TestAppOptions = {}) {
+  const app = await openTestApp(options)
   const { sku } = await app.offer()
   const { orderId } = await app.order('1001', [{ sku, id: 'gid-7', quantity: 2 }])
   const { id: purchaseId } = await app.purchase(orderId)
@@ -201,6 +201,17 @@ describe('keys that the shop does not let go to the customer', () => {
     expect(new Set(asked).size).toBe(1)
     expect(asked).toHaveLength(2)
   })
+
+  test.each<[Refused, string]>([
+    [{ standing: 'cancelled', units: 1 }, 'standing'],
+    [{ standing: 'paid', units: 0 }, 'units'],
+    [{ standing: 'held', units: 0 }, 'units'],
+  ])('as of an order that is %o, although a person has them delivered, wait for that person', async (said, by) => {
+    const { app, orderId } = await openRefused(said)
+    await set(app, sql`update purchases set decided_revision = (select revision from entitlements)`)
+    await deliverAll(app.ordering)
+    expect(await app.purchase(orderId)).toMatchObject({ takenBackBy: by, handOverHeldAt: app.now() })
+  })
 })
 
 describe('what a store learns of a line that fails', () => {
@@ -346,6 +357,31 @@ describe('a hold', () => {
     expect(linesOf(app, 'callback.confirmed')).toEqual([])
   })
 
+  test('that was reported without an answer is not reported again once it has ended', async () => {
+    const { app, orderId, purchaseId, pushed, store } = await openOrder()
+    await set(app, sql`update purchases set hold_reported = 'out_of_stock'`)
+    const id = await enqueue(app, orderId, held(purchaseId))
+    const reportHeld = async (): Promise<PushResult> => ({ ...away, mayHaveLeft: true })
+    app.ordering.storeOf = () => ({ ...store, reportHeld })
+    await deliverAll(app.ordering)
+    expect(await rowOf(app, id)).toMatchObject({ state: 'due', attempts: 1, sentUpdate: { type: 'line.held' } })
+    app.ordering.storeOf = () => store
+    await set(app, sql`update purchases set hold_reported = null`)
+    app.move(MINUTE)
+    await deliverAll(app.ordering)
+    expect(pushed).toEqual([])
+    expect(await rowOf(app, id)).toMatchObject({ state: 'done' })
+  })
+
+  test('of one part that has ended is not reported because another part of its line is held for the same', async () => {
+    const { app, orderId, pushed } = await openOrder({ dialect: { ...defaultDialect(), quantityMax: 1 } })
+    const [ended, other] = await app.purchases(orderId)
+    await set(app, sql`update purchases set hold_reported = 'out_of_stock' where part = ${other?.part}`)
+    for (const purchase of [ended, other]) await enqueue(app, orderId, held(purchase?.id ?? ''))
+    await deliverAll(app.ordering)
+    expect(pushed).toHaveLength(1)
+  })
+
   test('and its end are done at once where the kind of store has no place for them', async () => {
     const { app, orderId, purchaseId, pushed, store } = await openOrder()
     const { reportHeld: _held, reportResumed: _resumed, ...rest } = store
@@ -426,6 +462,21 @@ describe('a hand-over', () => {
       'fulfilled',
     ])
     expect(await deliverAll(app.ordering), 'the last one has said that it is all').toBe(0)
+  })
+
+  test('is complete with as many keys as the order still has of its line', async () => {
+    const { app, orderId } = await openReady({}, 2)
+    await set(app, sql`update purchases set surplus = 1`)
+    await set(app, sql`delete from licence_keys where ordinal = 2`)
+    const said: Pushed<StoreUpdate>[] = []
+    const store = noting(app, (update) => {
+      said.push(update)
+      return { outcome: 'confirmed' }
+    })
+    app.ordering.storeOf = () => store
+    await deliverAll(app.ordering)
+    expect(said).toMatchObject([{ delivered: 1, complete: true, line: { quantity: 2 } }])
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'fulfilled' })
   })
 
   test('counts the keys of its own line alone', async () => {
