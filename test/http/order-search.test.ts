@@ -2,7 +2,8 @@
 import { eq } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { formatDecimal } from '../../src/domain/money.ts'
-import { audit, offers } from '../../src/storage/schema.ts'
+import { enqueueAlert } from '../../src/storage/outbox.ts'
+import { audit, licenceKeys, offers, purchases } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
 import { buyBeside, MINUTE } from '../support/reviews.ts'
@@ -37,6 +38,9 @@ describe('orders', () => {
     expect(await found(world, 'search=1002')).toEqual(['1002'])
     expect(await found(world, `search=${world.first.sku}`)).toEqual(['1003', '1001'])
     expect(await found(world, `search=${world.first.sku}&state=open`)).toEqual(['1003'])
+    expect(await found(world, `search=${world.first.sku}&state=fulfilled`)).toEqual(['1001'])
+    expect(await found(world, `search=${world.first.sku}&state=failed`)).toEqual([])
+    expect(await found(world, `search=${world.second.sku}&state=failed`)).toEqual(['1002'])
     expect(await found(world, `search=${world.first.sku}&limit=1`)).toEqual(['1003'])
     expect(await found(world, 'search=nothing')).toEqual([])
     expect(await found(world, 'search=1002&state=open')).toEqual([])
@@ -115,6 +119,79 @@ describe('orders', () => {
   })
 })
 
+describe('the history of an order', () => {
+  const historyOf = async (world: ApiWorld, reference: string) =>
+    (await world.ask('GET', `/orders/${reference}/history`)).body.data as Record<string, unknown> & {
+      lines: { id: string; purchases: { id: string }[]; keys: { purchaseId: string; handedOverAt: string | null }[] }[]
+      transitions: { purchaseId: string; times: number }[]
+      updates: { id: string; type: string }[]
+      audit: { action: string; subject: string }[]
+    }
+
+  test('has each line with its own purchases and keys, and each purchase with its own changes', async () => {
+    const world = await openApi()
+    const { sku } = await world.offer()
+    await world.order('1001', [{ sku }, { sku, quantity: 2 }])
+    await world.pass(MINUTE)
+    await world.order('1002', [{ sku, unitPriceMinor: 1 }, { sku, unitPriceMinor: 1 }])
+    await world.pass(MINUTE)
+    const { lines } = await historyOf(world, '1001')
+    expect(lines.map(({ id, keys }) => [id, keys.length])).toEqual([
+      ['1', 1],
+      ['2', 2],
+    ])
+    for (const { purchases, keys } of lines) {
+      expect(purchases).toHaveLength(1)
+      expect(keys.every(({ purchaseId, handedOverAt }) => purchaseId === purchases[0]?.id && handedOverAt)).toBe(true)
+    }
+    const held = await historyOf(world, '1002')
+    const ids = held.lines.flatMap(({ purchases }) => purchases.map(({ id }) => id))
+    expect(new Set(held.transitions.map(({ purchaseId }) => purchaseId))).toEqual(new Set(ids))
+  })
+
+  test('of more than fifty purchases is that of those that changed last, and counts them all', async () => {
+    const world = await openApi({ dialect: { ...defaultDialect(), quantityMax: 1 } })
+    const { sku } = await world.offer()
+    const { orderId } = await world.order('1001', [{ sku, quantity: 52 }])
+    const unchanged = (await world.purchases(orderId)).filter(({ part }) => part === 7 || part === 52)
+    await world.db.commit([
+      { statement: build.update(purchases).set({ changedAt: world.now() + 1 }), rows: 52 },
+      ...unchanged.map(({ id }) => ({
+        statement: build.update(purchases).set({ changedAt: world.now() }).where(eq(purchases.id, id)),
+        rows: 1,
+      })),
+    ])
+    const history = await historyOf(world, '1001')
+    expect(history.purchases).toBe(52)
+    const shown = history.lines.flatMap((line) => line.purchases.map(({ id }) => id))
+    expect(shown).toHaveLength(50)
+    for (const { id } of unchanged) expect(shown).not.toContain(id)
+  })
+
+  test('has what people did to the order, to its purchases and to what is sent to its store, and no alert as an update', async () => {
+    const world = await openApi()
+    const { sku } = await world.offer()
+    world.shop.answerNext(503, 1)
+    const { orderId } = await world.order('1001', [{ sku }])
+    await world.pass(5_000)
+    const { updates } = await historyOf(world, '1001')
+    const body = { reason: 'as the customer asked' }
+    for (const path of [`/outbox/${updates[0]?.id}/redeliver`, '/orders/1001/cancel']) {
+      expect((await world.ask('POST', path, { body })).status, path).toBeLessThan(300)
+    }
+    const alert = { type: 'order_changed', occasion: '1', payload: { note: 'it was changed' }, orderId } as const
+    await world.db.commit([enqueueAlert(world.ordering, alert)])
+    const after = await historyOf(world, '1001')
+    expect(after.audit.map(({ action, subject }) => [action, subject])).toEqual([
+      ['outbox.redeliver', updates[0]?.id],
+      ['order.cancel', orderId],
+    ])
+    expect(after.updates.map(({ type }) => type)).not.toContain('order_changed')
+    const { timeline } = (await world.ask('GET', '/orders/1001')).body.data as unknown as { timeline: { what: string }[] }
+    expect(timeline.map(({ what }) => what).join()).not.toContain('order_changed')
+  })
+})
+
 test.each([
   ['as the supplier asks', { costFault: null }, true],
   ['of none where its cost is missing', { costFault: 'missing' }, false],
@@ -148,6 +225,32 @@ describe('a look at licence keys', () => {
       { actor: expect.stringMatching(/^admin /), detail: '2 keys: the customer lost the mail' },
     ])
     expect(JSON.stringify(entries)).not.toContain(keyOf(world))
+  })
+
+  test('of a line shows those of that line, and the audit has which', async () => {
+    const world = await openApi()
+    const { sku } = await world.offer()
+    await world.order('1001', [{ sku, id: 'gid-7' }, { sku, id: 'gid-8', quantity: 2 }])
+    await world.pass(MINUTE)
+    const { body } = await world.ask('POST', '/orders/1001/keys', { body: { line: 'gid-8', reason: 'a look' } })
+    const keys = (world.shop.keys().get('1001/gid-8') ?? []).map((key) => expect.objectContaining({ key }))
+    expect(keys).toHaveLength(2)
+    expect(body.data.items).toEqual([{ line: 'gid-8', keys: expect.arrayContaining(keys) }])
+    const entries = (await world.db.query(build.select().from(audit))).filter(({ action }) => action === 'order.reveal')
+    expect(entries).toMatchObject([{ detail: '2 keys of line gid-8: a look' }])
+  })
+
+  test('shows none that its store is not being given yet, to nobody', async () => {
+    const world = await openApi()
+    const { sku } = await world.offer()
+    await world.order('1001', [{ sku, quantity: 2 }])
+    await world.pass(MINUTE)
+    const statement = build.update(licenceKeys).set({ begunAt: null, handedOverAt: null })
+    await world.db.commit([{ statement: statement.where(eq(licenceKeys.ordinal, 2)), rows: 1 }])
+    const { body } = await world.ask('POST', '/orders/1001/keys', { body: { reason: 'a look' } })
+    expect(body.data.items).toMatchObject([{ line: '1', keys: [{ ordinal: 1 }] }])
+    const seen = (await world.ask('GET', '/orders/1001', { token: world.tokens.store })).body.data
+    expect(seen).toMatchObject({ lines: [{ delivered: 1, keys: [expect.any(String)] }] })
   })
 
   test('shows none where the store has none, and leaves no entry', async () => {

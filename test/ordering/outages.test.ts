@@ -164,6 +164,8 @@ describe('the timeline of an order', () => {
 
   test('said "sent" and then "not sent" of each request that never left, in four lines', async () => {
     const app = await openTestApp({ sandboxFile: databaseFile() })
+    // Until shortly before midnight.
+    app.move(100 * MINUTE)
     const { sku, productId } = await app.offer()
     app.ordering.pace.checked.set(productId, app.now())
     await app.supplierDown()
@@ -183,6 +185,25 @@ describe('the timeline of an order', () => {
       detail: expect.stringMatching(/^\d+ tries until \d\d:\d\d:\d\d: nothing was sent: ECONNREFUSED$/),
     })
     expect((await timelineOf(app, orderId)).filter(({ what }) => /sending|sent$|waiting/.test(what))).toEqual(tries)
+    await app.pass(5 * MINUTE, MINUTE)
+    expect((await timelineOf(app, orderId)).filter(({ what }) => what === 'purchase not sent')).toMatchObject([
+      { at: since, detail: expect.stringMatching(/^\d+ tries until 2023-11-15 00:\d\d:\d\d: nothing was sent/) },
+    ])
+  })
+
+  test('says for how long an outage lasted, also one that was there before the order', async () => {
+    const app = await openTestApp({ sandboxFile: databaseFile() })
+    const { sku } = await app.offer()
+    await buyWhileDown(app)
+    await app.settle()
+    await app.pass(10 * MINUTE, MINUTE)
+    const { orderId } = await app.order('2', [{ sku }])
+    await app.supplierUp()
+    await app.pass(MINUTE)
+    expect((await timelineOf(app, orderId)).filter(({ what }) => what.startsWith('supplier'))).toMatchObject([
+      { what: 'supplier away' },
+      { what: 'supplier answers again', detail: expect.stringMatching(/^after 1[01] min/) },
+    ])
   })
 })
 
