@@ -11,6 +11,7 @@ import { sweep } from '../../src/reconciliation/sweep.ts'
 import { insertBalance } from '../../src/storage/balance.ts'
 import { addHourlyCount } from '../../src/storage/hourly-counts.ts'
 import { enqueueAlert } from '../../src/storage/outbox.ts'
+import { insertSyncRun } from '../../src/storage/runs.ts'
 import { insertStoreOrder } from '../../src/storage/store-orders.ts'
 import { connectStore, dropLateOrder, insertLateOrder, putStoreReading } from '../../src/storage/store-readings.ts'
 import { type ApiWorld, OTHER_STORE, openApi } from '../support/api-world.ts'
@@ -204,6 +205,20 @@ describe('the status', () => {
     ])
     world.move(3 * DAY + 1)
     expect(await alertsOf(world)).toEqual([])
+  })
+
+  test('says that the catalogue was not read once its last complete run has been over for too long, however long that took', async () => {
+    const world = await openApi({ alerts: { syncStaleHours: 4 } })
+    const startedAt = world.now()
+    const run = { id: 'run', cause: 'schedule', state: 'complete', cursor: 1 } as const
+    await world.db.commit([insertSyncRun({ ...run, startedAt, finishedAt: startedAt + 3 * HOUR })])
+    const staleAfter = async (ms: number) => {
+      world.move(ms)
+      await world.alertRound()
+      return (await statesOf(world)).includes('sync_stale open')
+    }
+    expect(await staleAfter(7 * HOUR)).toBe(false)
+    expect(await staleAfter(MINUTE)).toBe(true)
   })
 
   test('shows that a shop gives no orders until it does, and a refused order until it is taken', async () => {

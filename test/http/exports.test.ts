@@ -2,11 +2,12 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parse } from 'csv/sync'
-import type { SQLWrapper } from 'drizzle-orm'
+import { eq, type SQLWrapper } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../../src/domain/data-export.ts'
 import { readRate } from '../../src/domain/rates.ts'
 import { idBound } from '../../src/ids.ts'
+import { exportOrders } from '../../src/ordering/order-export.ts'
 import { licenceKeys, storeOrderLines, storeOrders } from '../../src/storage/schema.ts'
 import { build, insertMany } from '../../src/storage/statement.ts'
 import { type ApiWorld, openApi } from '../support/api-world.ts'
@@ -146,6 +147,45 @@ describe('licence keys', () => {
     expect((await world.ask('GET', '/exports/orders', { token: store })).status).toBe(403)
     expect((await world.ask('POST', '/exports/orders')).status).toBe(400)
     expect(await reveals(world)).toEqual([])
+  })
+
+  test('of more orders than a page holds are all exported and counted', async () => {
+    const world = await openApi()
+    const { sku } = await world.offer()
+    await world.order('oldest', [{ sku, quantity: 2 }])
+    await world.pass(10_000)
+    const between = Array.from({ length: 99 }, (_, number) => {
+      const id = world.ordering.newId()
+      return { id, store: STORE, reference: `r${number}`, bodyDigest: 'd', receivedAt: world.now() }
+    })
+    await world.db.commit([
+      ...insertMany(storeOrders)(between),
+      ...insertMany(storeOrderLines)(
+        between.map(({ id }) => ({ id, orderId: id, line: '1', sku: 'NOT-OURS', quantity: 1 })),
+      ),
+    ])
+    world.move(1_000)
+    await world.order('newest', [{ sku }])
+    await world.pass(10_000)
+    const { rows } = await exported(world, '/exports/orders?format=jsonl', 'a look')
+    expect(references({ rows })).toEqual(['newest', ...between.map(({ reference }) => reference).toReversed(), 'oldest'])
+    expect([rows.at(0)?.keys, rows.at(-1)?.keys]).toEqual([
+      world.shop.keys().get('newest/1'),
+      world.shop.keys().get('oldest/1'),
+    ])
+    expect(await reveals(world)).toMatchObject([{ detail: '3 keys, all orders: a look' }])
+  })
+
+  test('that leave while an export is read stay out of it: the audit has not counted them', async () => {
+    const world = await worldOf()
+    const asked = { actor: 'ann', reason: 'a look' }
+    const pages = await exportOrders(world.ordering, {}, asked)
+    const later = world.now() + 1
+    const statement = build.update(licenceKeys).set({ begunAt: later, handedOverAt: later })
+    await world.db.commit([{ statement: statement.where(eq(licenceKeys.ordinal, 2)), rows: 1 }])
+    const keys: string[] = []
+    for await (const rows of pages) keys.push(...rows.flatMap((row) => row.keys))
+    expect(keys).toHaveLength(1)
   })
 
   test('that the store is not being given yet stay out of an export', async () => {

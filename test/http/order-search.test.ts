@@ -78,7 +78,7 @@ describe('orders', () => {
     const { sku, costMinor } = await world.offer()
     const { orders } = world.sandbox.world
     world.sandbox.faults.add({ fault: 'hold-open' })
-    await world.order('1001', [{ sku: 'a mug' }, { sku, quantity: 2 }])
+    await world.order('1001', [{ sku: 'a mug', currency: 'USD', unitPriceMinor: 100 }, { sku, quantity: 2 }])
     await world.pass(MINUTE)
     const seen = async () => (await world.ask('GET', '/orders')).body.data.items[0]
     const early = await seen()

@@ -37,15 +37,18 @@ test.each(
     const [purchase] = await shop.purchases((await shop.orderOf(reference))?.id ?? '')
     if (!purchase) throw new Error('the order has a purchase')
     await shop.db.commit([changePurchase(purchase, { holdReason: reason, heldAt: shop.now() }, shop.now())])
+    const wakes: string[] = []
     const alerts = async () => {
-      await alertHeld(shop.ordering)
+      await alertHeld({ ...shop.ordering, wake: (what) => void wakes.push(what) })
       const all = await shop.db.query(listOutbox({ kind: 'alert', limit: 100 }))
       return all.filter(({ type }) => type === 'order_held')
     }
     shop.move(time - 1)
     expect(await alerts()).toEqual([])
+    expect(wakes).toEqual([])
     shop.move(1)
     expect(await alerts()).toMatchObject([{ payload: { reference, reason } }])
+    expect(wakes, 'the alert leaves at once').toEqual(['outbox'])
     shop.move(time)
     expect(await alerts()).toHaveLength(1)
   },

@@ -365,6 +365,14 @@ describe('of an order that is not bought', () => {
     expect(await take({ lines: [{ ...line, quantity: 0 }] })).toMatchObject({ outcome: 'ignored' })
     expect(await taken()).toBeUndefined()
   })
+
+  test('because no unit of it was left, it is planned once it has one again', async () => {
+    const { app, take, taken, line } = await openShop()
+    await take({ lines: [{ ...line, quantity: 0 }] })
+    app.move(MINUTE)
+    expect(await take({ changedAt: app.now() })).toEqual({ outcome: 'taken' })
+    expect(await taken()).toMatchObject([{ quantity: 2 }])
+  })
 })
 
 describe('of several readings of an order', () => {
@@ -451,6 +459,23 @@ test('a line whose product was listed under another SKU is not bought by itself,
   app.ordering.storeOf = () => ({ ...app.store, order: async () => ({ outcome: 'order', order: { ...order, lines } }) })
   await takeByHand(app.ordering, STORE, '12', { take: { line: 'a' } }, 'ann')
   expect((await taken())?.map(({ quantity }) => quantity)).toEqual([1, 2])
+})
+
+test.each([
+  ['that a person has linked is bought as it is linked', { linkedBy: 'person', state: 'synced' }, 'linked'],
+  ['that a file has linked is bought as it is linked', { linkedBy: 'csv', state: 'synced' }, 'linked'],
+  ['that is ignored is bought under the SKU that it has now', { linkedBy: 'sku', state: 'ignored' }, 'named'],
+] as const)('a product listed under another SKU %s', async (_, listed, as) => {
+  const { app, take, taken, line } = await openShop()
+  const [named, , linked] = await app.offers()
+  const row = { store: STORE, variant: 'v1', sku: linked?.sku ?? '', productId: linked?.productId ?? '' }
+  await app.db.commit([
+    change('any', () => build.insert(listings).values({ ...row, ...listed, revision: 1, changedAt: 0 }))(),
+  ])
+  expect(line.sku).toBe(named?.sku)
+  expect(await take()).toEqual({ outcome: 'taken' })
+  const { productId = '' } = (as === 'linked' ? linked : named) ?? {}
+  expect(await taken()).toMatchObject([{ quantity: 2, supplierProductId: productId }])
 })
 
 test('money that goes back without units is an alert for each sum, in the currency of the order', async () => {
