@@ -70,6 +70,19 @@ describe('an alert', () => {
     expect((await listOf(world, '?state=ended')).map(({ id }) => id)).toEqual([alert?.id])
   })
 
+  test.each([
+    [29, ['order_before_connection']],
+    [31, []],
+  ])('that the service takes %d days after it was raised is news for a month', async (days, kinds) => {
+    const world = await openAlerting()
+    const payload = { note: 'it is open', store: OTHER_STORE, reference: '11' }
+    await world.db.commit([enqueueAlert(world.ordering, { type: 'order_before_connection', occasion: '1', payload })])
+    world.move(days * DAY)
+    await world.alertRound()
+    const heard = world.receiver.received.map(({ data }) => data.kind)
+    expect(heard.filter((kind) => kind.startsWith('order'))).toEqual(kinds)
+  })
+
   test('that two people acknowledge has the first of them on record', async () => {
     const world = await openAlerting()
     await world.raise('1')

@@ -119,6 +119,15 @@ test('a shop that gives a list and none of its orders is asked for the next page
   expect(asked.filter((one) => one.startsWith('page'))).toEqual(['page 0', 'page 1'])
 })
 
+test('a page without any order is followed by the next one at once', async () => {
+  const { poll, asked, taken } = await openPolling([
+    { given: [], unread: [] },
+    { given: ['1'], unread: [] },
+  ])
+  await poll()
+  expect([asked, taken]).toEqual([['page 0', 'page 1'], ['1']])
+})
+
 test('a page at one of whose orders the database fails is read again, and no order of it is skipped', async () => {
   const { untakeable, pass, poll, taken, reading } = await openPolling([
     { given: ['1', '2'], unread: [] },
@@ -310,6 +319,19 @@ test('an order of which it is not known whether it was taken ends the run, and i
   })
   await expect(poll()).rejects.toMatchObject({ code: 'unknown_outcome' })
   expect([(await reading())?.ordersCursor, await alerts()]).toEqual([null, []])
+})
+
+test('an order that is late and of which it is not known whether it was taken ends the run, and stays late', async () => {
+  const { outcomes, answers, pass, late, db } = await openPolling([{ given: [], unread: ['1'] }])
+  await pass(MINUTE)
+  answers.set('1', { outcome: 'order', order: order('1') })
+  outcomes.set('1', () => {
+    throw new Failure('unknown_outcome', 'the connection broke off')
+  })
+  const tries = async () => (await db.query(lateOrdersOf(SHOP))).map(({ attempts }) => attempts)
+  const before = await tries()
+  await expect(pass(3 * MINUTE)).rejects.toThrow('the connection broke off')
+  expect([await late(), await tries()]).toEqual([['1'], before])
 })
 
 test('an order that the shop did not confirm is read again by itself until it does', async () => {

@@ -2,9 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import { heldAlertMs, holdReasons } from '../../src/domain/hold.ts'
 import { alertHeld } from '../../src/ordering/held.ts'
+import type { Change } from '../../src/storage/database.ts'
+import { insertKey } from '../../src/storage/licence-keys.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
-import { changePurchase } from '../../src/storage/purchases.ts'
+import { changePurchase, purchaseById } from '../../src/storage/purchases.ts'
 import { wooCommerceThatChanges } from '../support/changing-shop.ts'
+import { openTestApp, STORE } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -53,6 +56,55 @@ test.each(
     expect(await alerts()).toHaveLength(1)
   },
 )
+
+describe('purchases of a backend that are held for an hour', () => {
+  async function openHeld(references: string[]) {
+    const app = await openTestApp()
+    const ids: string[] = []
+    for (const reference of references) ids.push((await app.purchase(await app.buy(reference, { quantity: 3 }))).id)
+    const heldAt = app.now()
+    const held = { holdReason: 'balance', heldAt, note: 'the balance is too low' } as const
+    for (const id of ids) {
+      const [purchase] = await app.db.query(purchaseById(id))
+      if (purchase) await app.db.commit([changePurchase(purchase, held, heldAt)])
+    }
+    app.move(HOUR)
+    const rows = async (kind: string) =>
+      (await app.db.query(listOutbox({ kind, limit: 100 })))
+        .filter(({ type }) => ['order_held', 'line.held'].includes(type))
+        .toReversed()
+    return { app, ids, heldAt, rows }
+  }
+
+  test('alert people of each, since when and why, and its store hears how many units wait: not those that it has', async () => {
+    const { app, ids, heldAt, rows } = await openHeld(['1001', '1002'])
+    const bytes = Buffer.from('a key')
+    const key = { purchaseId: ids[0] ?? '', ordinal: 1, ciphertext: bytes, keyId: 1, blindIndex: bytes, storedAt: heldAt }
+    await app.db.commit([insertKey({ ...key, begunAt: heldAt })])
+    await alertHeld(app.ordering)
+    expect((await rows('alert')).map(({ payload }) => payload)).toMatchObject(
+      ['1001', '1002'].map((reference) => ({
+        note: `the paid order ${reference} of ${STORE} waits since ${new Date(heldAt).toISOString()}: the balance is too low`,
+      })),
+    )
+    expect((await rows('callback')).map(({ payload }) => payload)).toMatchObject([
+      { purchaseId: ids[0], units: 2, reason: 'balance' },
+      { purchaseId: ids[1], units: 3, reason: 'balance' },
+    ])
+  })
+
+  test('alert people of the others, where one of them goes on at that instant', async () => {
+    const { app, ids, rows } = await openHeld(['1001', '1002'])
+    const { db } = app
+    const goesOn = async (changes: Change[]) => {
+      const [purchase] = await db.query(purchaseById(ids[0] ?? ''))
+      if (purchase?.holdReason) await db.commit([changePurchase(purchase, { holdReason: null }, app.now())])
+      return db.commit(changes)
+    }
+    await alertHeld({ ...app.ordering, db: { ...db, commit: goesOn } })
+    expect((await rows('alert')).map(({ payload }) => payload)).toMatchObject([{ reference: '1002' }])
+  })
+})
 
 describe('an order whose payment failed', () => {
   test('raises no alert and leaves no note in the shop on the first day', async () => {

@@ -15,7 +15,9 @@ import {
 } from '../../src/ordering/shop-orders.ts'
 import { entitlementLinesOf, entitlementOf } from '../../src/storage/entitlements.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
+import type { ListingRow } from '../../src/storage/listings.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
+import { insertSyncRun } from '../../src/storage/runs.ts'
 import { listings } from '../../src/storage/schema.ts'
 import { build, change } from '../../src/storage/statement.ts'
 import { linesOfOrders, storeOrderByReference } from '../../src/storage/store-orders.ts'
@@ -461,21 +463,30 @@ test('a line whose product was listed under another SKU is not bought by itself,
   expect((await taken())?.map(({ quantity }) => quantity)).toEqual([1, 2])
 })
 
-test.each([
-  ['that a person has linked is bought as it is linked', { linkedBy: 'person', state: 'synced' }, 'linked'],
-  ['that a file has linked is bought as it is linked', { linkedBy: 'csv', state: 'synced' }, 'linked'],
-  ['that is ignored is bought under the SKU that it has now', { linkedBy: 'sku', state: 'ignored' }, 'named'],
-] as const)('a product listed under another SKU %s', async (_, listed, as) => {
-  const { app, take, taken, line } = await openShop()
-  const [named, , linked] = await app.offers()
-  const row = { store: STORE, variant: 'v1', sku: linked?.sku ?? '', productId: linked?.productId ?? '' }
-  await app.db.commit([
-    change('any', () => build.insert(listings).values({ ...row, ...listed, revision: 1, changedAt: 0 }))(),
-  ])
-  expect(line.sku).toBe(named?.sku)
-  expect(await take()).toEqual({ outcome: 'taken' })
-  const { productId = '' } = (as === 'linked' ? linked : named) ?? {}
-  expect(await taken()).toMatchObject([{ quantity: 2, supplierProductId: productId }])
+describe('a product listed under another SKU than its order has', () => {
+  const listedAs = async (listed: Pick<ListingRow, 'linkedBy' | 'state'>) => {
+    const shop = await openShop()
+    const [, , old] = await shop.app.offers()
+    const row = { store: STORE, variant: 'v1', sku: old?.sku ?? '', productId: old?.productId ?? '' }
+    await shop.app.db.commit([
+      change('any', () => build.insert(listings).values({ ...row, ...listed, revision: 1, changedAt: 0 }))(),
+    ])
+    return { ...shop, old }
+  }
+
+  test.each(['person', 'csv'] as const)('is bought as it is linked, by a %s', async (linkedBy) => {
+    const { take, taken, old } = await listedAs({ linkedBy, state: 'synced' })
+    expect(await take()).toEqual({ outcome: 'taken' })
+    expect(await taken()).toMatchObject([{ quantity: 2, supplierProductId: old?.productId }])
+  })
+
+  test('is none of ours where it is ignored: nobody is asked about it', async () => {
+    const { app, take, refusals, alerts } = await listedAs({ linkedBy: 'sku', state: 'ignored' })
+    const run = { id: 'run', cause: 'schedule', state: 'complete', cursor: 1 } as const
+    await app.db.commit([insertSyncRun({ ...run, startedAt: app.now(), finishedAt: app.now() })])
+    expect(await take()).toMatchObject({ outcome: 'ignored' })
+    expect([refusals, await alerts()]).toEqual([[], []])
+  })
 })
 
 test('money that goes back without units is an alert for each sum, in the currency of the order', async () => {
