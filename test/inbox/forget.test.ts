@@ -2,14 +2,16 @@ import { statSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
+import { hourOf } from '../../src/domain/activity.ts'
 import { idBound } from '../../src/ids.ts'
 import { type Forgetting, forgetOld } from '../../src/inbox/process.ts'
 import type { Change, Database } from '../../src/storage/database.ts'
 import { insertDelivery } from '../../src/storage/deliveries.ts'
 import { insertEntitlement, newestRevision, putEntitlementLine } from '../../src/storage/entitlements.ts'
+import { addHourlyCount } from '../../src/storage/hourly-counts.ts'
 import { insertListingPrices } from '../../src/storage/listings.ts'
 import { insertOutage } from '../../src/storage/outages.ts'
-import { deliveries, entitlementLines, entitlements, listingPrices, outages } from '../../src/storage/schema.ts'
+import { deliveries, entitlementLines, entitlements, hourlyCounts, listingPrices, outages } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from '../support/database.ts'
 import { isOnPostgres } from '../support/postgres.ts'
@@ -82,14 +84,15 @@ describe('what was read of an order of a shop', () => {
   test('that was never taken is kept for a week, and for good where it was taken', async () => {
     const db = memoryDatabase()
     const many = Array.from({ length: 30 }, (_, number) => reading(`old ${number}`, 8, number + 1))
-    await db.commit([...many.flat(), ...reading('taken', 400, 40, 'o'), ...reading('young', 6, 41)])
+    await db.commit([...many.flat(), ...reading('taken', 400, 40, 'o'), ...reading('young', 6, 41), ...reading('newest', 0, 42)])
     await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
     const left = { reference: entitlements.reference }
     expect(await db.query(build.select(left).from(entitlements))).toEqual([
+      { reference: 'newest' },
       { reference: 'taken' },
       { reference: 'young' },
     ])
-    expect(await db.query(build.select().from(entitlementLines))).toHaveLength(2)
+    expect(await db.query(build.select().from(entitlementLines))).toHaveLength(3)
   })
 
   test('last of all is kept: a reading that is under way does not pass for newer than the next one', async () => {
@@ -300,6 +303,16 @@ describe('old deliveries', () => {
       expect(Math.max(...between.slice(0, 10))).toBe(0)
     },
   )
+})
+
+test('what happened in an hour is counted for two months, and an outage is known for a year', async () => {
+  const db = memoryDatabase()
+  const hour = (days: number) => hourOf(TEST_NOW - days * DAY)
+  for (const days of [61, 64]) await db.commit([addHourlyCount({ hour: hour(days), name: 'keys', part: '', count: 1 })])
+  await db.commit([outage(364), outage(366)])
+  await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
+  expect((await db.query(build.select().from(hourlyCounts))).map((row) => row.hour)).toEqual([hour(61)])
+  expect((await db.query(build.select().from(outages))).map(({ error }) => error)).toEqual(['364'])
 })
 
 test('outages are forgotten after a year', async () => {

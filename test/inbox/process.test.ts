@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { Failure } from '../../src/errors.ts'
-import { processDue } from '../../src/inbox/process.ts'
-import { replayDelivery } from '../../src/storage/deliveries.ts'
-import { outbox } from '../../src/storage/schema.ts'
+import { processDue, replay, reveal } from '../../src/inbox/process.ts'
+import { type StoreSource, storeSourceId } from '../../src/inbox/sources.ts'
+import { insertDelivery, replayDelivery } from '../../src/storage/deliveries.ts'
+import { auditOf } from '../../src/storage/evidence.ts'
+import { deliveries, outbox } from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { bytesOf, orderEvent, signedDelivery, timestampOf } from '../support/delivery.ts'
 import { addPurchase, openEndpoint, type WebhookEndpoint } from '../support/webhook-endpoint.ts'
@@ -166,6 +168,19 @@ describe('events about the catalogue and the balance', () => {
     expect((await endpoint.rows()).every(({ attempts }) => attempts === 1)).toBe(true)
   })
 
+  test('that wait do so for two seconds, and two more for each eight before them', async () => {
+    const endpoint = await openEndpoint()
+    await deliverAll(
+      endpoint,
+      Array.from({ length: 24 }, (_, n) => product(`prod_${n}`)),
+    )
+    await processDue(endpoint.deps)
+    const rows = await endpoint.rows()
+    expect(rows.filter(({ state }) => state === 'applied')).toHaveLength(8)
+    const waits = rows.filter(({ state }) => state !== 'applied').map(({ notBefore }) => notBefore - endpoint.clock.now)
+    expect(waits.toSorted()).toEqual([...Array(8).fill(2_000), ...Array(8).fill(4_000)])
+  })
+
   test('alert to a low balance once an hour', async () => {
     const endpoint = await openEndpoint()
     await deliverAll(endpoint, [{ event: 'balance.low' }, { event: 'balance.low', data: {} }])
@@ -226,14 +241,19 @@ describe('a delivery that fails', () => {
     expect((await statesOf(endpoint)).sort()).toEqual(['applied', 'retry'])
   })
 
-  test('stays due when the database cannot settle it', async () => {
+  test.each(['unavailable', 'unknown_outcome'] as const)('stays due when the database cannot settle it: %s', async (code) => {
     const endpoint = await openEndpoint()
     await addPurchase(endpoint.db, 1)
     await deliverAll(endpoint, [orderEvent()])
     const { commit } = endpoint.db
-    endpoint.db.commit = () => Promise.reject(new Failure('unavailable', 'the database is busy'))
+    let commits = 0
+    endpoint.db.commit = () => {
+      commits += 1
+      return Promise.reject(new Failure(code, 'the database is busy'))
+    }
     expect(await processDue(endpoint.deps)).toBe(0)
     expect(await statesOf(endpoint)).toEqual(['stored'])
+    expect(commits, 'what may be stored is not tried in other words').toBe(1)
     endpoint.db.commit = commit
     await endpoint.process()
     expect(await statesOf(endpoint)).toEqual(['applied'])
@@ -248,6 +268,76 @@ describe('a delivery that fails', () => {
       changes.length > 1 ? Promise.reject(new Error('a faulty statement')) : commit(changes)
     await endpoint.process()
     expect(await endpoint.rows()).toMatchObject([{ state: 'retry', attempts: 1, lastError: 'a faulty statement' }])
+  })
+})
+
+describe('deliveries of a store', () => {
+  test('are each taken in one run, however many there are of one store', async () => {
+    const endpoint = await openEndpoint()
+    const { db, vault, clock } = endpoint
+    const taken: string[] = []
+    const source: StoreSource = {
+      id: storeSourceId('s'),
+      path: '/webhooks/stores/s',
+      state: 'live',
+      faultOfHeaders: () => undefined,
+      verify: () => ({ outcome: 'ping' }),
+      read: (body) => ({
+        kind: 'store_order',
+        event: 'order',
+        take: async () => {
+          taken.push(body.toString())
+          return { outcome: 'taken' }
+        },
+      }),
+    }
+    endpoint.deps.storeSources = [source]
+    for (const reference of ['1001', '1002', '1003']) {
+      const { ciphertext, keyId } = vault.seal({ table: 'deliveries', row: reference }, Buffer.from(reference))
+      const [receivedAt, digest] = [clock.now, Buffer.from(reference)]
+      const said = { id: reference, source: source.id, deliveryId: reference, bodyHmac: digest, mac: digest }
+      await db.commit([
+        insertDelivery({ ...said, signedAt: receivedAt, receivedAt, ciphertext, keyId, state: 'stored', notBefore: receivedAt }),
+      ])
+    }
+    expect(await processDue(endpoint.deps)).toBe(3)
+    expect(taken.toSorted()).toEqual(['1001', '1002', '1003'])
+    expect(await statesOf(endpoint)).toEqual(['applied', 'applied', 'applied'])
+  })
+})
+
+test('two bodies under one delivery ID alert people once, and one body under it alerts nobody', async () => {
+  const endpoint = await openEndpoint()
+  await addPurchase(endpoint.db, 1)
+  const timestamp = timestampOf(endpoint.clock.now)
+  const deliver = (deliveryId: string, body: object) =>
+    endpoint.deliver(signedDelivery({ deliveryId, timestamp, body }))
+  await deliver('dlv_1', orderEvent())
+  await endpoint.process()
+  expect(await endpoint.alerts()).toEqual([])
+  await deliver('dlv_1', orderEvent({ n: 2 }))
+  await endpoint.process()
+  expect(await endpoint.alerts()).toEqual(['id_conflict'])
+})
+
+describe('what people do with a delivery', () => {
+  test('puts it back once, also where it is named twice, and the audit has it once', async () => {
+    const endpoint = await openEndpoint()
+    await addPurchase(endpoint.db, 1)
+    await deliverAll(endpoint, [orderEvent()])
+    await endpoint.process()
+    const { id = '' } = (await endpoint.rows())[0] ?? {}
+    expect(await replay({ ...endpoint.deps, wake: () => {} }, [id, id, 'none'], 'ann')).toEqual([id])
+    expect(await endpoint.db.query(auditOf(id))).toMatchObject([{ action: 'delivery.replay', actor: 'ann' }])
+  })
+
+  test('is no look at a body that is deleted: there is none, and no entry', async () => {
+    const endpoint = await openEndpoint()
+    await deliverAll(endpoint, [orderEvent()])
+    const { id = '' } = (await endpoint.rows())[0] ?? {}
+    await endpoint.db.commit([{ statement: build.update(deliveries).set({ ciphertext: Buffer.alloc(0) }), rows: 1 }])
+    await expect(reveal(endpoint.deps, id, 'ann')).rejects.toMatchObject({ code: 'conflict', reason: 'body_deleted' })
+    expect(await endpoint.db.query(auditOf(id))).toEqual([])
   })
 })
 

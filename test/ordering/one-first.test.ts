@@ -226,6 +226,17 @@ describe('what a unit cost', () => {
   })
 })
 
+test('what was bought or read at an instant that is yet to come, as after a clock was put back, says nothing of a price', async () => {
+  const { ordering, now, jump } = await openTestApp()
+  const bought = { id: 'p', supplierProductId: 'product', quantity: 1, currency: 'EUR' } as Purchase
+  notePrice(ordering, bought, { amountMinor: 100, currency: 'EUR' } as SupplierOrder)
+  const readAt = now()
+  const turn = (id: string, at: number) => turnOf(ordering, { id, supplierProductId: 'another' }, at)
+  expect([priceNow(ordering, 'product'), turn('a', readAt), turn('b', readAt)]).toEqual([100, 'now', 'now'])
+  jump(-1)
+  expect([priceNow(ordering, 'product'), turn('a', readAt), turn('b', readAt)]).toEqual([undefined, 'now', 'later'])
+})
+
 describe('the first purchase of an offer', () => {
   const sold = (id: string) => ({ id, supplierProductId: 'product' })
 

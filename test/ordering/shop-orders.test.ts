@@ -233,6 +233,8 @@ describe('an order that changes before it is bought', () => {
   test('is given up once it was unpaid for thirty days', async () => {
     const { app, take, taken, row } = await openShop()
     await take()
+    // How long it was paid before says nothing.
+    app.move(40 * DAY)
     await take({ standing: 'unpaid', fullyPaid: false })
     const since = app.now()
     expect(await taken()).toMatchObject([{ state: 'planned', holdReason: 'unpaid' }])
@@ -415,6 +417,8 @@ describe('of several readings of an order', () => {
       readAt: app.now(),
       standingSince: before.standingSince,
     })
+    await take({}, { at: app.now() - 1 })
+    expect(await row(), 'one that was asked for earlier is no later one').toMatchObject({ readAt: app.now() })
   })
 
   test('one that the shop has no more is cancelled', async () => {
