@@ -264,6 +264,9 @@ describe('the status', () => {
       'store_unreachable ended',
       'store_webhook open',
     ])
+    // It gives none once more: that is another alert.
+    await db.commit([putStoreReading(OTHER_STORE, { failingSince: world.now() + 1 })])
+    expect(await states()).toContain('store_unreachable ended')
   })
 
   test('shows a listing and a failed backup until they are right, and an answer that cannot be read', async () => {

@@ -16,6 +16,7 @@ interface Alert {
   id: string
   type: string
   subject: string | null
+  order: string | null
   state: string
   severity: string
   acknowledgedBy: string | null
@@ -83,6 +84,29 @@ describe('an alert', () => {
     expect(heard.filter((kind) => kind.startsWith('order'))).toEqual(kinds)
   })
 
+  test('that is over is on record for a quarter of a year, and no longer', async () => {
+    const world = await openAlerting()
+    await world.raise('1')
+    await world.pass(4 * DAY)
+    const ended = async (days: number) => {
+      world.move(days * DAY)
+      await world.alertRound()
+      return (await listOf(world, '?state=ended')).filter(({ type }) => type === 'order_changed')
+    }
+    expect(await ended(80)).toHaveLength(1)
+    expect(await ended(20)).toEqual([])
+  })
+
+  test('about a purchase names the order that it is for, as its store does', async () => {
+    const world = await openAlerting()
+    const orderId = await world.buy('#1001')
+    const { id } = await world.purchase(orderId)
+    const alert = { type: 'reversed', occasion: '1', payload: { note: 'money came back', purchaseId: id }, orderId } as const
+    await world.db.commit([enqueueAlert(world.ordering, alert)])
+    await world.alertRound()
+    expect(await listOf(world, '?state=open')).toMatchObject([{ type: 'reversed', subject: id, order: '#1001' }])
+  })
+
   test('that two people acknowledge has the first of them on record', async () => {
     const world = await openAlerting()
     await world.raise('1')
@@ -130,6 +154,7 @@ describe('an alert', () => {
     await world.pass(4 * DAY)
     await world.raise('2')
     expect(world.said().slice(-2), 'that mute is over').toEqual(['ended', 'raised'])
+    expect((await listOf(world, '?state=open'))[0]).toMatchObject({ type: 'order_changed', mutedUntil: null })
     expect((await muteFirst(20 * 24)).status).toBe(200)
     const before = world.said().length
     for (const occasion of ['3', '4', '5']) {

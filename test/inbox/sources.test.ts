@@ -3,10 +3,12 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { type StoreSource, storeSource } from '../../src/inbox/sources.ts'
+import type { StoreOrderTaken } from '../../src/inbox/supplier-events.ts'
 import type { OrderReadResult, Store, StoreOrderRead } from '../../src/stores/store.ts'
 import { signedDelivery } from '../support/delivery.ts'
 import { orderRead } from '../support/order-read.ts'
 import { openEndpoint } from '../support/webhook-endpoint.ts'
+import { addWebhook } from '../support/webhook-server.ts'
 
 const STORE = 'shop-4f7k2m9q'
 const PATH = `/webhooks/stores/${STORE}`
@@ -48,6 +50,36 @@ async function openShop(readOrder: (body: Buffer) => Promise<OrderReadResult>) {
 
 test('a kind of store that sends nothing is no source', () => {
   expect(storeSource(STORE, {}, async () => async () => ({ outcome: 'taken' }))).toBeUndefined()
+})
+
+test('a store is asked for an order after what is known of it was noted, or a reading of before would count as the later one', async () => {
+  const steps: string[] = []
+  const readOrder = async (): Promise<OrderReadResult> => {
+    steps.push('read')
+    return { outcome: 'order', order }
+  }
+  const asking = async () => {
+    steps.push('asking')
+    return async (): Promise<StoreOrderTaken> => ({ outcome: 'taken' })
+  }
+  const reading = storeSource(STORE, shop(readOrder), asking)?.read(Buffer.from('{"id":1}'))
+  if (reading?.kind !== 'store_order') throw new Error('it is about an order')
+  await reading.take()
+  expect(steps).toEqual(['asking', 'read'])
+})
+
+test.each<[StoreOrderTaken, object]>([
+  [{ outcome: 'unfinished', detail: 'it changed while it was read' }, { state: 'retry', lastError: 'it changed while it was read' }],
+  [{ outcome: 'ignored', detail: 'it is not paid' }, { state: 'ignored', lastError: 'it is not paid' }],
+])('an order of a store that is %o is so', async (taken, row) => {
+  const readOrder = async (): Promise<OrderReadResult> => ({ outcome: 'order', order })
+  const source = storeSource(STORE, shop(readOrder), async () => async () => taken) as StoreSource
+  const endpoint = await openEndpoint({ storeSources: [source] })
+  const body = Buffer.from('{"id":1}')
+  const headers: [string, string][] = [[SIGNATURE, macOf(body).toString('base64')]]
+  await endpoint.send({ method: 'POST', target: PATH, headers, body })
+  await endpoint.process()
+  expect(await endpoint.rows()).toMatchObject([row])
 })
 
 test('an order of a store is stored once, and taken as the store has it now', async () => {
@@ -117,6 +149,19 @@ test('three deliveries within an hour whose signature does not fit are a wrong s
   })
   endpoint.clock.now += 31 * 60_000
   expect(endpoint.inbox.secretSuspect()).toBe(false)
+  expect([await wrong(5, 0), await wrong(6, 0), await wrong(7, 0)]).toEqual([false, true, true])
+  // The clock is put back: they came at an instant that is yet to come, and are no suspicion for a day.
+  endpoint.clock.now -= 24 * 3_600_000
+  expect(endpoint.inbox.secretSuspect()).toBe(false)
+})
+
+test('a delivery through a webhook that another one has taken over from is kept, and counted apart', async () => {
+  const endpoint = await openEndpoint()
+  await addWebhook(endpoint.db, endpoint.vault, { path: 'newer', secret: 'whsec_other_0123456789abcdef0123456789abcde', createdAt: endpoint.clock.now })
+  await endpoint.inbox.reload()
+  await endpoint.deliver(signedDelivery())
+  expect(endpoint.seen.counts).toContain('stored:replaced_webhook')
+  expect(await endpoint.rows()).toHaveLength(1)
 })
 
 test('a delivery without a time says nothing about the clock', async () => {

@@ -47,6 +47,23 @@ describe('a replay of a stored delivery after its time', () => {
   })
 })
 
+test('three stale deliveries cast a doubt on the clock where they came within ten minutes, and no two of them do', async () => {
+  const endpoint = await openEndpoint()
+  const doubts: boolean[] = []
+  for (const [minutes, age] of [
+    [0, 600],
+    [6, 601],
+    [5, 602],
+    [4, 603],
+  ] as const) {
+    endpoint.clock.now += minutes * 60_000
+    await deliverAged(endpoint, age)
+    doubts.push(endpoint.inbox.clockSuspect())
+  }
+  // The first is eleven minutes before the third; the last three are within nine.
+  expect(doubts).toEqual([false, false, false, true])
+})
+
 describe('one captured stale delivery, replayed once a minute for an hour', () => {
   test('asks for one sweep, raises no alert and casts no doubt on the clock', async () => {
     const endpoint = await openEndpoint()

@@ -255,6 +255,18 @@ describe('the first purchase of an offer', () => {
     expect(turn('d')).toBe('now')
   })
 
+  test('that showed a price is forgotten with it: a minute later another one goes first', async () => {
+    const { ordering, move } = await openTestApp()
+    const turn = (id: string) => turnOf(ordering, sold(id), Number.NEGATIVE_INFINITY)
+    expect([turn('a'), turn('b')]).toEqual(['now', 'later'])
+    endTurn(ordering, sold('a'), true)
+    const bought = { ...sold('a'), quantity: 1, currency: 'EUR' } as Purchase
+    notePrice(ordering, bought, { amountMinor: 100 } as SupplierOrder)
+    expect(turn('b')).toBe('now')
+    move(MINUTE + 1)
+    expect([turn('c'), turn('d')]).toEqual(['now', 'later'])
+  })
+
   test('keeps the others for five seconds, and no longer', async () => {
     const { ordering, move } = await openTestApp()
     const turn = (id: string) => turnOf(ordering, sold(id), Number.NEGATIVE_INFINITY)

@@ -140,7 +140,8 @@ describe('an order that was placed before its shop was connected', () => {
 
 test('a paid order waits for as long as its shop is to wait', async () => {
   const { app, shop, take, taken } = await openShop()
-  await take({}, {}, { ...shop, delayMs: 10 * MINUTE })
+  // However long ago it was paid: what speaks against it is seen after it was read.
+  await take({ paidAt: app.now() - HOUR, placedAt: app.now() }, {}, { ...shop, connectedAt: 0, delayMs: 10 * MINUTE })
   expect(await taken()).toMatchObject([{ notBefore: app.now() + 10 * MINUTE }])
 })
 
@@ -362,6 +363,17 @@ describe('of an order that is not bought', () => {
     await take({ standing: 'held', because: 'is at risk', fault: 'its total does not fit' })
     expect((await alerts()).map(({ type }) => type)).toEqual(['order_refused'])
     expect(refusals).toEqual([])
+  })
+
+  test.each([
+    ['paid', ['order_refused']],
+    ['unpaid', []],
+  ] as const)('because it has a fault since, people are alerted where it is paid: %s', async (standing, kinds) => {
+    const { app, take, alerts } = await openShop()
+    await take()
+    app.move(MINUTE)
+    await take({ standing, fullyPaid: standing === 'paid', changedAt: app.now(), fault: 'its total does not fit' })
+    expect((await alerts()).map(({ type }) => type)).toEqual(kinds)
   })
 
   test('because no unit of it is left, nothing is planned', async () => {
