@@ -244,7 +244,10 @@ describe('a channel', () => {
   test('is sent what is known while what is watched cannot be read', async () => {
     const world = await openAlerting()
     const diskFreeMb = () => Promise.reject(new Error('the disk does not answer'))
-    const { work, close } = await openAlerts({ ...world.alertParts, watched: { ...world.alertParts.watched, diskFreeMb } })
+    const { work, close } = await openAlerts({
+      ...world.alertParts,
+      watched: { ...world.alertParts.watched, diskFreeMb },
+    })
     const [watch, send] = work
     await raise(world, low('1'))
     expect(await watch?.()).toBe(1)

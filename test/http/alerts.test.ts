@@ -101,7 +101,12 @@ describe('an alert', () => {
     const world = await openAlerting()
     const orderId = await world.buy('#1001')
     const { id } = await world.purchase(orderId)
-    const alert = { type: 'reversed', occasion: '1', payload: { note: 'money came back', purchaseId: id }, orderId } as const
+    const alert = {
+      type: 'reversed',
+      occasion: '1',
+      payload: { note: 'money came back', purchaseId: id },
+      orderId,
+    } as const
     await world.db.commit([enqueueAlert(world.ordering, alert)])
     await world.alertRound()
     expect(await listOf(world, '?state=open')).toMatchObject([{ type: 'reversed', subject: id, order: '#1001' }])

@@ -168,7 +168,11 @@ describe('licence keys', () => {
     await world.order('newest', [{ sku }])
     await world.pass(10_000)
     const { rows } = await exported(world, '/exports/orders?format=jsonl', 'a look')
-    expect(references({ rows })).toEqual(['newest', ...between.map(({ reference }) => reference).toReversed(), 'oldest'])
+    expect(references({ rows })).toEqual([
+      'newest',
+      ...between.map(({ reference }) => reference).toReversed(),
+      'oldest',
+    ])
     expect([rows.at(0)?.keys, rows.at(-1)?.keys]).toEqual([
       world.shop.keys().get('newest/1'),
       world.shop.keys().get('oldest/1'),

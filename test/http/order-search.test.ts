@@ -78,18 +78,28 @@ describe('orders', () => {
     const { sku, costMinor } = await world.offer()
     const { orders } = world.sandbox.world
     world.sandbox.faults.add({ fault: 'hold-open' })
-    await world.order('1001', [{ sku: 'a mug', currency: 'USD', unitPriceMinor: 100 }, { sku, quantity: 2 }])
+    await world.order('1001', [
+      { sku: 'a mug', currency: 'USD', unitPriceMinor: 100 },
+      { sku, quantity: 2 },
+    ])
     await world.pass(MINUTE)
     const seen = async () => (await world.ask('GET', '/orders')).body.data.items[0]
     const early = await seen()
-    expect(early).toMatchObject({ state: 'open', currency: 'EUR', cost: formatDecimal({ minor: 2 * costMinor, currency: 'EUR' }) })
+    expect(early).toMatchObject({
+      state: 'open',
+      currency: 'EUR',
+      cost: formatDecimal({ minor: 2 * costMinor, currency: 'EUR' }),
+    })
     await world.pass(30 * MINUTE)
     orders.complete(first(orders.known(2).filter(({ status }) => status === 'open')))
     const before = new Date(world.now()).toISOString()
     await world.pass(15 * MINUTE)
     const late = await seen()
     expect(late).toMatchObject({ state: 'fulfilled', lines: [{ delivered: 0 }, { delivered: 2 }] })
-    expect(String(early?.lastKeyAt) < before && before < String(late?.lastKeyAt), `${early?.lastKeyAt} ${late?.lastKeyAt}`).toBe(true)
+    expect(
+      String(early?.lastKeyAt) < before && before < String(late?.lastKeyAt),
+      `${early?.lastKeyAt} ${late?.lastKeyAt}`,
+    ).toBe(true)
   })
 
   test('say that a line waits for a decision, also while another part of it goes on', async () => {
@@ -121,7 +131,8 @@ describe('orders', () => {
 
 describe('the history of an order', () => {
   const historyOf = async (world: ApiWorld, reference: string) =>
-    (await world.ask('GET', `/orders/${reference}/history`)).body.data as Record<string, unknown> & {
+    (await world.ask('GET', `/orders/${reference}/history`)).body.data as unknown as {
+      purchases: number
       lines: { id: string; purchases: { id: string }[]; keys: { purchaseId: string; handedOverAt: string | null }[] }[]
       transitions: { purchaseId: string; times: number }[]
       updates: { id: string; type: string }[]
@@ -133,7 +144,10 @@ describe('the history of an order', () => {
     const { sku } = await world.offer()
     await world.order('1001', [{ sku }, { sku, quantity: 2 }])
     await world.pass(MINUTE)
-    await world.order('1002', [{ sku, unitPriceMinor: 1 }, { sku, unitPriceMinor: 1 }])
+    await world.order('1002', [
+      { sku, unitPriceMinor: 1 },
+      { sku, unitPriceMinor: 1 },
+    ])
     await world.pass(MINUTE)
     const { lines } = await historyOf(world, '1001')
     expect(lines.map(({ id, keys }) => [id, keys.length])).toEqual([
@@ -187,7 +201,9 @@ describe('the history of an order', () => {
       ['order.cancel', orderId],
     ])
     expect(after.updates.map(({ type }) => type)).not.toContain('order_changed')
-    const { timeline } = (await world.ask('GET', '/orders/1001')).body.data as unknown as { timeline: { what: string }[] }
+    const { timeline } = (await world.ask('GET', '/orders/1001')).body.data as unknown as {
+      timeline: { what: string }[]
+    }
     expect(timeline.map(({ what }) => what).join()).not.toContain('order_changed')
   })
 })
@@ -230,7 +246,10 @@ describe('a look at licence keys', () => {
   test('of a line shows those of that line, and the audit has which', async () => {
     const world = await openApi()
     const { sku } = await world.offer()
-    await world.order('1001', [{ sku, id: 'gid-7' }, { sku, id: 'gid-8', quantity: 2 }])
+    await world.order('1001', [
+      { sku, id: 'gid-7' },
+      { sku, id: 'gid-8', quantity: 2 },
+    ])
     await world.pass(MINUTE)
     const { body } = await world.ask('POST', '/orders/1001/keys', { body: { line: 'gid-8', reason: 'a look' } })
     const keys = (world.shop.keys().get('1001/gid-8') ?? []).map((key) => expect.objectContaining({ key }))

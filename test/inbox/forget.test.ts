@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 import Connection from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Failure } from '../../src/errors.ts'
 import { hourOf } from '../../src/domain/activity.ts'
+import { Failure } from '../../src/errors.ts'
 import { idBound } from '../../src/ids.ts'
 import { type Forgetting, forgetOld } from '../../src/inbox/process.ts'
 import type { Change, Database } from '../../src/storage/database.ts'
@@ -11,7 +11,14 @@ import { insertEntitlement, newestRevision, putEntitlementLine } from '../../src
 import { addHourlyCount } from '../../src/storage/hourly-counts.ts'
 import { insertListingPrices } from '../../src/storage/listings.ts'
 import { insertOutage } from '../../src/storage/outages.ts'
-import { deliveries, entitlementLines, entitlements, hourlyCounts, listingPrices, outages } from '../../src/storage/schema.ts'
+import {
+  deliveries,
+  entitlementLines,
+  entitlements,
+  hourlyCounts,
+  listingPrices,
+  outages,
+} from '../../src/storage/schema.ts'
 import { build } from '../../src/storage/statement.ts'
 import { databaseFile, fileDatabase, memoryDatabase, TEST_NOW } from '../support/database.ts'
 import { isOnPostgres } from '../support/postgres.ts'
@@ -84,7 +91,12 @@ describe('what was read of an order of a shop', () => {
   test('that was never taken is kept for a week, and for good where it was taken', async () => {
     const db = memoryDatabase()
     const many = Array.from({ length: 30 }, (_, number) => reading(`old ${number}`, 8, number + 1))
-    await db.commit([...many.flat(), ...reading('taken', 400, 40, 'o'), ...reading('young', 6, 41), ...reading('newest', 0, 42)])
+    await db.commit([
+      ...many.flat(),
+      ...reading('taken', 400, 40, 'o'),
+      ...reading('young', 6, 41),
+      ...reading('newest', 0, 42),
+    ])
     await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
     const left = { reference: entitlements.reference }
     expect(await db.query(build.select(left).from(entitlements))).toEqual([

@@ -241,23 +241,26 @@ describe('a delivery that fails', () => {
     expect((await statesOf(endpoint)).sort()).toEqual(['applied', 'retry'])
   })
 
-  test.each(['unavailable', 'unknown_outcome'] as const)('stays due when the database cannot settle it: %s', async (code) => {
-    const endpoint = await openEndpoint()
-    await addPurchase(endpoint.db, 1)
-    await deliverAll(endpoint, [orderEvent()])
-    const { commit } = endpoint.db
-    let commits = 0
-    endpoint.db.commit = () => {
-      commits += 1
-      return Promise.reject(new Failure(code, 'the database is busy'))
-    }
-    expect(await processDue(endpoint.deps)).toBe(0)
-    expect(await statesOf(endpoint)).toEqual(['stored'])
-    expect(commits, 'what may be stored is not tried in other words').toBe(1)
-    endpoint.db.commit = commit
-    await endpoint.process()
-    expect(await statesOf(endpoint)).toEqual(['applied'])
-  })
+  test.each(['unavailable', 'unknown_outcome'] as const)(
+    'stays due when the database cannot settle it: %s',
+    async (code) => {
+      const endpoint = await openEndpoint()
+      await addPurchase(endpoint.db, 1)
+      await deliverAll(endpoint, [orderEvent()])
+      const { commit } = endpoint.db
+      let commits = 0
+      endpoint.db.commit = () => {
+        commits += 1
+        return Promise.reject(new Failure(code, 'the database is busy'))
+      }
+      expect(await processDue(endpoint.deps)).toBe(0)
+      expect(await statesOf(endpoint)).toEqual(['stored'])
+      expect(commits, 'what may be stored is not tried in other words').toBe(1)
+      endpoint.db.commit = commit
+      await endpoint.process()
+      expect(await statesOf(endpoint)).toEqual(['applied'])
+    },
+  )
 
   test('is tried again when its changes themselves are refused', async () => {
     const endpoint = await openEndpoint()
@@ -297,7 +300,15 @@ describe('deliveries of a store', () => {
       const [receivedAt, digest] = [clock.now, Buffer.from(reference)]
       const said = { id: reference, source: source.id, deliveryId: reference, bodyHmac: digest, mac: digest }
       await db.commit([
-        insertDelivery({ ...said, signedAt: receivedAt, receivedAt, ciphertext, keyId, state: 'stored', notBefore: receivedAt }),
+        insertDelivery({
+          ...said,
+          signedAt: receivedAt,
+          receivedAt,
+          ciphertext,
+          keyId,
+          state: 'stored',
+          notBefore: receivedAt,
+        }),
       ])
     }
     expect(await processDue(endpoint.deps)).toBe(3)

@@ -69,8 +69,14 @@ test('a store is asked for an order after what is known of it was noted, or a re
 })
 
 test.each<[StoreOrderTaken, object]>([
-  [{ outcome: 'unfinished', detail: 'it changed while it was read' }, { state: 'retry', lastError: 'it changed while it was read' }],
-  [{ outcome: 'ignored', detail: 'it is not paid' }, { state: 'ignored', lastError: 'it is not paid' }],
+  [
+    { outcome: 'unfinished', detail: 'it changed while it was read' },
+    { state: 'retry', lastError: 'it changed while it was read' },
+  ],
+  [
+    { outcome: 'ignored', detail: 'it is not paid' },
+    { state: 'ignored', lastError: 'it is not paid' },
+  ],
 ])('an order of a store that is %o is so', async (taken, row) => {
   const readOrder = async (): Promise<OrderReadResult> => ({ outcome: 'order', order })
   const source = storeSource(STORE, shop(readOrder), async () => async () => taken) as StoreSource
@@ -157,7 +163,11 @@ test('three deliveries within an hour whose signature does not fit are a wrong s
 
 test('a delivery through a webhook that another one has taken over from is kept, and counted apart', async () => {
   const endpoint = await openEndpoint()
-  await addWebhook(endpoint.db, endpoint.vault, { path: 'newer', secret: 'whsec_other_0123456789abcdef0123456789abcde', createdAt: endpoint.clock.now })
+  await addWebhook(endpoint.db, endpoint.vault, {
+    path: 'newer',
+    secret: 'whsec_other_0123456789abcdef0123456789abcde',
+    createdAt: endpoint.clock.now,
+  })
   await endpoint.inbox.reload()
   await endpoint.deliver(signedDelivery())
   expect(endpoint.seen.counts).toContain('stored:replaced_webhook')

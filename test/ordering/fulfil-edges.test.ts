@@ -142,14 +142,17 @@ test.each([
   ['an hour', 3_600_000, 60_000],
   ['a minute', 60_000, 60_000],
   ['59 seconds', 59_000, 59_000],
-])('a store that confirms an update gets listings again within a minute, where they pause for %s', async (_, ms, left) => {
-  const { app } = await openReady()
-  const now = app.now()
-  const paused = { attempts: 3, pausedUntil: now + ms, lastError: 'answered 503' }
-  await app.db.commit([putPublishing({ store: STORE, policy: '', epoch: 1, changedAt: now, ...paused })])
-  await deliverAll(app.ordering)
-  expect(await app.db.query(publishingOf(STORE))).toMatchObject([{ pausedUntil: now + left }])
-})
+])(
+  'a store that confirms an update gets listings again within a minute, where they pause for %s',
+  async (_, ms, left) => {
+    const { app } = await openReady()
+    const now = app.now()
+    const paused = { attempts: 3, pausedUntil: now + ms, lastError: 'answered 503' }
+    await app.db.commit([putPublishing({ store: STORE, policy: '', epoch: 1, changedAt: now, ...paused })])
+    await deliverAll(app.ordering)
+    expect(await app.db.query(publishingOf(STORE))).toMatchObject([{ pausedUntil: now + left }])
+  },
+)
 
 describe('keys that the shop does not let go to the customer', () => {
   type Refused = { standing: Standing; units: number }
@@ -184,23 +187,26 @@ describe('keys that the shop does not let go to the customer', () => {
     [{ standing: 'unpaid', units: 1 }, 'unpaid'],
     [{ standing: 'held', units: 1 }, 'held_by_store'],
     [{ standing: 'paid', units: 0 }, 'not_entitled'],
-  ])('as of an order that is %o wait as %s, are asked for every two minutes and count as no attempt', async (said, reason) => {
-    const { app, asked, readAgain, look, keys } = await openRefused(said)
-    const held = { holdReason: reason, note: 'the shop says no' }
-    const due = { attempts: 0, waits: 2 * MINUTE, state: 'due', lastError: 'the shop says no' }
-    const first = await look()
-    expect(first).toMatchObject({ ...held, ...due, heldAt: app.now() })
-    expect(readAgain).toEqual([`${STORE} 1001`])
-    expect(await keys()).toMatchObject([{ begunAt: null, handedOverAt: null }])
-    app.move(2 * MINUTE - 1)
-    await look()
-    expect(asked).toHaveLength(1)
-    app.move(1)
-    // It is one hold, and lasts since the first time; so does its deadline.
-    expect(await look()).toMatchObject({ ...held, ...due, heldAt: first.heldAt, deadlineAt: first.deadlineAt })
-    expect(new Set(asked).size).toBe(1)
-    expect(asked).toHaveLength(2)
-  })
+  ])(
+    'as of an order that is %o wait as %s, are asked for every two minutes and count as no attempt',
+    async (said, reason) => {
+      const { app, asked, readAgain, look, keys } = await openRefused(said)
+      const held = { holdReason: reason, note: 'the shop says no' }
+      const due = { attempts: 0, waits: 2 * MINUTE, state: 'due', lastError: 'the shop says no' }
+      const first = await look()
+      expect(first).toMatchObject({ ...held, ...due, heldAt: app.now() })
+      expect(readAgain).toEqual([`${STORE} 1001`])
+      expect(await keys()).toMatchObject([{ begunAt: null, handedOverAt: null }])
+      app.move(2 * MINUTE - 1)
+      await look()
+      expect(asked).toHaveLength(1)
+      app.move(1)
+      // It is one hold, and lasts since the first time; so does its deadline.
+      expect(await look()).toMatchObject({ ...held, ...due, heldAt: first.heldAt, deadlineAt: first.deadlineAt })
+      expect(new Set(asked).size).toBe(1)
+      expect(asked).toHaveLength(2)
+    },
+  )
 
   test.each<[Refused, string]>([
     [{ standing: 'cancelled', units: 1 }, 'standing'],

@@ -79,7 +79,14 @@ describe('purchases of a backend that are held for an hour', () => {
   test('alert people of each, since when and why, and its store hears how many units wait: not those that it has', async () => {
     const { app, ids, heldAt, rows } = await openHeld(['1001', '1002'])
     const bytes = Buffer.from('a key')
-    const key = { purchaseId: ids[0] ?? '', ordinal: 1, ciphertext: bytes, keyId: 1, blindIndex: bytes, storedAt: heldAt }
+    const key = {
+      purchaseId: ids[0] ?? '',
+      ordinal: 1,
+      ciphertext: bytes,
+      keyId: 1,
+      blindIndex: bytes,
+      storedAt: heldAt,
+    }
     await app.db.commit([insertKey({ ...key, begunAt: heldAt })])
     await alertHeld(app.ordering)
     expect((await rows('alert')).map(({ payload }) => payload)).toMatchObject(
