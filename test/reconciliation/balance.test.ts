@@ -3,7 +3,7 @@ import { CREDIT_MS, expectedMinor } from '../../src/domain/balance.ts'
 import { externalOrderId } from '../../src/domain/purchase-keys.ts'
 import { cancelOrder, unfreeze } from '../../src/ordering/actions.ts'
 import { advance } from '../../src/ordering/advance.ts'
-import { explainBalance } from '../../src/reconciliation/balance.ts'
+import { explainBalance, fetchBalance } from '../../src/reconciliation/balance.ts'
 import { sweep } from '../../src/reconciliation/sweep.ts'
 import { balanceAccount, latestBalance, listMovements } from '../../src/storage/balance.ts'
 import { listDiscrepancies } from '../../src/storage/discrepancies.ts'
@@ -145,6 +145,7 @@ describe('the balance at the supplier', () => {
 
   test('that falls for no reason alerts at the second reading, once, and stops nothing', async () => {
     const app = await openTestApp()
+    const since = new Date(app.now()).toISOString()
     const cost = await placeBeside(app, 'somebody-else')
     await watch(app, 5 * MINUTE)
     expect(await app.alerts()).toEqual([])
@@ -152,12 +153,49 @@ describe('the balance at the supplier', () => {
     expect(await app.alerts()).toEqual(['balance_unexplained'])
     const [discrepancy] = await app.db.query(listDiscrepancies({ limit: 10 }))
     expect(discrepancy).toMatchObject({ kind: 'balance_unexplained', supplierOrderId: '' })
-    expect(discrepancy?.detail).toContain(`${(cost / 100).toFixed(2)} EUR more than our orders explain`)
+    expect(discrepancy?.detail).toBe(
+      `the balance fell by ${(cost / 100).toFixed(2)} EUR more than our orders explain, after ${since}`,
+    )
     expect(await currentFreeze(app.db)).toBeUndefined()
     expect(await accountOf(app)).toMatchObject({ unexplainedMinor: cost, pendingAt: null, suspectFrom: null })
     const orderId = await app.buy('1001')
     await watch(app, 10 * MINUTE)
     expect(await app.state(orderId)).toBe('fulfilled')
+  })
+
+  test('that falls for no reason again and again alerts once in an hour, and each fall is recorded', async () => {
+    const app = await openTestApp()
+    const falls = async () => [(await app.discrepancies()).length, (await app.alerts()).length]
+    await placeBeside(app, 'one')
+    await watch(app, 10 * MINUTE)
+    await placeBeside(app, 'two')
+    await watch(app, 10 * MINUTE)
+    expect(await falls()).toEqual([2, 1])
+    await watch(app, 40 * MINUTE)
+    await placeBeside(app, 'three')
+    await watch(app, 10 * MINUTE)
+    expect(await falls()).toEqual([3, 2])
+  })
+
+  test('is as of the instant before it was asked for, and another tier asks for the new prices', async () => {
+    const app = await openTestApp()
+    const syncs: string[] = []
+    const read = async (tier: string | undefined) => {
+      const balance = async () => {
+        app.move(500)
+        return { amountMinor: 100, currency: 'EUR', ...(tier !== undefined && { tier }) }
+      }
+      const supplier = { ...app.supplier, balance }
+      return fetchBalance({ ...app.runtime.catalogue, supplier, requestSync: (cause) => void syncs.push(cause) })
+    }
+    const before = app.now()
+    expect(await read('gold')).toMatchObject({ readAt: before, tier: 'gold' })
+    syncs.length = 0
+    // An answer without a tier says nothing of it.
+    for (const tier of [undefined, 'gold']) await read(tier)
+    expect(syncs).toEqual([])
+    await read('silver')
+    expect(syncs).toEqual(['tier_changed'])
   })
 
   test('that falls for an order of ours that has no purchase freezes all buying', async () => {
