@@ -135,6 +135,17 @@ describe('a signing secret that is rotated under a stream of deliveries', () => 
   })
 })
 
+test('a webhook takes over from all that are in use, and from none that is retired', async () => {
+  const world = await openApi()
+  await create(world)
+  await rotate(world)
+  const [first, second] = [await idOf(world, 0), await idOf(world, 1)]
+  expect((await rotate(world)).body.data).toMatchObject({ replaces: [first, second] })
+  const third = await idOf(world, 2)
+  await world.ask('POST', `/webhooks/${first}/retire`)
+  expect((await rotate(world)).body.data).toMatchObject({ replaces: [second, third] })
+})
+
 describe('a webhook at the supplier whose secret is not held', () => {
   /** A webhook that leads to this service, made by another installation. */
   const stray = (world: ApiWorld, path = '') =>

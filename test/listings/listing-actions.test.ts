@@ -35,7 +35,7 @@ async function stored(set: Partial<ListingRow> | undefined) {
 }
 
 /** It is decided on next, and pushed whatever is known of it. */
-const due = { state: 'pending', attempts: 0, nextTryAt: TEST_NOW }
+const due = { state: 'pending', attempts: 0, nextTryAt: TEST_NOW } as const
 
 const cases: [string, Partial<ListingRow> | undefined, ListingChange, Partial<ListingRow>][] = [
   [
