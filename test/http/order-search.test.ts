@@ -259,7 +259,7 @@ describe('a look at licence keys', () => {
     expect(entries).toMatchObject([{ detail: '2 keys of line gid-8: a look' }])
   })
 
-  test('shows none that its store is not being given yet, to nobody', async () => {
+  test('shows none that its store is not being given yet, to any role', async () => {
     const world = await openApi()
     const { sku } = await world.offer()
     await world.order('1001', [{ sku, quantity: 2 }])

@@ -317,7 +317,7 @@ describe('deliveries of a store', () => {
   })
 })
 
-test('two bodies under one delivery ID alert people once, and one body under it alerts nobody', async () => {
+test('two bodies under one delivery ID alert people once, and one body under it does not', async () => {
   const endpoint = await openEndpoint()
   await addPurchase(endpoint.db, 1)
   const timestamp = timestampOf(endpoint.clock.now)

@@ -44,7 +44,12 @@ const cases: [string, Partial<ListingRow> | undefined, ListingChange, Partial<Li
     { change: 'link', productId: 'p1' },
     { ...due, linkedBy: 'person', productId: 'p1', sku: 'SKU-1' },
   ],
-  ['linked anew has its variant for a SKU', undefined, { change: 'link', productId: 'p1' }, { ...due, sku: 'v1' }],
+  [
+    'that is new has its variant for a SKU once it is linked',
+    undefined,
+    { change: 'link', productId: 'p1' },
+    { ...due, sku: 'v1' },
+  ],
   [
     'linked under a SKU has that one',
     {},

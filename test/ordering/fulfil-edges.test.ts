@@ -154,7 +154,7 @@ test.each([
   },
 )
 
-describe('keys that the shop does not let go to the customer', () => {
+describe('keys that the shop keeps from its customer', () => {
   type Refused = { standing: Standing; units: number }
   async function openRefused(said: Refused) {
     const ready = await openReady()

@@ -496,7 +496,7 @@ describe('a product listed under another SKU than its order has', () => {
     expect(await taken()).toMatchObject([{ quantity: 2, supplierProductId: old?.productId }])
   })
 
-  test('is none of ours where it is ignored: nobody is asked about it', async () => {
+  test('is none of ours where it is ignored: no person is asked about it', async () => {
     const { app, take, refusals, alerts } = await listedAs({ linkedBy: 'sku', state: 'ignored' })
     const run = { id: 'run', cause: 'schedule', state: 'complete', cursor: 1 } as const
     await app.db.commit([insertSyncRun({ ...run, startedAt: app.now(), finishedAt: app.now() })])
