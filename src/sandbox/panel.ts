@@ -127,108 +127,9 @@ const LEDGER_SHOWN = 20
  * need no key, and another site could press them in that browser.
  */
 export function createPanel(parts: PanelParts, page: (request: Request, panel: Html) => string) {
-  const { demo, dialect, world } = parts
-  const { currency } = dialect.money
-  const amount = (minor: number): string => formatDecimal({ minor, currency })
+  const doings = doingsOf(parts)
   /** Said once, at the top of the page that follows. */
   let said: Said | undefined
-
-  const run = (call: Control['call'], input: { id?: string; body?: unknown }): unknown =>
-    controls.find((control) => control.call === call)?.run(parts, { id: '', body: undefined, ...input })
-
-  const customer = () => {
-    if (!demo) throw new Refusal('not_found', 'This sandbox has no customer: it is not that of a demo.', 404)
-    return demo.customer
-  }
-
-  const orderLink = (reference: string): Html =>
-    html`<a href="${demo?.consoleUrl}/orders?q=${encodeURIComponent(reference)}">${reference}</a>`
-
-  /** What each button does. @returns what is said of it */
-  const doings: Record<string, (form: z.infer<typeof formShape>) => Promise<string | Html>> = {
-    fault: async ({ fault }) => {
-      const { heals = '', delayMs } = faultButtons[fault as FaultName] ?? {}
-      run('POST /faults', { body: { fault, ...(delayMs !== undefined && { delayMs }) } })
-      // A person who breaks something wants to see it now, and not at the customer's next order.
-      const ordered = demo?.customer.state().running && (await demo.customer.orderNow().catch(() => undefined))
-      const order = ordered && html` The customer has just ordered ${orderLink(ordered)}.`
-      return html`Set for the ${nextOf(fault as FaultName)}.${order} ${heals}`
-    },
-    clear: async () => {
-      run('DELETE /faults', {})
-      return 'The supplier works as it should again. What a fault did before stays done.'
-    },
-    'top-up': async ({ add }) => {
-      run('POST /balance', { body: { add } })
-      return `The balance is ${amount(world.balanceMinor())} ${currency}. Quayside reads it within five minutes.`
-    },
-    complete: async ({ id = '' }) => {
-      run('POST /orders/{id}/complete', { id })
-      return 'Completed: the supplier has handed out the keys, and Quayside is on its way to get them.'
-    },
-    fail: async ({ id = '' }) => {
-      run('POST /orders/{id}/fail', { id })
-      return 'Failed: the supplier has given the money back.'
-    },
-    start: async () => {
-      customer().start()
-      return 'The customer orders within seconds, then about twice a minute.'
-    },
-    stop: async () => {
-      customer().stop()
-      return 'The customer orders no more. What was ordered is still bought and handed over.'
-    },
-    order: async () => html`The customer has ordered ${orderLink(await customer().orderNow())}.`,
-  }
-
-  const shown = (now: Said | undefined): Html => html`
-<p>No real money moves. Break something, then watch the order recover${demo && html` <a href="${demo.consoleUrl}/orders">in the console</a>`}.</p>
-${now && html`<p role="status" class="${now.isRefused ? 'refused' : 'said'}">${now.text}</p>`}
-<div id="now">${customerPart()}${faultsSet()}${ordersPart()}</div>
-<form method="post">${Object.entries(subjects).map(
-    ([subject, { title }]) => html`<h2>${title}</h2>
-<ul class="buttons">${faultNames.filter((name) => factsOf(name).of === subject).map((name) => html`<li><button name="fault" value="${name}"><b>${faultButtons[name].title}</b><br>${factsOf(name).does.replaceAll('`', '')}</button></li>`)}</ul>`,
-  )}<input type="hidden" name="do" value="fault"></form>
-<h2>Ledger</h2>
-<form method="post"><label>Add to the balance, in ${currency} <input name="add" value="${now?.add ?? '500.00'}" inputmode="decimal" required maxlength="20"></label> <button name="do" value="top-up">Top up</button></form>
-<div id="ledger">${ledgerPart()}</div>`
-
-  function customerPart(): Html | '' {
-    if (!demo) return ''
-    const { running, lastReference, lastAt, problem } = demo.customer.state()
-    const last = lastReference !== null && html` Last order: ${orderLink(lastReference)} at ${timeOf(lastAt ?? 0)}.`
-    return html`<form method="post"><p>${running ? 'A demo customer orders about twice a minute.' : 'The demo customer is stopped.'}${last}${problem && ` The last try failed: ${problem}.`}
-<button name="do" value="${running ? 'stop' : 'start'}">${running ? 'Stop the customer' : 'Start the customer'}</button> <button name="do" value="order">Order now</button></p></form>`
-  }
-
-  function faultsSet(): Html {
-    const set = parts.faults.list().filter(({ left }) => left > 0)
-    return set.length === 0
-      ? html`<p>No fault is set: the supplier works as it should.</p>`
-      : html`<form method="post"><ul>${set.map(({ fault, left }) => html`<li><b>${faultButtons[fault].title}</b>: ${left === 1 ? nextOf(fault) : `${left} times from the ${nextOf(fault)}`}</li>`)}</ul><button name="do" value="clear">Clear all faults</button></form>`
-  }
-
-  function ordersPart(): Html {
-    const open = world.orders.known(OPEN_MAX, 'open')
-    const ended = world.orders.known(ORDERS_SHOWN).filter(({ status }) => status !== 'open')
-    const orders = [...open, ...ended].slice(0, Math.max(open.length, ORDERS_SHOWN))
-    return html`<h2>Orders</h2><p>${open.length === 0 ? 'No order is open.' : `${open.length === OPEN_MAX ? `${OPEN_MAX} or more` : open.length} open.`}</p>
-<table tabindex="0"><tr><th>At<th>Reference<th>What<th>State<th>Keys<th>Amount, ${currency}<th>By hand${orders.map(
-      ({ id, createdAt, externalOrderId, productId, status, quantity, amountMinor }) => html`
-<tr><td>${timeOf(createdAt)}<td><code>${externalOrderId ?? id}</code><td>${world.offers.get(productId)?.name ?? productId}<td>${status}<td>${world.orders.keysOf(id).length} of ${quantity}<td class="number">${amount(amountMinor)}<td>${status === 'open' && html`<form method="post"><input type="hidden" name="id" value="${id}"><button name="do" value="complete">Hand out its keys</button> <button name="do" value="fail">Fail it, give the money back</button></form>`}`,
-    )}</table>`
-  }
-
-  function ledgerPart(): Html {
-    const { startMinor, balanceMinor, closes, charges, refunds, topUps, keysIssued, newest } =
-      world.summary(LEDGER_SHOWN)
-    return html`<p>Kept apart from Quayside’s own records, so that the two can be compared. ${closes ? 'It is balanced to the cent.' : html`<b>It does not add up.</b>`}</p>
-<p><b>${amount(balanceMinor)} ${currency}</b>: began with ${amount(startMinor)}, ${charges.count} charged with ${amount(charges.minor)}, ${refunds.count} refunded with ${amount(refunds.minor)}, ${topUps.count} topped up with ${amount(topUps.minor)}. Licence keys handed out: ${keysIssued}.</p>
-<table tabindex="0"><tr><th>At<th>Entry<th>Reference<th>Amount, ${currency}<th>Balance${newest.map(
-      (entry) => html`
-<tr><td>${timeOf(entry.at)}<td>${entryKinds[entry.kind]}<td><code>${entry.externalOrderId ?? ''}</code><td class="number">${entry.kind === 'charge' ? '−' : '+'}${amount(entry.amountMinor)}<td class="number">${amount(entry.balanceMinor)}`,
-    )}</table>`
-  }
 
   const act: RequestHandler = async (request, response) => {
     if (!isFromThisPage(request)) {
@@ -247,7 +148,7 @@ ${now && html`<p role="status" class="${now.isRefused ? 'refused' : 'said'}">${n
     } catch (error) {
       const status = error instanceof Refusal ? (error.status ?? 400) : error instanceof z.ZodError ? 400 : 503
       const why = error instanceof z.ZodError ? z.prettifyError(error) : messageOf(error)
-      const panel = shown({ text: `Nothing was done. ${why}`, isRefused: true, add: form.add })
+      const panel = shown(parts, { text: `Nothing was done. ${why}`, isRefused: true, add: form.add })
       response.status(status).type('html').send(page(request, panel))
     }
   }
@@ -259,10 +160,113 @@ ${now && html`<p role="status" class="${now.isRefused ? 'refused' : 'said'}">${n
       if (!isOfThisMachine(request)) return html``
       const now = said
       said = undefined
-      return shown(now)
+      return shown(parts, now)
     },
   }
 }
+
+/** What each button does. @returns what is said of it */
+function doingsOf(parts: PanelParts): Record<string, (form: z.infer<typeof formShape>) => Promise<string | Html>> {
+  const { demo, world } = parts
+  const run = (call: Control['call'], input: { id?: string; body?: unknown }): unknown =>
+    controls.find((control) => control.call === call)?.run(parts, { id: '', body: undefined, ...input })
+  const customer = () => {
+    if (!demo) throw new Refusal('not_found', 'This sandbox has no customer: it is not that of a demo.', 404)
+    return demo.customer
+  }
+  return {
+    fault: async ({ fault }) => {
+      const { heals = '', delayMs } = faultButtons[fault as FaultName] ?? {}
+      run('POST /faults', { body: { fault, ...(delayMs !== undefined && { delayMs }) } })
+      // A person who breaks something wants to see it now, and not at the customer's next order.
+      const ordered = demo?.customer.state().running && (await demo.customer.orderNow().catch(() => undefined))
+      const order = ordered && html` The customer has just ordered ${orderLink(demo, ordered)}.`
+      return html`Set for the ${nextOf(fault as FaultName)}.${order} ${heals}`
+    },
+    clear: async () => {
+      run('DELETE /faults', {})
+      return 'The supplier works as it should again. What a fault did before stays done.'
+    },
+    'top-up': async ({ add }) => {
+      run('POST /balance', { body: { add } })
+      return `The balance is ${amount(parts, world.balanceMinor())} ${parts.dialect.money.currency}. Quayside reads it within five minutes.`
+    },
+    complete: async ({ id = '' }) => {
+      run('POST /orders/{id}/complete', { id })
+      return 'Completed: the supplier has handed out the keys, and Quayside is on its way to get them.'
+    },
+    fail: async ({ id = '' }) => {
+      run('POST /orders/{id}/fail', { id })
+      return 'Failed: the supplier has given the money back.'
+    },
+    start: async () => {
+      customer().start()
+      return 'The customer orders within seconds, then about twice a minute.'
+    },
+    stop: async () => {
+      customer().stop()
+      return 'The customer orders no more. What was ordered is still bought and handed over.'
+    },
+    order: async () => html`The customer has ordered ${orderLink(demo, await customer().orderNow())}.`,
+  }
+}
+
+const shown = (parts: PanelParts, now: Said | undefined): Html => html`
+<p>No real money moves. Break something, then watch the order recover${parts.demo && html` <a href="${parts.demo.consoleUrl}/orders">in the console</a>`}.</p>
+${now && html`<p role="status" class="${now.isRefused ? 'refused' : 'said'}">${now.text}</p>`}
+<div id="now">${customerPart(parts)}${faultsSet(parts)}${ordersPart(parts)}</div>
+<form method="post">${Object.entries(subjects).map(
+  ([subject, { title }]) => html`<h2>${title}</h2>
+<ul class="buttons">${faultNames.filter((name) => factsOf(name).of === subject).map((name) => html`<li><button name="fault" value="${name}"><b>${faultButtons[name].title}</b><br>${factsOf(name).does.replaceAll('`', '')}</button></li>`)}</ul>`,
+)}<input type="hidden" name="do" value="fault"></form>
+<h2>Ledger</h2>
+<form method="post"><label>Add to the balance, in ${parts.dialect.money.currency} <input name="add" value="${now?.add ?? '500.00'}" inputmode="decimal" required maxlength="20"></label> <button name="do" value="top-up">Top up</button></form>
+<div id="ledger">${ledgerPart(parts)}</div>`
+
+function customerPart({ demo }: PanelParts): Html | '' {
+  if (!demo) return ''
+  const { running, lastReference, lastAt, problem } = demo.customer.state()
+  const last = lastReference !== null && html` Last order: ${orderLink(demo, lastReference)} at ${timeOf(lastAt ?? 0)}.`
+  return html`<form method="post"><p>${running ? 'A demo customer orders about twice a minute.' : 'The demo customer is stopped.'}${last}${problem && ` The last try failed: ${problem}.`}
+<button name="do" value="${running ? 'stop' : 'start'}">${running ? 'Stop the customer' : 'Start the customer'}</button> <button name="do" value="order">Order now</button></p></form>`
+}
+
+function faultsSet({ faults }: PanelParts): Html {
+  const set = faults.list().filter(({ left }) => left > 0)
+  return set.length === 0
+    ? html`<p>No fault is set: the supplier works as it should.</p>`
+    : html`<form method="post"><ul>${set.map(({ fault, left }) => html`<li><b>${faultButtons[fault].title}</b>: ${left === 1 ? nextOf(fault) : `${left} times from the ${nextOf(fault)}`}</li>`)}</ul><button name="do" value="clear">Clear all faults</button></form>`
+}
+
+function ordersPart(parts: PanelParts): Html {
+  const { world } = parts
+  const open = world.orders.known(OPEN_MAX, 'open')
+  const ended = world.orders.known(ORDERS_SHOWN).filter(({ status }) => status !== 'open')
+  const orders = [...open, ...ended].slice(0, Math.max(open.length, ORDERS_SHOWN))
+  return html`<h2>Orders</h2><p>${open.length === 0 ? 'No order is open.' : `${open.length === OPEN_MAX ? `${OPEN_MAX} or more` : open.length} open.`}</p>
+<table tabindex="0"><tr><th>At<th>Reference<th>What<th>State<th>Keys<th>Amount, ${parts.dialect.money.currency}<th>By hand${orders.map(
+    ({ id, createdAt, externalOrderId, productId, status, quantity, amountMinor }) => html`
+<tr><td>${timeOf(createdAt)}<td><code>${externalOrderId ?? id}</code><td>${world.offers.get(productId)?.name ?? productId}<td>${status}<td>${world.orders.keysOf(id).length} of ${quantity}<td class="number">${amount(parts, amountMinor)}<td>${status === 'open' && html`<form method="post"><input type="hidden" name="id" value="${id}"><button name="do" value="complete">Hand out its keys</button> <button name="do" value="fail">Fail it, give the money back</button></form>`}`,
+  )}</table>`
+}
+
+function ledgerPart(parts: PanelParts): Html {
+  const { world, dialect } = parts
+  const { currency } = dialect.money
+  const { startMinor, balanceMinor, closes, charges, refunds, topUps, keysIssued, newest } = world.summary(LEDGER_SHOWN)
+  return html`<p>Kept apart from Quayside’s own records, so that the two can be compared. ${closes ? 'It is balanced to the cent.' : html`<b>It does not add up.</b>`}</p>
+<p><b>${amount(parts, balanceMinor)} ${currency}</b>: began with ${amount(parts, startMinor)}, ${charges.count} charged with ${amount(parts, charges.minor)}, ${refunds.count} refunded with ${amount(parts, refunds.minor)}, ${topUps.count} topped up with ${amount(parts, topUps.minor)}. Licence keys handed out: ${keysIssued}.</p>
+<table tabindex="0"><tr><th>At<th>Entry<th>Reference<th>Amount, ${currency}<th>Balance${newest.map(
+    (entry) => html`
+<tr><td>${timeOf(entry.at)}<td>${entryKinds[entry.kind]}<td><code>${entry.externalOrderId ?? ''}</code><td class="number">${entry.kind === 'charge' ? '−' : '+'}${amount(parts, entry.amountMinor)}<td class="number">${amount(parts, entry.balanceMinor)}`,
+  )}</table>`
+}
+
+const amount = ({ dialect }: PanelParts, minor: number): string =>
+  formatDecimal({ minor, currency: dialect.money.currency })
+
+const orderLink = (demo: PanelParts['demo'], reference: string): Html =>
+  html`<a href="${demo?.consoleUrl}/orders?q=${encodeURIComponent(reference)}">${reference}</a>`
 
 const formShape = z.object({
   do: z.string(),
