@@ -204,20 +204,29 @@ export function createOperator(world: World, temper: Temper) {
     if (!loaded) return
     const orders = ordersOf(loaded, await ordering.db.query(attemptsOf([purchase.id])))
     const options = optionsFor(loaded, orders)
-    const decision = options[times(purchase.id) % options.length] as Decision
-    const reference = purchase.externalOrderId
+    // What is refused is answered otherwise at once: the reason of the refusal is on the screen.
+    for (let tries = 0; tries < options.length; tries += 1) {
+      if (await decides(process, purchase, orders, options[times(purchase.id) % options.length] as Decision)) return
+    }
+  }
+
+  /** @returns false where it was refused */
+  async function decides(process: SimProcess, { id, externalOrderId }: Purchase, orders: string[], decision: Decision) {
+    const reference = externalOrderId
     const writesOff = decision.type === 'buy_again'
     const entry: Decided = { type: decision.type, reference, at: timeline.now(), orders, writesOff }
     if (decision.type === 'adopt') entry.adopts = decision.orderId
     try {
       await book.ask(process, noted(entry), (actor) =>
-        decidePurchase(ordering, purchase.id, decision, { actor, reason: 'as the script says' }),
+        decidePurchase(process.ordering, id, decision, { actor, reason: 'as the script says' }),
       )
       counts.decisions += 1
       log.add('operator', 'decided', { ...decision, reference })
       if (writesOff) letPassSoon(reference)
+      return true
     } catch (error) {
       log.add('operator', 'refused', { ...decision, reference, error: messageOf(error) })
+      return false
     }
   }
 
