@@ -1,7 +1,7 @@
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { CONFIG_FILE, configFileOf, type Item } from './client.ts'
-import { type CommandRow, wholeText } from './command.ts'
+import { type CommandRow, wholeOf } from './command.ts'
 import { secretsOf } from './set-up-files.ts'
 import { key, number, right } from './tables.ts'
 import { ageOf, cell, commandLine } from './words.ts'
@@ -17,7 +17,7 @@ export const tokens: CommandRow[] = [
       '--role <role>': { about: 'store, viewer, operator or admin', required: true },
       '--store <id>': 'the one store that a store token speaks for',
       '--scopes <scopes>': { about: 'of a store token: orders, keys or orders,keys', fallback: 'orders,keys' },
-      '--expires-in-days <days>': { about: 'how long it is valid (default: until revoked)', parse: wholeText('days') },
+      '--expires-in-days <days>': { about: 'how long it is valid (default: until revoked)', parse: wholeOf('days') },
     },
     help: `
 Roles: a store hands in and reads its own orders; a viewer reads; an operator
@@ -28,16 +28,10 @@ Examples:
   quayside tokens create --name shop --role store --store my-store-4f7k2m9q
   quayside tokens create --name anna --role operator --expires-in-days 90`,
     call: 'POST /tokens',
-    body: ({ option }) => {
-      const days = option('expiresInDays')
-      return {
-        name: option('name'),
-        role: option('role'),
-        store: option('store'),
-        scopes: option('role') === 'store' ? (option('scopes') ?? '').split(/[\s,]+/).filter(Boolean) : undefined,
-        expiresInDays: days === undefined ? undefined : Number(days),
-      }
-    },
+    body: ({ option, values }) => ({
+      ...values('name', 'role', 'store', 'expiresInDays'),
+      scopes: option('role') === 'store' ? (option('scopes') ?? '').split(/[\s,]+/).filter(Boolean) : undefined,
+    }),
     text: (token) => `${cell(token.token)}\nKeep it: it is not shown again. Its id is ${cell(token.id)}.\n`,
   },
   {

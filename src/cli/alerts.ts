@@ -1,6 +1,6 @@
 import { alertText } from '../domain/alert-kinds.ts'
 import type { Answer } from './client.ts'
-import { type CommandRow, REASON, wholeText } from './command.ts'
+import { type CommandRow, REASON, wholeOf } from './command.ts'
 import { ago, key } from './tables.ts'
 import { cell, commandLine, instant } from './words.ts'
 
@@ -53,11 +53,11 @@ export const alerts: CommandRow[] = [
     command: 'alerts mute <id>',
     about: 'send nothing of its kind about its subject for a while',
     options: {
-      '--hours <count>': { about: 'for how long, 1-720', fallback: '24', parse: wholeText('hours') },
+      '--hours <count>': { about: 'for how long, 1-720', fallback: 24, parse: wholeOf('hours') },
       ...REASON,
     },
     call: 'POST /alerts/:id/mute',
-    body: ({ option }) => ({ hours: Number(option('hours')), reason: option('reason') }),
+    body: ['hours', 'reason'],
     text: ({ type, mutedUntil }, { io, args }) =>
       `Nothing of ${cell(alertText(type))} is sent until ${instant(mutedUntil, io.now())}.\nTo end that: ${commandLine(`alerts unmute ${args[0]}`)}\n`,
   },

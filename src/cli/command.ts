@@ -48,8 +48,8 @@ export interface Io {
 /** One run of the command line: what the commands share. */
 export interface Session {
   io: Io
-  /** Takes the exit code of the command that ran. */
-  end: (exitCode: number) => void
+  /** Of the command that ran. */
+  exitCode: number
 }
 
 /** What a command that speaks to the service works with. */
@@ -66,6 +66,8 @@ export interface Call {
   /** The text of an option; undefined when it was not given. */
   option(name: string): string | undefined
   flag(name: string): boolean
+  /** Options as a query or a body takes them: by name, numbers and flags as such, what was not given undefined. */
+  values<K extends string>(...names: K[]): { [N in K]?: unknown }
   /** Writes the document with `--json`, the text otherwise. */
   print(document: unknown, text: () => string): void
 }
@@ -181,8 +183,9 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   if (row.help) command.addHelpText('after', helpText(row.help))
   addOptions(command, row.options ?? {})
   if ('run' in row) {
-    const run = async () => (await row.run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok
-    command.action(async () => session.end(await run()))
+    command.action(async () => {
+      session.exitCode = (await row.run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok
+    })
   }
   if (!row.call && !('act' in row)) return
   if ('columns' in row && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
@@ -195,7 +198,7 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
     const listedBy = row.listedBy ?? (hasList ? `${group} list` : undefined)
     const call = callOf(command, session.io, { addressed, listedBy })
     const ending = 'act' in row ? row.act(call) : perform(row, call)
-    session.end((await ending.catch(otherVersion(call.client.origin))) ?? exitCodes.ok)
+    session.exitCode = (await ending.catch(otherVersion(call.client.origin))) ?? exitCodes.ok
   })
 }
 
@@ -244,6 +247,7 @@ function callOf(
     width: widthOf(io),
     option,
     flag: (name) => options[name] === true,
+    values: (...names) => Object.fromEntries(names.map((name) => [name, options[name]])) as object,
     print: (document, text) => print(io, json, document, text),
   }
 }
@@ -254,17 +258,15 @@ async function perform(given: OperationRow, call: Call): Promise<number> {
   const paging = 'columns' in row && row.page !== null ? ['limit', row.page ?? 'before'] : []
   const query = {
     ...(typeof row.query === 'function' ? row.query(call) : row.query),
-    ...optionsNamed([...paging, ...(row.filters ?? [])], call),
+    ...call.values(...paging, ...(row.filters ?? [])),
   }
-  const body = Array.isArray(row.body) ? optionsNamed(row.body, call) : await row.body?.(call)
+  const body = Array.isArray(row.body) ? call.values(...row.body) : await row.body?.(call)
   const ifMatch = await row.ifMatch?.(call)
   const path = await pathOf(row, call)
   const answer = await call.client.call(row.call, { path, query, body, ifMatch, deadlineMs: row.deadlineMs })
   call.print(answer, () => textOf(row, answer, call))
   return row.fails?.(answer) ? exitCodes.failed : exitCodes.ok
 }
-
-const optionsNamed = (names: string[], call: Call) => Object.fromEntries(names.map((name) => [name, call.option(name)]))
 
 /** What the varying pieces of the route are. */
 async function pathOf({ call: route, command, newest }: OperationHead<Route>, call: Call) {
@@ -335,12 +337,12 @@ export function neededReason({ option }: Call): string {
 }
 
 /** One of these words. */
-export function oneOf(words: readonly string[]): (text: string) => string {
-  return (text) => {
+export const oneOf =
+  (words: readonly string[]) =>
+  (text: string): string => {
     if (words.includes(text)) return text
     throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
   }
-}
 
 /** A whole number from 0 to `max`. */
 export const whole =
@@ -351,12 +353,12 @@ export const whole =
   }
 
 /** The service sets the bounds; here a word must not become NaN. */
-export function wholeText(unit: string): (text: string) => string {
-  return (text) => {
-    if (/^\d{1,6}$/.test(text)) return text
+export const wholeOf =
+  (unit: string) =>
+  (text: string): number => {
+    if (/^\d{1,6}$/.test(text)) return Number(text)
     throw new InvalidArgumentError(`Give a whole number of ${unit}.`)
   }
-}
 
 export function print(io: Io, json: boolean | undefined, document: unknown, text: () => string): void {
   io.stdout.write(json ? `${JSON.stringify(document, undefined, 2)}\n` : text())

@@ -50,14 +50,8 @@ import { commandLine } from './words.ts'
 
 /** Runs one command. @param argv without the program itself; @returns the exit code, never throws */
 export async function runCommand(argv: string[], io: Io): Promise<number> {
-  let exitCode: number = exitCodes.ok
   const json = beforeDashes(argv).includes('--json')
-  const session: Session = {
-    io,
-    end: (code) => {
-      exitCode = code
-    },
-  }
+  const session: Session = { io, exitCode: exitCodes.ok }
   let lost: unknown
   // A reader that has seen enough, such as `head`, closes the pipe: that is no fault. Nothing lost must stop a service.
   io.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -67,11 +61,11 @@ export async function runCommand(argv: string[], io: Io): Promise<number> {
     assertNoGuess(argv.join(' '))
     await commandsOf(session, json).parseAsync(argv, { from: 'user' })
   } catch (error) {
-    exitCode = writeFault(io, error, json)
+    session.exitCode = writeFault(io, error, json)
   }
   // The error of the last write comes after it.
   await setImmediate()
-  if (lost === undefined || exitCode !== exitCodes.ok) return exitCode
+  if (lost === undefined || session.exitCode !== exitCodes.ok) return session.exitCode
   return writeFault(io, systemFailure(lost, 'standard output') ?? lost, json)
 }
 

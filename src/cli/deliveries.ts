@@ -31,7 +31,7 @@ export const deliveries: CommandRow[] = [
     about: 'one delivery and what became of it',
     options: { '--reveal': 'its body too; takes the role admin, and is written to the audit' },
     call: 'GET /deliveries/:id',
-    query: ({ flag }) => (flag('reveal') ? { reveal: true } : {}),
+    filters: ['reveal'],
     facts: {
       Delivery: 'id',
       State: 'state',

@@ -67,7 +67,7 @@ async function exportRows(
 ): Promise<undefined> {
   const { option, flag, json } = call
   const query = {
-    ...Object.fromEntries(filters.map((name) => [name, option(name)])),
+    ...call.values(...filters),
     ...Object.fromEntries(Object.keys(bounds).map((name) => [name, beginningOf(option(name))])),
     format: json ? 'jsonl' : 'csv',
   }

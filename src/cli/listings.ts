@@ -175,13 +175,13 @@ Examples:
   },
 ]
 
-function linkOf({ option, args }: Call) {
+function linkOf({ option, values, args }: Call) {
   const [productId, offerSku] = [option('product'), option('offer')]
   if ((productId === undefined) === (offerSku === undefined)) {
     const ways = '--product <id>, the product of the supplier, or --offer <sku>, its SKU there'
     throw new Failure('invalid', `say which offer ${args[0]} is, by one of the two:\n${ways}`)
   }
-  return { productId, offerSku, sku: option('sku'), variation: option('variation') }
+  return { productId, offerSku, ...values('sku', 'variation') }
 }
 
 /** The units that a store shows. */

@@ -97,11 +97,7 @@ export const purchases: CommandRow[] = [
     },
     help: '\nExample:\n  quayside purchases release 01k3… --ceiling 12.34',
     call: 'POST /purchases/:id/release',
-    body: ({ option, flag }) => ({
-      reason: option('reason'),
-      ceiling: option('ceiling'),
-      overrideSpendCap: flag('overrideSpendCap') || undefined,
-    }),
+    body: ['reason', 'ceiling', 'overrideSpendCap'],
     text: (_, { args }) => `Released.\n${watchText(args[0])}`,
   },
 ]
@@ -225,7 +221,7 @@ function decisionOf(call: Call) {
     const message = 'name one decision: --adopt <order>, --hand-over, --close or --buy-again'
     throw new Failure('invalid', `${message}\n\`${commandLine('reviews show <id>')}\` says what each would do.`)
   }
-  return { decision, orderId, overrideSpendCap: call.flag('overrideSpendCap') || undefined, reason: neededReason(call) }
+  return { decision, orderId, ...call.values('overrideSpendCap'), reason: neededReason(call) }
 }
 
 /**

@@ -3,7 +3,7 @@ import { either, sentence, wrap } from '../domain/text-layout.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { Item } from './client.ts'
-import { type CommandRow, fileOptions, oneOf, proseWidth, wholeText } from './command.ts'
+import { type CommandRow, fileOptions, oneOf, proseWidth, wholeOf } from './command.ts'
 import { findingText } from './facts.ts'
 import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
@@ -95,7 +95,7 @@ Example:
     options: {
       '--overlap-hours <hours>': {
         about: 'how long the old one stays valid, 0 to 720 (default: 168)',
-        parse: wholeText('hours'),
+        parse: wholeOf('hours'),
       },
     },
     help: `
@@ -104,7 +104,7 @@ store accepts it with either. Install the new one in the store in this time.
 Was the old one seen by others? --overlap-hours 0 ends it at once: callbacks
 are refused and repeated until the store has the new one.`,
     call: 'POST /stores/:store/rotate-secret',
-    body: ({ option }) => ({ overlapHours: option('overlapHours') && Number(option('overlapHours')) }),
+    body: ['overlapHours'],
     text: (rotated, { io, width }) => {
       const until = oldUntil(rotated, io.now())
       return [
