@@ -7,11 +7,14 @@ import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient, type Item } from './client.ts'
 import type { Report, Visit } from './doctor.ts'
 import { messageLines, NOT_RUNNING } from './exit-codes.ts'
-import { dutiesOf, FIX_DIALECT, type Status, silentOf, unreadableOf } from './status.ts'
-import { pausedOf } from './stores.ts'
+import { type Duty, dutiesOf, type Status } from './status.ts'
 import { cell, commandLine, instant } from './words.ts'
 
-export type Service = { client: Client; status: Status } | { fault: Failure }
+interface Running {
+  client: Client
+  status: Status
+}
+export type Service = Running | { fault: Failure }
 
 /** Asks the service how it is; a service that is not there is a value, so that the other checks go on. */
 export async function meetService(
@@ -86,34 +89,41 @@ export async function checkPublicUrl({ publicUrl }: Config, report: Report): Pro
   }
 }
 
-/** The service itself, and what it says. */
+/** The service itself, and what waits there for a person. */
 export function checkService(service: Service, config: Config | undefined, now: number, report: Report): void {
   try {
-    checkDuties(service, now, report)
-    if (config) checkChannels(config, service, now, report)
+    const duties = 'fault' in service ? reportFault(service.fault, report) : reportRunning(service, now, report)
+    const channels = Object.keys(config?.alerts.channels ?? {})
+    for (const { check, level, what, how, fix } of duties) {
+      if (check !== 'alerts' || channels.length > 0) report(level, check, what, how ? commandLine(how) : fix)
+    }
+    const isFine = (check: string) => !duties.some((duty) => duty.check === check)
+    if ('status' in service && isFine('listings')) report('ok', 'listings', 'none failed, none held')
+    if ('status' in service && isFine('dead letters')) report('ok', 'dead letters', 'none')
+    if (config && channels.length === 0) {
+      const fix = 'see "alerts" in docs/configuration.md'
+      report('warn', 'alerts', 'no channel is configured: no person is notified', fix)
+    } else if (config && isFine('alerts')) {
+      report('ok', 'alerts', `sent by ${channels.join(', ')}; \`${commandLine('alerts test')}\` tries each`)
+    }
   } catch (error) {
     const what = `what it answers cannot be read: ${messageOf(error)}`
     report('fail', 'service', what, 'is it of another version? Restart it')
   }
 }
 
-/** Whether it runs, and what waits there for a person. */
-function checkDuties(service: Service, now: number, report: Report): void {
-  if ('fault' in service) {
-    if (service.fault.reason === 'no_api') {
-      const [what = '', next] = service.fault.message.split('\n')
-      report('ok', 'service', what, next)
-      return
-    }
-    const [first = '', ...more] = messageLines(service.fault)
-    report(service.fault.reason === NOT_RUNNING ? 'warn' : 'fail', 'service', first, more.join(' ') || undefined)
-    return
-  }
-  const { client, status } = service
-  const { freeze, workerAbsentSince } = status
-  const { catalogueFailure } = status.freshness
-  if (catalogueFailure) {
-    const { at, error, run } = catalogueFailure
+function reportFault(fault: Failure, report: Report): Duty[] {
+  const [first = '', ...more] = fault.reason === 'no_api' ? fault.message.split('\n') : messageLines(fault)
+  const level = fault.reason === 'no_api' ? 'ok' : fault.reason === NOT_RUNNING ? 'warn' : 'fail'
+  report(level, 'service', first, more.join(' ') || undefined)
+  return []
+}
+
+/** @returns what waits for a person */
+function reportRunning({ client, status }: Running, now: number, report: Report): Duty[] {
+  const { freeze, workerAbsentSince, freshness } = status
+  if (freshness.catalogueFailure) {
+    const { at, error, run } = freshness.catalogueFailure
     const what = `runs at ${client.origin} and could not read the catalogue, ${instant(at, now)}: ${cell(error)}`
     report('warn', 'service', what, `see \`${commandLine(`sync show ${run}`)}\``)
   } else report('ok', 'service', `runs at ${client.origin}`)
@@ -126,28 +136,7 @@ function checkDuties(service: Service, now: number, report: Report): void {
     const what = `nothing is bought since ${instant(freeze.at, now)}: ${freeze.reason}`
     report('fail', 'freeze', what, `\`${commandLine('unfreeze')}\` when it is fixed`)
   } else report('ok', 'freeze', 'none')
-  for (const line of unreadableOf(status.unreadable, now)) report('fail', 'answers', line, FIX_DIALECT)
-  const paused = pausedOf(status.paused, now)
-  for (const line of paused) report('fail', 'listings', line, 'fix the store; the push is repeated by itself')
-  const duties = dutiesOf(status)
-  for (const { check, what, how } of duties) report('warn', check, what, commandLine(how))
-  const isFine = (check: string) => !duties.some((duty) => duty.check === check)
-  if (isFine('listings') && paused.length === 0) report('ok', 'listings', 'none failed, none held')
-  if (isFine('dead letters')) report('ok', 'dead letters', 'none')
-}
-
-/** Whether people are notified of alerts. */
-function checkChannels({ alerts }: Config, service: Service, now: number, report: Report): void {
-  const names = Object.keys(alerts.channels)
-  if (names.length === 0) {
-    report('warn', 'alerts', 'no channel is configured: no person is notified', 'see "alerts" in docs/configuration.md')
-    return
-  }
-  const silent = 'fault' in service ? [] : silentOf(service.status.alertChannels, now)
-  for (const line of silent) report('warn', 'alerts', line)
-  if (silent.length === 0) {
-    report('ok', 'alerts', `sent by ${names.join(', ')}; \`${commandLine('alerts test')}\` tries each`)
-  }
+  return dutiesOf(status, now)
 }
 
 /** A connection and no request: a backend must not have to know what a check is, and a shop is tried by `stores test`. */

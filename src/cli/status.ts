@@ -14,8 +14,8 @@ import { Failure } from '../errors.ts'
 import { aboutOf, nameIn } from './alerts.ts'
 import type { Answer } from './client.ts'
 import type { Call, CommandRow } from './command.ts'
-import { details, type Pair } from './facts.ts'
-import { oldUntil, pausedOf } from './stores.ts'
+import { type Facts, factsText } from './facts.ts'
+import { oldUntil, pausedText } from './stores.ts'
 import { confirm } from './terminal.ts'
 import { ageOf, cell, commandLine, countsText, instant, joined, money } from './words.ts'
 
@@ -85,19 +85,17 @@ export const status: CommandRow = {
 
 /** What waits for a person, and how each is looked into. */
 function dueText(status: Status, { io, width }: Call): string {
-  const { workerAbsentSince, freeze, freshness, unreadable, paused, alertChannels } = status
-  const now = io.now()
-  const below = (text: string) => sentence(text, width, DUE)
+  const { workerAbsentSince, freeze, freshness } = status
+  const { catalogueFailure: failure } = freshness
+  const duties: Pick<Duty, 'what' | 'how' | 'fix'>[] = [
+    ...(failure ? [{ what: 'catalogue not read', how: `sync show ${cell(failure.run)}` }] : []),
+    ...dutiesOf(status, io.now()),
+  ]
   const due = [
     ...(workerAbsentSince ? [`  no worker: start one by ${commandLine('serve --role worker')}\n`] : []),
     ...(freeze ? ['  buying is frozen\n'] : []),
     ...(freeze ? nextOf(freeze).map((next) => sentence(next, width, { lead: '    ', hang: 6 })) : []),
-    ...unreadableOf(unreadable, now).map((line) => below(`${line}: ${FIX_DIALECT}`)),
-    ...(freshness.catalogueFailure
-      ? [todo('catalogue not read', `sync show ${cell(freshness.catalogueFailure.run)}`, width)]
-      : []),
-    ...dutiesOf(status).map(({ what, how }) => todo(what, how, width)),
-    ...[...pausedOf(paused, now), ...silentOf(alertChannels, now)].map(below),
+    ...duties.map(({ what, how, fix }) => (how ? todo(what, how, width) : sentence(`${what}: ${fix}`, width, DUE))),
   ]
   return due.length === 0 ? '' : `For a person:\n${due.join('')}`
 }
@@ -159,31 +157,25 @@ function openAlert(alert: Alert, call: Call): string {
     .join('')
 }
 
-/** Channels by which no person is notified now. */
-export const silentOf = (channels: Status['alertChannels'], now: number): string[] =>
-  channels.flatMap(({ channel, failingSince, error }) =>
-    failingSince
-      ? [
-          `alerts are not sent by ${cell(channel)} since ${instant(failingSince, now)}: ${cell(error)}: ${commandLine('alerts test')}`,
-        ]
-      : [],
-  )
-
-/** Something that waits for a person. */
-interface Duty {
+/** Something that waits for a person, as `status` and `doctor` say it. */
+export interface Duty {
   /** Which check of `doctor` it belongs to. */
-  check: 'listings' | 'dead letters' | 'paid orders' | 'discrepancies'
-  /** How much of it: `2 purchases in review`. */
+  check: 'answers' | 'listings' | 'dead letters' | 'paid orders' | 'discrepancies' | 'alerts'
+  level: 'warn' | 'fail'
+  /** How much of it, or what is so: `2 purchases in review`. */
   what: string
   /** The command that shows it, as `commandLine` takes it. */
-  how: string
+  how?: string
+  /** What to do, where there is no such command. */
+  fix?: string
 }
 
 const DISCREPANCIES = 'discrepancies list'
 
 /** What does not heal by itself. */
-export function dutiesOf({ counts, stores, sweep, alerts: raised }: Status): Duty[] {
+export function dutiesOf(status: Status, now: number): Duty[] {
   type Row = [check: Duty['check'], count: number | undefined, one: string, several: string, how: string]
+  const { counts, stores, sweep, alerts: raised } = status
   const { purchases, deliveries, callbacks, alerts } = counts
   // The command needs the store where there are several.
   const listings = (state: 'held' | 'failed', one: string, several: string) =>
@@ -216,22 +208,32 @@ export function dutiesOf({ counts, stores, sweep, alerts: raised }: Status): Dut
     ],
     ['discrepancies', sweep?.missing, 'purchase without its order', 'purchases without their order', DISCREPANCIES],
   ]
-  return rows.flatMap(([check, count, one, several, how]) =>
-    count ? [{ check, what: counted(count, one, several), how }] : [],
-  )
+  return [
+    ...status.unreadable.map((one): Duty => {
+      return { check: 'answers', level: 'fail', what: unreadableText(one, now), fix: 'fix the dialect, then restart' }
+    }),
+    ...rows.flatMap(([check, count, one, several, how]): Duty[] =>
+      count ? [{ check, level: 'warn', what: counted(count, one, several), how }] : [],
+    ),
+    ...status.paused.map((one): Duty => {
+      const fix = 'fix the store; the push is repeated by itself'
+      return { check: 'listings', level: 'fail', what: pausedText(one, now), fix }
+    }),
+    ...status.alertChannels.flatMap(({ channel, failingSince, error }): Duty[] => {
+      if (!failingSince) return []
+      const what = `alerts are not sent by ${cell(channel)} since ${instant(failingSince, now)}: ${cell(error)}`
+      return [{ check: 'alerts', level: 'warn', what, how: 'alerts test' }]
+    }),
+  ]
 }
 
-/** Answers of the supplier that cannot be read, each with what is there. */
-export const unreadableOf = (unreadable: Status['unreadable'], now: number): string[] =>
-  unreadable.map(
-    ({ request, field, setting, value, since, pausesBuying }) =>
-      `the answer to ${cell(request)} cannot be read, first ${instant(since, now)}: ${cell(field)} (${cell(setting)} of the dialect) has ${cell(value)} there${
-        pausesBuying ? '; nothing new is bought until one is read' : ''
-      }`,
-  )
-
-/** What to do about them. */
-export const FIX_DIALECT = 'fix the dialect, then restart'
+/** An answer of the supplier that cannot be read, with what is there. */
+function unreadableText(answer: Status['unreadable'][number], now: number): string {
+  const { request, field, setting, value, since, pausesBuying } = answer
+  const there = `${cell(field)} (${cell(setting)} of the dialect) has ${cell(value)} there`
+  const effect = pausesBuying ? '; nothing new is bought until one is read' : ''
+  return `the answer to ${cell(request)} cannot be read, first ${instant(since, now)}: ${there}${effect}`
+}
 
 /** The supplier's limits, by whatever names they have. */
 function limitsText(value: unknown): string {
@@ -288,20 +290,16 @@ async function causesShown(call: Call): Promise<string[]> {
 }
 
 /** Why buying is frozen, since when, and what to do about it. @param seen the purchase that the reader has before him */
-export function frozenText(freeze: Freeze, { io, width }: Call, seen?: string): string {
-  return details(
-    [
-      ['Frozen', 'nothing is bought until it is lifted'],
-      ...freeze.causes.map(
-        ({ actor, at, reason }, index): Pair => [
-          index === 0 ? 'Why' : 'And',
-          `${reason} (by ${actor}, ${instant(at, io.now())})`,
-        ],
-      ),
-      ...nextOf(freeze, seen).map((next, index): Pair => [index === 0 ? 'Next' : '', next]),
-    ],
-    width,
-  )
+export function frozenText(freeze: Freeze, call: Call, seen?: string): string {
+  const whyOf = ({ actor, at, reason }: Freeze['causes'][number], now: number) =>
+    `${reason} (by ${actor}, ${instant(at, now)})`
+  const facts: Facts<Freeze> = {
+    Frozen: () => 'nothing is bought until it is lifted',
+    Why: ({ causes }, now) => causes.slice(0, 1).map((cause) => whyOf(cause, now)),
+    And: ({ causes }, now) => causes.slice(1).map((cause) => whyOf(cause, now)),
+    Next: () => nextOf(freeze, seen),
+  }
+  return factsText(freeze, facts, call.width, call.io.now())
 }
 
 /**

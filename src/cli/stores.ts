@@ -157,16 +157,16 @@ function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): st
     ...(until === undefined
       ? []
       : [`callbacks are signed with secret ${generation}, and with the old one until ${until}`]),
-    ...(pausedUntil ? pausedOf([{ store: 'it', until: pausedUntil, error }], now) : []),
+    ...(pausedUntil ? [pausedText({ store: 'it', until: pausedUntil, error }, now)] : []),
   ]
 }
 
-/** Stores whose prices and stock stand still, each with the cause. */
-export const pausedOf = (paused: { store: string; until: string; error: string | null }[], now: number): string[] =>
-  paused.map(
-    ({ store, until, error }) =>
-      `${cell(store)} takes no listings, next try ${Date.parse(until) > now ? instant(until, now) : 'at once'}: ${cell(error)}`,
-  )
+/** A store whose prices and stock stand still, with the cause. */
+export const pausedText = (
+  { store, until, error }: { store: string; until: string; error: string | null },
+  now: number,
+): string =>
+  `${cell(store)} takes no listings, next try ${Date.parse(until) > now ? instant(until, now) : 'at once'}: ${cell(error)}`
 
 /** Until when the secret before the newest is valid; undefined when it is not. */
 export function oldUntil(secret: CallbackSecret | null, now: number): string | undefined {
