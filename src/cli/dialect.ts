@@ -3,7 +3,7 @@ import { dialectFileOf, loadConfig, readJson, readText } from '../config/config.
 import { readDialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { columnsOf, plain, sentence } from '../domain/text-layout.ts'
+import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { checkDialect, type DialectFinding, isFault, offersIn, type SettingVerdict } from '../fitting/check.ts'
 import { type CapturedDelivery, detectSignature } from '../fitting/detect.ts'
@@ -14,6 +14,7 @@ import { signingKey } from '../supplier/signature.ts'
 import { configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, widthOf } from './command.ts'
 import { exitCodes, saying } from './exit-codes.ts'
+import { details, type Pair } from './facts.ts'
 import { DIALECT, readKeyFile } from './init-questions.ts'
 import { chooseProducts, productTable, productView } from './supplier-sample.ts'
 import { type Columns, key, table } from './tables.ts'
@@ -195,17 +196,15 @@ function blocksText(title: string, findings: DialectFinding[], width: number): s
       sentence(plain(names), width, { lead: '  ' }),
       value && sentence(plain(value), width, { lead: '    ' }),
       hint && sentence(plain(hint), width, { lead: '    -> ' }),
-      ...candidateTexts(candidates, width),
+      details(candidates.map(candidatePair), width),
     ].join('')
   })
   return `${title}\n${blocks.join('')}`
 }
 
-function candidateTexts(candidates: NonNullable<DialectFinding['candidates']>, width: number): string[] {
-  const longest = Math.max(0, ...candidates.map(({ path }) => columnsOf(path)))
-  return candidates.map(({ path, value }, index) => {
-    const before = index === 0 ? '    -> could be ' : ' '.repeat('    -> could be '.length)
-    const lead = `${before}${path}${' '.repeat(longest - columnsOf(path) + 2)}`
-    return sentence(plain(value), width, { lead })
-  })
-}
+const COULD_BE = '    -> could be '
+
+const candidatePair = ({ path, value }: NonNullable<DialectFinding['candidates']>[number], index: number): Pair => [
+  `${index === 0 ? COULD_BE : ' '.repeat(COULD_BE.length)}${path}`,
+  value,
+]

@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts'
 import { apiVersion } from '../dialect/description.ts'
-import type { Dialect } from '../dialect/dialect.ts'
 import { counted, duration } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
 import { Failure, messageOf } from '../errors.ts'
@@ -9,7 +8,7 @@ import { readLists } from '../supplier/lists.ts'
 import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
 import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
-import type { Report, Visit } from './doctor.ts'
+import type { Finding, Report, Visit } from './doctor.ts'
 import { chooseProducts, productText } from './supplier-sample.ts'
 import { commandLine } from './words.ts'
 
@@ -25,31 +24,24 @@ const DEADLINE_MS = 10_000
  * @returns a client for the checks that follow, to be closed; undefined when it could not be reached or read
  */
 export async function checkSupplier({ io, config, report }: Visit): Promise<Supplier | undefined> {
+  const { dialectFacts, apiKey } = config
+  const { baseUrl } = config.supplier
   const answer = await probe(config)
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
-    report('fail', 'supplier', `${config.supplier.baseUrl} cannot be reached (${answer.cause})`, fix)
+    report('fail', 'supplier', `${baseUrl} cannot be reached (${answer.cause})`, fix)
     return undefined
   }
-  report('ok', 'supplier', `${config.supplier.baseUrl} answers`)
-  const supplier = openSupplier(io, config, config.dialectFacts)
+  report('ok', 'supplier', `${baseUrl} answers`)
+  const { now, sleep, random } = io
+  // Shows every count as the supplier writes it, whatever the dialect makes of it: `checkLists` compares the two.
+  const dialect = { ...dialectFacts, paging: { ...dialectFacts.paging, totalFiltered: true } }
+  const supplier = createSupplier({ baseUrl, dialect, apiKey, now, sleep, random, fetchDeadlineMs: DEADLINE_MS })
   await checkKey(supplier, report)
   await checkRevision(supplier, report)
   checkClock(answer, config, io.now(), report)
   checkRate(answer, config, io.now(), report)
   return supplier
-}
-
-function openSupplier({ now, sleep, random }: Visit['io'], { supplier, apiKey }: Config, dialect: Dialect): Supplier {
-  return createSupplier({
-    baseUrl: supplier.baseUrl,
-    dialect,
-    apiKey,
-    now,
-    sleep,
-    random,
-    fetchDeadlineMs: DEADLINE_MS,
-  })
 }
 
 /** One GET /balance, for what the client does not hand out: the headers of an answer. */
@@ -130,19 +122,12 @@ function checkRate(answer: Exchange & { stage: 'answered' }, config: Config, now
 }
 
 /** The supplier's lists, and how a proof that an order is not there rests on them. */
-export async function checkLists({ io, config, report }: Visit): Promise<void> {
-  // Shows every count as the supplier writes it, whatever the dialect makes of it.
-  const { dialectFacts } = config
-  const supplier = openSupplier(io, config, {
-    ...dialectFacts,
-    paging: { ...dialectFacts.paging, totalFiltered: true },
-  })
+export async function checkLists({ io, config, report }: Visit, supplier: Supplier): Promise<void> {
+  const ofLists = (level: Finding['level'], message: string, fix?: string) => report(level, 'lists', message, fix)
   try {
-    await readLists(supplier, dialectFacts, io.now(), (level, message, fix) => report(level, 'lists', message, fix))
+    await readLists(supplier, config.dialectFacts, io.now(), ofLists)
   } catch (error) {
     report('warn', 'lists', `they cannot be looked at: ${messageOf(error)}`)
-  } finally {
-    await supplier.close()
   }
 }
 

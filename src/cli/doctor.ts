@@ -76,7 +76,7 @@ async function visit(io: Io, options: DoctorOptions, report: Report): Promise<vo
   try {
     if (visited && supplier) {
       await checkRecords(visited, supplier)
-      await checkLists(visited)
+      await checkLists(visited, supplier)
       await checkWebhooks(visited, supplier, service)
     }
     if (config) await checkPublicUrl(config, report)

@@ -1,8 +1,9 @@
 /** Files that people take along: they are written as they come, to standard output. */
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../domain/data-export.ts'
-import { columnsOf, printable, sentence } from '../domain/text-layout.ts'
+import { printable } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, type Io, REASON } from './command.ts'
+import { details, type Pair } from './facts.ts'
 
 /** Options that take an instant. */
 const bounds = { from: 'then or later: 2026-03-01, or 2026-03-01T09:30:00Z', to: 'before' }
@@ -103,9 +104,6 @@ export async function writeFile(
 
 /** The columns of a file, for the help. */
 function columnsText(columns: Record<string, string>): string {
-  const width = Math.max(...Object.keys(columns).map(columnsOf)) + 2
-  const lines = Object.entries(columns).map(([name, means]) =>
-    sentence(means, 80, { lead: `  ${name.padEnd(width)}`, hang: width + 2 }),
-  )
-  return `Columns, in their order:\n${lines.join('').trimEnd()}`
+  const pairs = Object.entries(columns).map(([name, means]): Pair => [`  ${name}`, means])
+  return `Columns, in their order:\n${details(pairs, 80).trimEnd()}`
 }

@@ -23,7 +23,7 @@ import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
 import { saying } from './exit-codes.ts'
-import { details } from './facts.ts'
+import { details, type Pair } from './facts.ts'
 import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers, warningText } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
@@ -53,7 +53,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   const asked = asks ? await askAnswers({ io, flags, existing, accessOf }) : undefined
   const answers = asked?.answers ?? flagAnswers(flags, io.env, existing)
   const isOwn = existing.settings !== undefined || flags.force === true
-  const plan = await checked({ file, answers, existing, io }, isOwn)
+  const plan = await checked(answers, existing, io, isOwn)
   const products = flags.offline ? undefined : (asked?.products ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
   const option = configOption(flags.config)
@@ -65,7 +65,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     products: products?.map(productView) ?? null,
     warnings: clearTextWarnings(plan.config),
     kept: plan.kept,
-    next: nextOf(plan).map(([command]) => commandLine(command + option)),
+    next: nextOf(plan, option).map(([command]) => command),
   }
   print(io, flags.json, document, () =>
     resultText({ plan, made, products, asked: asked?.products !== undefined, option, width }),
@@ -82,9 +82,9 @@ async function assertStopped(file: string, env: Io['env']): Promise<void> {
 }
 
 /** Checks everything before anything is written. @param isOwn a database that is there is that of this configuration */
-async function checked(installation: Installation, isOwn: boolean): Promise<Plan> {
+async function checked(answers: Answers, existing: Existing, io: Io, isOwn: boolean): Promise<Plan> {
   try {
-    const plan = planInstallation(installation)
+    const plan = planInstallation(answers, existing, io)
     await checkSetUp(plan.config)
     if (isOwn || !(await hasDatabase(plan.config))) return plan
     const message = `${placeName(plan.config)} is there already: --force goes on with it`
@@ -99,18 +99,20 @@ async function checked(installation: Installation, isOwn: boolean): Promise<Plan
 /** Reasons that are met where another configuration has the same data folder. */
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
-const SHOPS_TO_ADD = shopKinds.map(({ kind, label }): [command: string, does: string] => [
-  `stores add ${kind}`,
-  `connects your shop, where it is one of ${label}`,
-])
+const SHOPS_TO_ADD = shopKinds.map(
+  ({ kind, label }): Pair => [`stores add ${kind}`, `connects your shop, where it is one of ${label}`],
+)
 
 /** What comes next: the command, and what it does. */
-const nextOf = ({ config }: Plan): [command: string, does: string][] => [
-  ...(config.stores.length > 0 ? [] : SHOPS_TO_ADD),
-  ['doctor', 'checks all of this end to end'],
-  ['serve', 'runs it, until Ctrl-C'],
-  ['sync --follow', 'beside it: reads the catalogue and shows how far it is'],
-]
+function nextOf({ config }: Plan, option: string): Pair[] {
+  const next: Pair[] = [
+    ...(config.stores.length > 0 ? [] : SHOPS_TO_ADD),
+    ['doctor', 'checks all of this end to end'],
+    ['serve', 'runs it, until Ctrl-C'],
+    ['sync --follow', 'beside it: reads the catalogue and shows how far it is'],
+  ]
+  return next.map(([command, does]) => [commandLine(command + option), does])
+}
 
 /** Writes the files, creates the database and the first token. A failure leaves nothing of them. */
 async function setUp(plan: Plan, answers: Answers, offline: boolean) {
@@ -183,11 +185,10 @@ function resultText({ plan, made, products, asked, option, width }: Result): str
     ...(made.webhook ? [`The supplier will send deliveries to ${made.webhook.url}; their secret is kept sealed.`] : []),
     ...(config.stores.length > 0 ? [] : [NO_STORE]),
   ]
-  const next = nextOf(plan).map(([command, does]): [string, string] => [`  ${commandLine(command + option)}`, does])
   return `${said.map((line) => sentence(line, width)).join('')}
 ${warningText(clearTextWarnings(asked ? { stores: config.stores } : config), width)}${products && !asked ? `\n${productsText(products, width)}` : ''}${backendText(plan, made)}
 Next:
-${nextText(next, width)}`
+${nextText(nextOf(plan, option), width)}`
 }
 
 const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
@@ -206,10 +207,11 @@ secret and any Standard Webhooks library.
 `
 
 /** Beside each other where they fit, else below. */
-function nextText(next: [string, string][], width: number): string {
-  const fits = details(next, Number.POSITIVE_INFINITY)
+export function nextText(next: Pair[], width: number): string {
+  const lines = next.map(([command, does]): Pair => [`  ${command}`, does])
+  const fits = details(lines, Number.POSITIVE_INFINITY)
   if (fits.split('\n').every((line) => columnsOf(line) <= width)) return fits
-  return next.map(([command, does]) => `${command}\n      ${does}\n`).join('')
+  return lines.map(([command, does]) => `${command}\n      ${does}\n`).join('')
 }
 
 /** What a person was asked, or said by flags. */
@@ -230,7 +232,8 @@ export interface Answers {
 }
 
 export interface Existing {
-  /** Where the configuration is, or will be. */
+  /** The configuration that is there, or will be. */
+  file: string
   folder: string
   /** The configuration that `--force` writes over, when it can be read. */
   settings: Settings | undefined
@@ -249,21 +252,14 @@ export interface Existing {
 function readExisting(file: string): Existing {
   const folder = path.dirname(file)
   const apiKeyFile = existsSync(path.join(secretsOf(file), 'api-key'))
-  if (!existsSync(file)) return { folder, settings: undefined, apiKeyFile, kept: [] }
+  if (!existsSync(file)) return { file, folder, settings: undefined, apiKeyFile, kept: [] }
   try {
     const settings = configShape.parse(readJson(file))
-    return { folder, settings, apiKeyFile, kept: settings.stores.map(({ id }) => `store id ${id}`) }
+    return { file, folder, settings, apiKeyFile, kept: settings.stores.map(({ id }) => `store id ${id}`) }
   } catch (cause) {
     const why = `${file} cannot be read, and holds the permanent id of a store: fix it, or move it away yourself.`
     throw new Failure('conflict', `${why}\n${messageOf(cause).split('\n')[0]}`, { cause })
   }
-}
-
-interface Installation {
-  file: string
-  answers: Answers
-  existing: Existing
-  io: Io
 }
 
 /** An installation that was checked, and of which nothing is written yet. */
@@ -286,7 +282,8 @@ interface Plan {
  *
  * @throws Failure `invalid` with every fault
  */
-function planInstallation({ file, answers, existing, io: { env, randomBytes } }: Installation): Plan {
+function planInstallation(answers: Answers, existing: Existing, { env, randomBytes }: Io): Plan {
+  const { file } = existing
   const stores = existing.settings?.stores ?? []
   const store = backendOf(existing.settings)
   const others = stores.filter((one) => one !== store)

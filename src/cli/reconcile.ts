@@ -115,6 +115,10 @@ export const discrepancies: CommandRow[] = [
 type Balance = Answer<'GET /balance'>
 type Account = NonNullable<Balance['account']> & NonNullable<Balance['balance']>
 
+/** The money at the supplier, and when it was read. */
+export const balanceText = ({ balance }: Pick<Balance, 'balance'>, now: number): string =>
+  balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet'
+
 /** A fact of the account, once the balance was read and compared. */
 const ofAccount =
   (text: (account: Account, now: number) => string) =>
@@ -133,8 +137,7 @@ export const balance: CommandRow = {
   call: 'GET /balance',
   filters: ['limit', 'before'],
   facts: {
-    Balance: ({ balance }, now) =>
-      balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
+    Balance: balanceText,
     Explained: ofAccount(
       ({ expected, currency, explainedAt }, now) => `${money(expected, currency)}, ${instant(explainedAt, now)}`,
     ),

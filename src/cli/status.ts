@@ -15,9 +15,10 @@ import { aboutOf, nameIn } from './alerts.ts'
 import type { Answer } from './client.ts'
 import type { Call, CommandRow } from './command.ts'
 import { type Facts, factsText } from './facts.ts'
+import { balanceText } from './reconcile.ts'
 import { oldUntil, pausedText } from './stores.ts'
 import { confirm } from './terminal.ts'
-import { ageOf, cell, commandLine, countsText, instant, joined, money } from './words.ts'
+import { ageOf, cell, commandLine, countsText, instant, joined } from './words.ts'
 
 export type Status = Answer<'GET /status'>
 type Freeze = NonNullable<Status['freeze']>
@@ -38,8 +39,7 @@ export const status: CommandRow = {
         ? [`DOWN since ${instant(unreachableSince, now)}: ${cell(error)}`, `${last}; ${waits}`]
         : last
     },
-    Balance: ({ balance }, now) =>
-      balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet',
+    Balance: balanceText,
     Tier: 'tier',
     Limits: ({ limits }) => limitsText(limits),
     Catalogue: ({ freshness: { catalogueAt, catalogueFailure: failure } }, now, width) => [

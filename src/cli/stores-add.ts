@@ -30,6 +30,8 @@ import { everyStore, percent } from '../stores/store-settings.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
 import { saying } from './exit-codes.ts'
+import type { Pair } from './facts.ts'
+import { nextText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP, warningText } from './init-questions.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
@@ -276,7 +278,7 @@ function write(io: Io, file: string, store: { id: string }, { key, secret, previ
 /* What is said at the end. */
 
 /** The command, and what it does. */
-function nextOf(id: string, config: string | undefined): [command: string, does: string][] {
+function nextOf(id: string, config: string | undefined): Pair[] {
   return [
     [commandLine(`serve${configOption(config)}`), 'starts the service; restart one that runs'],
     [commandLine(`stores test ${id}${configOption(config)}`), 'then tries all of this through the service'],
@@ -300,7 +302,6 @@ function resultText(
     orders,
     ...(remaining === null ? [] : [remaining]),
   ]
-  const next = nextOf(id, option).map(([command, does]) => `  ${command}\n      ${does}\n`)
   const text = paragraphs.map((one) => sentence(one, width)).join('\n')
-  return `${text}\nNext:\n${next.join('')}`
+  return `${text}\nNext:\n${nextText(nextOf(id, option), width)}`
 }
