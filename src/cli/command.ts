@@ -91,7 +91,7 @@ interface OptionRow {
   about: string
   parse?: (text: string) => unknown
   fallback?: string | number
-  required?: true
+  required?: boolean
 }
 
 /** A group of commands; it does nothing itself. */
@@ -151,17 +151,26 @@ type OperationRow = { [R in Route]: RowOf<R> }[Route]
 
 export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow
 
-/** What `fileOptions` give. */
-export interface FileFlags {
-  config?: string
-  json?: true
+/** What a command is given of its options, by the way they are written: `--data-dir <folder>` is `dataDir`, a text. */
+export type Given<O> = { [F in keyof O as O[F] extends Always ? never : NameOf<F>]?: Value<F, O[F]> } & {
+  [F in keyof O as O[F] extends Always ? NameOf<F> : never]: Value<F, O[F]>
 }
+
+type Always = { fallback: unknown } | { required: unknown }
+type NameOf<F> = F extends `--${infer Words} ${string}` ? Camel<Words> : F extends `--${infer Words}` ? Camel<Words> : F
+type Camel<Words> = Words extends `${infer One}-${infer More}` ? `${One}${Capitalize<Camel<More>>}` : Words
+type Value<F, Row> = F extends `${string} <${string}`
+  ? Row extends { parse: (text: string) => infer Parsed }
+    ? Parsed
+    : string
+  : true
 
 /** The options of every command that reads a configuration. */
 export const fileOptions = {
   '--json': 'print one JSON document',
   '--config <file>': `configuration, else ${CONFIG_FILE}`,
 }
+export type FileFlags = Given<typeof fileOptions>
 
 /** The options of every command that speaks to the service. */
 export const serviceOptions = {
@@ -169,6 +178,7 @@ export const serviceOptions = {
   '--url <address>': 'address of the service, else QUAYSIDE_URL, else the configuration',
   '--token <token>': 'token, else QUAYSIDE_TOKEN, else, at the configured address, the owner token',
 }
+export type ServiceFlags = Given<typeof serviceOptions>
 
 /** Adds the command of a row to the command that its first words name. */
 export function addCommand(root: Command, session: Session, row: CommandRow): void {
@@ -338,9 +348,10 @@ export function neededReason({ option }: Call): string {
 
 /** One of these words. */
 export const oneOf =
-  (words: readonly string[]) =>
-  (text: string): string => {
-    if (words.includes(text)) return text
+  <T extends string>(words: readonly T[]) =>
+  (text: string): T => {
+    const word = words.find((one) => one === text)
+    if (word !== undefined) return word
     throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
   }
 

@@ -22,27 +22,24 @@ import {
   addCommand,
   type CommandRow,
   fileOptions,
+  type Given,
   helpText,
   type Io,
   oneOf,
   proseWidth,
+  type ServiceFlags,
   type Session,
   serviceOptions,
   whole,
 } from './command.ts'
-import type { CreateFlags, MoveFlags, RestoreFlags } from './database.ts'
 import { captures, deliveries, outbox, webhooks } from './deliveries.ts'
-import type { CheckOptions, DetectOptions } from './dialect.ts'
-import type { DoctorOptions } from './doctor.ts'
 import { exitCodeOf, exitCodes, exitCodesText, failureDocument, messageLines } from './exit-codes.ts'
-import type { InitOptions } from './init.ts'
 import { listings } from './listings.ts'
 import { orders } from './orders.ts'
 import { prices } from './prices.ts'
 import { purchases, reviews } from './purchases.ts'
 import { balance, discrepancies, sweeps } from './reconcile.ts'
 import { sandbox } from './sandbox.ts'
-import type { ServeOptions } from './serve.ts'
 import { freezes, status } from './status.ts'
 import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
@@ -120,24 +117,27 @@ function version(): string {
   return (JSON.parse(text) as { version: string }).version
 }
 
+const initOptions = {
+  '--base-url <address>': "the supplier's Reseller API; ends in /v1",
+  '--dialect <name or path>': 'how the supplier writes what the API leaves open; a path ends in .json',
+  '--api-key-file <file>': 'a file that holds the API key; else QUAYSIDE_API_KEY is used',
+  '--store-name <name>': 'what the store is called',
+  '--callback-url <address>': 'where the store gets keys and failures; left out, a shop is added next',
+  '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
+  '--markup <percent>': 'listing price = cost plus this',
+  '--data-dir <folder>': `where the database is kept; default: ${DATA_DIR}, from the folder of the configuration`,
+  '--port <number>': { about: 'where the service listens; default: 8080', parse: whole(65_535) },
+  '--yes': 'ask nothing: what no flag says takes its default',
+  '--offline': 'write the set-up without asking the supplier: no check, no webhook',
+  '--force': 'write over a configuration, or beside a database; store ids and the key-encryption key stay',
+  ...fileOptions,
+}
+export type InitOptions = Given<typeof initOptions>
+
 const init: CommandRow = {
   command: 'init',
   about: 'write the configuration by asking; make secrets and a first token',
-  options: {
-    '--base-url <address>': "the supplier's Reseller API; ends in /v1",
-    '--dialect <name or path>': 'how the supplier writes what the API leaves open; a path ends in .json',
-    '--api-key-file <file>': 'a file that holds the API key; else QUAYSIDE_API_KEY is used',
-    '--store-name <name>': 'what the store is called',
-    '--callback-url <address>': 'where the store gets keys and failures; left out, a shop is added next',
-    '--public-url <address>': 'where the supplier reaches this service; polling alone without it',
-    '--markup <percent>': 'listing price = cost plus this',
-    '--data-dir <folder>': `where the database is kept; default: ${DATA_DIR}, from the folder of the configuration`,
-    '--port <number>': { about: 'where the service listens; default: 8080', parse: whole(65_535) },
-    '--yes': 'ask nothing: what no flag says takes its default',
-    '--offline': 'write the set-up without asking the supplier: no check, no webhook',
-    '--force': 'write over a configuration, or beside a database; store ids and the key-encryption key stay',
-    ...fileOptions,
-  },
+  options: initOptions,
   help: `
 Examples:
   quayside init
@@ -150,15 +150,18 @@ Examples:
   run: async (io, options: InitOptions) => (await import('./init.ts')).runInit(io, options),
 }
 
+const createOptions = {
+  '--beside-file': 'on an empty server, although the data folder has a database in a file: its data stay there',
+  ...fileOptions,
+}
+export type CreateFlags = Given<typeof createOptions>
+
 const database: CommandRow[] = [
   { command: 'database', about: 'the database of a configured installation: create' },
   {
     command: 'database create',
     about: 'create the database, where there is none, and end',
-    options: {
-      '--beside-file': 'on an empty server, although the data folder has a database in a file: its data stay there',
-      ...fileOptions,
-    },
+    options: createOptions,
     help: `
 \`quayside init\` creates the database of a new installation. This command
 is for a configuration that was written by hand, and for a database that is lost
@@ -171,14 +174,17 @@ Example:
   },
 ]
 
+const moveOptions = {
+  '--put-back': 'let the service use the file again, which then counts as restored',
+  '--server-gone': 'together with --put-back: the server is gone for good',
+  ...fileOptions,
+}
+export type MoveFlags = Given<typeof moveOptions>
+
 const migrateEngine: CommandRow = {
   command: 'migrate-engine',
   about: 'move the database from its file to PostgreSQL, while the service is stopped',
-  options: {
-    '--put-back': 'let the service use the file again, which then counts as restored',
-    '--server-gone': 'together with --put-back: the server is gone for good',
-    ...fileOptions,
-  },
+  options: moveOptions,
   help: `
 QUAYSIDE_DATABASE_URL or the file secrets/database-url names the server; its
 database is empty. A move that was interrupted goes on when it is started again.
@@ -203,35 +209,51 @@ a running service, the checks that need one are left out.
 Examples:
   quayside doctor
   quayside doctor --json | jq '.findings[] | select(.level == "fail")'`,
-  run: async (io, options: DoctorOptions) => (await import('./doctor.ts')).runDoctor(io, options),
+  run: async (io, options: ServiceFlags) => (await import('./doctor.ts')).runDoctor(io, options),
 }
+
+const serveOptions = {
+  '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
+  '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
+  '--role <role>': {
+    about: 'all, web or worker: of several processes on PostgreSQL (default: all)',
+    parse: oneOf(roles),
+  },
+}
+export type ServeOptions = Given<typeof serveOptions>
 
 const serve: CommandRow = {
   command: 'serve',
   about: 'run the service; without a configuration, a demo against the sandbox',
-  options: {
-    '--config <file>': `configuration, else QUAYSIDE_CONFIG, else ${CONFIG_FILE}`,
-    '--port <number>': { about: "instead of the configuration's; 0 takes a free one", parse: whole(65_535) },
-    '--role <role>': {
-      about: 'all, web or worker: of several processes on PostgreSQL (default: all)',
-      parse: oneOf(roles),
-    },
-  },
+  options: serveOptions,
   run: async (io, options: ServeOptions) => (await import('./serve.ts')).runService(io, options),
 }
+
+const checkOptions = {
+  ...fileOptions,
+  '--document <file>': 'an OpenAPI document that was saved, instead of GET /openapi',
+  '--dialect <name>': "a file in config/dialects, or a path, instead of the configuration's",
+  '--base-url <address>': 'a supplier that is not set up yet; ends in /v1. It takes --dialect too',
+  '--api-key-file <file>': 'its API key; else QUAYSIDE_API_KEY is used',
+}
+export type CheckOptions = Given<typeof checkOptions>
+
+const detectOptions = {
+  '--delivery <file>': {
+    about: `one delivery, as \`${commandLine('dialect capture show')}\` prints it`,
+    required: true,
+  },
+  '--secret-file <file>': { about: 'file that holds the signing secret of its webhook', required: true },
+  '--json': fileOptions['--json'],
+}
+export type DetectOptions = Given<typeof detectOptions>
 
 const dialect: CommandRow[] = [
   { command: 'dialect', about: 'fit a supplier: check its facts, detect its signature' },
   {
     command: 'dialect check',
     about: 'read the supplier and say of every field what was read',
-    options: {
-      ...fileOptions,
-      '--document <file>': 'an OpenAPI document that was saved, instead of GET /openapi',
-      '--dialect <name>': "a file in config/dialects, or a path, instead of the configuration's",
-      '--base-url <address>': 'a supplier that is not set up yet; ends in /v1. It takes --dialect too',
-      '--api-key-file <file>': 'its API key; else QUAYSIDE_API_KEY is used',
-    },
+    options: checkOptions,
     help: `
 Only GETs are sent: a page of products, one product, one that is not there, the
 balance (also without the key), the orders and their filters, the webhooks, and
@@ -249,14 +271,7 @@ Examples:
   {
     command: 'dialect detect',
     about: 'find out how a delivery is signed',
-    options: {
-      '--delivery <file>': {
-        about: `one delivery, as \`${commandLine('dialect capture show')}\` prints it`,
-        required: true,
-      },
-      '--secret-file <file>': { about: 'file that holds the signing secret of its webhook', required: true },
-      '--json': fileOptions['--json'],
-    },
+    options: detectOptions,
     help: `
 The file holds {"headers": {"name": "value"}, "body": "<base64>"}. Known are
 hex, base64 and base64url, any prefix, lists parted by comma, semicolon or
@@ -269,14 +284,17 @@ Example:
   },
 ]
 
+const restoreOptions = {
+  '--key-file <file>': 'the key-encryption key that it was made under, when that is not the one set now',
+  ...fileOptions,
+}
+export type RestoreFlags = Given<typeof restoreOptions>
+
 const restore: CommandRow = {
   command: 'restore <file>',
   about: 'put a backup back, while the service is stopped',
   args: ['path of a backup, or its name in the folder of the backups'],
-  options: {
-    '--key-file <file>': 'the key-encryption key that it was made under, when that is not the one set now',
-    ...fileOptions,
-  },
+  options: restoreOptions,
   help: `
 Examples:
   quayside restore quayside-20260301T022000000Z.backup

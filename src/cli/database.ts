@@ -9,13 +9,10 @@ import type { CopyProgress } from '../storage/engine-copy.ts'
 import { ADDRESS } from '../storage/engine-move.ts'
 import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
-import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { type Io, print, proseWidth } from './command.ts'
+import type { CreateFlags, MoveFlags, RestoreFlags } from './commands.ts'
 import { details, type Pair } from './facts.ts'
 import { cell, commandLine, configOption, instant } from './words.ts'
-
-export interface RestoreFlags extends FileFlags {
-  keyFile?: string
-}
 
 /** Puts a backup in the place of the database. */
 export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<undefined> {
@@ -48,10 +45,6 @@ const NEXT = [
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]
 
-export interface CreateFlags extends FileFlags {
-  besideFile?: true
-}
-
 /** Creates what `serve` never creates by itself. */
 export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<undefined> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
@@ -74,11 +67,6 @@ function firstOrderText({ stores }: Pick<Config, 'stores'>, option: string): str
 Beside the service, for the backend of each store: the token that it sends with
 its orders, and the secret that callbacks are signed with, each shown once:
 ${lines(own)}`
-}
-
-export interface MoveFlags extends FileFlags {
-  putBack?: true
-  serverGone?: true
 }
 
 /** Moves the database from the file to the server, or lets services use the file again. */

@@ -12,20 +12,14 @@ import { Secret } from '../secret.ts'
 import { readBaseUrl } from '../supplier/client.ts'
 import { signingKey } from '../supplier/signature.ts'
 import { configFileOf } from './client.ts'
-import { type FileFlags, type Io, print, widthOf } from './command.ts'
+import { type Io, print, widthOf } from './command.ts'
+import type { CheckOptions, DetectOptions } from './commands.ts'
 import { exitCodes, saying } from './exit-codes.ts'
 import { details, type Pair } from './facts.ts'
 import { DIALECT, readKeyFile } from './init-questions.ts'
 import { chooseProducts, productTable, productView } from './supplier-sample.ts'
 import { type Columns, key, table } from './tables.ts'
 import { cell } from './words.ts'
-
-export interface CheckOptions extends FileFlags {
-  document?: string
-  dialect?: string
-  baseUrl?: string
-  apiKeyFile?: string
-}
 
 /** `dialect check`: reads the supplier and says of every field of the dialect what was read. @returns the exit code */
 export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
@@ -78,12 +72,6 @@ const fileShape = z.object({
   /** The bytes in base64. */
   body: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, 'must be base64'),
 })
-
-export interface DetectOptions {
-  delivery: string
-  secretFile: string
-  json?: true
-}
 
 /** `dialect detect`: finds the signature layout of one delivery whose secret is known. @returns the exit code */
 export function runDetect(io: Io, options: DetectOptions): number {

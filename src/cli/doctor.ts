@@ -11,7 +11,7 @@ import { fileSystemOf, fileSystemType } from '../storage/data-folder.ts'
 import { placeName } from '../storage/database-place.ts'
 import { unreadableText } from './catalogue.ts'
 import { CONFIG_FILE, configFileOf, readPlace, resolveFrom } from './client.ts'
-import { type FileFlags, type Io, proseWidth } from './command.ts'
+import { type Io, proseWidth, type ServiceFlags } from './command.ts'
 import { checkPublicUrl, checkService, checkStores, checkWebhooks, meetService } from './doctor-service.ts'
 import { checkLists, checkRecords, checkSupplier } from './doctor-supplier.ts'
 import { exitCodes } from './exit-codes.ts'
@@ -38,13 +38,8 @@ export interface Visit {
   report: Report
 }
 
-export interface DoctorOptions extends FileFlags {
-  url?: string
-  token?: string
-}
-
 /** Checks a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
-export async function runDoctor(io: Io, options: DoctorOptions): Promise<number> {
+export async function runDoctor(io: Io, options: ServiceFlags): Promise<number> {
   const findings: Finding[] = []
   const report: Report = (level, check, message, fix) => {
     const finding: Finding = { check, level, message, ...(fix === undefined ? {} : { fix }) }
@@ -60,7 +55,7 @@ export async function runDoctor(io: Io, options: DoctorOptions): Promise<number>
 }
 
 /** In the order in which things depend on each other: the first fault is most likely the cause of those below it. */
-async function visit(io: Io, options: DoctorOptions, report: Report): Promise<void> {
+async function visit(io: Io, options: ServiceFlags, report: Report): Promise<void> {
   const source = configFileOf(options.config, io.env)
   checkNode(report)
   const config = checkConfig(source, io.env, report)

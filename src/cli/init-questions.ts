@@ -12,25 +12,10 @@ import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { percent } from '../stores/store-settings.ts'
 import { type Io, proseWidth } from './command.ts'
+import type { InitOptions } from './commands.ts'
 import type { Answers, Existing } from './init.ts'
 import { type AccessFault, type Correction, productsText, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
-
-export interface Flags {
-  baseUrl?: string
-  /** The supplier is not asked: neither for products nor for a webhook. */
-  offline?: true
-  /** Name of a dialect that is shipped, or path of a file. */
-  dialect?: string
-  apiKeyFile?: string
-  storeName?: string
-  callbackUrl?: string
-  publicUrl?: string
-  markup?: string
-  /** Of the database; a relative one starts at the working directory. */
-  dataDir?: string
-  port?: number
-}
 
 /** Without a name and a price rule nothing could be shown or sold; both are one line to change. */
 const NAME = 'My store'
@@ -49,7 +34,7 @@ const pathSetting = (given: string, folder: string): string =>
  *
  * @throws Failure `invalid` that names every flag that is missing
  */
-export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): Answers {
+export function flagAnswers(flags: InitOptions, env: Io['env'], existing: Existing): Answers {
   const before = defaultsOf(flags, existing)
   const faults: FieldFault[] = []
   if (!before.baseUrl) faults.push({ field: '--base-url', message: "the address of the supplier's Reseller API" })
@@ -72,7 +57,7 @@ export function flagAnswers(flags: Flags, env: Io['env'], existing: Existing): A
   return { ...before, apiKey }
 }
 
-function defaultsOf(flags: Flags, { settings, folder }: Existing): Omit<Answers, 'apiKey'> {
+function defaultsOf(flags: InitOptions, { settings, folder }: Existing): Omit<Answers, 'apiKey'> {
   const store = backendOf(settings)
   return {
     baseUrl: flags.baseUrl ?? settings?.supplier.baseUrl ?? '',
@@ -118,7 +103,7 @@ const optional = (shape: z.ZodType) => (text: string) => (text === '' ? undefine
 /** What is asked of a supplier while the questions go on. */
 export interface Asking {
   io: Io
-  flags: Flags
+  flags: InitOptions
   existing: Existing
   accessOf: (answers: SupplierAnswers) => SupplierAccess
 }

@@ -21,18 +21,14 @@ import { placeName } from '../storage/database-place.ts'
 import { backend } from '../stores/backend/kind.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { CONFIG_FILE } from './client.ts'
-import { type FileFlags, type Io, print, proseWidth } from './command.ts'
+import { type Io, print, proseWidth } from './command.ts'
+import type { InitOptions } from './commands.ts'
 import { saying } from './exit-codes.ts'
 import { details, type Pair } from './facts.ts'
-import { askAnswers, backendOf, type Flags, flagAnswers, type SupplierAnswers, warningText } from './init-questions.ts'
+import { askAnswers, backendOf, flagAnswers, type SupplierAnswers, warningText } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { commandLine, configOption } from './words.ts'
-
-export interface InitOptions extends Flags, FileFlags {
-  yes?: true
-  force?: true
-}
 
 /** Connects a real supplier and a store, by asking on a terminal or by flags. */
 export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {

@@ -9,9 +9,8 @@ import { Failure } from '../errors.ts'
 import { factsOf, faultOptions, faultTable, matchFields, readFault, type SandboxFault } from '../sandbox/faults.ts'
 import { faultSections, sectionsOfPage, sectionsText } from '../sandbox/front-page.ts'
 import { demoFolder } from './client.ts'
-import { type CommandRow, fileOptions, type Io, print, proseWidth, whole, widthOf } from './command.ts'
+import { type CommandRow, fileOptions, type Given, type Io, print, proseWidth, whole, widthOf } from './command.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
-import type { SandboxSettings } from './serve.ts'
 import { number, table } from './tables.ts'
 import { cell, commandLine } from './words.ts'
 
@@ -28,18 +27,21 @@ interface FaultFlags extends Record<string, unknown> {
   json?: true
 }
 
+const sandboxOptions = {
+  '--port <number>': { about: 'where it listens; 0 takes a free one', parse: whole(65_535), fallback: PORT },
+  '--offers <count>': { about: 'sell a generated catalogue of this size', parse: whole(10_000_000) },
+  '--seed <number>': { about: 'of the generated catalogue', parse: whole(2 ** 31) },
+  '--dialect <name|file>': { about: 'the dialect that it speaks', fallback: 'reseller-v1.1' },
+  '--file <file>': "store the sandbox's data in this SQLite file (default: it ends with the process)",
+  '--api-key <key>': { about: 'the key that it lets in', fallback: 'sandbox-key' },
+}
+export type SandboxSettings = Given<typeof sandboxOptions>
+
 export const sandbox: CommandRow[] = [
   {
     command: 'sandbox',
     about: 'run a supplier to try things on: the whole Reseller API v1.1',
-    options: {
-      '--port <number>': { about: 'where it listens; 0 takes a free one', parse: whole(65_535), fallback: PORT },
-      '--offers <count>': { about: 'sell a generated catalogue of this size', parse: whole(10_000_000) },
-      '--seed <number>': { about: 'of the generated catalogue', parse: whole(2 ** 31) },
-      '--dialect <name|file>': { about: 'the dialect that it speaks', fallback: 'reseller-v1.1' },
-      '--file <file>': "store the sandbox's data in this SQLite file (default: it ends with the process)",
-      '--api-key <key>': { about: 'the key that it lets in', fallback: 'sandbox-key' },
-    },
+    options: sandboxOptions,
     help: `
 ${sectionsText(sectionsOfPage())}
 Examples:

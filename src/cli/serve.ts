@@ -1,21 +1,15 @@
 /** The two commands that stay in the foreground until a signal: the service, and the sandbox alone. */
 import { statSync, writeSync } from 'node:fs'
 import { type Config, dialectFileOf, loadConfig } from '../config/config.ts'
-import type { Role } from '../config/roles.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { createLog, terminalLine } from '../log.ts'
 import { consoleLinkText } from './admin.ts'
 import { CONFIG_FILE, demoFolder } from './client.ts'
 import type { Io } from './command.ts'
+import type { ServeOptions } from './commands.ts'
 import { exitCodes } from './exit-codes.ts'
+import type { SandboxSettings } from './sandbox.ts'
 import { commandLine, configOption } from './words.ts'
-
-export interface ServeOptions {
-  /** The configuration as the command line names it: the commands of an advice must name it too. */
-  config?: string
-  port?: number
-  role?: Role
-}
 
 /**
  * Runs the service until a signal: with a configuration the real thing, without one the demo.
@@ -93,18 +87,6 @@ function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: 
       : ['If there was one, let the server restore it first: a wrong address looks like a new installation.']
   const advice = [...lost, 'Only a new installation gets an empty one, by', commandLine(`database create${more}`)]
   return new Failure(error.code, [`${error.message}.`, ...advice].join('\n'), { cause: error, reason: error.reason })
-}
-
-export interface SandboxSettings {
-  port: number
-  /** Name of a file in config/dialects, or path of a dialect file. */
-  dialect: string
-  apiKey: string
-  /** Size of a generated catalogue (default: the shipped catalogue). */
-  offers?: number
-  seed?: number
-  /** Keeps the world; without it, the world is gone when the process ends. */
-  file?: string
 }
 
 /** Runs the sandbox alone until a signal. */

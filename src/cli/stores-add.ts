@@ -35,19 +35,12 @@ import { nextText } from './init.ts'
 import { askMarkup, askName, faultOf, MARKUP, warningText } from './init-questions.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
-import { creations, findingsText } from './stores.ts'
+import { creations, findingsText, type SellingFlags } from './stores.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 import { commandLine, configOption } from './words.ts'
 
-export interface AddOptions extends FileFlags {
-  url?: string
-  keyFile?: string
-  name?: string
-  create?: (typeof creations)[number]
-  markup?: string
-  /** Options of the kind. */
-  [setting: string]: unknown
-}
+/** Options of the kind, too. */
+export type AddOptions = SellingFlags & FileFlags & { url?: string; keyFile?: string; [setting: string]: unknown }
 
 /** Holds the credentials, for scripts. */
 const KEY_VARIABLE = 'QUAYSIDE_SHOP_KEY'

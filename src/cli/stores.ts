@@ -3,7 +3,7 @@ import { either, sentence, wrap } from '../domain/text-layout.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import type { StoreFinding } from '../stores/store.ts'
 import type { Item } from './client.ts'
-import { type CommandRow, fileOptions, oneOf, proseWidth, wholeOf } from './command.ts'
+import { type CommandRow, fileOptions, type Given, oneOf, proseWidth, wholeOf } from './command.ts'
 import { findingText } from './facts.ts'
 import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
@@ -13,7 +13,7 @@ import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
 export const creations = ['nothing', 'draft', 'publish'] as const
 
 /** How a shop that is added sells at first. */
-const sellingOptions: CommandRow['options'] = {
+const sellingOptions = {
   '--name <name>': 'what the store is called',
   '--create <how>': {
     about: 'what becomes of an offer that the shop lacks: nothing, draft or publish (default: nothing)',
@@ -21,6 +21,7 @@ const sellingOptions: CommandRow['options'] = {
   },
   '--markup <percent>': 'price = cost plus this (default: 20)',
 }
+export type SellingFlags = Given<typeof sellingOptions>
 
 const TRIED_FIRST =
   'What no option says is asked on a terminal. Nothing in the shop changes, and nothing is written before the shop was tried.'
