@@ -27,6 +27,8 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   const { dialectFacts, apiKey } = config
   const { baseUrl } = config.supplier
   const answer = await probe(config)
+  // The checks between take a while: clock and rate limit are as they were when this answer came.
+  const answeredAt = io.now()
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
     report('fail', 'supplier', `${baseUrl} cannot be reached (${answer.cause})`, fix)
@@ -39,8 +41,8 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   const supplier = createSupplier({ baseUrl, dialect, apiKey, now, sleep, random, fetchDeadlineMs: DEADLINE_MS })
   await checkKey(supplier, report)
   await checkRevision(supplier, report)
-  checkClock(answer, config, io.now(), report)
-  checkRate(answer, config, io.now(), report)
+  checkClock(answer, config, answeredAt, report)
+  checkRate(answer, config, answeredAt, report)
   return supplier
 }
 

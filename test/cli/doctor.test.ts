@@ -225,6 +225,22 @@ describe('doctor', () => {
     expect((await examine(config, ahead(150_000))).of('clock')).toMatchObject([{ level: 'warn' }])
   })
 
+  it('blamed the clock, and the dialect for a rate limit that was over, when a later request took long', async () => {
+    let now = Date.parse('2026-08-02T14:00:00Z')
+    const supplier = await startHttp(({ url }, response) => {
+      if (url.endsWith('/openapi')) now += 400_000
+      response.setHeader('date', new Date(now).toUTCString())
+      response.setHeader('x-ratelimit-remaining', '599')
+      response.setHeader('x-ratelimit-reset', String(now / 1_000 + 30))
+      sendJson(response, 404, {})
+    })
+    onTestFinished(() => supplier.close())
+    const { config } = await startSetUp({ config: { supplier: { baseUrl: `${supplier.origin}/v1` } } })
+    const { of } = await examine(config, { now: () => now })
+    expect(of('clock')).toMatchObject([{ level: 'ok', message: expect.stringMatching(/^equal to/) }])
+    expect(of('rate limit')).toMatchObject([{ level: 'ok', message: '599 requests left, for 30 s' }])
+  })
+
   it('names the field by which products or orders cannot be read, before anything is bought', async () => {
     const { sandbox, config } = await startSetUp()
     const [offer] = sandbox.world.offers.list({}, 0, 1).items
