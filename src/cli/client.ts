@@ -152,17 +152,23 @@ async function* linesOf<E>(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<E>
 const ABSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
 
 function unreachable(origin: string, error: unknown, deadlineMs: number): Failure {
-  const cause = error instanceof Error ? error.cause : undefined
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  if (ABSENT.test(code)) {
+  const why = networkCause(error, deadlineMs)
+  if (ABSENT.test(why)) {
     const start = `Start it with \`npm start\` or \`${commandLine('serve')}\`; an address elsewhere goes into --url.`
-    const message = `Quayside is not running at ${origin} (${code}).\n${start}`
+    const message = `Quayside is not running at ${origin} (${why}).\n${start}`
     return new Failure('unavailable', message, { cause: error, reason: NOT_RUNNING })
   }
-  const isLate = error instanceof Error && error.name === 'TimeoutError'
-  const why = isLate ? `no answer in ${deadlineMs / 1_000} s` : code || messageOf(error)
   const message = `Quayside at ${origin} did not answer (${why}).\nSee its log, then try again.`
   return new Failure('unavailable', message, { cause: error })
+}
+
+/** The name of a network error, else what it says. */
+export function networkCause(error: unknown, deadlineMs: number): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
+  if (!(first instanceof Error)) return messageOf(first)
+  if (first.name === 'TimeoutError' || first.name === 'AbortError') return `no answer in ${deadlineMs / 1_000} s`
+  return 'code' in first && first.code !== undefined ? String(first.code) : messageOf(first)
 }
 
 const answerShape = z.object({ success: z.literal(true), data: z.looseObject({}).catch({}) })

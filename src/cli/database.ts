@@ -1,6 +1,6 @@
 /** The commands that work on the database themselves, while no service runs: `restore`, `database create`, `migrate-engine`. */
-import type { PutBack } from '../backup/engine-move.ts'
-import { restoreBackup } from '../backup/restore.ts'
+import type { MovedEngine, PutBack } from '../backup/engine-move.ts'
+import { type Restored, restoreBackup } from '../backup/restore.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
@@ -11,28 +11,29 @@ import { kindOf } from '../stores/kinds.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import type { CreateFlags, MoveFlags, RestoreFlags } from './commands.ts'
-import { details, type Pair } from './facts.ts'
-import { cell, commandLine, configOption, instant } from './words.ts'
+import { type Facts, factsText, maybe, when } from './facts.ts'
+import { cell, commandLine, configOption } from './words.ts'
 
 /** Puts a backup in the place of the database. */
 export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<undefined> {
   const source = configFileOf(config, io.env)
   if (!source) throw new Failure('not_found', 'there is no configuration to restore into: name one by --config')
   const result = await restoreBackup({ configFile: source.file, demo: source.demo, backup, keyFile }, io.env)
-  const { database, madeAt, epoch, replaced } = result
-  const facts: Pair[] = [
-    ['Restored', database],
-    ['As of', instant(madeAt, io.now())],
-    ['Epoch', cell(epoch)],
-    ['Kept', replaced === null ? 'nothing: there was no database' : `${replaced}, the database that was there`],
-  ]
-  print(io, json, result, () => endText(io, facts, NEXT))
+  print(io, json, result, () => endText(io, result, restoredFacts, NEXT))
+}
+
+const restoredFacts: Facts<Restored> = {
+  Restored: 'database',
+  'As of': when('madeAt'),
+  Epoch: 'epoch',
+  Kept: ({ replaced }) =>
+    replaced === null ? 'nothing: there was no database' : `${replaced}, the database that was there`,
 }
 
 /** What was done, and what comes next. */
-function endText(io: Io, facts: (Pair | false)[], next: string[]): string {
+function endText<R extends object>(io: Io, done: R, facts: Facts<R>, next: string[]): string {
   const width = proseWidth(io)
-  return `${details(facts, width)}\n${next.map((line) => sentence(line, width)).join('')}`
+  return `${factsText(done, facts, width, io.now())}\n${next.map((line) => sentence(line, width)).join('')}`
 }
 
 const HOLDS = `It buys nothing until the supplier's orders are reattached, some minutes; \`${commandLine('status')}\` says how far it is.`
@@ -92,14 +93,14 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefi
     if (drawnAt > 0) io.stdout.write(`\r${' '.repeat(width - 1)}\r`)
   }
   const moved = await migrateEngine(settings, draw).finally(clear)
-  const { from, to, rows, tables } = moved
-  const facts: Pair[] = [
-    ['Moved', from],
-    ['To', to],
-    ['Rows', `${cell(rows)} in ${tables.length} tables, each compared with the file`],
-  ]
-  print(io, json, moved, () => endText(io, facts, [MOVED]))
+  print(io, json, moved, () => endText(io, moved, movedFacts, [MOVED]))
   return undefined
+}
+
+const movedFacts: Facts<MovedEngine> = {
+  Moved: 'from',
+  To: 'to',
+  Rows: ({ rows, tables }) => `${cell(rows)} in ${tables.length} tables, each compared with the file`,
 }
 
 const MOVED =
@@ -114,10 +115,10 @@ function progressLine({ step, table, rows, total }: CopyProgress, width: number)
   return `${does} ${cell(rows)} of ${cell(total)} rows, ${percent}%: ${table}`.slice(0, width).padEnd(width)
 }
 
-function putBackText(io: Io, { database, epoch }: PutBack, serverGone: boolean): string {
+function putBackText(io: Io, back: PutBack, serverGone: boolean): string {
   const start = serverGone
     ? `Start the service without ${ADDRESS}. Nothing may ever start on the server's copy again: it has no note.`
     : `Take ${ADDRESS} away and start the service. None starts on the server's copy any more.`
-  const facts: (Pair | false)[] = [['Put back', database], epoch !== null && ['Epoch', cell(epoch)]]
-  return endText(io, facts, epoch === null ? [start] : [start, HOLDS, handIn('move')])
+  const next = back.epoch === null ? [start] : [start, HOLDS, handIn('move')]
+  return endText(io, back, { 'Put back': 'database', Epoch: maybe('epoch') }, next)
 }

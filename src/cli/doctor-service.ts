@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type ConfiguredStore, kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
-import { type Client, type ConnectionOptions, connectionOf, createClient, type Item } from './client.ts'
+import { type Client, type ConnectionOptions, connectionOf, createClient, type Item, networkCause } from './client.ts'
 import type { Report, Visit } from './doctor.ts'
 import { messageLines, NOT_RUNNING } from './exit-codes.ts'
 import { type Duty, dutiesOf, type Status } from './status.ts'
@@ -85,7 +85,7 @@ export async function checkPublicUrl({ publicUrl }: Config, report: Report): Pro
     if (response.status === 200) report('ok', 'public address', `${url} answers`)
     else report('fail', 'public address', `${url} answers ${response.status} instead of 200`, fix)
   } catch (error) {
-    report('fail', 'public address', `${url} cannot be reached (${causeOf(error)})`, fix)
+    report('fail', 'public address', `${url} cannot be reached (${networkCause(error, DEADLINE_MS)})`, fix)
   }
 }
 
@@ -165,17 +165,9 @@ async function connectFault(host: string, port: number): Promise<string | undefi
     await once(socket, 'connect', { signal: AbortSignal.timeout(DEADLINE_MS) })
     return undefined
   } catch (error) {
-    return causeOf(error)
+    return networkCause(error, DEADLINE_MS)
   } finally {
     // Nothing handles an error after the deadline.
     socket.on('error', () => {}).destroy()
   }
-}
-
-function causeOf(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  const first = cause instanceof AggregateError ? cause.errors[0] : cause
-  if (first instanceof Error && (first.name === 'TimeoutError' || first.name === 'AbortError'))
-    return 'no answer in 5 s'
-  return first instanceof Error && 'code' in first && first.code !== undefined ? String(first.code) : messageOf(first)
 }

@@ -208,18 +208,14 @@ function checkDisk(file: string | undefined, report: Report): void {
 
 /** The key-encryption key, as the start would find it. @returns undefined when the database cannot be read */
 async function checkKey(config: Config, report: Report): Promise<Inspection | undefined> {
-  let inspection: Inspection
-  try {
-    inspection = await inspect(config)
-  } catch (error) {
-    if (config.databaseUrl !== null || (error instanceof Failure && error.reason === 'database_moved')) {
-      report('fail', 'database', `the service does not start: ${messageOf(error)}`)
-      return undefined
-    }
-    const fix = 'is it the one of this service, and may this user read it?'
-    report('warn', 'database', `it cannot be looked into: ${messageOf(error)}`, fix)
+  const inspection = await inspect(config).catch((error: unknown) => {
+    const stops = config.databaseUrl !== null || (error instanceof Failure && error.reason === 'database_moved')
+    const fix = stops ? undefined : 'is it the one of this service, and may this user read it?'
+    const what = stops ? 'the service does not start' : 'it cannot be looked into'
+    report(stops ? 'fail' : 'warn', 'database', `${what}: ${messageOf(error)}`, fix)
     return undefined
-  }
+  })
+  if (!inspection) return undefined
   const { key, server } = inspection
   if (server !== null) reportServer(placeName(config), server, report)
   if ('fault' in key) {

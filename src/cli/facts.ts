@@ -8,17 +8,20 @@ const GAP = '  '
 /** A label and its text. */
 export type Pair = [label: string, text: string]
 
-/**
- * Pairs below each other, long texts wrapped at words under their beginning.
- *
- * @param given pairs; false stands for one that is left out
- */
-export function details(given: (Pair | false)[], width: number): string {
-  const pairs = given.filter((pair) => pair !== false)
+/** Pairs below each other, long texts wrapped at words under their beginning. */
+export function details(pairs: Pair[], width: number): string {
   const indent = Math.max(...pairs.map(([label]) => columnsOf(label))) + GAP.length
   return pairs
     .map(([label, text]) => sentence(plain(text), width, { lead: label + ' '.repeat(indent - columnsOf(label)) }))
     .join('')
+}
+
+/** Commands, and what each does: beside each other where all fit, else below. */
+export function nextText(next: Pair[], width: number): string {
+  const lines = next.map(([command, does]): Pair => [`  ${command}`, does])
+  const fits = details(lines, Number.POSITIVE_INFINITY)
+  if (fits.split('\n').every((line) => columnsOf(line) <= width)) return fits
+  return lines.map(([command, does]) => `${command}\n      ${does}\n`).join('')
 }
 
 /**

@@ -13,7 +13,7 @@ import {
 } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
-import { columnsOf, sentence } from '../domain/text-layout.ts'
+import { sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { checkSetUp, hasDatabase, type SetUp, setUpOf } from '../installation.ts'
 import { Secret } from '../secret.ts'
@@ -24,7 +24,7 @@ import { CONFIG_FILE } from './client.ts'
 import { type Io, print, proseWidth } from './command.ts'
 import type { InitOptions } from './commands.ts'
 import { saying } from './exit-codes.ts'
-import { details, type Pair } from './facts.ts'
+import { nextText, type Pair } from './facts.ts'
 import { askAnswers, backendOf, flagAnswers, type SupplierAnswers, warningText } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
@@ -53,6 +53,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   const products = flags.offline ? undefined : (asked?.products ?? (await productsOf(accessOf(answers))))
   const made = await setUp(plan, answers, flags.offline === true)
   const option = configOption(flags.config)
+  const next = nextOf(plan, option)
   const document = {
     configFile: file,
     store: plan.storeId,
@@ -61,11 +62,16 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     products: products?.map(productView) ?? null,
     warnings: clearTextWarnings(plan.config),
     kept: plan.kept,
-    next: nextOf(plan, option).map(([command]) => command),
+    next: next.map(([command]) => command),
   }
-  print(io, flags.json, document, () =>
-    resultText({ plan, made, products, asked: asked?.products !== undefined, option, width }),
-  )
+  print(io, flags.json, document, () => {
+    // A person who was asked has seen the products, and what was warned of the supplier.
+    const hasSeen = asked?.products !== undefined
+    const warnings = clearTextWarnings(hasSeen ? { stores: plan.config.stores } : plan.config)
+    const shown = products && !hasSeen ? `\n${productsText(products, width)}` : ''
+    const said = saidOf(plan, made, products !== undefined, option).map((line) => sentence(line, width))
+    return `${said.join('')}\n${warningText(warnings, width)}${shown}${backendText(plan, made)}\nNext:\n${nextText(next, width)}`
+  })
 }
 
 /** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to fix. */
@@ -154,37 +160,21 @@ async function webhookOf(open: SetUp, { config }: Plan) {
 
 type Made = Awaited<ReturnType<typeof setUp>>
 
-interface Result {
-  plan: Plan
-  made: Made
-  /** Undefined: the supplier was not asked. */
-  products: SupplierOffer[] | undefined
-  /** A person was asked, and has seen the products and what was warned of the supplier. */
-  asked: boolean
-  /** What names the configuration to a command; empty for the usual one. */
-  option: string
-  width: number
-}
-
 const keepText = (keyFile: string): string =>
   `Keep a copy of ${keyFile} elsewhere: without that key nothing opens the database or its backups, and all is lost.`
 
-function resultText({ plan, made, products, asked, option, width }: Result): string {
-  const { file, files, kept, config } = plan
+/** What was done, and what a person must know of it. @param isAsked whether the supplier was asked */
+function saidOf({ file, files, kept, config }: Plan, made: Made, isAsked: boolean, option: string): string[] {
   const create = commandLine(`webhooks create${option}`)
   const later = config.publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
-  const said = [
+  return [
     `Written: ${file}, and the secrets beside it (mode 0600).`,
     ...files.flatMap((one) => (path.basename(one.file) === 'key-encryption-key' ? [keepText(one.file)] : [])),
     ...(kept.length === 0 ? [] : [`Kept as they were: ${kept.join(', ')}.`]),
-    ...(products ? [] : [`The supplier was not asked: nothing of it is checked yet.${later}`]),
+    ...(isAsked ? [] : [`The supplier was not asked: nothing of it is checked yet.${later}`]),
     ...(made.webhook ? [`The supplier will send deliveries to ${made.webhook.url}; their secret is kept sealed.`] : []),
     ...(config.stores.length > 0 ? [] : [NO_STORE]),
   ]
-  return `${said.map((line) => sentence(line, width)).join('')}
-${warningText(clearTextWarnings(asked ? { stores: config.stores } : config), width)}${products && !asked ? `\n${productsText(products, width)}` : ''}${backendText(plan, made)}
-Next:
-${nextText(nextOf(plan, option), width)}`
 }
 
 const NO_STORE = 'There is no store yet. For a backend of your own: `init` again, with --force and --callback-url.'
@@ -201,14 +191,6 @@ Shown this once, for the backend of your store:
 The backend sends the token with each order, and verifies callbacks with the
 secret and any Standard Webhooks library.
 `
-
-/** Beside each other where they fit, else below. */
-export function nextText(next: Pair[], width: number): string {
-  const lines = next.map(([command, does]): Pair => [`  ${command}`, does])
-  const fits = details(lines, Number.POSITIVE_INFINITY)
-  if (fits.split('\n').every((line) => columnsOf(line) <= width)) return fits
-  return lines.map(([command, does]) => `${command}\n      ${does}\n`).join('')
-}
 
 /** What a person was asked, or said by flags. */
 export interface Answers {

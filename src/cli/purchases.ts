@@ -208,20 +208,18 @@ export const reviews: CommandRow[] = [
   },
 ]
 
-const decisionFlags = { adopt: 'adopt', hand_over: 'handOver', close: 'close', buy_again: 'buyAgain' }
+const decisionFlags = { adopt: 'adopt', hand_over: 'handOver', close: 'close', buy_again: 'buyAgain' } as const
 const decisions = Object.keys(decisionFlags) as (keyof typeof decisionFlags)[]
 
 /** The body of the request. @throws Failure `invalid` unless it is one decision and a reason */
 function decisionOf(call: Call) {
-  const orderId = call.option('adopt')
-  const [decision, ...others] = decisions.filter((one) =>
-    one === 'adopt' ? orderId !== undefined : call.flag(decisionFlags[one]),
-  )
+  const given = call.values('adopt', 'handOver', 'close', 'buyAgain')
+  const [decision, ...others] = decisions.filter((one) => given[decisionFlags[one]] !== undefined)
   if (!decision || others.length > 0) {
     const message = 'name one decision: --adopt <order>, --hand-over, --close or --buy-again'
     throw new Failure('invalid', `${message}\n\`${commandLine('reviews show <id>')}\` says what each would do.`)
   }
-  return { decision, orderId, ...call.values('overrideSpendCap'), reason: neededReason(call) }
+  return { decision, orderId: given.adopt, ...call.values('overrideSpendCap'), reason: neededReason(call) }
 }
 
 /**

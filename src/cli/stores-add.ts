@@ -30,8 +30,7 @@ import { everyStore, percent } from '../stores/store-settings.ts'
 import { CONFIG_FILE, configFileOf } from './client.ts'
 import { type FileFlags, type Io, print, proseWidth } from './command.ts'
 import { saying } from './exit-codes.ts'
-import type { Pair } from './facts.ts'
-import { nextText } from './init.ts'
+import { nextText, type Pair } from './facts.ts'
 import { askMarkup, askName, faultOf, MARKUP, warningText } from './init-questions.ts'
 import { newStoreId, secretsOf, writeSetUp } from './set-up-files.ts'
 import { matchesOf, matchesText, type SkuMatches } from './sku-matches.ts'
@@ -84,6 +83,7 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
       pricing: { markup: { percent: markup } },
     }
     const added = write(io, file, store, shop.credentials)
+    const next = nextOf(added.id, options.config)
     const document = {
       configFile: file,
       store: added.id,
@@ -93,12 +93,12 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
       findings: shop.findings,
       matches,
       webhook: webhookOfShop(added.config, added.id),
-      next: nextOf(added.id, options.config).map(([command]) => command),
+      next: next.map(([command]) => command),
     }
     // A person who was asked has seen what the shop answered.
     const before = asks ? '' : `${findingsText(shop.findings, proseWidth(io))}\n${matchesText(matches, io)}`
     print(io, options.json, document, () => {
-      return `${before}\n${resultText(added, questions.remaining, options.config, proseWidth(io))}`
+      return `${before}\n${resultText(added, questions.remaining, next, proseWidth(io))}`
     })
   } finally {
     terminal?.close()
@@ -281,7 +281,7 @@ function nextOf(id: string, config: string | undefined): Pair[] {
 function resultText(
   { config, credentialsFile, id }: ReturnType<typeof write>,
   remaining: string | null,
-  option: string | undefined,
+  next: Pair[],
   width: number,
 ): string {
   const url = webhookOfShop(config, id)
@@ -296,5 +296,5 @@ function resultText(
     ...(remaining === null ? [] : [remaining]),
   ]
   const text = paragraphs.map((one) => sentence(one, width)).join('\n')
-  return `${text}\nNext:\n${nextText(nextOf(id, option), width)}`
+  return `${text}\nNext:\n${nextText(next, width)}`
 }

@@ -56,8 +56,10 @@ export interface SupplierAccess {
 /** For one try of three: a person waits for it. */
 const PERSON_WAITS_MS = 5_000
 
-/** Reads three products from a supplier that may not be set up yet. */
-export async function trySupplier(access: SupplierAccess): Promise<SupplierTry> {
+/** Reads three products from a supplier that may not be set up yet. @returns them, or why there are none */
+export async function trySupplier(
+  access: SupplierAccess,
+): Promise<{ products: SupplierOffer[] } | { fault: AccessFault }> {
   const supplier = createSupplier({
     ...access,
     now: () => Date.now(),
@@ -130,9 +132,6 @@ export interface AccessFault {
   /** The cause, and what to do about it. */
   message: string
 }
-
-/** Three products, or why there are none. */
-export type SupplierTry = { products: SupplierOffer[] } | { fault: AccessFault }
 
 const FITTING = 'See docs/fitting-a-supplier.md'
 
