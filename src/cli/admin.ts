@@ -22,11 +22,11 @@ export const tokens: CommandRow[] = [
     help: `
 Roles: a store hands in and reads its own orders; a viewer reads; an operator
 also retries, cancels, replays and freezes; an admin also reveals bodies and
-makes tokens and webhooks.
-
-Examples:
-  quayside tokens create --name shop --role store --store my-store-4f7k2m9q
-  quayside tokens create --name anna --role operator --expires-in-days 90`,
+makes tokens and webhooks.`,
+    examples: [
+      'tokens create --name shop --role store --store my-store-4f7k2m9q',
+      'tokens create --name anna --role operator --expires-in-days 90',
+    ],
     call: 'POST /tokens',
     body: ({ option, values }) => ({
       ...values('name', 'role', 'store', 'expiresInDays'),
@@ -74,11 +74,8 @@ export const consoles: CommandRow = {
   },
   help: `
 The link works once, within ten minutes. A session ends twelve hours after its
-last use, and after seven days at the latest.
-
-Examples:
-  quayside console
-  quayside console --role operator --name anna`,
+last use, and after seven days at the latest.`,
+  examples: ['console', 'console --role operator --name anna'],
   call: 'POST /console/links',
   body: ({ io, option, flag }) => {
     if (!io.isTerminal && !flag('print')) {
@@ -133,10 +130,10 @@ export const backups: CommandRow[] = [
   {
     command: 'backup',
     about: 'back up the database now; see the backups that are kept',
-    help: `
-Examples:
-  quayside backup             make one now; the schedule is backups.cron
-  quayside backup list        what is kept, and the key that each needs`,
+    examples: [
+      'backup             make one now; the schedule is backups.cron',
+      'backup list        what is kept, and the key that each needs',
+    ],
     call: 'POST /backups',
     // A database of several gigabytes is copied, checked and sealed within this time.
     deadlineMs: 15 * 60_000,

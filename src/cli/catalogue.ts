@@ -26,13 +26,13 @@ export const syncs: CommandRow[] = [
       '--most <count>': 'changes that a dry run shows of offers, and of listings (default: 1000)',
       '--json': 'print one JSON document; with --follow or --dry-run a line of JSON for each event',
     },
-    help: `
-Examples:
-  quayside sync --follow         watch a run to its end
-  quayside sync --follow --json  the same as lines of JSON
-  quayside sync --dry-run        what a run would change; nothing is changed
-  quayside sync runs             what earlier runs found
-  quayside sync show             what the latest one changed`,
+    examples: [
+      'sync --follow         watch a run to its end',
+      'sync --follow --json  the same as lines of JSON',
+      'sync --dry-run        what a run would change; nothing is changed',
+      'sync runs             what earlier runs found',
+      'sync show             what the latest one changed',
+    ],
     act: async (call) => {
       if (call.flag('dryRun')) return showDryRun(call)
       // The run that is under way is joined: the service gives it instead of a second one.

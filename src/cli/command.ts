@@ -83,6 +83,8 @@ interface CommandHead {
   options?: Record<string, string | OptionRow>
   /** Stands below its help; `quayside` at the beginning of a command becomes what a person can paste. */
   help?: string
+  /** Ways to call it, below that: `status --json`. */
+  examples?: string[]
   /** The command that lists what its argument names (default: `list` of its group). */
   listedBy?: string
 }
@@ -190,7 +192,8 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
     .reduce((group, word) => group.commands.find((one) => one.name() === word) ?? group, root)
   const command = above.command(words.at(-1) ?? '').description(row.about)
   for (const [index, name] of names.filter(Boolean).entries()) command.argument(name, row.args?.[index] ?? 'its id')
-  if (row.help) command.addHelpText('after', helpText(row.help))
+  const more = [row.help, row.examples && examplesText(row.examples)].filter(Boolean)
+  if (more.length > 0) command.addHelpText('after', helpText(more.join('\n')))
   addOptions(command, row.options ?? {})
   if ('run' in row) {
     command.action(async () => {
@@ -221,6 +224,9 @@ const otherVersion = (origin: string) => (error: unknown) => {
 
 /** The commands of a help, at the beginning of a line or in backquotes, as a person can paste them. */
 export const helpText = (help: string): string => help.replaceAll(/(?<=^ {2}|`)quayside (?=[a-z])/gm, commandLine(''))
+
+const examplesText = (examples: string[]): string =>
+  `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((one) => `  quayside ${one}`).join('\n')}`
 
 export const pageOptions = {
   before: { '--limit <count>': 'page size, 1-200 (default: 50)', '--before <id>': 'the page after this id' },

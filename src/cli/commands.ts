@@ -166,10 +166,8 @@ const database: CommandRow[] = [
 \`quayside init\` creates the database of a new installation. This command
 is for a configuration that was written by hand, and for a database that is lost
 without a backup: then nothing is bought until the supplier's orders are
-searched for orders of its stores.
-
-Example:
-  quayside database create`,
+searched for orders of its stores.`,
+    examples: ['database create'],
     run: async (io, options: CreateFlags) => (await import('./database.ts')).runDatabaseCreate(io, options),
   },
 ]
@@ -190,11 +188,8 @@ QUAYSIDE_DATABASE_URL or the file secrets/database-url names the server; its
 database is empty. A move that was interrupted goes on when it is started again.
 Until every row is copied and compared, the service starts on neither; then it
 starts on the server only. To put back, leave the address in its place and stop
-every process.
-
-Examples:
-  quayside migrate-engine
-  quayside migrate-engine --json | jq '.tables[] | select(.rows > 0)'`,
+every process.`,
+  examples: ['migrate-engine', "migrate-engine --json | jq '.tables[] | select(.rows > 0)'"],
   run: async (io, options: MoveFlags) => (await import('./database.ts')).runMigrateEngine(io, options),
 }
 
@@ -204,11 +199,8 @@ const doctor: CommandRow = {
   options: serviceOptions,
   help: `
 It reads and connects, and sends nothing that costs or changes anything. Without
-a running service, the checks that need one are left out.
-
-Examples:
-  quayside doctor
-  quayside doctor --json | jq '.findings[] | select(.level == "fail")'`,
+a running service, the checks that need one are left out.`,
+  examples: ['doctor', `doctor --json | jq '.findings[] | select(.level == "fail")'`],
   run: async (io, options: ServiceFlags) => (await import('./doctor.ts')).runDoctor(io, options),
 }
 
@@ -276,10 +268,8 @@ Examples:
 The file holds {"headers": {"name": "value"}, "body": "<base64>"}. Known are
 hex, base64 and base64url, any prefix, lists parted by comma, semicolon or
 blank, and a timestamp in seconds or milliseconds in any header or inside the
-signature's.
-
-Example:
-  quayside dialect detect --delivery delivery.json --secret-file secret.txt`,
+signature's.`,
+    examples: ['dialect detect --delivery delivery.json --secret-file secret.txt'],
     run: async (io, options: DetectOptions) => (await import('./dialect.ts')).runDetect(io, options),
   },
 ]
@@ -295,10 +285,7 @@ const restore: CommandRow = {
   about: 'put a backup back, while the service is stopped',
   args: ['path of a backup, or its name in the folder of the backups'],
   options: restoreOptions,
-  help: `
-Examples:
-  quayside restore quayside-20260301T022000000Z.backup
-  quayside restore /mnt/safe/old.backup --key-file ./old-key.txt`,
+  examples: ['restore quayside-20260301T022000000Z.backup', 'restore /mnt/safe/old.backup --key-file ./old-key.txt'],
   run: async (io, options: RestoreFlags, file) => (await import('./database.ts')).runRestore(io, options, file ?? ''),
 }
 

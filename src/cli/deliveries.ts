@@ -13,7 +13,7 @@ export const deliveries: CommandRow[] = [
     command: 'deliveries list',
     about: 'deliveries, the newest first',
     options: { '--state <state>': 'stored, applied, ignored, orphan, quarantined, retry or dead' },
-    help: '\nExample:\n  quayside deliveries list --state dead',
+    examples: ['deliveries list --state dead'],
     call: 'GET /deliveries',
     filters: ['state'],
     empty: 'No delivery matches. Without a public address the service works by polling, and none will come.',
@@ -64,7 +64,7 @@ export const outbox: CommandRow[] = [
     command: 'outbox list',
     about: 'callbacks and alerts, the newest first',
     options: { '--state <state>': 'due, done or dead', '--kind <kind>': 'callback or alert' },
-    help: '\nExample:\n  quayside outbox list --state dead --kind callback',
+    examples: ['outbox list --state dead --kind callback'],
     call: 'GET /outbox',
     filters: ['state', 'kind'],
     empty: 'Nothing in the outbox matches.',
@@ -185,11 +185,8 @@ export const captures: CommandRow[] = [
     help: `
 For a webhook whose deliveries are all refused, when it is not known how they
 are signed. Takes the role admin; the audit records who started it and who
-looked.
-
-Examples:
-  quayside dialect capture start
-  quayside dialect capture show 01kb3q8z4x9r2m5t7v0w1y3a6c > delivery.json`,
+looked.`,
+    examples: ['dialect capture start', 'dialect capture show 01kb3q8z4x9r2m5t7v0w1y3a6c > delivery.json'],
     call: 'POST /captures',
     text: (state, { io }) => {
       const now = io.now()

@@ -95,14 +95,14 @@ export const listings: CommandRow[] = [
   {
     command: 'listings',
     about: 'what each store sells and got: list, show, decide',
-    help: `
-Examples:
-  quayside listings list --state held
-  quayside listings show GAM-RAIL4
-  quayside listings problems
-  quayside listings link v-101 --offer GAM-RAIL4 --variation Europe
-  quayside listings ignore v-102 --reason 'sold by hand'
-  quayside listings release GAM-RAIL4 --price 23.99 --reason 'confirmed'`,
+    examples: [
+      'listings list --state held',
+      'listings show GAM-RAIL4',
+      'listings problems',
+      'listings link v-101 --offer GAM-RAIL4 --variation Europe',
+      "listings ignore v-102 --reason 'sold by hand'",
+      "listings release GAM-RAIL4 --price 23.99 --reason 'confirmed'",
+    ],
   },
   {
     command: 'listings list',

@@ -79,7 +79,7 @@ export const orders: CommandRow[] = [
     about: 'one order: its lines, purchases and timeline',
     args: [REFERENCE],
     options: STORE,
-    help: '\nExamples:\n  quayside orders show 1001\n  quayside orders show 1001 --json | jq .lines',
+    examples: ['orders show 1001', 'orders show 1001 --json | jq .lines'],
     call: 'GET /orders/:reference',
     filters: ['store'],
     ...orderView,

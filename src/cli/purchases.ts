@@ -41,7 +41,7 @@ export const purchases: CommandRow[] = [
       '--state <state>': 'planned, waiting, sending, unknown, accepted, completed, fulfilled, ...',
       '--hold <reason>': 'those that a hold keeps from being bought: ceiling, balance, ..., or any',
     },
-    help: '\nExamples:\n  quayside purchases list --state unknown\n  quayside purchases list --hold any',
+    examples: ['purchases list --state unknown', 'purchases list --hold any'],
     call: 'GET /purchases',
     filters: ['state', 'hold'],
     empty: 'No purchase matches.',
@@ -95,7 +95,7 @@ export const purchases: CommandRow[] = [
       '--override-spend-cap': 'it may exceed the spend caps of its order, the hour and the day',
       ...REASON,
     },
-    help: '\nExample:\n  quayside purchases release 01k3… --ceiling 12.34',
+    examples: ['purchases release 01k3… --ceiling 12.34'],
     call: 'POST /purchases/:id/release',
     body: ['reason', 'ceiling', 'overrideSpendCap'],
     text: (_, { args }) => `Released.\n${watchText(args[0])}`,
@@ -117,13 +117,12 @@ function nextOf({ id, state, holdReason }: Purchase): string | undefined {
   return ['rejected', 'failed', 'cancelled'].includes(state) ? commandLine(`purchases retry ${id}`) : undefined
 }
 
-const EXAMPLES = `
-Examples:
-  quayside reviews
-  quayside reviews show 01k3…
-  quayside reviews decide 01k3… --evidence review-9f86d081884c \\
-    --adopt 7c0e… --reason 'other one refunded'
-  quayside reviews decide 01k3… --hand-over --reason 'two are enough'`
+const EXAMPLES = [
+  'reviews',
+  'reviews show 01k3…',
+  "reviews decide 01k3… --evidence review-9f86d081884c \\\n    --adopt 7c0e… --reason 'other one refunded'",
+  "reviews decide 01k3… --hand-over --reason 'two are enough'",
+]
 
 /** The evidence of one purchase as a page for the person who decides: facts first, then the decisions, then how it came to it. */
 const evidenceView: RecordView<Evidence> = {
@@ -164,7 +163,7 @@ export const reviews: CommandRow[] = [
   {
     command: 'reviews',
     about: 'purchases that wait for a person; see the evidence, decide',
-    help: EXAMPLES,
+    examples: EXAMPLES,
     call: 'GET /purchases',
     query: { state: 'review' },
     empty: 'Nothing waits for a decision.',
@@ -200,7 +199,7 @@ export const reviews: CommandRow[] = [
       '--evidence <version>': 'what `reviews show` says: refused when it is no longer so',
       '--reason <text>': 'why, 3 to 500 characters; kept with your name, never shown to stores',
     },
-    help: EXAMPLES,
+    examples: EXAMPLES,
     call: 'POST /purchases/:id/decision',
     body: decisionOf,
     ifMatch: async (call) => call.option('evidence') ?? (await versionShown(call)),

@@ -48,11 +48,11 @@ export const sweeps: CommandRow[] = [
   {
     command: 'sweep',
     about: "compare the supplier's orders with our purchases now; see earlier sweeps",
-    help: `
-Examples:
-  quayside sweep               compare thirty days, and wait for the result
-  quayside sweep show          what the last one found
-  quayside discrepancies list  each difference by itself`,
+    examples: [
+      'sweep               compare thirty days, and wait for the result',
+      'sweep show          what the last one found',
+      'discrepancies list  each difference by itself',
+    ],
     act: async (call) => {
       const { sweep: begun } = await call.client.call('POST /sweeps')
       if (!call.json) call.io.stdout.write(`Sweep ${cell(begun.id)}, started by ${cell(begun.cause)}\n`)

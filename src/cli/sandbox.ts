@@ -43,10 +43,8 @@ export const sandbox: CommandRow[] = [
     about: 'run a supplier to try things on: the whole Reseller API v1.1',
     options: sandboxOptions,
     help: `
-${sectionsText(sectionsOfPage())}
-Examples:
-  quayside sandbox --offers 50000 --seed 7 --file data/sandbox.db
-  quayside sandbox fault set answer-lost`,
+${sectionsText(sectionsOfPage()).trimEnd()}`,
+    examples: ['sandbox --offers 50000 --seed 7 --file data/sandbox.db', 'sandbox fault set answer-lost'],
     run: async (io, options: SandboxSettings) => (await import('./serve.ts')).runSandbox(io, options),
   },
   { command: 'sandbox fault', about: 'faults of a running sandbox: list, set, clear' },
@@ -67,11 +65,12 @@ Examples:
       ...shared,
     },
     help: `
-${sectionsText(faultSections())}
-Examples:
-  quayside sandbox fault set answer-lost
-  quayside sandbox fault set slow --delay-ms 5000 --times 3
-  quayside sandbox fault set rate-limit --path /products --retry-after 30`,
+${sectionsText(faultSections()).trimEnd()}`,
+    examples: [
+      'sandbox fault set answer-lost',
+      'sandbox fault set slow --delay-ms 5000 --times 3',
+      'sandbox fault set rate-limit --path /products --retry-after 30',
+    ],
     run: setFault,
   },
   {

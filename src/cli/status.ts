@@ -251,7 +251,7 @@ export const freezes: CommandRow[] = [
     command: 'freeze',
     about: 'stop all buying; look-ups, intake and hand-over go on',
     options: { '--reason <text>': 'what the others will read' },
-    help: "\nExample:\n  quayside freeze --reason 'prices look wrong'",
+    examples: ["freeze --reason 'prices look wrong'"],
     call: 'POST /freeze',
     body: (call) => ({ reason: call.option('reason') ?? REASON }),
     text: ({ freeze }, call) => (freeze ? frozenText(freeze, call) : 'Not frozen.\n'),

@@ -80,10 +80,8 @@ Examples:
     about: 'try a store: whether it lets us in, its webhook, its orders, its listings',
     args: ['its id, or the name before the dash; the only one, if it is left out'],
     help: `
-Each finding has its cause and what to do. The exit code is 1 where one failed.
-
-Example:
-  quayside stores test my-shop`,
+Each finding has its cause and what to do. The exit code is 1 where one failed.`,
+    examples: ['stores test my-shop'],
     call: 'POST /stores/:store/test',
     deadlineMs: TEST_DEADLINE_MS,
     fails: ({ healthy }) => !healthy,
@@ -125,10 +123,8 @@ export const trigger: CommandRow = {
   options: { '--store <id>': 'which store, when there are several' },
   help: `
 The callback is signed as all others are, its body has "test": true, and its
-order is one that no shop has. It is sent once and stored nowhere.
-
-Example:
-  quayside trigger line.fulfilled`,
+order is one that no shop has. It is sent once and stored nowhere.`,
+  examples: ['trigger line.fulfilled'],
   call: 'POST /stores/:store/trigger',
   body: ({ args }) => ({ type: args[0] }),
   fails: ({ outcome }) => outcome !== 'confirmed',

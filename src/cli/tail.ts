@@ -15,11 +15,8 @@ export const tail: CommandRow = {
   about: 'watch deliveries, purchases and hand-overs as they happen',
   options: { '--all': 'every record of the log', '--json': 'print one JSON object a line, one for each record' },
   help: `
-It shows what happens from now on, until Ctrl-C.
-
-Examples:
-  quayside tail
-  quayside tail --all --json | jq 'select(.level != "info")'`,
+It shows what happens from now on, until Ctrl-C.`,
+  examples: ['tail', `tail --all --json | jq 'select(.level != "info")'`],
   act: async (call) => {
     const events = await call.client.events('GET /events')
     if (!call.json) call.io.stderr.write(`Watching ${call.client.origin}; Ctrl-C ends it.\n`)
