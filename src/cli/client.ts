@@ -264,11 +264,7 @@ export interface Connection {
   whyNoToken?: string
 }
 
-export interface ConnectionOptions {
-  config?: string | undefined
-  url?: string | undefined
-  token?: string | undefined
-}
+export type ConnectionOptions = Partial<Record<'config' | 'url' | 'token', string | undefined>>
 
 /**
  * Where the service is and what opens it: `--url` and `--token`, else QUAYSIDE_URL and QUAYSIDE_TOKEN, else the

@@ -12,7 +12,7 @@ import { Command, CommanderError } from 'commander'
 import { DATA_DIR } from '../config/config.ts'
 import { roles } from '../config/roles.ts'
 import { plain, sentence } from '../domain/text-layout.ts'
-import { codeOf, Failure, messageOf, systemFailure } from '../errors.ts'
+import { Failure, messageOf, systemFailure } from '../errors.ts'
 import { shopKinds } from '../stores/kinds.ts'
 import { backups, consoles, keys, tokens } from './admin.ts'
 import { alerts } from './alerts.ts'
@@ -362,11 +362,10 @@ ${exitCodesText}`
 
 /** A fault for a person: what is wrong, what to do next, then the fields. The same in a pipe as in a terminal. */
 function faultText(error: unknown, width: number): string {
-  const fields = error instanceof Failure ? error.fields : []
-  const known = codeOf(error) !== 'internal' || error instanceof Failure
-  const text = known ? messageOf(error) : `this should not happen: ${messageOf(error)}`
-  const lines = (error instanceof Failure ? messageLines(error) : text.split('\n'))
-    .map((line) => plain(line))
+  const strange = `this should not happen: ${messageOf(error)}`
+  const failure = error instanceof Failure ? error : new Failure('internal', strange)
+  const lines = messageLines(failure)
+    .map(plain)
     // A line that is a command stays in one piece, to be copied.
     .map((line, index) =>
       line.startsWith(commandLine(''))
@@ -374,7 +373,7 @@ function faultText(error: unknown, width: number): string {
         : sentence(line, width, { lead: index === 0 ? 'quayside: ' : '', hang: 2 }),
     )
   // A message that lists its faults, as the configuration's does, is not followed by the list again.
-  const unsaid = fields.filter((fault) => !text.includes(fault.message))
+  const unsaid = failure.fields.filter((fault) => !failure.message.includes(fault.message))
   const faults = unsaid.map(({ field, message }) =>
     sentence(`${field}: ${plain(message)}`, width, { lead: '  ', hang: 4 }),
   )

@@ -44,7 +44,7 @@ export async function runDoctor(io: Io, options: ServiceFlags): Promise<number> 
   const report: Report = (level, check, message, fix) => {
     const finding: Finding = { check, level, message, ...(fix === undefined ? {} : { fix }) }
     findings.push(finding)
-    if (!options.json) io.stdout.write(findingText(MARKS[level], check, message, fix, proseWidth(io)))
+    if (!options.json) io.stdout.write(findingText(level, check, message, fix, proseWidth(io)))
   }
   await visit(io, options, report)
   const failed = findings.filter(({ level }) => level === 'fail').length
@@ -83,8 +83,6 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<voi
   checkFileSystem(source?.file, report)
   checkDisk(source?.file, report)
 }
-
-const MARKS = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' }
 
 /** The version that the lock file brings; others from 22.19 run, and are tested less. */
 const NODE_MAJOR = 24

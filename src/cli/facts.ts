@@ -55,13 +55,15 @@ export const when =
   (record: Record<K, unknown>, now: number): string | false =>
     Boolean(record[field]) && `${lead}${instant(record[field], now)}`
 
-/** One thing that was looked at, and below it what to do. @param mark how it is, of four letters */
+const marks = { ok: 'ok  ', warn: 'WARN', doubtful: 'WARN', fail: 'FAIL', failed: 'FAIL' }
+
+/** One thing that was looked at, and below it what to do. */
 export const findingText = (
-  mark: string,
+  state: keyof typeof marks,
   check: string,
   message: string,
   fix: string | null | undefined,
   width: number,
 ): string =>
-  sentence(plain(`${check}: ${message}`), width, { lead: `${mark}  ` }) +
+  sentence(plain(`${check}: ${message}`), width, { lead: `${marks[state]}  ` }) +
   (fix ? sentence(plain(`-> ${fix}`), width, { lead: ' '.repeat(6) }) : '')

@@ -171,8 +171,6 @@ export function oldUntil(secret: CallbackSecret | null, now: number): string | u
   return until && Date.parse(until) > now ? instant(until, now) : undefined
 }
 
-const MARKS = { ok: 'ok  ', doubtful: 'WARN', failed: 'FAIL' }
-
 /** What was tried of a store, each with its cause and what to do. */
 export const findingsText = (findings: readonly StoreFinding[], width: number): string =>
-  findings.map(({ check, state, detail, fix }) => findingText(MARKS[state], check, detail, fix, width)).join('')
+  findings.map(({ check, state, detail, fix }) => findingText(state, check, detail, fix, width)).join('')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Client } from '../../src/cli/client.ts'
-import type { CommandRow } from '../../src/cli/command.ts'
+import type { CommandRow, Given } from '../../src/cli/command.ts'
 
 /** Compiled and never run: where the compiler reports no error, `npm run check` does. */
 async function misread(client: Client) {
@@ -27,6 +27,28 @@ const misshown: CommandRow[] = [
   { ...head, call: 'GET /status', facts: { Colour: 'colour' } },
 ]
 
+type Flags = Given<{
+  '--data-dir <folder>': string
+  '--yes': string
+  '--port <number>': { about: string; parse: (text: string) => number; fallback: number }
+}>
+const given: Flags[] = [
+  { dataDir: 'data', yes: true, port: 8080 },
+  { port: 8080 },
+  // @ts-expect-error an option with a default is always there
+  {},
+  // @ts-expect-error a flag has no text
+  { yes: 'no', port: 8080 },
+  // @ts-expect-error it is parsed into a number
+  { port: '8080' },
+  // @ts-expect-error there is no such option
+  { colour: 'red', port: 8080 },
+]
+
 test('a field that an operation neither takes nor answers is an error of the compiler', () => {
   expect([misread, misshown]).toHaveLength(2)
+})
+
+test('an option that a command does not have, or that is parsed into something else, is an error of the compiler', () => {
+  expect(given).toHaveLength(6)
 })
