@@ -95,13 +95,13 @@ export const unreadableText = ({ field, path, value }: NonNullable<Run['firstUnr
   `${field}, at ${path}: ${value === 'nothing' ? 'nothing is there' : value}`
 
 /** Twice a second looks alive and is a small load for a read of one row. */
-const POLL_MS = 500
+export const POLL_MS = 500
 
 /** Where no line can be drawn again, a line each 10 s says that it goes on. */
 const LINE_MS = 10_000
 
-/** The pauses of a rate limit last up to an hour, and a run that rests in one is not dead. */
-const STALL_MS = 65 * 60_000
+/** The pauses of a rate limit last up to an hour, and a run or a sweep that rests in one is not dead. */
+export const STALL_MS = 65 * 60_000
 
 /**
  * Watches a run to its end: a bar on a terminal, lines of JSON with `--json`.

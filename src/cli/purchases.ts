@@ -3,7 +3,7 @@ import { plain, sentence } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import type { Answer } from './client.ts'
 import { type Call, type CommandRow, neededReason, REASON, type RecordView, recordText } from './command.ts'
-import { details, maybe, type Pair, when } from './facts.ts'
+import { details, type Pair, when } from './facts.ts'
 import { whyOf } from './orders.ts'
 import { frozenText } from './status.ts'
 import { type Columns, key, number, right, tableOr, time } from './tables.ts'
@@ -129,7 +129,7 @@ const evidenceView: RecordView<Evidence> = {
   facts: {
     Purchase: ({ purchase }) => purchase.id,
     State: ({ purchase: { state, since } }, now) => `${state}, since ${instant(since, now)}`,
-    Why: ({ purchase }) => maybe('note')(purchase),
+    Why: ({ purchase }) => purchase.note,
     For: ({ order: { reference, line, store } }) => `order ${reference}, line ${line}, store ${store}`,
     Buys: ({ purchase: { quantity, ceiling, currency, part, generation } }) =>
       `${cell(quantity)} at most ${money(ceiling, currency)} each; part ${part}, generation ${generation}`,

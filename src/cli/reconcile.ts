@@ -1,16 +1,11 @@
 import { Failure } from '../errors.ts'
+import { POLL_MS, STALL_MS } from './catalogue.ts'
 import type { Answer, Item } from './client.ts'
 import { type Call, type CommandRow, pageOptions, type RecordView, recordText } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
 import { maybe, when } from './facts.ts'
 import { ago, type Columns, key, number, right, tableOr, time } from './tables.ts'
 import { cell, commandLine, instant, money, tookText } from './words.ts'
-
-/** Twice a second: most sweeps are over by then. */
-const POLL_MS = 500
-
-/** A page that the supplier's rate limit holds back comes within the hour; a sweep that reads none for longer is stuck. */
-const STALL_MS = 65 * 60_000
 
 type Sweep = Answer<'GET /sweeps/:id'>
 

@@ -105,7 +105,9 @@ const DUE = { lead: '  ', hang: 4 }
 /** What to do, by a command that stays in one piece, to be copied. */
 function todo(what: string, how: string, width: number, indent = '  '): string {
   const line = `${indent}${what}: ${commandLine(how)}\n`
-  return line.length <= Math.min(width, 80) + 1 ? line : `${indent}${what}:\n${indent}  ${commandLine(how)}\n`
+  if (line.length <= Math.min(width, 80) + 1) return line
+  const lead = { lead: indent, hang: indent.length + 2 }
+  return `${sentence(`${what}:`, width, lead)}${indent}  ${commandLine(how)}\n`
 }
 
 /** Whether buying goes on; who stopped it, when and why. */
@@ -242,18 +244,15 @@ function limitsText(value: unknown): string {
   return limits.length === 0 ? '-' : plain(limits.map(([name, limit]) => `${words(name)} ${cell(limit)}`).join(', '))
 }
 
-/** The API needs a reason; the command line may leave it out. */
-const REASON = 'frozen from the command line'
-
 /** The switch that stops all buying. */
 export const freezes: CommandRow[] = [
   {
     command: 'freeze',
     about: 'stop all buying; look-ups, intake and hand-over go on',
-    options: { '--reason <text>': 'what the others will read' },
+    options: { '--reason <text>': { about: 'what the others will read', fallback: 'frozen from the command line' } },
     examples: ["freeze --reason 'prices look wrong'"],
     call: 'POST /freeze',
-    body: (call) => ({ reason: call.option('reason') ?? REASON }),
+    body: ['reason'],
     text: ({ freeze }, call) => (freeze ? frozenText(freeze, call) : 'Not frozen.\n'),
   },
   {

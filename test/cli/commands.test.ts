@@ -500,6 +500,19 @@ describe('status', () => {
     expect(stdout).toContain(`For a person:\n  catalogue not read: npx quayside sync show ${id}\n`)
   })
 
+  it('names a channel that takes no alerts, the cause, and what tries it again, within 80 columns', async () => {
+    const error = 'the server answered 503 and asked for another try after the hour of its upkeep'
+    const alertChannels = [{ channel: 'duty', failingSince: at, error }]
+    const { config } = await startService({ 'GET /status': () => ({ freeze: null, counts: {}, alertChannels }) })
+    const now = () => Date.parse(at) + 120_000
+    const { stdout } = await run(['status', '--config', config], { terminal: true, now })
+    expect(widest(stdout)).toBeLessThanOrEqual(80)
+    const due = stdout.slice(stdout.indexOf('For a person')).replaceAll(/\n {4}/g, ' ')
+    expect(due).toMatch(
+      /^ {2}alerts are not sent by duty since .* ago\): the server .* upkeep: npx quayside alerts test$/m,
+    )
+  })
+
   it('counted alerts, and named none of them', async () => {
     const alert = { id, note: null, subject: null, advice: 'wait; if it lasts, ask the supplier', at }
     const alerts = [
