@@ -138,15 +138,15 @@ const init: CommandRow = {
   command: 'init',
   about: 'write the configuration by asking; make secrets and a first token',
   options: initOptions,
-  help: `
-Examples:
-  quayside init
-  quayside init --yes --base-url https://supplier.example/api/v1 \\
+  examples: [
+    'init',
+    `init --yes --base-url https://supplier.example/api/v1 \\
     --api-key-file ./key.txt --store-name 'My store' \\
-    --callback-url https://shop.example/quayside
-  quayside init --yes --base-url https://supplier.example/api/v1 \\
-    --api-key-file ./key.txt && quayside stores add ${shopKinds[0]?.kind}
-  quayside init --dialect config/my-supplier.json`,
+    --callback-url https://shop.example/quayside`,
+    `init --yes --base-url https://supplier.example/api/v1 \\
+    --api-key-file ./key.txt && quayside stores add ${shopKinds[0]?.kind}`,
+    'init --dialect config/my-supplier.json',
+  ],
   run: async (io, options: InitOptions) => (await import('./init.ts')).runInit(io, options),
 }
 
@@ -250,14 +250,14 @@ const dialect: CommandRow[] = [
 Only GETs are sent: a page of products, one product, one that is not there, the
 balance (also without the key), the orders and their filters, the webhooks, and
 the OpenAPI document. Nothing is bought or changed. What no answer shows is for
-a person to ask; docs/dialect.md says which facts money rests on.
-
-Examples:
-  quayside dialect check
-  quayside dialect check --base-url https://supplier.example/api/v1 \\
-    --api-key-file key.txt --dialect ./my-supplier.json
-  quayside dialect check --json |
+a person to ask; docs/dialect.md says which facts money rests on.`,
+    examples: [
+      'dialect check',
+      `dialect check --base-url https://supplier.example/api/v1 \\
+    --api-key-file key.txt --dialect ./my-supplier.json`,
+      `dialect check --json |
     jq '.findings[] | select(.verdict == "unreadable")'`,
+    ],
     run: async (io, options: CheckOptions) => (await import('./dialect.ts')).runCheck(io, options),
   },
   {

@@ -22,10 +22,8 @@ const shared = {
   '--json': fileOptions['--json'],
 }
 
-interface FaultFlags extends Record<string, unknown> {
-  url?: string
-  json?: true
-}
+/** Options of the fault, too. */
+type FaultFlags = Given<typeof shared> & Record<string, unknown>
 
 const sandboxOptions = {
   '--port <number>': { about: 'where it listens; 0 takes a free one', parse: whole(65_535), fallback: PORT },

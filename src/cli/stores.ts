@@ -45,13 +45,12 @@ export const stores: CommandRow[] = [
         ...sellingOptions,
         ...fileOptions,
       },
-      help: `
-${wrap(`${help.credentialsFrom} ${TRIED_FIRST}`, 80).join('\n')}
-
-Examples:
-  quayside stores add ${kind.kind}
-  quayside stores add ${kind.kind} --url ${help.exampleUrl} \\
+      help: `\n${wrap(`${help.credentialsFrom} ${TRIED_FIRST}`, 80).join('\n')}`,
+      examples: [
+        `stores add ${kind.kind}`,
+        `stores add ${kind.kind} --url ${help.exampleUrl} \\
     --key-file ./key.txt --name 'My shop' --create draft`,
+      ],
       run: async (io, options: AddOptions) => (await import('./stores-add.ts')).runAddShop(io, kind, options),
     }
   }),
