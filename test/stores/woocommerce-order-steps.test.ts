@@ -233,6 +233,20 @@ describe('the end of an order of WooCommerce', () => {
     expect([found().status, mails('AAAA-2')]).toEqual(['completed', 1])
   })
 
+  test('leaves it open where its merchant opened it after a note had brought what came later', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, close, refund, found, id, mails } = ordered(world, { A: 2 })
+    refund('A', 1)
+    await fulfil('A', 'AAAA-1')
+    await close()
+    world.shop.deleteRefund(id, found().refunds[0]?.id ?? 0)
+    await fulfil('A', 'AAAA-2')
+    world.shop.setStatus(id, 'processing')
+    expect(await close()).toEqual({ outcome: 'confirmed' })
+    const completed = world.shop.mails().filter(({ kind }) => kind === 'completed')
+    expect([found().status, completed.length, mails('AAAA-2')]).toEqual(['processing', 1, 1])
+  })
+
   test.each(['pending', 'on-hold', 'failed'])('waits where it is %s by then', async (status) => {
     const world = await wooCommerceWorld()
     const { fulfil, close, id, found } = ordered(world, { A: 1 })

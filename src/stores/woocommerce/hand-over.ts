@@ -33,7 +33,7 @@ export interface HandOverSettings {
   label: string
 }
 
-/** On an order that Quayside has completed: how many keys its mail carries, which are all. */
+/** On an order that Quayside has completed: how many keys its customer was sent, by that mail or by note, which are all. */
 const COMPLETED_META = '_quayside_completed'
 
 /** What was handed over of a line. `shown`: the text that the mail of a completed order prints; null: nothing. */
@@ -41,6 +41,8 @@ export interface LineKeys {
   all: string[]
   shown: string | null
 }
+
+const isCompletedByUs = ({ meta_data: meta }: ShopOrder): boolean => meta.some(({ key }) => key === COMPLETED_META)
 
 /** Reads what a line has of ours. */
 export function lineKeys({ meta_data: meta }: ShopLine, label: string): LineKeys {
@@ -178,6 +180,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
         if (sent.length + more.length === 0) return []
         return [{ line, ...(sent.length > 0 && without(line, sent)), all: [...lineKeys(line, label).all, ...more] }]
       }),
+      sentMark(order, fresh.flatMap(({ keys }) => keys).length),
     )
     return kept.ok ? CONFIRMED : afterKeys(kept.failure)
   }
@@ -204,9 +207,14 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return readAs(await putLines(order, noted), shopOrder, notAnOrder(true))
   }
 
+  /** That a note brought the keys of an order that was completed before: completed again, its mail would repeat the others. */
+  const sentMark = (order: ShopOrder, fresh: number) =>
+    isCompletedByUs(order) ? { meta_data: [{ key: COMPLETED_META, value: String(keysOf(order).length + fresh) }] } : {}
+
   /** Stores what was handed over of lines. */
-  async function putLines(order: ShopOrder, lines: StoredLine[]) {
+  async function putLines(order: ShopOrder, lines: StoredLine[], mark: ReturnType<typeof sentMark> = {}) {
     return put(order, {
+      ...mark,
       line_items: lines.map(({ line, all, shown }) => {
         const entry = (key: string, value: string | null) => {
           const there = line.meta_data.find((meta) => meta.key === key)
@@ -267,8 +275,8 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     const fresh = keys.filter((key) => !all.includes(key))
     if (fresh.length === 0) {
       // Completed by others, its mail may have left before these keys stood in the line.
-      const isOurs = order.meta_data.some(({ key }) => key === COMPLETED_META)
-      const unseen = order.status === 'completed' && !isOurs ? keys : keys.filter((key) => !hasKey(shown, key))
+      const unseen =
+        order.status === 'completed' && !isCompletedByUs(order) ? keys : keys.filter((key) => !hasKey(shown, key))
       return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, { line, keys: unseen }))
     }
     const kept = fresh.length === keys.length ? await keptHere(order, asked.id, keys) : undefined
@@ -305,7 +313,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
 
   const keysOf = (order: ShopOrder): string[] => order.line_items.flatMap((line) => lineKeys(line, label).all)
 
-  /** The mail of the completed order has left with all keys that it has. */
+  /** All keys of an order that Quayside has completed were sent. */
   const isMailed = (order: ShopOrder): boolean =>
     order.meta_data.some(({ key, value }) => key === COMPLETED_META && value === String(keysOf(order).length))
 
