@@ -316,6 +316,9 @@ export function settle(
       more(line, own, Math.max(0, wanted - planned) + back, free, sum(all, endedOf))
     }
     for (const part of own) stand(part)
+    // What a person decided stands against the order; that the shop itself refused its keys meanwhile is over with its hold.
+    if (standing === 'paid')
+      for (const part of all.filter(isRefusedByShop)) push(part, { step: 'shop_pays', id: part.id })
   }
 
   /** Ends a purchase, or has it end. One whose cancellation was asked for here ends by that, and its store hears of it. */
@@ -425,6 +428,9 @@ export function settle(
 
 const isBeforeSending = ({ state, isMaybeCharged }: PlannedPart): boolean =>
   (state === 'planned' || state === 'waiting') && !isMaybeCharged
+
+const isRefusedByShop = ({ isDecided, state, holdReason, surplus, quantity }: PlannedPart): boolean =>
+  isDecided && (state === 'accepted' || state === 'completed') && isStandingHold(holdReason) && surplus < quantity
 
 /** It is in review for a reason of its own: how its order stands neither ends nor releases it. */
 const isPersons = ({ state, takenBackBy }: PlannedPart): boolean => state === 'review' && takenBackBy === null

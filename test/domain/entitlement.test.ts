@@ -160,6 +160,10 @@ describe('an order', () => {
     expect(later({ fullyPaid: false }, { known: accepted }).standing).toBe('paid')
   })
 
+  test('that gained a unit which is not paid yet is not paid less: what was paid before is bought', () => {
+    expect(later({ fullyPaid: false, lines: read({ a: 2, b: 1 }) })).toMatchObject({ standing: 'paid' })
+  })
+
   test('that its shop had fulfilled when it was read first waits for a person, and a later reading does not release it', () => {
     const done = first({ isDoneElsewhere: true })
     expect(done).toMatchObject({ standing: 'held', isForPerson: true, lines: lines({ a: 2 }) })
@@ -744,6 +748,23 @@ describe('a key that stays here while another unit of its line is still to be bo
     const held = part('planned', { holdReason: 'unpaid' })
     expect(stepsOf([held, { ...kept, holdReason: 'unpaid' }], { standing: 'unpaid' })).toEqual([])
     expect(stepsOf([part('unknown'), kept])).toEqual([])
+  })
+})
+
+describe('keys of a decided purchase that its shop refused while the order was not paid', () => {
+  const refused = part('completed', { isDecided: true, holdReason: 'held_by_store', left: 1, quantity: 2, waiting: 0 })
+
+  test('are delivered once it is paid', () => {
+    expect(stepsOf([refused], { units: 2 })).toEqual([{ step: 'shop_pays', id: 'p1' }])
+    expect(stepsOf([{ ...refused, state: 'accepted' }], { units: 2 })).toEqual([{ step: 'shop_pays', id: 'p1' }])
+  })
+
+  test.each(['held', 'unpaid', 'cancelled'] as const)('wait as long as it is %s', (standing) => {
+    expect(stepsOf([refused], { units: 2, standing })).toEqual([])
+  })
+
+  test('wait for the person who decides where it is in review', () => {
+    expect(stepsOf([{ ...refused, state: 'review' }], { units: 2 })).toEqual([])
   })
 })
 

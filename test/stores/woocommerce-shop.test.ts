@@ -356,6 +356,27 @@ describe('keys that a customer has lost', () => {
     expect(audit.at(-1)).toMatchObject({ actor: 'anna', action: 'order.resend', subject: order?.id, detail: '2 keys' })
   })
 
+  test('are sent again without those of a line that was refunded before they came', async () => {
+    const app = await openShopApp()
+    const [one, two] = await app.sell(2)
+    const offer = (await app.offers()).find(({ sku }) => sku === two?.sku)
+    app.sandbox.faults.add({ fault: 'hold-open', match: { productId: offer?.productId } })
+    const lines = [one, two].map((sold) => ({ product: sold?.product ?? 0 }))
+    const reference = app.customerBuys({ lines })
+    await app.pass(3 * MINUTE)
+    const [, second] = app.shop.orders.get(Number(reference))?.lines ?? []
+    app.shop.refund(Number(reference), {
+      amount: '99.00',
+      lines: [{ id: second?.id ?? 0, quantity: 1, total: '99.00' }],
+    })
+    await app.pass(3 * MINUTE)
+    for (const open of app.sandbox.world.orders.known(9, 'open')) app.sandbox.world.orders.complete(open)
+    await app.pass(10 * MINUTE)
+    const order = await app.orderOf(reference)
+    expect(app.sandbox.world.report().charges).toHaveLength(2)
+    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).resolves.toEqual({ keys: 1 })
+  })
+
   test('are not sent before they are handed over, nor by a backend, which writes to its customers itself', async () => {
     const app = await openShopApp({ delayMinutes: 10 })
     const [one] = await app.sell()
