@@ -69,6 +69,17 @@ describe('keys for a line of Shopify', () => {
     expect(JSON.parse(metafields().units ?? '')).toEqual({ [lineOf('A').id]: 3, [lineOf('B').id]: 2 })
   })
 
+  test.each([0, 1, 2, 3, 4, 5, 6])(
+    'are on the order where a fulfilment has more lines than a page: line %i of 7',
+    async (place) => {
+      const world = await shopifyWorld()
+      world.shop.setPageMax(3)
+      const { fulfil, units } = ordered(world, { A: 1, B: 1, C: 1, D: 1, E: 1, F: 1, G: 1 })
+      expect(await fulfil('ABCDEFG'[place] ?? '', ['KEY-1'])).toEqual({ outcome: 'confirmed' })
+      expect(units()).toEqual([0, 0, 0, 0, 0, 0, 0].with(place, 1))
+    },
+  )
+
   test('are named for staff and customers, the first three pinned', async () => {
     const world = await shopifyWorld()
     const { fulfil } = ordered(world, { A: 4 })

@@ -735,6 +735,17 @@ describe('the orders of Shopify', () => {
     expect(order?.retry).toBeUndefined()
   })
 
+  test('held at risk keep the merchant’s tag until the shop has taken that they are let pass', async () => {
+    const world = await shopifyWorld({ settings: { holdAtRisk: 'cancel' } })
+    const { id } = world.shop.buy({ lines: [{ variant: world.sell('A') }], recommendation: 'CANCEL' })
+    world.shop.tag(id, 'quayside-retry')
+    world.shop.strike({ kind: 'AddTags', fault: 'maintenance' })
+    expect(await world.store.retryTaken?.(id)).toMatchObject({ outcome: 'unavailable' })
+    expect(await read(world, named(id))).toMatchObject({ standing: 'held', retry: true })
+    expect(await world.store.retryTaken?.(id)).toEqual({ outcome: 'confirmed' })
+    expect(await read(world, named(id))).toMatchObject({ standing: 'paid' })
+  })
+
   test('come all, also where orders change while pages are read and more than a page changed at one instant', async () => {
     const world = await shopifyWorld()
     const variant = world.sell('A')

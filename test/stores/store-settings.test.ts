@@ -1,6 +1,7 @@
 /** What the settings of a store may be, and what is wrong with those that may not. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { Secret } from '../../src/secret.ts'
 import { shopify } from '../../src/stores/shopify/kind.ts'
 import {
   amount,
@@ -15,6 +16,8 @@ import {
   webAddress,
 } from '../../src/stores/store-settings.ts'
 import { wooCommerce } from '../../src/stores/woocommerce/kind.ts'
+import { startWooCommerceShop, wooKey } from '../shops/woocommerce-shop.ts'
+import { storeListing } from '../support/store-listing.ts'
 
 const selling = z.object(sellingShape)
 type Given = z.input<typeof selling>
@@ -209,4 +212,31 @@ describe('the settings of a shop', () => {
   ])('of WooCommerce may be %j: %s', (set, isOne) => {
     expect(wooCommerce.settings.safeParse({ ...store, kind: 'woocommerce', ...set }).success).toBe(isOne)
   })
+})
+
+test.each([
+  ['leaves a sale price to the merchant where no struck-through price is configured', null, '5.00'],
+  ['sets the sale price where a struck-through price is configured', { percent: '25' }, '12.50'],
+] as const)('a shop of WooCommerce %s', async (_what, compareAt, sale) => {
+  const running = await startWooCommerceShop({ keys: [wooKey] })
+  const { id } = running.shop.addProduct({ name: 'A', sku: 'A', regular_price: '9.00', sale_price: '5.00' })
+  const given = { kind: 'woocommerce', id: 'woo-12345678', name: 'Shop', url: running.url, pricing: { compareAt } }
+  const settings = wooCommerce.settings.parse(given)
+  const credentials = { key: new Secret(wooKey.key), secret: new Secret(wooKey.secret) }
+  const store = await wooCommerce.open(
+    { ...settings, currency: 'EUR', policy: storePolicy(settings, [], 'EUR'), address: running.url, credentials },
+    {
+      now: () => 0,
+      connections: running.connections,
+      newId: () => 'nonce1',
+      secretsOf: () => [],
+      webhookSecretOf: () => 'w',
+    },
+  )
+  onTestFinished(async () => {
+    await store.close()
+    await running.close()
+  })
+  await store.publish({ id: 'p1', at: 0, listings: [storeListing(String(id), { compareAt: '20.00' })] })
+  expect(running.shop.products.get(id)?.salePrice).toBe(sale)
 })

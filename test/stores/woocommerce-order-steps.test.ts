@@ -247,6 +247,17 @@ describe('the end of an order of WooCommerce', () => {
     expect([found().status, completed.length, mails('AAAA-2')]).toEqual(['processing', 1, 1])
   })
 
+  test('is a mail without the keys that a note has brought before, also of an order of one line', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, close, reference, lineOf } = ordered(world, { A: 2 })
+    await fulfil('A', 'AAAA-1')
+    await world.store.resend?.({ reference, lines: [{ id: lineOf('A').id, keys: ['AAAA-1'] }] })
+    await fulfil('A', 'AAAA-2')
+    await close()
+    const [mail] = world.shop.mails().filter(({ kind }) => kind === 'completed')
+    expect([mail?.text.includes('AAAA-1'), mail?.text.includes('AAAA-2')]).toEqual([false, true])
+  })
+
   test.each(['pending', 'on-hold', 'failed'])('waits where it is %s by then', async (status) => {
     const world = await wooCommerceWorld()
     const { fulfil, close, id, found } = ordered(world, { A: 1 })
