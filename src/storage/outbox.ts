@@ -171,11 +171,14 @@ export const renewStoreUpdates = change('any', (store: string, at: number) =>
     .where(and(eq(outbox.state, 'due'), eq(outbox.store, store))),
 )
 
+/** From an instant on, but not while an earlier try may act yet: another one beside it would do the same twice. */
+const onceOver = (at: number) => sql`case when ${outbox.actsUntil} > ${at} then ${outbox.actsUntil} else ${at} end`
+
 /** Due updates that wait no longer than until an instant. */
 const hasten = (at: number, which: SQL) =>
   build
     .update(outbox)
-    .set({ notBefore: at })
+    .set({ notBefore: onceOver(at) })
     .where(and(eq(outbox.state, 'due'), which))
 
 /** So often an update fails in an outage of minutes. One that has failed more often has a trouble of its own. */
@@ -235,7 +238,7 @@ const isDue = (id: string) => and(eq(outbox.id, id), eq(outbox.state, 'due'))
 export const redeliverEffect = change(1, (id: string, now: number) =>
   build
     .update(outbox)
-    .set({ state: 'due', attempts: 0, notBefore: now })
+    .set({ state: 'due', attempts: 0, notBefore: onceOver(now) })
     .where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
 )
 

@@ -5,7 +5,15 @@ import { describe, expect, test } from 'vitest'
 import { callbackDelayMs } from '../../src/domain/pace.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
-import { enqueueAlert, hastenFailed, listOutbox, type OutboxRow, redeliverEffect } from '../../src/storage/outbox.ts'
+import {
+  enqueueAlert,
+  hastenFailed,
+  hastenHandOver,
+  listOutbox,
+  type OutboxRow,
+  postponeEffect,
+  redeliverEffect,
+} from '../../src/storage/outbox.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { deliverAll } from '../support/deliver-all.ts'
 import { isOnPostgres } from '../support/postgres.ts'
@@ -102,6 +110,20 @@ describe('a callback', () => {
     await deliverAll(app.ordering)
     await deliverAll(app.ordering)
     expect((await rows(app)).map(({ state }) => state)).toEqual(['done', 'done', 'done'])
+  })
+
+  test('that may act yet is not tried beside itself where a person puts it back, or its order goes on', async () => {
+    const { app, orders } = await openReady(['1001'])
+    const { id } = await row(app)
+    const purchase = await app.purchase(first(orders))
+    const actsUntil = app.now() + 5 * MINUTE
+    const hastened = [redeliverEffect(id, app.now()), hastenHandOver(purchase.id, app.now())]
+    for (const change of hastened) {
+      await app.db.commit([postponeEffect(id, 1, app.now() + 30 * MINUTE, 'no answer', actsUntil), change])
+      expect(await row(app)).toMatchObject({ state: 'due', notBefore: actsUntil })
+    }
+    await app.db.commit([redeliverEffect(id, actsUntil)])
+    expect(await row(app)).toMatchObject({ notBefore: actsUntil })
   })
 
   test('that its store refuses for itself goes by the table of waits, however many others are confirmed', async () => {
