@@ -69,6 +69,8 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
   const bought: Bought[] = []
   const delivered: Delivered[] = []
   const carried = new Map<string, string>()
+  /** In how many requests that are on their way to the shop a key is. */
+  const flying = new Map<string, number>()
   const underway = new Map<string, Units & { since: number }>()
   const { entitlementMs = 60 * SECOND } = settings.policy
 
@@ -121,13 +123,24 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
       if (!isOurs(reference)) continue
       const fresh = keys.filter((key) => !carried.has(key) && body.includes(key))
       const isBegun = keys.some((key) => carried.has(key) && shop.placesOf(key, lineOf(reference)).length > 0)
+      for (const key of fresh) carried.set(key, reference)
+      if (isBegun) continue
+      // What an earlier request carried, and the shop does not have, reaches nobody any more.
+      const counts = (key: string, line: string) =>
+        fresh.includes(key) || (flying.get(key) ?? 0) > 0 || shop.placesOf(key, line).length > 0
       for (const key of fresh) {
-        carried.set(key, reference)
-        if (isBegun) continue
-        const ofLine = [...carried.values()].filter((one) => lineOf(one) === lineOf(reference))
+        const ofLine = [...carried].flatMap(([other, one]) =>
+          lineOf(one) === lineOf(reference) && counts(other, lineOf(one)) ? [one] : [],
+        )
         delivered.push({ reference, key, at: timeline.now(), chainFrom, carried: ofLine })
       }
     }
+    const inBody = [...carried.keys()].filter((key) => body.includes(key))
+    const count = (by: number) => {
+      for (const key of inBody) flying.set(key, (flying.get(key) ?? 0) + by)
+    }
+    count(1)
+    return () => count(-1)
   })
 
   return {

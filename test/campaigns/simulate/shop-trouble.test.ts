@@ -36,6 +36,7 @@ test('the keys of a hand-over belong to the reading that this one began with, ho
   const chains: number[] = []
   shop.departing.add((body, chainFrom) => {
     if (body.includes('AAAAA-')) chains.push(chainFrom)
+    return undefined
   })
   const handOver = async (delivered: number): Promise<number> => {
     const begunAt = timeline.now()

@@ -105,7 +105,11 @@ export function departTo(road: ShopRoad, life: Life, options: Dispatcher.Dispatc
   const dies = trouble.meet(transit, isWrite(options))
   const body = typeof options.body === 'string' ? options.body : ''
   const chainFrom = chainOf(road, life, `${options.path} ${body}`, transit)
-  if (isWrite(options)) for (const tell of departing) tell(body, chainFrom)
+  const told = isWrite(options) ? [...departing].map((tell) => tell(body, chainFrom)) : []
+  const end = (): void => {
+    for (const arrived of told.splice(0)) arrived?.()
+  }
+  if (transit.refused !== undefined) end()
   return {
     transit,
     arrive: () => {
@@ -114,6 +118,7 @@ export function departTo(road: ShopRoad, life: Life, options: Dispatcher.Dispatc
         return undefined
       }
       const answer = transit.recorded ? run(options) : undefined
+      end()
       if (dies === 'after') kill(life)
       return answer && transit.status === 204 ? answer : refusal(transit.status)
     },

@@ -23,8 +23,11 @@ export interface KeyWrite {
   body: string
 }
 
-/** @param chainFrom when the unbroken chain of requests of one process about this order began */
-export type Departing = Set<(body: string, chainFrom: number) => void>
+/**
+ * @param chainFrom when the unbroken chain of requests of one process about this order began
+ * @returns what is called once the shop has run the request, or has lost it
+ */
+export type Departing = Set<(body: string, chainFrom: number) => (() => void) | undefined>
 
 /** A delivery that the shop is about to send. */
 export interface ShopDelivery {
