@@ -175,7 +175,7 @@ const isForgotten = (witnesses: Witnesses, { externalOrderId, orderId }: Charge)
 
 /** The customer has all units that the line has now, and an alert named those of the line that were bought in addition. */
 function isSurplus(
-  { world: { shop }, operator }: Witnesses,
+  { world: { shop, host }, operator }: Witnesses,
   { keys }: KeyRecord,
   { externalOrderId }: Charge,
 ): boolean {
@@ -183,8 +183,14 @@ function isSurplus(
   const [reference = '', id = ''] = line.split('/')
   const fact = shop?.facts.now(reference)
   const got = [...keys.values()].filter((place) => place === line).length
-  return fact !== undefined && got >= unitsOf(fact, id) && operator.surplus.has(line)
+  const isSaid =
+    operator.surplus.has(line) || host.connection().prepare<[string]>(TAKEN_BACK).get(externalOrderId) !== undefined
+  return fact !== undefined && got >= unitsOf(fact, id) && isSaid
 }
+
+/** Of a purchase whose units were all refunded before they were delivered people are alerted by its review. */
+const TAKEN_BACK = `select 1 from transitions t join purchases p on p.id = t.purchase_id
+  where p.external_order_id = ? and t.row = 'taken_back_before_hand_over'`
 
 /** Whether a decision means that nothing more comes of an order. */
 const givesUp = ({ type, writesOff, adopts }: Decided, orderId: string): boolean =>
