@@ -98,8 +98,8 @@ export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefi
 }
 
 const movedFacts: Facts<MovedEngine> = {
-  Moved: 'from',
-  To: 'to',
+  Moved: ({ from }) => cell(from),
+  To: ({ to }) => cell(to),
   Rows: ({ rows, tables }) => `${cell(rows)} in ${tables.length} tables, each compared with the file`,
 }
 

@@ -125,7 +125,7 @@ export function watchEntitled(world: World, watch: Watch, unlisted: Unlisted): E
       const isBegun = keys.some((key) => carried.has(key) && shop.placesOf(key, lineOf(reference)).length > 0)
       for (const key of fresh) carried.set(key, reference)
       if (isBegun) continue
-      // What an earlier request carried, and the shop does not have, reaches nobody any more.
+      // What an earlier request carried, and the shop does not have, is lost.
       const counts = (key: string, line: string) =>
         fresh.includes(key) || (flying.get(key) ?? 0) > 0 || shop.placesOf(key, line).length > 0
       for (const key of fresh) {

@@ -105,9 +105,9 @@ export function departTo(road: ShopRoad, life: Life, options: Dispatcher.Dispatc
   const dies = trouble.meet(transit, isWrite(options))
   const body = typeof options.body === 'string' ? options.body : ''
   const chainFrom = chainOf(road, life, `${options.path} ${body}`, transit)
-  const told = isWrite(options) ? [...departing].map((tell) => tell(body, chainFrom)) : []
+  const onEnd = isWrite(options) ? [...departing].map((tell) => tell(body, chainFrom)) : []
   const end = (): void => {
-    for (const arrived of told.splice(0)) arrived?.()
+    for (const arrived of onEnd.splice(0)) arrived?.()
   }
   if (transit.refused !== undefined) end()
   return {
