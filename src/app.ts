@@ -108,7 +108,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const tools = await openTools(base, partners, runtime, clockSuspect)
   let jobs: Jobs | undefined
   const api: ApiContext = {
-    ...tools.ofApi,
+    ...tools.context,
     nextRuns: () => jobs?.nextRuns() ?? processes.report()?.nextRuns ?? NOT_KNOWN,
     consoleAddress: () => faces.pages.address(),
   }
@@ -151,7 +151,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   return { url, consoleLink, sync: () => syncs.finish('start'), api, close }
 }
 
-/** What all the rest stands on: the database with its keys, the log, and which of the processes acts. */
+/** Opens what everything else uses: the database, its keys, the log, and the election of the worker. */
 async function openBase({ config, log: written, onFatal, role = 'all' }: AppOptions) {
   if (role !== 'all' && config.databaseUrl === null) {
     const message = `--role ${role} is for processes that share a PostgreSQL database: with a file, one process does all of it`
@@ -208,7 +208,7 @@ async function openPartners({ config, db, vault, elect, processes, newId }: Base
 }
 type Partners = Awaited<ReturnType<typeof openPartners>>
 
-const openRuntime = (base: Base, { supplier, stores }: Partners, metrics: Metrics) => {
+function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metrics) {
   const { config, db, vault, owner, newId, log, marker, processes, at } = base
   return startRuntime({
     db,
@@ -281,31 +281,36 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
   const workers = alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping }))
   const captures = createCaptures({ db, vault, now, newId, log })
   const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
-  const callbackSecrets = signing
-  const people = { dryRuns, inbox, webhooks, captures, callbackSecrets, backups, alerting, keys, tail, randomBytes }
-  return {
-    captures,
+  const context = {
+    ordering,
+    config,
+    stores,
+    publicUrl,
+    syncs,
+    sweeps,
+    dryRuns,
+    inbox,
     webhooks,
+    captures,
+    callbackSecrets: signing,
     backups,
+    alerting,
+    keys,
+    tail,
+    randomBytes,
+    ...(elect && { workerAbsentSince: processes.absentSince }),
+  }
+  return {
+    context,
     wakeAlerts: () => {
       for (const worker of workers) worker.wake()
     },
     idle: () => Promise.all([alerting.close(), ...workers.map((worker) => worker.idle())]),
-    ofApi: {
-      ordering,
-      config,
-      stores,
-      publicUrl,
-      syncs,
-      sweeps,
-      ...people,
-      ...(elect && { workerAbsentSince: processes.absentSince }),
-    },
   }
 }
 type Tools = Awaited<ReturnType<typeof openTools>>
 
-/** A process of Quayside but for what answers from outside. */
+/** The parts of a process, without those that answer from outside. */
 interface Parts {
   base: Base
   metrics: Metrics
@@ -341,7 +346,7 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
       }),
     }),
   }
-  const { captures } = tools
+  const { captures } = tools.context
   const webhooks = webhookRouter({
     judge: captures.watchHead(inbox.judge),
     receive: captures.watch(receiveWith(at, inbox.receive)),
@@ -379,7 +384,7 @@ type Faces = ReturnType<typeof openFaces>
 /** The jobs of the process that acts. */
 function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs {
   const { config, db, log, elect } = base
-  const { webhooks, backups, wakeAlerts } = tools
+  const { webhooks, backups } = tools.context
   return startJobs({
     config,
     db,
@@ -389,7 +394,7 @@ function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs
     webhooks,
     backups,
     lookForWork: elect && (() => lookForWork(runtime.ordering, calls.begin)),
-    wakeAlerts,
+    wakeAlerts: tools.wakeAlerts,
     provisionShops: () => provisionShops({ ...runtime.ordering, publicUrl: config.publicUrl }),
   })
 }
@@ -400,7 +405,7 @@ async function tick({ base, partners, runtime, tools, databaseServer, clockSuspe
   const { inbox } = runtime
   await databaseServer.look()
   await runtime.hourly.write()
-  await tools.captures.refresh()
+  await tools.context.captures.refresh()
   if (!elect) return
   const move = await engineMove(db)
   // It slept while the file was put back: what it takes from here on, no service would find.
@@ -413,7 +418,7 @@ async function tick({ base, partners, runtime, tools, databaseServer, clockSuspe
   await Promise.all([inbox.reload(), signing.refresh()])
 }
 
-/** Finishes what is under way, as far as there is time, and closes everything. */
+/** Gives the work under way a limited time to end, then closes everything. */
 async function endService({ base, partners, runtime }: Parts, faces: Faces, work: unknown[]): Promise<void> {
   const { config, role, log, db, elect, processes } = base
   // Until no load balancer sends requests here, which would find nothing that listens.

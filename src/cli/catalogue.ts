@@ -100,7 +100,7 @@ export const POLL_MS = 500
 /** Where no line can be drawn again, a line each 10 s says that it goes on. */
 const LINE_MS = 10_000
 
-/** The pauses of a rate limit last up to an hour, and a run or a sweep that rests in one is not dead. */
+/** A pause by a rate limit lasts up to an hour: a run or a sweep that does not move for less time is not dead. */
 export const STALL_MS = 65 * 60_000
 
 /**

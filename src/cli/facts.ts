@@ -16,7 +16,7 @@ export function details(pairs: Pair[], width: number): string {
     .join('')
 }
 
-/** Commands, and what each does: beside each other where all fit, else below. */
+/** Each command with its purpose: in two columns where all fit the width, else the purpose below its command. */
 export function nextText(next: Pair[], width: number): string {
   const lines = next.map(([command, does]): Pair => [`  ${command}`, does])
   const fits = details(lines, Number.POSITIVE_INFINITY)

@@ -65,7 +65,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     next: next.map(([command]) => command),
   }
   print(io, flags.json, document, () => {
-    // A person who was asked has seen the products, and what was warned of the supplier.
+    // The questions have shown the products, and the warnings about the supplier.
     const hasSeen = asked?.products !== undefined
     const warnings = clearTextWarnings(hasSeen ? { stores: plan.config.stores } : plan.config)
     const shown = products && !hasSeen ? `\n${productsText(products, width)}` : ''

@@ -164,7 +164,7 @@ export interface Duty {
   /** Which check of `doctor` it belongs to. */
   check: 'answers' | 'listings' | 'dead letters' | 'paid orders' | 'discrepancies' | 'alerts'
   level: 'warn' | 'fail'
-  /** How much of it, or what is so: `2 purchases in review`. */
+  /** The matter in words, with its count: `2 purchases in review`. */
   what: string
   /** The command that shows it, as `commandLine` takes it. */
   how?: string
@@ -229,7 +229,7 @@ export function dutiesOf(status: Status, now: number): Duty[] {
   ]
 }
 
-/** An answer of the supplier that cannot be read, with what is there. */
+/** Says which answer of the supplier cannot be read, and which value it has in that place. */
 function unreadableText(answer: Status['unreadable'][number], now: number): string {
   const { request, field, setting, value, since, pausesBuying } = answer
   const there = `${cell(field)} (${cell(setting)} of the dialect) has ${cell(value)} there`

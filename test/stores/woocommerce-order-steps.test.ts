@@ -208,6 +208,17 @@ describe('keys for a line of WooCommerce', () => {
 })
 
 describe('the end of an order of WooCommerce', () => {
+  /** An order that was completed with one key, and has a second unit since: its refund was deleted. */
+  async function grownAfterItsEnd() {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, { A: 2 })
+    order.refund('A', 1)
+    await order.fulfil('A', 'AAAA-1')
+    await order.close()
+    world.shop.deleteRefund(order.id, order.found().refunds[0]?.id ?? 0)
+    return { world, ...order }
+  }
+
   test('completes it once all units that are left have their keys, and only then', async () => {
     const world = await wooCommerceWorld()
     const { fulfil, close, refund, found } = ordered(world, { A: 3, B: 1 })
@@ -221,12 +232,7 @@ describe('the end of an order of WooCommerce', () => {
   })
 
   test('completes it again once it has a key that the mail before did not carry', async () => {
-    const world = await wooCommerceWorld()
-    const { fulfil, close, refund, found, id, mails } = ordered(world, { A: 2 })
-    refund('A', 1)
-    await fulfil('A', 'AAAA-1')
-    await close()
-    world.shop.deleteRefund(id, found().refunds[0]?.id ?? 0)
+    const { world, fulfil, close, found, id, mails } = await grownAfterItsEnd()
     world.shop.setStatus(id, 'processing')
     await fulfil('A', 'AAAA-2')
     await close()
@@ -234,12 +240,7 @@ describe('the end of an order of WooCommerce', () => {
   })
 
   test('leaves it open where its merchant opened it after a note had brought what came later', async () => {
-    const world = await wooCommerceWorld()
-    const { fulfil, close, refund, found, id, mails } = ordered(world, { A: 2 })
-    refund('A', 1)
-    await fulfil('A', 'AAAA-1')
-    await close()
-    world.shop.deleteRefund(id, found().refunds[0]?.id ?? 0)
+    const { world, fulfil, close, found, id, mails } = await grownAfterItsEnd()
     await fulfil('A', 'AAAA-2')
     world.shop.setStatus(id, 'processing')
     expect(await close()).toEqual({ outcome: 'confirmed' })
