@@ -99,7 +99,7 @@ describe('what was read of an order of a shop', () => {
     ])
     await forgetOld({ ...atOnce, db, now: () => TEST_NOW })
     const left = { reference: entitlements.reference }
-    expect(await db.query(build.select(left).from(entitlements))).toEqual([
+    expect(await db.query(build.select(left).from(entitlements).orderBy(entitlements.reference))).toEqual([
       { reference: 'newest' },
       { reference: 'taken' },
       { reference: 'young' },
