@@ -1,8 +1,8 @@
-import { and, asc, eq, gt, inArray } from 'drizzle-orm'
+import { and, eq, gt, inArray, sql } from 'drizzle-orm'
 import type { DiscrepancyKind } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { type Alert, enqueueAlert } from './outbox.ts'
-import { discrepancies } from './schema.ts'
+import { deliveries, discrepancies } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 import { countBy, insertOnce, page, rowsBy } from './table.ts'
 
@@ -22,13 +22,19 @@ export const knownOrphans = statement((supplierOrderIds: string[]) =>
     .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds))),
 )
 
-/** Orders that are on record under this reference of ours as having no purchase. */
-export const orphansUnder = statement((externalOrderId: string) =>
-  build
-    .select({ id: discrepancies.subject })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.externalOrderId, externalOrderId)))
-    .orderBy(asc(discrepancies.foundAt), asc(discrepancies.id)),
+/**
+ * Orders that carry this reference of ours and have no purchase, by id: those that are on record, and those that the supplier
+ * announced as completed.
+ */
+export const orphansUnder = statement(
+  (externalOrderId: string) => sql<{ id: string }>`
+    select ${discrepancies.subject} id from ${discrepancies}
+    where ${discrepancies.kind} = 'orphan' and ${discrepancies.externalOrderId} = ${externalOrderId}
+    union
+    select supplier_order_id from ${deliveries}
+    where state = 'orphan' and ${deliveries.externalOrderId} = ${externalOrderId}
+      and event = 'order.completed' and supplier_order_id is not null
+    order by 1`,
 )
 
 /** The references of orders that were put on record as having no purchase after an instant. */

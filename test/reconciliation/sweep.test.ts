@@ -11,6 +11,7 @@ import { currentFreeze } from '../../src/storage/freezes.ts'
 import { insertPurchase } from '../../src/storage/purchases.ts'
 import { lastCompleteSweep, listSweeps } from '../../src/storage/runs.ts'
 import { insertLine } from '../../src/storage/store-orders.ts'
+import { openDeliveryEndpoint } from '../support/dialect-endpoint.ts'
 import { isOnPostgres } from '../support/postgres.ts'
 import { decide } from '../support/reviews.ts'
 import { defaultDialect, first, openTestApp, STORE, type TestApp, type TestAppOptions } from '../support/test-app.ts'
@@ -70,6 +71,43 @@ describe('an order of ours that has no purchase here', () => {
     await app.pass(MINUTE)
     expect(await app.state(orderId)).toBe('fulfilled')
     app.expectLedger({ charges: 3, keys: 2 })
+  })
+
+  test('is not bought again when its store hands it in, also where only a delivery has announced it', async () => {
+    const app = await openTestApp()
+    const endpoint = await openDeliveryEndpoint(app)
+    const announced = await placeBeside(app, ours('1002'))
+    app.move(1_000)
+    app.sandbox.advance()
+    await app.sandbox.deliverDue()
+    await endpoint.process()
+    expect(await endpoint.states()).toEqual(['orphan'])
+    const orderId = await app.buy('1002')
+    await app.pass(MINUTE)
+    expect(await app.purchase(orderId)).toMatchObject({ state: 'review', ordersSeen: [announced] })
+    expect(app.sent).toEqual([])
+    await decide(app, orderId, { type: 'adopt', orderId: announced })
+    await app.pass(MINUTE)
+    await endpoint.process()
+    expect(await app.state(orderId)).toBe('fulfilled')
+    expect(await endpoint.states()).toEqual(['applied'])
+    app.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('is bought when the order that a delivery has announced has failed', async () => {
+    const app = await openTestApp()
+    const endpoint = await openDeliveryEndpoint(app)
+    app.sandbox.faults.add({ fault: 'failed-order' })
+    await placeBeside(app, ours('1002'))
+    app.move(1_000)
+    app.sandbox.advance()
+    await app.sandbox.deliverDue()
+    await endpoint.process()
+    expect(await endpoint.events()).toEqual(['order.failed'])
+    const orderId = await app.buy('1002')
+    await app.pass(MINUTE)
+    expect(app.sent).toHaveLength(1)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 })
 

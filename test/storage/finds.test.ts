@@ -444,7 +444,7 @@ const reads: Record<string, Found> = {
     key: 'subject',
     names: 'id',
     inOrder: true,
-    found: { b: { id: '3', foundAt: 1 }, c: { id: '1' }, a: { id: '2' } },
+    found: { a: { id: '3', foundAt: 1 }, b: { id: '1' }, c: { id: '2' } },
     left: { d: { id: '4', kind: 'late' }, e: { id: '5', externalOrderId: 'f' } },
   },
   'purchases that came into review': {

@@ -10,3 +10,6 @@ export const orderOf = (reference: string): string => reference.split('.')[2] ??
 
 /** What keys are handed over for, as the store names it. */
 export const lineOf = (reference: string): string => reference.split('.').slice(2, 4).join('/')
+
+/** How many times its part was bought before, plus one. */
+export const generationOf = (reference: string): number => Number(reference.split('.')[5])

@@ -1,6 +1,6 @@
 /** What must hold at every instant, checked when a request for an order is written: by the row that its key names. */
 import type Connection from 'better-sqlite3'
-import { isOurs } from '../../support/references.ts'
+import { generationOf, isOurs } from '../../support/references.ts'
 import { BUSY_MAX_MS } from './disk.ts'
 import { BUG } from './fault-store.ts'
 import { SUPPLIER_ORIGIN, type Trip } from './network.ts'
@@ -28,8 +28,8 @@ export type Watch = ReturnType<typeof createWatch>
 export function createWatch(world: World) {
   const { road, host, timeline, log, dialect } = world
   const broken: string[] = []
-  /** Key -> the bytes it was first sent with. */
-  const bytes = new Map<string, string>()
+  /** Key -> the bytes it was first sent with, and their reference. */
+  const firstSent = new Map<string, { body: string; reference: string }>()
   /** Key -> its requests that a sender waits for. */
   const inFlight = new Map<string, number>()
   const sends: { at: number; repeat: boolean }[] = []
@@ -59,10 +59,10 @@ export function createWatch(world: World) {
     if (trip.asked.method !== 'POST' || key === undefined) return
     const reference = referenceIn(trip)
     if (!isOurs(reference)) return
-    sends.push({ at: timeline.now(), repeat: bytes.has(key) })
-    const first = bytes.get(key) ?? trip.asked.body
-    bytes.set(key, first)
-    if (first !== trip.asked.body) violate(`${reference}: one key, other bytes`)
+    sends.push({ at: timeline.now(), repeat: firstSent.has(key) })
+    const first = firstSent.get(key) ?? { body: trip.asked.body, reference }
+    firstSent.set(key, first)
+    if (first.body !== trip.asked.body) violate(`${reference}: one key, other bytes`)
     inFlight.set(key, (inFlight.get(key) ?? 0) + 1)
     if ((inFlight.get(key) ?? 0) > 1) violate(`${reference}: two requests with one key at once`)
     const intent = row(key)
@@ -93,8 +93,11 @@ export function createWatch(world: World) {
     },
   })
   world.restored.add(() => {
-    // What a restore took out is read from its shop once more, with fewer units where some were refunded since.
-    if (world.settings.store !== 'backend') bytes.clear()
+    // What a restore took out is read from its shop once more, with fewer units where some were refunded since. A backend hands the
+    // same units in, but what is bought again of them depends on the keys that came: the restored database lacks some of them.
+    for (const [key, { reference }] of firstSent) {
+      if (world.settings.store !== 'backend' || generationOf(reference) > 1) firstSent.delete(key)
+    }
   })
   const deaths: number[] = []
   host.deaths.add(() => {
