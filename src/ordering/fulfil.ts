@@ -129,7 +129,12 @@ async function deliverUpdate(
     return undefined
   }
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
-  const outgoing: Outgoing = { row, update, handsOver }
+  // A repeat says to its store what the first attempt said. Other keys of its line may have been handed over since.
+  const asOfNow =
+    row.sentUpdate && handsOver !== undefined
+      ? await updateOf(fulfilment, { ...row, sentUpdate: null }, order, effect, fresh)
+      : update
+  const outgoing: Outgoing = { row, update, asOfNow, handsOver }
   if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store)))) {
     await parkHandOver(fulfilment, outgoing)
     return undefined
@@ -146,7 +151,8 @@ async function deliverUpdate(
       await waitForOrder(fulfilment, outgoing, result)
       return undefined
     }
-    if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)
+    if (result.outcome === 'unavailable' ? !result.mayHaveLeft : result.hasNothing)
+      await noteUnsent(fulfilment, outgoing)
     const actsMs = result.outcome === 'unavailable' && result.mayHaveLeft ? (store.settleMs ?? 0) : 0
     await failed(fulfilment, row, result.detail, actsMs)
     return actsMs > 0 ? 'may_act' : undefined
@@ -186,7 +192,7 @@ async function push(
   outgoing: Outgoing,
   sealed: SealedKey[],
 ): Promise<FulfilResult> {
-  const { row, update } = outgoing
+  const { row, update, asOfNow } = outgoing
   const attempt = { id: row.id, at: row.createdAt }
   switch (update.type) {
     case 'line.failed':
@@ -206,7 +212,12 @@ async function push(
         await noteUnsent(fulfilment, outgoing)
         throw error
       }
-      return store.fulfil({ ...attempt, ...update, keys })
+      return store.fulfil({
+        ...attempt,
+        ...update,
+        keys,
+        ...(asOfNow?.type === update.type && { deliveredNow: asOfNow.delivered }),
+      })
     }
   }
 }
@@ -319,6 +330,8 @@ export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' 
 interface Outgoing {
   row: OutboxRow
   update: StoreUpdate
+  /** The same, as it would be were this the first attempt. */
+  asOfNow: StoreUpdate | undefined
   /** The purchase whose keys it hands over; undefined when it carries none. */
   handsOver: string | undefined
 }

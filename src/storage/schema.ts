@@ -736,11 +736,11 @@ export const deliveries = sqliteTable(
     notBefore: instant('not_before').notNull(),
     event: text('event'),
     supplierOrderId: text('supplier_order_id'),
-    /** The reference of the announced order; null unless the delivery was an orphan. */
-    externalOrderId: text('external_order_id'),
     purchaseId: text('purchase_id'),
     lastError: text('last_error'),
     finishedAt: instant('finished_at'),
+    /** The reference of the announced order; null unless the delivery was an orphan. */
+    externalOrderId: text('external_order_id'),
   },
   (t) => [
     uniqueIndex('deliveries_once').on(t.source, t.deliveryId, t.bodyHmac),

@@ -23,8 +23,10 @@ export const handingOver = (open: () => ShopHandOver) =>
   }) satisfies Partial<Store>
 
 /** An earlier request of this hand-over has given the customer keys: it must not seem unsent. */
-export const afterKeys = <Result extends FulfilResult>(result: Result): Result =>
-  result.outcome === 'unavailable' ? { ...result, mayHaveLeft: true } : result
+export function afterKeys<Result extends FulfilResult>(result: Result): Result {
+  if (result.outcome === 'unavailable') return { ...result, mayHaveLeft: true }
+  return result.outcome === 'refused' ? { ...result, hasNothing: undefined } : result
+}
 
 const failureRemark = ({ units, line, message, advice }: LineFailed): string =>
   `Quayside: ${unitsOf(units, line)} will not come: ${withoutStop(message)}. ${advice}`

@@ -20,8 +20,8 @@ import type {
 
 /** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
 export type NotConfirmed =
-  /** The store answered, and did not accept. */
-  | { outcome: 'refused'; status: number; detail: string }
+  /** The store answered, and did not accept. `hasNothing`: it says that it took no part of the request. */
+  | { outcome: 'refused'; status: number; detail: string; hasNothing?: true }
   /** No answer, or only that it is too early. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 
@@ -240,8 +240,11 @@ export interface Store {
   /** Pushes these listings once, at most `batchSize`. */
   publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>
 
-  /** Hands over licence keys, in plain: an adapter neither logs nor stores them. `keys` may be empty. */
-  fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<FulfilResult>
+  /**
+   * Hands over licence keys, in plain: an adapter neither logs nor stores them. `keys` may be empty. `deliveredNow`: keys of the
+   * line that the store has with these as of this attempt; `delivered` stays as it was at the first one.
+   */
+  fulfil(update: Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number }): Promise<FulfilResult>
   /** Sends the customer the keys of an order that wait in the shop until the rest of it is there; each once. */
   sendWaiting?(reference: string): Promise<FulfilResult>
   /** Reports that units of a line will not come. */

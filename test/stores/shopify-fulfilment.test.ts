@@ -4,6 +4,7 @@ import { alertHeld } from '../../src/ordering/held.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
 import { openShopifyApp, SHOP } from '../support/shopify-app.ts'
+import { defaultDialect } from '../support/test-app.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -141,6 +142,30 @@ test('a line that is refunded while its fulfilments are read keeps its keys here
   await app.pass(10 * MINUTE)
   expect(app.shop.metafieldsOf(id)).toEqual([])
   expect(app.mails(id)).toEqual([])
+})
+
+describe('keys whose first attempt did not reach the shop stay here when their unit is refunded, and others of the line came', () => {
+  test.each([
+    { what: 'the shop refused them', strike: { fault: 'user_error', code: 'INVALID' } },
+    { what: 'their request was lost', strike: { fault: 'lost_before' } },
+  ] as const)('$what', async ({ strike }) => {
+    const app = await selling({ dialect: { ...defaultDialect(), quantityMax: 1 } })
+    const { id, lines } = app.shop.buy({ lines: [{ variant: app.variant, quantity: 2 }] })
+    let struck: string | undefined
+    const matches = ({ variables }: { variables: Record<string, unknown> }) => {
+      const written = JSON.stringify(variables.metafields)
+      const issued = Object.values(app.sandbox.world.report().keysIssued).flat()
+      struck ??= issued.find((key) => written.includes(key))
+      return struck !== undefined && written.includes(struck)
+    }
+    app.shop.strike({ kind: 'PutKeys', ...strike, matches, times: 3 })
+    for (let seconds = 0; app.keysOf(id).length === 0 && seconds < 600; seconds += 5) await app.pass(5_000)
+    expect(app.keysOf(id)).toHaveLength(1)
+    app.shop.refund(id, { lines: [{ id: lines[0]?.id ?? '', quantity: 1 }] })
+    await app.pass(20 * MINUTE)
+    expect(app.keysOf(id)).toHaveLength(1)
+    expect(app.mails(id)).toHaveLength(1)
+  })
 })
 
 describe('an order that was fulfilled before its keys came', () => {

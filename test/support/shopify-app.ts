@@ -1,5 +1,6 @@
 /** A whole Quayside with a shop of Shopify beside the demo store: the real flows, the adapter and a shop over HTTP. */
 import { onTestFinished } from 'vitest'
+import type { Dialect } from '../../src/dialect/dialect.ts'
 import { Secret } from '../../src/secret.ts'
 import { first } from '../../src/storage/database.ts'
 import { storeOrderByReference } from '../../src/storage/store-orders.ts'
@@ -17,6 +18,7 @@ export const SHOP = 'shopify-3f6k2m9q'
 interface ShopifyAppOptions {
   settings?: Partial<ShopifyOptions['settings']>
   delayMinutes?: number
+  dialect?: Dialect
 }
 
 /** A running shop, and what makes a Quayside sell in it. */
@@ -63,7 +65,7 @@ export async function besideShopify(given: ShopifyAppOptions = {}) {
 
 export async function openShopifyApp(given: ShopifyAppOptions = {}) {
   const { shop, beside } = await besideShopify(given)
-  const app = await openTestApp({ beside })
+  const app = await openTestApp({ beside, ...(given.dialect && { dialect: given.dialect }) })
   return {
     ...app,
     ...passingTime(app),

@@ -357,7 +357,8 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
         return refused(409, `the shop changed the keys of the line ${line.id}: look for an app that changes metafields`)
       }
       if (!userErrors.some(({ code }) => STALE.includes(code ?? ''))) {
-        return refused(422, `the shop does not take the keys of the line ${line.id} as metafields of its order`)
+        const detail = `the shop does not take the keys of the line ${line.id} as metafields of its order`
+        return { ...refused(422, detail), hasNothing: true }
       }
       const again = await readOrder(reference, line.id)
       if (again.outcome !== 'read') return again
@@ -367,8 +368,10 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     return unavailable('the metafields of the order keep changing')
   }
 
-  async function fulfil(update: Pushed<LineFulfilled> & { keys: string[] }): Promise<FulfilResult> {
-    const { id, order: ref, line: asked, keys, delivered } = update
+  async function fulfil(
+    update: Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number },
+  ): Promise<FulfilResult> {
+    const { id, order: ref, line: asked, keys, deliveredNow: delivered = update.delivered } = update
     if (keys.length === 0) return CONFIRMED
     const { reference } = ref
     const read = await readOrder(reference, asked.id)

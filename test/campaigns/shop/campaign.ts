@@ -15,6 +15,7 @@ import { freePort } from '../../support/free-port.ts'
 import { type Chance, createChance } from '../torture/chance.ts'
 import { createService, type Service } from '../torture/service.ts'
 import { createFastClock, type FastClock } from './clock.ts'
+import type { Reviewed } from './entitled.ts'
 import { type PlacedOrder, type PlayedShop, SHIRT, type ShopOpening } from './played-shop.ts'
 import { openShopify } from './shopify.ts'
 import { createWeather, type Weather } from './weather.ts'
@@ -336,18 +337,29 @@ const isBuying = (folder: string): boolean =>
       and coalesce(hold_reason, '') not in ('unpaid', 'held_by_store')`,
   )
 
-function has(folder: string, rows: string): boolean {
+/** Purchases that wait for a person because no order was found for them and the shop has fewer units since. */
+const reviewedIn = (folder: string): Reviewed[] =>
+  read<Reviewed>(
+    folder,
+    `select external_order_id reference, quantity from purchases p where state = 'review' and
+       (select row from transitions where purchase_id = p.id order by id desc limit 1) = 'absent_and_fewer'`,
+  )
+
+const has = (folder: string, rows: string): boolean => read(folder, `select 1 from ${rows} limit 1`).length > 0
+
+function read<Row>(folder: string, query: string): Row[] {
   const db = new Connection(path.join(folder, 'quayside.db'), { readonly: true })
   try {
-    return db.prepare(`select 1 from ${rows} limit 1`).get() !== undefined
+    return db.prepare<[], Row>(query).all()
   } finally {
     db.close()
   }
 }
 
 /** Lets time pass until it is so. The service has its turn before each step; a while without it counts for nothing. */
-async function until({ clock, url, folder }: Scene, isSo: () => boolean): Promise<void> {
+async function until({ clock, url, folder, shop }: Scene, isSo: () => boolean): Promise<void> {
   for (const startedAt = performance.now(); performance.now() - startedAt < PATIENCE_MS; await sleep(STEP_MS)) {
+    shop.entitled.review(reviewedIn(folder))
     if (isSo()) return
     const isAlive = await fetch(`${url}/livez`).then(
       ({ ok }) => ok,

@@ -74,6 +74,16 @@ test('of the units that a person is asked for, none has to be there, and one mor
   expect(entitled.faultsIn([bought(2)])).toEqual([])
 })
 
+test('units of a purchase that a person has to decide need no key, unless the supplier has its order', () => {
+  const { entitled, is, bought } = order()
+  is(2, 0)
+  is(1, 0)
+  const { externalOrderId } = bought(1)
+  entitled.review([{ reference: `${externalOrderId}`, quantity: 2 }])
+  expect(entitled.faultsIn([])).toEqual([])
+  expect(entitled.faultsIn([bought(1)])).toEqual(['line 1/2 has 0 keys, and its customer is entitled to 1'])
+})
+
 test('keys that were delivered before a refund stay', () => {
   const { entitled, is, bought, pass } = order()
   is(2, 2)

@@ -23,6 +23,12 @@ export interface Bought {
   createdAt: number
 }
 
+/** A purchase that a person has to decide: no order of it was found, and its request would buy more than the shop has now. */
+export interface Reviewed {
+  reference: string
+  quantity: number
+}
+
 /** An order was read so long ago at most when a purchase of it is sent, and the request may take a while. */
 const BUYING_MS = 60_000 + 200_000
 /** A delivery reads the order, and writes its keys within this time. */
@@ -34,9 +40,14 @@ export function createEntitled(now: () => number) {
   const keysOf = new Map<string, number>()
   const changed = new Set<string>()
   const asked = new Map<string, number>()
+  let reviewed: readonly Reviewed[] = []
   const faults: string[] = []
 
-  const askedFor = (line: string): number => asked.get(line) ?? 0
+  const askedFor = (line: string): number =>
+    reviewed.reduce(
+      (sum, { reference, quantity }) => sum + (lineOf(reference) === line ? quantity : 0),
+      asked.get(line) ?? 0,
+    )
 
   /** The most of a line between two instants. */
   const most = (line: string, what: keyof Units, from: number, to: number): number => {
@@ -72,10 +83,17 @@ export function createEntitled(now: () => number) {
     change: (order: string): void => void changed.add(order),
     /** The merchant adds a unit, and the shop does not say whether it is paid: a person is asked for it, and no person answers in a campaign. */
     asks: (line: string): void => void asked.set(line, (asked.get(line) ?? 0) + 1),
-    /** Units of a line that only a person takes. */
-    askedFor,
+    /** What a person has to decide now, as the service says. It counts where the supplier has no such order. */
+    review: (now: readonly Reviewed[]): void => {
+      reviewed = now
+    },
+    /** Whether the customer has every key of an order that is due, but for units that only a person takes. */
+    isServed: ({ id: order, lines }: OrderNow): boolean =>
+      lines.every(({ id, units, keys }) => keys >= units.deliverable - askedFor(`${order}/${id}`)),
     /** @returns one sentence for each unit that was bought or delivered and not due, and for each that is due and missing */
     faultsIn: (bought: readonly Bought[]): string[] => {
+      const known = new Set(bought.map(({ externalOrderId }) => externalOrderId))
+      reviewed = reviewed.filter(({ reference }) => !known.has(reference))
       const sums = new Map<string, number>()
       const beyond = bought
         .toSorted((a, b) => a.createdAt - b.createdAt)

@@ -150,9 +150,8 @@ export async function openShopify({ now, own }: ShopOpening): Promise<PlayedShop
         const lines = order.lines.filter(({ sku }) => sku !== SHIRT)
         const units = shop.metafieldsOf(order.id).find(({ key }) => key === 'units')
         const kept: Record<string, number> = units ? JSON.parse(units.value) : {}
-        const hasAll = orderNow(order).lines.every(({ units, keys }) => keys >= units.deliverable)
         const isDone = entitled.changed.has(order.id)
-          ? hasAll
+          ? entitled.isServed(orderNow(order))
           : lines.every(({ id, quantity }) => {
               // Fulfilled by hand before it was read, it is left to a person.
               const isKept = kept[id] === quantity || (kept[id] === undefined && fulfilledByHand.has(order.id))

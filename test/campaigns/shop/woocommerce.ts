@@ -125,10 +125,8 @@ export async function openWooCommerce({ now, own }: ShopOpening): Promise<Played
     },
     orders: () =>
       [...shop.orders.values()].map((order) => {
-        const hasAll = orderNow(order).lines.every(
-          ({ id, units, keys }) => keys >= units.deliverable - entitled.askedFor(`${order.id}/${id}`),
-        )
-        const isDone = entitled.changed.has(String(order.id)) ? hasAll : order.status === 'completed'
+        const isChanged = entitled.changed.has(String(order.id))
+        const isDone = isChanged ? entitled.isServed(orderNow(order)) : order.status === 'completed'
         return { paidAt: order.paidAt, isDone }
       }),
     entitled,
