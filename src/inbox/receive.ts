@@ -95,7 +95,7 @@ export interface Traffic {
 
 /** @throws Failure `invalid` when the secret of a webhook cannot be used */
 export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
-  const { db, vault, now, newId, countReceived } = deps
+  const { db, vault, now, countReceived } = deps
   let sources = await readSources(deps)
   const traffic = new Map<string, Traffic>()
   const refused = new Map<string, Traffic>()
@@ -148,7 +148,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
       return { outcome: 'retired' }
     }
     if (verified.signedAt !== null) staleness.sawFresh()
-    const receipt = await store(source, verified, body, receivedAt)
+    const receipt = await storeDelivery(deps, source, verified, body, receivedAt)
     countReceived(receipt.outcome, source.state === 'replaced' ? 'replaced_webhook' : '')
     return receipt
   }
@@ -168,41 +168,6 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     return { outcome: 'stale' }
   }
 
-  async function store(
-    { id: source }: Source,
-    { deliveryId, mac, signedAt }: DeliveryProof,
-    body: Buffer,
-    receivedAt: number,
-  ): Promise<Receipt> {
-    const id = newId()
-    const bodyHmac = vault.bodyHmac(body)
-    const { ciphertext, keyId } = vault.seal({ table: 'deliveries', row: id }, body)
-    const [stored] = await db.commit([
-      insertDelivery({
-        id,
-        source,
-        deliveryId,
-        bodyHmac,
-        mac,
-        signedAt: signedAt ?? receivedAt,
-        receivedAt,
-        ciphertext,
-        keyId,
-        state: 'stored',
-        notBefore: receivedAt,
-      }),
-    ])
-    deps.count('deliveries')
-    if (stored === 1) {
-      deps.onStored()
-      return { outcome: 'stored', id }
-    }
-    // "Nothing inserted" is not yet "stored before": the row that was in the way is read before it is acknowledged.
-    const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac, mac }))
-    assert(twin, 'a delivery that was refused as a duplicate has a twin')
-    return { outcome: 'duplicate', id: twin.id }
-  }
-
   return {
     judge,
     receive,
@@ -218,6 +183,44 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     clockSuspect: staleness.suspect,
     secretSuspect: () => misfitsAt.length === MISFITS_MIN && misfitsAt.every((at) => Math.abs(now() - at) < MISFITS_MS),
   }
+}
+
+/** Stores a delivery once, before it is acknowledged. */
+async function storeDelivery(
+  deps: ReceiveDeps,
+  { id: source }: Source,
+  { deliveryId, mac, signedAt }: DeliveryProof,
+  body: Buffer,
+  receivedAt: number,
+): Promise<Receipt> {
+  const { db, vault, newId } = deps
+  const id = newId()
+  const bodyHmac = vault.bodyHmac(body)
+  const { ciphertext, keyId } = vault.seal({ table: 'deliveries', row: id }, body)
+  const [stored] = await db.commit([
+    insertDelivery({
+      id,
+      source,
+      deliveryId,
+      bodyHmac,
+      mac,
+      signedAt: signedAt ?? receivedAt,
+      receivedAt,
+      ciphertext,
+      keyId,
+      state: 'stored',
+      notBefore: receivedAt,
+    }),
+  ])
+  deps.count('deliveries')
+  if (stored === 1) {
+    deps.onStored()
+    return { outcome: 'stored', id }
+  }
+  // "Nothing inserted" is not yet "stored before": the row that was in the way is read before it is acknowledged.
+  const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac, mac }))
+  assert(twin, 'a delivery that was refused as a duplicate has a twin')
+  return { outcome: 'duplicate', id: twin.id }
 }
 
 /** One or two are strangers who try; three within an hour, and none whose signature fits, are a wrong secret. */

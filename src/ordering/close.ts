@@ -57,8 +57,7 @@ async function closeOrder(ordering: Ordering, order: StoreOrder): Promise<boolea
  * sent while the other one was not confirmed, and neither was `complete`. An update of its own does, without keys.
  */
 export async function announceCompletion(ordering: Ordering, { orderId }: Pick<OutboxRow, 'orderId'>): Promise<void> {
-  const standing = await orderStanding(ordering, orderId ?? '')
-  const changes = standing ? await completionsOf(ordering, standing) : []
+  const changes = await completionsOf(ordering, await orderStanding(ordering, orderId ?? ''))
   if (changes.length === 0) return
   await ordering.db.commit(changes)
   ordering.wake('outbox')

@@ -13,7 +13,7 @@ import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { type RepeatedTransition, together } from './evidence.ts'
 import type { Fulfilment } from './fulfil.ts'
-import { type LineProgress, orderStanding, type Standing } from './order-view.ts'
+import { keysByLine, type LineProgress, orderStanding, type Standing } from './order-view.ts'
 import { outagesDuring } from './outages.ts'
 import { resendRefusal } from './resend.ts'
 
@@ -58,7 +58,7 @@ export const HISTORY_MAX = 50
 /** @throws Failure `not_found` */
 export async function orderHistory(fulfilment: Fulfilment, orderId: string): Promise<OrderHistory> {
   const { db } = fulfilment
-  const standing = await standingOf(fulfilment, orderId)
+  const standing = await orderStanding(fulfilment, orderId)
   const { order, lines, keys, state } = standing
   const all = lines.flatMap((line) => line.purchases)
   const purchases = all.toSorted((a, b) => b.changedAt - a.changedAt).slice(0, HISTORY_MAX)
@@ -116,24 +116,13 @@ export async function revealKeys(
   lineId: string | undefined,
   { actor, reason }: { actor: string; reason: string },
 ): Promise<{ line: string; keys: (KeyStanding & { key: string })[] }[]> {
-  const standing = await standingOf(ordering, orderId)
-  const lines = standing.lines.flatMap(({ line, purchases }) => {
-    if (lineId !== undefined && line.line !== lineId) return []
-    const own = new Set(purchases.map(({ id }) => id))
-    // Before its hand-over has begun a key is not shown: a cancellation still keeps it from the store.
-    const keys = standing.keys.filter((key) => own.has(key.purchaseId) && hasLeft(key))
-    return keys.length === 0 ? [] : [{ line: line.line, keys }]
-  })
+  // Before its hand-over has begun a key is not shown: a cancellation still keeps it from the store.
+  const all = keysByLine(await orderStanding(ordering, orderId), hasLeft)
+  const lines = all.filter(({ line }) => lineId === undefined || line === lineId)
   const count = lines.reduce((sum, { keys }) => sum + keys.length, 0)
   if (count === 0) throw new Failure('conflict', 'no key of it is with the store yet', { reason: 'no_keys' })
   const of = lineId === undefined ? '' : ` of line ${lineId}`
   const what = `${counted(count, 'key')}${of}: ${reason}`
   await ordering.db.commit([audited(ordering, actor, 'order.reveal', orderId, what)])
   return lines.map(({ line, keys }) => ({ line, keys: keys.map((key) => ({ ...key, key: openKey(ordering, key) })) }))
-}
-
-async function standingOf(ordering: Pick<Ordering, 'db'>, orderId: string): Promise<Standing> {
-  const standing = await orderStanding(ordering, orderId)
-  if (!standing) throw new Failure('not_found', `there is no order with the id ${orderId}`)
-  return standing
 }

@@ -65,14 +65,11 @@ export interface LineView extends LineProgress {
   purchases: Purchase[]
 }
 
-/**
- * The state of an order and of its lines, as an update of a store needs it.
- *
- * @returns undefined when there is no such order
- */
-export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string) {
+/** The state of an order and of its lines, as an update of a store needs it. @throws Failure `not_found` */
+export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string): Promise<Standing> {
   const [order, rows] = await Promise.all([first(db, storeOrderById(orderId)), standingRows(db, orderId)])
-  return order && { order, ...rows }
+  if (!order) throw new Failure('not_found', `there is no order with the id ${orderId}`)
+  return { order, ...rows }
 }
 
 /** The same of an order that was just read. */
@@ -97,6 +94,14 @@ async function standingRows(db: Database, orderId: string) {
 }
 
 export type Standing = Awaited<ReturnType<typeof standingOf>>
+
+/** The keys of an order by line, without the lines that have none of these. */
+export const keysByLine = ({ lines, keys }: Standing, isOne: (key: LicenceKey) => boolean) =>
+  lines.flatMap(({ line, purchases }) => {
+    const own = new Set(purchases.map(({ id }) => id))
+    const found = keys.filter((key) => own.has(key.purchaseId) && isOne(key))
+    return found.length === 0 ? [] : [{ line: line.line, keys: found }]
+  })
 
 /** An order of a list: what people ask of it before they open it. */
 export interface ListedOrder extends StoreOrder {
@@ -243,9 +248,7 @@ export async function viewOrder(
   show: { keys: boolean; isNew?: boolean },
 ): Promise<OrderView> {
   const { db } = ordering
-  const standing = await orderStanding(ordering, orderId)
-  if (!standing) throw new Failure('not_found', `there is no order with the id ${orderId}`)
-  const { order, lines, keys, state } = standing
+  const { order, lines, keys, state } = await orderStanding(ordering, orderId)
   const purchases = lines.flatMap((line) => line.purchases)
   const ids = show.isNew ? [] : purchases.map(({ id }) => id)
   const products = lines.map(({ line }) => line.productId).filter((id) => id !== null)

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { counted } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import { audited } from '../storage/evidence.ts'
 import { auditText } from './actions.ts'
 import { openKey } from './effects.ts'
 import type { Fulfilment } from './fulfil.ts'
-import { orderStanding, type Standing } from './order-view.ts'
+import { keysByLine, orderStanding, type Standing } from './order-view.ts'
 
 /** Why the keys of an order cannot be sent again; undefined when they can. */
 export function resendRefusal(
@@ -34,22 +35,17 @@ export async function resendKeys(
   reason?: string | undefined,
 ): Promise<{ keys: number }> {
   const standing = await orderStanding(fulfilment, orderId)
-  if (!standing) throw new Failure('not_found', 'there is no such order')
-  const { order, lines } = standing
+  const { order } = standing
   const refusal = resendRefusal(fulfilment, standing)
   if (refusal) throw refusal
   const resend = fulfilment.storeOf(order.store)?.resend
   assert(resend, 'a store that cannot send keys again was refused')
-  const handedOver = lines.flatMap(({ line, purchases }) => {
-    const own = new Set(purchases.map(({ id }) => id))
-    const keys = standing.keys.filter((key) => own.has(key.purchaseId) && key.handedOverAt !== null)
-    return keys.length === 0 ? [] : [{ id: line.line, keys }]
-  })
+  const handedOver = keysByLine(standing, ({ handedOverAt }) => handedOverAt !== null)
   const count = handedOver.reduce((sum, { keys }) => sum + keys.length, 0)
   await fulfilment.db.commit([
-    audited(fulfilment, actor, 'order.resend', orderId, auditText([`${count} keys`, reason])),
+    audited(fulfilment, actor, 'order.resend', orderId, auditText([counted(count, 'key'), reason])),
   ])
-  const opened = handedOver.map(({ id, keys }) => ({ id, keys: keys.map((key) => openKey(fulfilment, key)) }))
+  const opened = handedOver.map(({ line, keys }) => ({ id: line, keys: keys.map((key) => openKey(fulfilment, key)) }))
   const result = await resend({ reference: order.reference, lines: opened })
   if (result.outcome !== 'confirmed') {
     throw new Failure('unavailable', `${order.store} did not confirm that it sent them: ${result.detail}`)

@@ -18,12 +18,13 @@ import { countKeys } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
 import { enqueueAlert, hastenHandOver } from '../storage/outbox.ts'
 import { type Purchase, type PurchaseUpdate, purchasesOfOrder } from '../storage/purchases.ts'
-import { currentEpoch, isReattaching } from '../storage/restores.ts'
+import { currentEpoch, type Epoch, isReattaching } from '../storage/restores.ts'
 import {
   cancelPurchase,
   changeQuantity,
   changeUnitPrice,
   insertLine,
+  type Line,
   linesOfOrders,
   markReopened,
   type StoreOrder,
@@ -77,14 +78,73 @@ const LATE = { attempts: 0, lastError: 'it has units that are planned once it is
 const STALE_MAX = 5
 const BATCH = 50
 
+/** Changes of one commit, and what is to be done once it is made. */
+type Moves = Pick<Settlement, 'changes' | 'committed'>
+
+const UNMOVED: Moves = { changes: [], committed: () => {} }
+
 /** The changes by which the purchases of an order follow how it stands. */
 export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<Settlement> {
-  const { db } = ordering
   const at = ordering.now()
   const { order, entitlement, row } = now
   const { standing } = entitlement
   // Until the supplier's orders are reattached, nothing is known of what was bought.
-  if (await isReattaching(db)) return { changes: [], isSettled: false, settleAt: at + AGAIN_MS, committed: () => {} }
+  if (await isReattaching(ordering.db)) return { ...UNMOVED, isSettled: false, settleAt: at + AGAIN_MS }
+  const books = await readBooks(ordering, now, at)
+  const { purchases, lines } = books
+  const ofLines = [...Map.groupBy(purchases, ({ lineId }) => lineId).values()]
+  const parts = ofLines.flatMap((own) => currentParts(own).map((newest) => partOf(books, newest, own)))
+  const waits = standing === 'unpaid' || standing === 'held'
+  const expiresAt = row.standingSince + EXPIRES_MS
+  const hasExpired = waits && at >= expiresAt
+  const settled = settle(parts, entitlement, { hasExpired, wishesByStanding: now.wishesByStanding ?? false })
+  const moves: Moves[] = []
+  const ofPurchases = new Map<string, PurchaseStep>()
+  for (const step of settled.steps) {
+    if (step.step === 'grow') moves.push(await grown(books, step))
+    else ofPurchases.set(step.id, step)
+  }
+  for (const part of parts) moves.push(await moved(books, part, ofPurchases.get(part.id)))
+  const notices = settled.notices.map((notice) => alertOf(books, notice))
+  // What a reading said is planned after a restore, when the supplier's orders are reattached: by then the reading is gone.
+  const isToBeRead = !now.lines && row.readAt !== ALWAYS_FRESH && settled.steps.some(({ step }) => step === 'grow')
+  const late = { ...LATE, store: order.store, reference: order.reference, notBefore: at }
+  return {
+    changes: [
+      ...lines.flatMap((line) => {
+        const units = unitsOf(books, line)
+        return units > line.quantity ? [changeQuantity(line.id, units)] : []
+      }),
+      ...moves.flatMap(({ changes }) => changes),
+      ...notices,
+      ...(isToBeRead ? [insertLateOrder(late)] : []),
+    ],
+    isSettled: !settled.isOpen && !isToBeRead,
+    settleAt: settled.isOpen ? at + AGAIN_MS : waits && !hasExpired && parts.length > 0 ? expiresAt : null,
+    committed: () => {
+      for (const { committed } of moves) committed()
+      if (moves.some(({ changes }) => changes.length > 0)) ordering.wake('place')
+      if (moves.length + notices.length > 0) ordering.wake('outbox')
+    },
+  }
+}
+
+/** What an order is compared with, as the database has it at this instant. */
+interface Books {
+  ordering: Ordering
+  now: OrderNow
+  at: number
+  purchases: Purchase[]
+  lines: Line[]
+  keysOf: ReadonlyMap<string, { left: number; waiting: number; stored: number }>
+  epoch: Epoch | undefined
+  /** A restore may have lost purchases of it. */
+  isForgotten: boolean
+}
+
+async function readBooks(ordering: Ordering, now: OrderNow, at: number): Promise<Books> {
+  const { db } = ordering
+  const { order } = now
   const [purchases, keys, lines, epoch] = await Promise.all([
     db.query(purchasesOfOrder(order.id)),
     db.query(countKeys(order.id)),
@@ -99,213 +159,189 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
       isCutOff: epoch.listEnd !== null,
     })
   const keysOf = new Map(keys.map((one) => [one.purchaseId, one]))
-  const lineOf = new Map(lines.map((one) => [one.id, one]))
-  const ofLines = [...Map.groupBy(purchases, ({ lineId }) => lineId).values()]
-  const parts = ofLines.flatMap((own) => currentParts(own).map((newest) => partOf(newest, own)))
-  const waits = standing === 'unpaid' || standing === 'held'
-  const expiresAt = row.standingSince + EXPIRES_MS
-  const hasExpired = waits && at >= expiresAt
-  const settled = settle(parts, entitlement, { hasExpired, wishesByStanding: now.wishesByStanding ?? false })
-  const moves: Pick<Settlement, 'changes' | 'committed'>[] = []
-  const ofPurchases = new Map<string, PurchaseStep>()
-  for (const step of settled.steps) {
-    if (step.step === 'grow') moves.push(await grown(step))
-    else ofPurchases.set(step.id, step)
+  return { ordering, now, at, purchases, lines, keysOf, epoch, isForgotten }
+}
+
+function partOf(
+  { now, at, lines, keysOf, isForgotten }: Books,
+  newest: Purchase,
+  own: readonly Purchase[],
+): PlannedPart {
+  const ofPart = own.filter(({ part }) => part === newest.part)
+  const left = (one: Purchase) => keysOf.get(one.id)?.left ?? 0
+  const { state, decidedRevision, takenBackBy } = newest
+  const line = lines.find(({ id }) => id === newest.lineId)?.line ?? ''
+  const isTaken =
+    state === 'cancelled' && decidedRevision !== null && takenBackBy !== null && (now.takes?.(line) ?? false)
+  return {
+    ...newest,
+    line,
+    isUnsent: newest.sends === 0 && newest.firstSentAt === null && !isForgotten,
+    isMaybeCharged: !isTaken && newest.maybeChargedAt !== null,
+    isUnrefunded: state === 'failed' && newest.refundedAt === null && newest.writtenOffAt === null,
+    isCancelled: newest.cancelRequestedAt !== null,
+    left: left(newest),
+    leftBefore: ofPart.reduce((sum, one) => sum + (one === newest ? 0 : left(one)), 0),
+    waiting: keysOf.get(newest.id)?.waiting ?? 0,
+    hasKeys: (keysOf.get(newest.id)?.stored ?? 0) >= newest.quantity,
+    isDecided: !isTaken && decidedRevision !== null && decidedRevision === now.decidedAt,
+    isClosed: !isTaken && ((state === 'cancelled' && decidedRevision !== null) || now.order.cancelRequestedAt !== null),
+    isLeased: state === 'sending' || (newest.leaseUntil ?? 0) > at,
   }
-  for (const part of parts) moves.push(await moved(part, ofPurchases.get(part.id)))
-  const notices = settled.notices.map(alertOf)
-  // What a reading said is planned after a restore, when the supplier's orders are reattached: by then the reading is gone.
-  const isToBeRead = !now.lines && row.readAt !== ALWAYS_FRESH && settled.steps.some(({ step }) => step === 'grow')
+}
+
+/** Units of a line that were ordered in all: after a restore more are found than the backup knows. */
+function unitsOf({ purchases }: Books, { id, quantity }: Line): number {
+  const own = purchases.filter(({ lineId, state }) => lineId === id && !isOver(state))
+  const found = own.reduce((sum, one) => sum + one.quantity, 0)
+  return Math.max(quantity, found)
+}
+
+async function moveOf(ordering: Ordering, id: string, given: Given): Promise<Moves> {
+  const loaded = await load(ordering, id)
+  return loaded ? moveBy(ordering, loaded, given) : UNMOVED
+}
+
+async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undefined): Promise<Moves> {
+  const { ordering, now, at } = books
+  const { row, entitlement } = now
+  const { set, price } = await boughtNow(books, part, step?.step === 'shop_resizes' ? step.quantity : undefined)
+  if (!step && !set) return UNMOVED
+  const why = entitlement.because === null ? entitlement.standing : `the order ${entitlement.because}`
+  const nextGeneration = { plannedRevision: row.revision }
+  const { id } = part
+  // A backend that cancelled its order hears of the end of each purchase, also of one that was planned at that instant.
+  if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
+    return { changes: [cancelPurchase(id, at)], committed: () => {} }
+  const givenBy = (): Given => {
+    switch (step?.step) {
+      case 'shop_ends': {
+        const columns = { ...set, note: 'the shop took it back before it was bought' }
+        return { input: { type: step.step, by: step.by, rest: step.rest }, set: columns, nextGeneration }
+      }
+      case 'shop_holds':
+        return { input: { type: step.step, reason: step.reason }, set: { ...set, note: why }, detail: why }
+      case 'shop_cancels':
+        return { input: { type: step.step, by: step.by }, detail: why }
+      case 'shop_pays': {
+        const also = now.isForDelivery ? [] : [hastenHandOver(id, at)]
+        return { input: { type: step.step }, set: { ...set, note: null }, also }
+      }
+      case 'shop_limits':
+        // Where all that are entitled are with the store already, it ends at its next look.
+        return { input: { type: step.step, surplus: step.surplus }, set: { refreshAt: at } }
+      case 'again':
+        return { input: { type: step.step, quantity: step.quantity }, nextGeneration }
+      default: {
+        const detail = `for ${counted(set?.quantity ?? part.quantity, 'unit of it', 'units of it')}`
+        return { input: { type: 'shop_resizes' }, set, detail }
+      }
+    }
+  }
+  const { changes, committed } = await moveOf(ordering, id, givenBy())
+  return { changes: [...changes, ...price], committed }
+}
+
+/** What an unsent purchase buys, and what it may cost, where that is changed in place: under the same keys. */
+async function boughtNow({ ordering, now, purchases, lines }: Books, part: PlannedPart, units: number | undefined) {
+  const { order } = now
+  const purchase = purchases.find(({ id }) => id === part.id)
+  const line = purchase && lines.find(({ id }) => id === purchase.lineId)
+  if (!purchase || !line || purchase.state !== 'planned' || !part.isUnsent || part.isLeased) return { price: [] }
+  const quantity = units ?? purchase.quantity
+  const sold = now.lines?.get(part.line)
+  const isPriced =
+    sold !== undefined && (sold.unitPriceMinor !== line.unitPriceMinor || sold.currency !== line.currency)
+  if (quantity === purchase.quantity && !isPriced) return { price: [] }
+  const set: PurchaseUpdate & { quantity?: number } = {}
+  if (quantity !== purchase.quantity) {
+    const name = {
+      store: order.store,
+      reference: order.reference,
+      line: part.line,
+      part: part.part,
+      generation: purchase.generation,
+    }
+    const { body } = plannedPurchase(ordering.dialect, name, { ...purchase, quantity })
+    Object.assign(set, { quantity, body })
+  }
+  if (isPriced && purchase.ceilingDecidedAt === null) {
+    const [offer] = await ordering.db.query(offersByProduct([purchase.supplierProductId]))
+    const ceiling = offer && ceilingOf(ordering, sold, offer, order.receivedAt)
+    if (typeof ceiling === 'number') set.ceilingMinor = ceiling
+  }
+  return { set, price: isPriced ? [changeUnitPrice(line.id, sold.unitPriceMinor, sold.currency)] : [] }
+}
+
+/** Plans new parts of a line, which the order may have gained since. */
+async function grown(books: Books, { line: id, units }: Extract<Step, { step: 'grow' }>): Promise<Moves> {
+  const { ordering, now, at, purchases, lines } = books
+  const { order, row } = now
+  const known = lines.find(({ line }) => line === id)
+  const sold = now.lines?.get(id)
+  if (!sold) return UNMOVED
+  const found = await offerOfLine(ordering, order.store, sold)
+  const offer = found === 'ambiguous' ? undefined : found
+  const ceiling = offer && ceilingOf(ordering, sold, offer, at)
+  if (!offer || typeof ceiling !== 'number') {
+    const why = offer ? 'its price cannot be compared with the cost' : 'its SKU is ambiguous'
+    return {
+      ...UNMOVED,
+      changes: [alert(books, 'grow', id, `${unitText(units)} of line ${id} came later and ${why}: take them by hand`)],
+    }
+  }
+  const lineId = known?.id ?? ordering.newId()
+  const highest = Math.max(0, ...purchases.filter((one) => one.lineId === lineId).map(({ part }) => part))
+  const name = { store: order.store, reference: order.reference, line: id, part: highest + 1 }
+  const plan = { orderId: order.id, lineId, ceilingMinor: ceiling, notBefore: null, plannedRevision: row.revision }
+  const { sku, unitPriceMinor, currency } = sold
+  const line = {
+    id: lineId,
+    orderId: order.id,
+    line: id,
+    sku,
+    quantity: units,
+    productId: offer.productId,
+    unitPriceMinor,
+    currency,
+  }
   return {
     changes: [
-      ...lines.flatMap((line) => (unitsOf(line) > line.quantity ? [changeQuantity(line.id, unitsOf(line))] : [])),
-      ...moves.flatMap(({ changes }) => changes),
-      ...notices,
-      ...(isToBeRead
-        ? [insertLateOrder({ ...LATE, store: order.store, reference: order.reference, notBefore: at })]
-        : []),
+      known ? changeQuantity(lineId, unitsOf(books, known) + units) : insertLine(line),
+      ...plannedParts(ordering, name, units, offer, plan),
+      markReopened(order.id),
     ],
-    isSettled: !settled.isOpen && !isToBeRead,
-    settleAt: settled.isOpen ? at + AGAIN_MS : waits && !hasExpired && parts.length > 0 ? expiresAt : null,
-    committed: () => {
-      for (const { committed } of moves) committed()
-      if (moves.some(({ changes }) => changes.length > 0)) ordering.wake('place')
-      if (moves.length + notices.length > 0) ordering.wake('outbox')
-    },
+    committed: () => ordering.log.info('order.grown', { id: order.id, reference: order.reference, count: units }),
   }
+}
 
-  function partOf(newest: Purchase, own: readonly Purchase[]): PlannedPart {
-    const ofPart = own.filter(({ part }) => part === newest.part)
-    const left = (one: Purchase) => keysOf.get(one.id)?.left ?? 0
-    const { state, decidedRevision, takenBackBy } = newest
-    const line = lineOf.get(newest.lineId)?.line ?? ''
-    const isTaken =
-      state === 'cancelled' && decidedRevision !== null && takenBackBy !== null && (now.takes?.(line) ?? false)
-    return {
-      ...newest,
-      line,
-      isUnsent: newest.sends === 0 && newest.firstSentAt === null && !isForgotten,
-      isMaybeCharged: !isTaken && newest.maybeChargedAt !== null,
-      isUnrefunded: state === 'failed' && newest.refundedAt === null && newest.writtenOffAt === null,
-      isCancelled: newest.cancelRequestedAt !== null,
-      left: left(newest),
-      leftBefore: ofPart.reduce((sum, one) => sum + (one === newest ? 0 : left(one)), 0),
-      waiting: keysOf.get(newest.id)?.waiting ?? 0,
-      hasKeys: (keysOf.get(newest.id)?.stored ?? 0) >= newest.quantity,
-      isDecided: !isTaken && decidedRevision !== null && decidedRevision === now.decidedAt,
-      isClosed: !isTaken && ((state === 'cancelled' && decidedRevision !== null) || order.cancelRequestedAt !== null),
-      isLeased: state === 'sending' || (newest.leaseUntil ?? 0) > at,
-    }
-  }
+function alert({ ordering, now }: Books, what: string, subject: string, words: string): Change {
+  const { id, store, reference } = now.order
+  const note = `the order ${reference} of ${store} was changed in the shop: ${words}`
+  const occasion = `${store}:${reference}:${what}:${subject}:${words}`
+  return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { note, store, reference }, orderId: id })
+}
 
-  /** Units of a line that were ordered in all: after a restore more are found than the backup knows. */
-  function unitsOf({ id, quantity }: (typeof lines)[number]): number {
-    const own = purchases.filter(({ lineId, state }) => lineId === id && !isOver(state))
-    const found = own.reduce((sum, one) => sum + one.quantity, 0)
-    return Math.max(quantity, found)
+function alertOf(books: Books, notice: SettleNotice): Change {
+  const { now, lines, epoch } = books
+  if (notice.notice === 'charged') {
+    const words = `it is to be tried again, and its purchase ${notice.id} may have been charged before it ended: quayside purchases retry ${notice.id} buys it once more`
+    return alert(books, 'charged', notice.id, words)
   }
-
-  async function moveOf(id: string, given: Given): Promise<Pick<Settlement, 'changes' | 'committed'>> {
-    const loaded = await load(ordering, id)
-    return loaded ? moveBy(ordering, loaded, given) : { changes: [], committed: () => {} }
-  }
-
-  async function moved(part: PlannedPart, step: PurchaseStep | undefined) {
-    const { set, price } = await boughtNow(part, step?.step === 'shop_resizes' ? step.quantity : undefined)
-    if (!step && !set) return { changes: [], committed: () => {} }
-    const why = entitlement.because === null ? standing : `the order ${entitlement.because}`
-    const nextGeneration = { plannedRevision: row.revision }
-    const { id } = part
-    // A backend that cancelled its order hears of the end of each purchase, also of one that was planned at that instant.
-    if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
-      return { changes: [cancelPurchase(id, at)], committed: () => {} }
-    const givenBy = (): Given => {
-      switch (step?.step) {
-        case 'shop_ends': {
-          const columns = { ...set, note: 'the shop took it back before it was bought' }
-          return { input: { type: step.step, by: step.by, rest: step.rest }, set: columns, nextGeneration }
-        }
-        case 'shop_holds':
-          return { input: { type: step.step, reason: step.reason }, set: { ...set, note: why }, detail: why }
-        case 'shop_cancels':
-          return { input: { type: step.step, by: step.by }, detail: why }
-        case 'shop_pays': {
-          const also = now.isForDelivery ? [] : [hastenHandOver(id, at)]
-          return { input: { type: step.step }, set: { ...set, note: null }, also }
-        }
-        case 'shop_limits':
-          // Where all that are entitled are with the store already, it ends at its next look.
-          return { input: { type: step.step, surplus: step.surplus }, set: { refreshAt: at } }
-        case 'again':
-          return { input: { type: step.step, quantity: step.quantity }, nextGeneration }
-        default: {
-          const detail = `for ${counted(set?.quantity ?? part.quantity, 'unit of it', 'units of it')}`
-          return { input: { type: 'shop_resizes' }, set, detail }
-        }
-      }
-    }
-    const { changes, committed } = await moveOf(id, givenBy())
-    return { changes: [...changes, ...price], committed }
-  }
-
-  /** What an unsent purchase buys, and what it may cost, where that is changed in place: under the same keys. */
-  async function boughtNow(part: PlannedPart, units: number | undefined) {
-    const purchase = purchases.find(({ id }) => id === part.id)
-    const line = purchase && lineOf.get(purchase.lineId)
-    if (!purchase || !line || purchase.state !== 'planned' || !part.isUnsent || part.isLeased) return { price: [] }
-    const quantity = units ?? purchase.quantity
-    const sold = now.lines?.get(part.line)
-    const isPriced =
-      sold !== undefined && (sold.unitPriceMinor !== line.unitPriceMinor || sold.currency !== line.currency)
-    if (quantity === purchase.quantity && !isPriced) return { price: [] }
-    const set: PurchaseUpdate & { quantity?: number } = {}
-    if (quantity !== purchase.quantity) {
-      const name = {
-        store: order.store,
-        reference: order.reference,
-        line: part.line,
-        part: part.part,
-        generation: purchase.generation,
-      }
-      const { body } = plannedPurchase(ordering.dialect, name, { ...purchase, quantity })
-      Object.assign(set, { quantity, body })
-    }
-    if (isPriced && purchase.ceilingDecidedAt === null) {
-      const [offer] = await db.query(offersByProduct([purchase.supplierProductId]))
-      const ceiling = offer && ceilingOf(ordering, sold, offer, order.receivedAt)
-      if (typeof ceiling === 'number') set.ceilingMinor = ceiling
-    }
-    return { set, price: isPriced ? [changeUnitPrice(line.id, sold.unitPriceMinor, sold.currency)] : [] }
-  }
-
-  /** Plans new parts of a line, which the order may have gained since. */
-  async function grown({ line: id, units }: Extract<Step, { step: 'grow' }>) {
-    const known = lines.find(({ line }) => line === id)
-    const sold = now.lines?.get(id)
-    const nothing = { changes: [], committed: () => {} }
-    if (!sold) return nothing
-    const found = await offerOfLine(ordering, order.store, sold)
-    const offer = found === 'ambiguous' ? undefined : found
-    const ceiling = offer && ceilingOf(ordering, sold, offer, at)
-    if (!offer || typeof ceiling !== 'number') {
-      const why = offer ? 'its price cannot be compared with the cost' : 'its SKU is ambiguous'
-      return {
-        ...nothing,
-        changes: [alert('grow', id, `${unitText(units)} of line ${id} came later and ${why}: take them by hand`)],
-      }
-    }
-    const lineId = known?.id ?? ordering.newId()
-    const highest = Math.max(0, ...purchases.filter((one) => one.lineId === lineId).map(({ part }) => part))
-    const name = { store: order.store, reference: order.reference, line: id, part: highest + 1 }
-    const plan = { orderId: order.id, lineId, ceilingMinor: ceiling, notBefore: null, plannedRevision: row.revision }
-    const { sku, unitPriceMinor, currency } = sold
-    const line = {
-      id: lineId,
-      orderId: order.id,
-      line: id,
-      sku,
-      quantity: units,
-      productId: offer.productId,
-      unitPriceMinor,
-      currency,
-    }
-    return {
-      changes: [
-        known ? changeQuantity(lineId, unitsOf(known) + units) : insertLine(line),
-        ...plannedParts(ordering, name, units, offer, plan),
-        markReopened(order.id),
-      ],
-      committed: () => ordering.log.info('order.grown', { id: order.id, reference: order.reference, count: units }),
-    }
-  }
-
-  function alert(what: string, subject: string, words: string): Change {
-    const { id, store, reference } = order
-    const note = `the order ${reference} of ${store} was changed in the shop: ${words}`
-    const occasion = `${store}:${reference}:${what}:${subject}:${words}`
-    return enqueueAlert(ordering, { type: 'order_changed', occasion, payload: { note, store, reference }, orderId: id })
-  }
-
-  function alertOf(notice: SettleNotice): Change {
-    if (notice.notice === 'charged') {
-      const words = `it is to be tried again, and its purchase ${notice.id} may have been charged before it ended: quayside purchases retry ${notice.id} buys it once more`
-      return alert('charged', notice.id, words)
-    }
-    const { line, units } = notice
-    const { unitPriceMinor = null, currency = null } = lines.find((one) => one.line === line) ?? {}
-    const worth = unitPriceMinor === null || !currency ? '' : ` (${amountText(units * unitPriceMinor, currency)})`
-    const sku = lines.find((one) => one.line === line)?.sku ?? now.lines?.get(line)?.sku
-    const some = `${unitText(units)} of line ${line}${sku ? ` (${sku})` : ''}`
-    const is = units === 1 ? 'is' : 'are'
-    const words = {
-      ask: `${some} ${is} ordered and not bought (added later, closed here, or listed under another SKU): quayside orders take ${order.reference} --line ${line}`,
-      too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
-      surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
-    }[notice.notice]
-    // The same unit may be added again later, and after a restore it is forgotten that a person has taken it.
-    const again = `${line}:${row.revision}:${epoch?.epoch ?? 1}`
-    return alert(notice.notice, notice.notice === 'ask' ? again : line, words)
-  }
+  const { line, units } = notice
+  const { unitPriceMinor = null, currency = null } = lines.find((one) => one.line === line) ?? {}
+  const worth = unitPriceMinor === null || !currency ? '' : ` (${amountText(units * unitPriceMinor, currency)})`
+  const sku = lines.find((one) => one.line === line)?.sku ?? now.lines?.get(line)?.sku
+  const some = `${unitText(units)} of line ${line}${sku ? ` (${sku})` : ''}`
+  const is = units === 1 ? 'is' : 'are'
+  const words = {
+    ask: `${some} ${is} ordered and not bought (added later, closed here, or listed under another SKU): quayside orders take ${now.order.reference} --line ${line}`,
+    too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
+    surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
+  }[notice.notice]
+  // The same unit may be added again later, and after a restore it is forgotten that a person has taken it.
+  const again = `${line}:${now.row.revision}:${epoch?.epoch ?? 1}`
+  return alert(books, notice.notice, notice.notice === 'ask' ? again : line, words)
 }
 
 /**

@@ -41,7 +41,7 @@ import type { Store, StoreOrderRead } from '../stores/store.ts'
 import type { Ordering } from './context.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { adoptOrder, type OrderInput, offerOfLine, takeOrder } from './intake.ts'
-import { orderStanding } from './order-view.ts'
+import { standingOf } from './order-view.ts'
 import { entitlementIn, type LineNow, settlementOf } from './settle.ts'
 
 /** What became of an order that was read. `ignored`: nothing was done, for this reason. `unfinished`: it is to be read again. */
@@ -297,7 +297,7 @@ async function cheapestOpen(
   lines: ReadonlyMap<string, LineNow & { units: number }>,
   order: StoreOrder | undefined,
 ): Promise<number | null> {
-  const standing = order && (await orderStanding(ordering, order.id))
+  const standing = order && (await standingOf(ordering, order))
   const open = [...lines].flatMap(([id, { units, unitPriceMinor }]) => {
     const delivered = standing?.lines.find(({ line }) => line.line === id)?.delivered ?? 0
     return units > delivered && unitPriceMinor !== null ? [unitPriceMinor] : []

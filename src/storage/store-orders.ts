@@ -22,6 +22,7 @@ import { build, change, notByIndex, statement } from './statement.ts'
 import { insertInto, page, rowsBy, rowsIn, stampOnce } from './table.ts'
 
 export type StoreOrder = typeof storeOrders.$inferSelect
+export type Line = typeof storeOrderLines.$inferSelect
 
 export const storeOrderById = rowsBy(storeOrders, ['id'])
 
