@@ -85,15 +85,14 @@ export async function joinOrder(
   const byOrder = supplierOrderId === undefined ? [] : await db.query(purchasesBySupplierOrder([supplierOrderId]))
   const byReference = externalOrderId === undefined ? [] : await db.query(purchasesByExternalId([externalOrderId]))
   const [found, other] = [...new Map([...byOrder, ...byReference].map((purchase) => [purchase.id, purchase])).values()]
-  const read = { event, supplierOrderId: supplierOrderId ?? null }
-  const alone = { ...read, externalOrderId: externalOrderId ?? null }
-  if (!found) return orphan(row, { newId, now }, alone, 'no purchase of ours has this order id or reference')
+  const read = { event, supplierOrderId: supplierOrderId ?? null, externalOrderId: externalOrderId ?? null }
+  if (!found) return orphan(row, { newId, now }, read, 'no purchase of ours has this order id or reference')
 
   const agrees = (purchase: Purchase): boolean =>
     (externalOrderId === undefined || purchase.externalOrderId === externalOrderId) &&
     (supplierOrderId === undefined || (purchase.supplierOrderId ?? supplierOrderId) === supplierOrderId)
   if (other || !agrees(found)) {
-    const verdict = orphan(row, { newId, now }, alone, 'order id and reference do not belong to one purchase')
+    const verdict = orphan(row, { newId, now }, read, 'order id and reference do not belong to one purchase')
     const note = `a delivery names this purchase and another order or reference: ${supplierOrderId ?? 'no order id'}`
     const payload = { note, purchaseId: found.id, delivery: row.id }
     const mismatch = enqueueAlert({ newId, now }, { type: 'order_mismatch', occasion: found.id, payload })

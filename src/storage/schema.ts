@@ -739,7 +739,7 @@ export const deliveries = sqliteTable(
     purchaseId: text('purchase_id'),
     lastError: text('last_error'),
     finishedAt: instant('finished_at'),
-    /** The reference of the announced order; null unless the delivery was an orphan. */
+    /** The reference that an order of the supplier was announced with. */
     externalOrderId: text('external_order_id'),
   },
   (t) => [
