@@ -3,7 +3,7 @@ import { type Dialect, type EventName, eventNames, valueAt } from '../dialect/di
 import type { Change } from '../storage/database.ts'
 import type { Delivery } from '../storage/deliveries.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { hintPurchase, type Purchase, purchasesByExternalId, purchasesBySupplierOrder } from '../storage/purchases.ts'
+import { hintPurchase, type Purchase, purchasesNamed } from '../storage/purchases.ts'
 import type { StoreOrderRead } from '../stores/store.ts'
 import { readJson, textAt } from '../supplier/records.ts'
 
@@ -82,9 +82,7 @@ export async function joinOrder(
   row: Delivery,
   { event, supplierOrderId, externalOrderId }: Extract<DeliveryReading, { kind: 'order' }>,
 ): Promise<DeliveryVerdict> {
-  const byOrder = supplierOrderId === undefined ? [] : await db.query(purchasesBySupplierOrder([supplierOrderId]))
-  const byReference = externalOrderId === undefined ? [] : await db.query(purchasesByExternalId([externalOrderId]))
-  const [found, other] = [...new Map([...byOrder, ...byReference].map((purchase) => [purchase.id, purchase])).values()]
+  const [found, other] = await db.query(purchasesNamed(supplierOrderId ?? '', externalOrderId ?? ''))
   const read = { event, supplierOrderId: supplierOrderId ?? null, externalOrderId: externalOrderId ?? null }
   if (!found) return orphan(row, { newId, now }, read, 'no purchase of ours has this order id or reference')
 

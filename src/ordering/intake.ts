@@ -317,8 +317,9 @@ export async function offersOfLines(
   store: string,
   lines: readonly Sold[],
 ): Promise<(Offer | undefined)[]> {
+  const named = unique(lines.flatMap(({ variant }) => variant ?? []))
   const [variants, others] = await Promise.all([
-    db.query(listingsOfVariants(store, unique(lines.flatMap(({ variant }) => variant ?? [])))),
+    named.length > 0 ? db.query(listingsOfVariants(store, named)) : [],
     db.query(listingsOfSkus(store, unique(lines.map(({ sku }) => sku)))),
   ])
   const byVariant = new Map(variants.map((row) => [row.variant, row]))

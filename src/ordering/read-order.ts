@@ -179,7 +179,8 @@ export async function foundOrders(
 ): Promise<FoundOrder[]> {
   if (orders.length === 0) return []
   const seen = new Set(purchase.ordersSeen)
-  const owners = await db.query(purchasesBySupplierOrder(orders.map((order) => order.id)))
+  const others = orders.flatMap(({ id }) => (id === purchase.supplierOrderId ? [] : [id]))
+  const owners = others.length > 0 ? await db.query(purchasesBySupplierOrder(others)) : []
   return orders.map((order) => {
     const differs = supplier.differs(order, expectedOf(purchase))
     return {

@@ -56,6 +56,15 @@ export const purchasesByExternalId = rowsIn(purchases, 'externalOrderId')
 
 export const purchasesBySupplierOrder = rowsIn(purchases, 'supplierOrderId')
 
+/** The purchase of an order of the supplier, then the one that was sent under a reference: one row where both are one purchase. */
+export const purchasesNamed = statement((supplierOrderId: string, externalOrderId: string) =>
+  build
+    .select()
+    .from(purchases)
+    .where(or(eq(purchases.supplierOrderId, supplierOrderId), eq(purchases.externalOrderId, externalOrderId)))
+    .orderBy(sql`case when ${purchases.supplierOrderId} = ${supplierOrderId} then 0 else 1 end`),
+)
+
 export const listPurchases = page(purchases, ['state'])
 
 /** Purchases that a rule keeps from being bought now, newest first. */
