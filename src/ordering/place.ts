@@ -1,15 +1,23 @@
 import { mostOf, type PurchaseInput } from '../domain/purchase.ts'
 import { messageOf } from '../errors.ts'
 import { type Change, first } from '../storage/database.ts'
-import { orphansUnder } from '../storage/discrepancies.ts'
+import { orphansOfPart } from '../storage/discrepancies.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { changePurchase, dueEndings, duePlacements, type Purchase, purchaseById } from '../storage/purchases.ts'
+import {
+  changePurchase,
+  dueEndings,
+  duePlacements,
+  type Purchase,
+  purchaseById,
+  purchasesOfPart,
+} from '../storage/purchases.ts'
 import { currentEpoch, isReattaching, restoreHold, START_ACTOR } from '../storage/restores.ts'
 import { namesOfLines } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { inParallel, type Ordering, readSince } from './context.ts'
 import { firstFailingGuard, type GuardResult, passesBeside } from './guards.ts'
 import { endTurn, untilFirst } from './one-first.ts'
+import { wasShown } from './read-order.ts'
 import { boughtBefore } from './reattach.ts'
 import { noteFailure } from './recover.ts'
 import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend, storeAnswers } from './send.ts'
@@ -182,7 +190,7 @@ async function judge(
     if (!isPlain || (await currentEpoch(ordering.db))?.restoredAt != null) return 'alone'
     const passes = await passesBeside(ordering, purchase, besideMinor)
     if (passes !== true) return passes || 'alone'
-    return (await ordering.db.query(orphansUnder(purchase.externalOrderId))).length === 0 ? purchase : 'alone'
+    return (await orphansOf(ordering, purchase)).length === 0 ? purchase : 'alone'
   }
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
     await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
@@ -210,12 +218,19 @@ async function judge(
   if (purchase.holdReason !== null || purchase.notBefore !== null) {
     await advance(ordering, purchase.id, { input: { type: 'released', by: 'time' }, set: { note: null } })
   }
-  const orphans = (await ordering.db.query(orphansUnder(purchase.externalOrderId))).map(({ id }) => id)
+  const orphans = await orphansOf(ordering, purchase)
   if (orphans.length > 0) {
     const reviewed = await advance(ordering, purchase.id, { input: { ...DUE, orphans } })
     return reviewed && 'put_off'
   }
   return first(ordering.db, purchaseById(purchase.id))
+}
+
+/** Orders of another database for the part of a purchase that no person was shown yet. */
+async function orphansOf({ db }: Ordering, { lineId, part }: Purchase): Promise<string[]> {
+  const orphans = await db.query(orphansOfPart(lineId, part))
+  const rows = orphans.length > 0 ? await db.query(purchasesOfPart(lineId, part)) : []
+  return orphans.flatMap(({ id }) => (wasShown(rows, id) ? [] : [id]))
 }
 
 /** Reads the row again, because a guard that read the balance may have released it. */

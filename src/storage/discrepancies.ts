@@ -2,7 +2,7 @@ import { and, eq, gt, inArray, sql } from 'drizzle-orm'
 import type { DiscrepancyKind } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { type Alert, enqueueAlert } from './outbox.ts'
-import { deliveries, discrepancies } from './schema.ts'
+import { deliveries, discrepancies, purchases } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 import { countBy, insertOnce, page, rowsBy } from './table.ts'
 
@@ -23,19 +23,20 @@ export const knownOrphans = statement((supplierOrderIds: string[]) =>
 )
 
 /**
- * Orders that carry this reference of ours and have no purchase, by id: those that are on record, and those that the supplier
- * announced as completed.
+ * Orders that carry a reference of one of the purchases of a part and have no purchase, by id: those that are on record, and those
+ * that the supplier announced as completed.
  */
-export const orphansUnder = statement(
-  (externalOrderId: string) => sql<{ id: string }>`
+export const orphansOfPart = statement((lineId: string, part: number) => {
+  const references = sql`(select external_order_id from ${purchases} where line_id = ${lineId} and part = ${part})`
+  return sql<{ id: string }>`
     select ${discrepancies.subject} id from ${discrepancies}
-    where ${discrepancies.kind} = 'orphan' and ${discrepancies.externalOrderId} = ${externalOrderId}
+    where ${discrepancies.kind} = 'orphan' and ${discrepancies.externalOrderId} in ${references}
     union
     select supplier_order_id from ${deliveries}
-    where state = 'orphan' and ${deliveries.externalOrderId} = ${externalOrderId}
+    where state = 'orphan' and ${deliveries.externalOrderId} in ${references}
       and event = 'order.completed' and supplier_order_id is not null
-    order by 1`,
-)
+    order by 1`
+})
 
 /** The references of orders that were put on record as having no purchase after an instant. */
 export const orphansFoundAfter = statement((at: number) =>

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { externalOrderId } from '../../src/domain/purchase-keys.ts'
 import { NIGHTLY_MS, SKEW_MS } from '../../src/domain/sweep.ts'
 import { Failure } from '../../src/errors.ts'
-import { unfreeze } from '../../src/ordering/actions.ts'
+import { retryPurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { advance } from '../../src/ordering/advance.ts'
+import { freeze } from '../../src/ordering/freeze.ts'
 import { pagesSince } from '../../src/ordering/scan.ts'
 import { beginSweep, createSweepRunner, sweep, wholeFrom } from '../../src/reconciliation/sweep.ts'
 import { transitionsOf } from '../../src/storage/evidence.ts'
@@ -92,6 +93,29 @@ describe('an order of ours that has no purchase here', () => {
     expect(await app.state(orderId)).toBe('fulfilled')
     expect(await endpoint.states()).toEqual(['applied'])
     app.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('is not bought again under another reference of its part, and a person who has seen it may buy', async () => {
+    const app = await openTestApp()
+    const orphan = await placeBeside(app, ours('1002'))
+    await sweep(app.ordering)
+    await freeze(app.ordering, 'a while', 'test')
+    const orderId = await app.buy('1002')
+    await app.pass(4 * DAY, HOUR)
+    await unfreeze(app.ordering, 'test')
+    const [ended] = await app.purchases(orderId)
+    expect(ended).toMatchObject({ state: 'cancelled' })
+    await retryPurchase(app.ordering, ended?.id ?? '', 'test')
+    await app.pass(MINUTE)
+    expect((await app.purchases(orderId)).at(-1)).toMatchObject({
+      generation: 2,
+      state: 'review',
+      ordersSeen: [orphan],
+    })
+    expect(app.sent).toEqual([])
+    await decide(app, orderId, { type: 'buy_again' })
+    await app.pass(MINUTE)
+    expect(await app.state(orderId)).toBe('fulfilled')
   })
 
   test('is bought when the order that a delivery has announced has failed', async () => {

@@ -437,15 +437,20 @@ const reads: Record<string, Found> = {
     found: { a: { endedAt: NOW + 2 }, b: { endedAt: NOW + 1 } },
     left: { c: { endedAt: NOW }, d: { endedAt: NOW - 1 }, e: {} },
   },
-  'orders that are on record without a purchase': {
+  'orders of a part that are on record without a purchase, under the reference of any of its generations': {
     table: schema.discrepancies,
     base: { kind: 'orphan', subject: 'x', supplierOrderId: 'x', externalOrderId: 'e', detail: '', foundAt: 5 },
-    ask: books.orphansUnder('e'),
+    beside: [
+      { id: 'one', externalOrderId: 'e', part: 1, generation: 1, state: 'failed' },
+      { id: 'two', externalOrderId: 'g', part: 1, generation: 2 },
+      { id: 'other', externalOrderId: 'h', part: 2 },
+    ].map((row) => [schema.purchases, { ...purchase, idempotencyKey: row.id, ...row }]),
+    ask: books.orphansOfPart('l', 1),
     key: 'subject',
     names: 'id',
     inOrder: true,
-    found: { a: { id: '3', foundAt: 1 }, b: { id: '1' }, c: { id: '2' } },
-    left: { d: { id: '4', kind: 'late' }, e: { id: '5', externalOrderId: 'f' } },
+    found: { a: { id: '3', foundAt: 1 }, b: { id: '1', externalOrderId: 'g' }, c: { id: '2' } },
+    left: { d: { id: '4', kind: 'late' }, e: { id: '5', externalOrderId: 'f' }, f: { id: '6', externalOrderId: 'h' } },
   },
   'purchases that came into review': {
     table: schema.transitions,

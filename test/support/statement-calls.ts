@@ -317,7 +317,7 @@ export const calls: Record<string, unknown[]> = {
   forgetSweeps: ['0'],
   knownOrphans: [['p', 'q']],
   purchasesNamed: ['p', 'q1.demo-ab12cd34.1001.1.1.1'],
-  orphansUnder: ['q1.demo-ab12cd34.1001.1.1.1'],
+  orphansOfPart: ['l', 1],
   knownDuplicates: [['p', 'q']],
   purchasesToBeListed: [at, at, 1],
   oldestWrittenOff: [at],

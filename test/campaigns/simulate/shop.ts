@@ -42,6 +42,8 @@ export interface ShopDelivery {
 export interface OrderInShop {
   /** Its keys are to come. */
   isPaid: boolean
+  /** Some of its money came, and not all. */
+  isShort: boolean
   /** It must not be bought as it is. */
   isFaulty: boolean
   notes: readonly { note: string; createdAt: number }[]

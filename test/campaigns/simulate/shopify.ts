@@ -202,6 +202,7 @@ export function createShopify({ timeline, chance, publicUrl, offers, kill }: Sho
       return (
         order && {
           isPaid: isPaid(order),
+          isShort: SOME_MONEY.includes(shop.financialStatus(reference)) && !cameWhole(order),
           isFaulty: order.test,
           notes: notes.get(reference) ?? [],
           lines: order.lines.map(({ id, sku }) => ({ id, sku: sku ?? '' })),

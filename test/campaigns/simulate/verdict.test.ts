@@ -364,6 +364,24 @@ describe('a second charge of a part', () => {
 })
 
 describe('a charge whose purchase a restore took out of the database', () => {
+  test('is excused where its shop says that a part of its money is open, also after a refund, and it is on record', async () => {
+    const { world, charge, verdict } = await partOf({ quantity: 1, store: 'shopify' })
+    const { shop, host, supplier } = world
+    if (!shop) throw new Error('a shop sells')
+    const { edits, sells, buy } = shop.counter
+    const sold = supplier.world.offers.list({}, 0, 100).items.find(({ sku }) => sells(sku))
+    const line = { id: '1', sku: sold?.sku ?? '', quantity: 2, unitPriceMinor: null, currency: null }
+    const { reference, lines } = buy([line], undefined, world.chance)
+    const { id } = charge(1, 'a key', `q1.${STORE}.${reference}.${lines[0]}.1.1`) ?? { id: '' }
+    const record = "insert into discrepancies values ('d', 'orphan', ?, ?, null, '', 0)"
+    host.connection().prepare(record).run(id, id)
+    world.restoredAt = 1
+    shop.act(() => edits['a price refunded']?.(reference, world.chance))
+    expect(verdict().orphanCharges).toBe(1)
+    shop.act(() => edits['line added']?.(reference, world.chance))
+    expect(verdict().orphanCharges).toBe(0)
+  })
+
   test('is excused where its shop has refunded its whole line and it is on record, and no other line is', async () => {
     const { world, charge, verdict } = await partOf({ quantity: 1, store: 'woocommerce' })
     const { shop, host, supplier } = world

@@ -169,8 +169,8 @@ const isForgotten = (witnesses: Witnesses, { externalOrderId, orderId }: Charge)
   const { shop, restoredAt } = witnesses.world
   if (!shop || restoredAt === undefined || !ordersReported(witnesses).has(orderId)) return false
   const [reference = '', line = ''] = lineOf(externalOrderId).split('/')
-  const isGone = shop.facts.now(reference)?.standing === 'cancelled' || shop.orderIn(reference)?.unitsDue(line) === 0
-  return isGone || shop.counter.status(reference) === 'PARTIALLY_PAID'
+  const order = shop.orderIn(reference)
+  return shop.facts.now(reference)?.standing === 'cancelled' || order?.unitsDue(line) === 0 || order?.isShort === true
 }
 
 /** The customer has all units that the line has now, and an alert named those of the line that were bought in addition. */

@@ -126,6 +126,7 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
       return (
         order && {
           isPaid: order.paidAt !== null && ['processing', 'completed'].includes(order.status) && moneyLeft(order) > 0,
+          isShort: false,
           isFaulty: order.totalOverride !== null,
           notes: order.notes.map((note) => ({ note: note.note, createdAt: notes.get(note) ?? 0 })),
           lines: order.lines.map(({ id, sku }) => ({ id: String(id), sku: sku ?? '' })),
