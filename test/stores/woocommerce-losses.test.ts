@@ -330,6 +330,27 @@ describe('orders that are polled', () => {
     expect(app.keysOf(reference)).toHaveLength(1)
   })
 
+  test('are bought once their refunds are given, although they were refused when the order was read', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    await app.settle()
+    const { id: empty } = app.sandbox.faults.add({ fault: 'out-of-stock', times: 1_000 })
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(5 * MINUTE)
+    const refused = { status: 403, code: 'woocommerce_rest_cannot_view', times: Number.POSITIVE_INFINITY }
+    app.shop.strike({ fault: 'refused', kind: 'refunds.list', ...refused })
+    app.shop.refund(Number(reference), { amount: '0.10' })
+    // So long that the poll lists it no more.
+    for (let later = 0; later < 2; later += 1) {
+      await app.pass(15 * MINUTE)
+      app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    }
+    app.shop.clearFaults()
+    app.sandbox.faults.remove(empty)
+    await app.pass(6 * 60 * MINUTE)
+    expect(app.keysOf(reference)).toHaveLength(1)
+  })
+
   test('are taken although the refunds of one before them are never given, which is read again by itself', async () => {
     const app = await openShopApp()
     const [one] = await app.sell()

@@ -87,8 +87,6 @@ export function refundedBy(refunds: Omit<z.infer<typeof shopRefund>, 'id'>[]): R
 }
 
 export const NO_REFUNDS: Refunded = { ofLine: new Map(), unknown: 0, unnamed: 0n }
-/** There are refunds, and the shop does not let them be read. */
-const UNREAD_REFUNDS: Refunded = { ofLine: new Map(), unknown: 1, unnamed: 0n }
 
 /** Those that WooCommerce gives a paid order: of products that are not handed over by the shop itself, and of others. */
 export const PAID_STATUSES = ['processing', 'completed']
@@ -377,11 +375,11 @@ export async function readRefunds(
     path: `/orders/${order.id}/refunds`,
     query: { per_page: String(PAGE_SIZE) },
   })
-  // One order whose refunds cannot be read must not keep the others back.
-  if (!answer.ok) return answer.failure.outcome === 'refused' ? UNREAD_REFUNDS : answer.failure
+  // Refused for now or for good, the order is read again.
+  if (!answer.ok) return unavailable(answer.failure.detail)
   const read = z.array(shopRefund).safeParse(answer.body)
   const isWhole = read.success && read.data.length >= (countIn(answer, 'x-wp-total') ?? 0)
-  if (!isWhole) return UNREAD_REFUNDS
+  if (!isWhole) return unavailable(`the shop does not give the refunds of its order ${order.id}`)
   const refunded = refundedBy(read.data)
   const named = new Set(order.refunds.map(({ id: refund }) => refund))
   // One that was made or deleted since the order was read is not remembered under those that it named then.
