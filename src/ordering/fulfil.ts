@@ -28,6 +28,7 @@ import {
   markEffectDone,
   markUnsent,
   type OutboxRow,
+  outboxOfOrder,
   postponeEffect,
   redeliverEffect,
   type UpdateEffect,
@@ -202,7 +203,7 @@ async function push(
     case 'line.resumed':
       return store.reportResumed?.({ ...attempt, ...update }) ?? NOT_FOR_THIS_KIND
     case 'order.closed':
-      return store.closeOrder({ ...attempt, ...update })
+      return store.closeOrder({ ...attempt, ...update, mayBeSent: await mayBeSent(fulfilment, store, row) })
     case 'line.fulfilled': {
       if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
       let keys: string[]
@@ -220,6 +221,12 @@ async function push(
       })
     }
   }
+}
+
+/** Whether keys of an order that is closed may have gone to its customer before. */
+async function mayBeSent({ db }: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<boolean> {
+  if (sendWaiting === undefined) return false
+  return (await db.query(outboxOfOrder(orderId ?? ''))).some(({ type }) => type === 'keys.waiting')
 }
 
 /** A kind of store that has no place for an update needs none. */

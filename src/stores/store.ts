@@ -255,8 +255,11 @@ export interface Store {
   reportResumed?(update: Pushed<LineResumed>): Promise<PushResult>
   /** Reports that nothing is bought for a paid order, for this reason. @param refusal.id the same for the same order and reason */
   reportRefusal?(refusal: { id: string; reference: string; message: string }): Promise<PushResult>
-  /** Reports that nothing of an order moves any more. `not_entitled`: it is unpaid or held, and waits until it is paid. */
-  closeOrder(update: Pushed<OrderClosed>): Promise<FulfilResult>
+  /**
+   * Reports that nothing of an order moves any more. `not_entitled`: it is unpaid or held, and waits until it is paid.
+   * `mayBeSent`: keys of it may have been sent by `sendWaiting`.
+   */
+  closeOrder(update: Pushed<OrderClosed> & { mayBeSent?: boolean }): Promise<FulfilResult>
 
   /** Checks whether the store signed a request. */
   verify?(request: StoreRequest): StoreVerification

@@ -214,3 +214,20 @@ test('units that Shopify took off, that a person then closed, and that are paid 
   expect(shop.unitsBought()).toBe(2)
   expect(await shop.alertsAbout(reference)).toContainEqual(expect.stringMatching(/orders take .* --line/))
 })
+
+test('a single key of WooCommerce that a note has brought while another one was bought is not mailed again once that one is refunded', async () => {
+  const app = await openShopApp()
+  const [one] = await app.sell()
+  app.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 10 * MINUTE })
+  const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0, quantity: 2 }] })
+  app.shop.strike({ fault: 'lost_after', kind: 'notes.create' })
+  await app.pass(6 * MINUTE)
+  const [key = ''] = Object.values(app.sandbox.world.report().keysIssued).flat()
+  expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note'])
+  const [line] = app.shop.orders.get(Number(reference))?.lines ?? []
+  app.shop.refund(Number(reference), { amount: '99.00', lines: [{ id: line?.id ?? 0, quantity: 1, total: '99.00' }] })
+  await app.pass(2 * HOUR)
+  expect(app.shop.orders.get(Number(reference))?.status).toBe('completed')
+  // The mail of the refund is WooCommerce's own, and prints the lines as they are.
+  expect(app.shop.mailsWith(key).map(({ kind }) => kind)).toEqual(['customer_note', 'refunded'])
+})

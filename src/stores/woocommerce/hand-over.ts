@@ -193,10 +193,11 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
   }
 
   /** Keys that a note has brought leave the lines, so that no later mail brings them again. @returns the order without them */
-  async function clearNoted(order: ShopOrder): Promise<Read<ShopOrder>> {
+  async function clearNoted(order: ShopOrder, mayBeSent = false): Promise<Read<ShopOrder>> {
     const waiting = waitingKeys(order)
-    // A single key has waited for no other one.
-    if (waiting.length === 0 || (order.line_items.length === 1 && keysOf(order).length === 1)) return asRead(order)
+    // A single key has waited for no other one, unless others of its line were refunded meanwhile.
+    const isSingle = order.line_items.length === 1 && keysOf(order).length === 1
+    if (waiting.length === 0 || (isSingle && !mayBeSent)) return asRead(order)
     const missing = await unnoted(order, waiting)
     if (missing.outcome !== 'read') return missing
     const noted = waiting.flatMap(({ line, keys }) => {
@@ -340,7 +341,12 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return waitingKeys({ ...order, line_items }).length === 0 ? CONFIRMED : sendByNote(order, [])
   }
 
-  async function closeOrder({ id, order: ref, state }: Pushed<OrderClosed>): Promise<FulfilResult> {
+  async function closeOrder({
+    id,
+    order: ref,
+    state,
+    mayBeSent = false,
+  }: Pushed<OrderClosed> & { mayBeSent?: boolean }): Promise<FulfilResult> {
     const read = await readOrder(ref.reference)
     if (read.outcome !== 'read') return read
     const order = read.value
@@ -353,7 +359,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     // Completed, it would count as paid.
     if (mayComplete && UNPAID.includes(order.status)) return notPaid(order, 'it is completed')
     if (mayComplete && isHandedOver(order, refunded, label)) {
-      const cleared = await clearNoted(order)
+      const cleared = await clearNoted(order, mayBeSent)
       if (cleared.outcome !== 'read') return cleared
       const keys = keysOf(order).length
       const meta_data = [{ key: COMPLETED_META, value: String(keys) }]

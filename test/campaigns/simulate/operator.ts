@@ -118,6 +118,12 @@ export function createOperator(world: World, temper: Temper) {
   const said: { reference: string; at: number }[] = []
   /** Commands that alerts have named: an order that waits, or a line of it that grew. */
   const asked = new Set<string>()
+  /** By who said it, as the audit names them: what a restored database does not have on record is said again. */
+  const words = new Map<string, string>()
+  world.restored.add(() => {
+    const onRecord = host.connection().prepare<[string], unknown>('select 1 from audit where actor = ?')
+    for (const [actor, command] of words) if (onRecord.get(actor) === undefined) asked.add(command)
+  })
   /** Lines, as `order/line`, of which units were bought that are not ordered any more. */
   const surplus = new Set<string>()
   log.listeners.add((what, { detail }) => {
@@ -319,7 +325,10 @@ export function createOperator(world: World, temper: Temper) {
       await book.ask(
         process,
         () => void decided.push(...entries),
-        async (actor) => void (await takeByHand(process.ordering, STORE, reference, word, actor)),
+        async (actor) => {
+          await takeByHand(process.ordering, STORE, reference, word, actor)
+          words.set(actor, command)
+        },
       )
       said.push({ reference, at: timeline.now() })
       log.add('operator', 'said', { command })
