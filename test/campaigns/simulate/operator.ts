@@ -256,8 +256,9 @@ export function createOperator(world: World, temper: Temper) {
     // keys of this one are there before.
     if (purchase.note?.includes('on another line')) return refusalOf(loaded, 'close') ? [handOver] : both
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
-    // Nothing is handed over in a shop that has the order as cancelled.
-    if (world.shop?.facts.now(orderOf(purchase.externalOrderId))?.standing === 'cancelled')
+    // Nothing is handed over in a shop that has the order as cancelled, or that has other keys for all units of the line.
+    const isCancelled = world.shop?.facts.now(orderOf(purchase.externalOrderId))?.standing === 'cancelled'
+    if (isCancelled || purchase.holdReason === 'not_entitled')
       return [refusalOf(loaded, 'close') ? handOver : close]
     // The customer has some of the keys: the operator buys the others again, or settles for what came.
     const left = unitsLeft(loaded)
