@@ -7,6 +7,7 @@ import { dropOrphan, knownDuplicates, reportDiscrepancy } from '../storage/discr
 import { ALWAYS_FRESH, entitlementOfOrder, grantUnits, settleFirst } from '../storage/entitlements.ts'
 import { insertTransition } from '../storage/evidence.ts'
 import { setFreeze } from '../storage/freezes.ts'
+import { countKeys } from '../storage/licence-keys.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import {
   changePurchase,
@@ -132,7 +133,7 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
     return 'none'
   }
   const isUnsent = row.sends === 0 && row.firstSentAt === null
-  const quantity = isUnsent ? await quantityIn(ordering, row.orderId, expectedOf(row), order) : row.quantity
+  const quantity = isUnsent ? await quantityIn(ordering, row.orderId, part, expectedOf(row), order) : row.quantity
   const isResized = quantity !== row.quantity
   const resized = () => ({
     quantity,
@@ -163,18 +164,23 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
  * have.
  */
 async function quantityIn(
-  { db, dialect, supplier }: Ordering,
+  ordering: Ordering,
   orderId: string,
+  part: Part,
   expected: ExpectedOrder,
   order: SupplierOrder,
 ): Promise<number> {
+  const { db, dialect, supplier } = ordering
   const quantity = order.quantity || expected.quantity
-  if (supplier.differs(order, { ...expected, quantity })) return expected.quantity
-  if (quantity <= expected.quantity) return quantity
-  if (quantity > dialect.quantityMax) return expected.quantity
-  // Lines of a backend stay as they were handed in.
+  if (quantity > dialect.quantityMax || supplier.differs(order, { ...expected, quantity })) return expected.quantity
+  if (quantity === expected.quantity) return quantity
+  // Lines of a backend stay as they were handed in, but for what earlier attempts have delivered.
   const entitled = await first(db, entitlementOfOrder(orderId))
-  return entitled?.readAt === ALWAYS_FRESH ? expected.quantity : quantity
+  if (entitled?.readAt !== ALWAYS_FRESH) return quantity
+  const ids = (await rowsOf(ordering, part)).map(({ id }) => id)
+  const keys = (await db.query(countKeys(orderId))).filter(({ purchaseId }) => ids.includes(purchaseId))
+  const open = keys.reduce((sum, { left }) => sum - left, expected.quantity)
+  return quantity === open ? quantity : expected.quantity
 }
 
 /** No purchase has to be found for it any more. */
@@ -203,7 +209,7 @@ async function putIn(
   if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
   const id = ordering.newId()
   const planned = plannedPurchase(ordering.dialect, { ...part, generation }, template)
-  const quantity = await quantityIn(ordering, template.orderId, expectedOf(planned), order)
+  const quantity = await quantityIn(ordering, template.orderId, part, expectedOf(planned), order)
   const entitled = await first(ordering.db, entitlementOfOrder(template.orderId))
   const others = (await purchasesOfLine(ordering, template)).filter((one) => one.id !== live?.id && !isOver(one.state))
   const units = others.reduce((sum, one) => sum + one.quantity, quantity)

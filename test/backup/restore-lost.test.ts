@@ -8,6 +8,7 @@ import { auditOf } from '../../src/storage/evidence.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
 import { currentEpoch } from '../../src/storage/restores.ts'
 import { openRestoreWorld } from '../support/restore-world.ts'
+import { decide } from '../support/reviews.ts'
 import { defaultDialect, STORE, type TestApp } from '../support/test-app.ts'
 
 const SECOND = 1_000
@@ -65,6 +66,24 @@ describe('a new database', () => {
     // The store got the keys of 1001 from both databases: they are the same keys of the same line.
     expect(app.sandbox.world.report().charges).toHaveLength(3)
     expect(new Set(app.shop.keys().get('1001/1')).size).toBe(1)
+  })
+
+  test('leaves no unit of a line out that the lost one had bought in two orders, the second for what the first fell short of', async () => {
+    const world = await openRestoreWorld({})
+    const { app, pass, lose } = world
+    const line = { sku: (await app.offer()).sku, quantity: 2 }
+    app.sandbox.faults.add({ fault: 'partial-keys', first: 1, status: 'open', delayMs: 24 * HOUR })
+    const { orderId: before } = await world.handIn('1001', [line])
+    await pass(3 * HOUR, 10 * MINUTE)
+    await decide(app, before, { type: 'buy_again' })
+    await pass(HOUR, 10 * MINUTE)
+    await pass(LONG, 10 * HOUR)
+    await lose()
+    const { orderId } = await world.handIn('1001', [line])
+    await pass(REATTACHED, 30 * SECOND)
+    // The second order has one unit of two: a person sees what became of the other.
+    const note = expect.stringContaining('reads 1 and not 2')
+    expect((await app.purchases(orderId)).at(-1)).toMatchObject({ generation: 2, state: 'review', note })
   })
 
   test('keeps its new epoch in the marker, so that an older copy of it is known for one', async () => {
