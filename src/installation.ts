@@ -89,7 +89,7 @@ function assertWritable(folder: string): void {
   const undoFolder = undoOfFolder(folder)
   try {
     makeFolder(folder)
-    // Its error names the folder, not the proof.
+    // The error names the folder, not the proof.
     accessSync(folder, constants.W_OK | constants.X_OK)
     writeText(proof, 'Quayside can write to this folder.\n', 0o600)
   } catch (cause) {

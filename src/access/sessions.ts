@@ -42,7 +42,7 @@ const PROLONG_MS = 5 * MINUTE_MS
 /** A person who is signed in. */
 export interface SessionCaller extends Caller {
   role: PersonRole
-  /** Of the session. */
+  /** The id of the session. */
   id: string
   name: string
 }

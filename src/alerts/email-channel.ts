@@ -6,7 +6,7 @@ import type { Secret } from '../secret.ts'
 import type { Channel, SendResult } from './channel.ts'
 
 export interface EmailChannelOptions {
-  /** Of the mail server, with its user and password: `smtps://user:password@mail.example`. */
+  /** The address of the mail server, with user and password: `smtps://user:password@mail.example`. */
   address: Secret
   from: string
   to: readonly string[]
@@ -14,7 +14,7 @@ export interface EmailChannelOptions {
 
 /** Between two answers of the mail server; each of a handful of commands has one. */
 const ANSWER_MS = 15_000
-/** Of a whole message: a server that answers a byte at a time never seems silent. */
+/** The time limit of a whole message: a server that answers a byte at a time never seems silent. */
 const DEADLINE_MS = 60_000
 
 /** A message is sent once the mail server has taken it for one of the addresses or more. */

@@ -21,7 +21,7 @@ import type { Supplier } from '../supplier/client.ts'
 export interface ServiceFacts {
   supplier: Pick<Supplier, 'unreadable' | 'isJudged' | 'reach'>
   clockSuspect: () => boolean
-  /** Those of the configuration. */
+  /** The stores of the configuration. */
   stores: readonly { id: string }[]
   /** When the last backup was made; undefined when there is none. */
   lastBackupAt: () => number | undefined
@@ -112,7 +112,7 @@ export function limitsOf({ alerts, syncCron, backups, dialectFacts }: Config): C
   }
 }
 
-/** Runs of a schedule that are looked at: enough to meet the weekend of one that runs on working days. */
+/** How many coming runs of a schedule are looked at: enough to include a weekend, for a schedule of working days. */
 const RUNS = 10
 
 /** The longest time between two of the next runs of a schedule, in milliseconds. */

@@ -10,7 +10,7 @@ export type NoticedAlert = NoticeSubject & Alert
 
 /** What a channel sends. */
 export interface AlertMessage {
-  /** The same for a message that is sent again: receivers know a repeat by it. */
+  /** This id is the same when a message is sent again: receivers know a repeat by it. */
   id: string
   /** Name of the alerts: `freeze`; `test` for one that a person asked for. */
   type: StoredKind | 'test'
@@ -40,7 +40,7 @@ export interface MessageAlert {
 
 /** Alerts that a message names; the others are counted. */
 const NAMED_MAX = 5
-/** Of a note: a sentence or two, on a telephone. */
+/** The longest note: a sentence or two, on a telephone. */
 const NOTE_MAX = 500
 
 /** The message about alerts of one kind. @param console where people reach the console; null: there is no link */

@@ -28,7 +28,7 @@ const headerShape = z.strictObject({
   keyName: z.string(),
   /** The newest migration of the database. */
   migration: z.int().positive(),
-  /** Of the key of this file, base64. */
+  /** The salt of the key of this file, base64. */
   salt: z.base64(),
 })
 

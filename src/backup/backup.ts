@@ -50,7 +50,7 @@ interface BackupParts {
 export const backupFolder = ({ dataDir, backups }: Pick<Config, 'dataDir' | 'backups'>): string =>
   backups.folder ?? path.join(dataDir, 'backups')
 
-/** Of a service whose database is on a server: its operator backs that up. */
+/** Makes no backup, because the database is on a server: the operator of that server makes them. */
 export const backupsElsewhere = (config: Pick<Config, 'dataDir' | 'backups'>): Backups => ({
   folder: backupFolder(config),
   list: () => {

@@ -157,7 +157,7 @@ function foldLog(file: string): void {
       connection.close()
     }
   } catch {
-    // Its log goes aside with it.
+    // The log of the database goes aside with it.
   }
 }
 

@@ -222,7 +222,7 @@ function refusal(origin: string, status: number, answer: unknown, more: NextStep
   const message = hint ? `${error.message}\n${hint}` : error.message
   return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), message, {
     fields: error.fields,
-    // Of a service of another version, perhaps: any word.
+    // A service of another version may answer any word.
     reason: error.code as FailureReason,
     requestId,
   })

@@ -56,7 +56,7 @@ export interface Session {
 export interface Call {
   io: Io
   client: Client
-  /** Its arguments, in order. */
+  /** The arguments of the command, in order. */
   args: string[]
   json: boolean
   /** Whether a person sits there who can be asked. */
@@ -74,7 +74,7 @@ export interface Call {
 
 /** What every command has, by the way it is written in the help. */
 interface CommandHead {
-  /** Its words and arguments: `deliveries show <id>`. */
+  /** The words and arguments of the command: `deliveries show <id>`. */
   command: string
   about: string
   /** What its arguments are, in order (default: `its id`). */
@@ -342,7 +342,7 @@ async function storeNamed({ client }: Call, named: string | undefined, choose = 
   throw new Failure('not_found', message)
 }
 
-/** Of what is done without a reason, too. */
+/** The flag for a reason, also of commands that can do without one. */
 export const REASON = { '--reason <text>': 'why; the audit keeps it' }
 
 /** @throws Failure `invalid` where none was given */

@@ -103,9 +103,9 @@ function readDelivery(file: string): CapturedDelivery {
 }
 
 interface Checked {
-  /** Its name. */
+  /** The name of the supplier. */
   dialect: string
-  /** Its address. */
+  /** The address of the supplier. */
   supplier: string
   findings: DialectFinding[]
   /** Some of the products that could be read. */

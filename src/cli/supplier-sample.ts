@@ -22,7 +22,7 @@ const COUNT = 3
 /** Enough to find some that can be bought, few enough for one quick request. */
 const PAGE = 25
 
-/** Those that say most: what can be bought and has a cost comes first. */
+/** The products that tell most: a product that can be bought and has a cost comes first. */
 export const chooseProducts = (offers: SupplierOffer[]): SupplierOffer[] =>
   offers.toSorted((one, other) => Number(tellsMore(other)) - Number(tellsMore(one))).slice(0, COUNT)
 

@@ -53,7 +53,7 @@ export const channelSource = (name: string) => ({
 /** Where a channel sends to, and what signs it. */
 export interface ChannelAddress {
   url: Secret
-  /** Of a webhook: signs its messages by Standard Webhooks. */
+  /** The key of a webhook: it signs the messages by Standard Webhooks. */
   key?: Buffer
 }
 

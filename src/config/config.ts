@@ -79,7 +79,7 @@ export const configShape = z.strictObject({
   /** A PostgreSQL server instead of a file in `dataDir`. */
   database: z
     .strictObject({
-      /** Its address, without a password: that is a secret of its own, or the whole address is. */
+      /** The address of the server, without a password: the password is a secret of its own, or the whole address is. */
       url: z
         .string()
         .refine(isServerAddress, 'an address such as "postgres://user@host/database"')
@@ -527,7 +527,7 @@ export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): Field
   }))
 }
 
-/** Of an object of an unknown kind: the faults by the kind that it fits best, and which kinds there are. Else none. */
+/** For an object of an unknown kind: the faults by the kind that it fits best, and a list of the kinds. Else none. */
 function faultsOfUnion(shape: z.core.$ZodType, { path: at, errors }: z.core.$ZodIssueInvalidUnion): FieldFault[] {
   const [nearest = []] = errors.toSorted((one, other) => one.length - other.length)
   const kinds = errors

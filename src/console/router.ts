@@ -26,7 +26,7 @@ import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page
 import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
 import { sentenceOf } from './words.ts'
 
-/** What it is made of, the same for the console as a whole. */
+/** What the router needs that is the same for the whole console. */
 export interface RouterNeeds {
   /** The page of the sandbox, where that is the supplier of a demo. */
   sandboxUrl?: string | undefined

@@ -4,7 +4,7 @@ import { messageOf } from '../errors.ts'
 export interface CustomerOptions {
   /** Of the service. */
   url: () => string
-  /** Of the store that it buys in. */
+  /** Returns the token of the store in which it buys. */
   token: () => string
   /** The first number of its references: `D-0001`. */
   number: () => Promise<number>
@@ -20,7 +20,7 @@ export const CUSTOMER_PREFIX = 'D-'
 /** `D-0193` */
 export const customerReference = (number: number): string => `${CUSTOMER_PREFIX}${String(number).padStart(4, '0')}`
 
-/** Its first order, seconds after the start: the overview is alive at once. Then one in 20 to 40 s: slow enough to follow each. */
+/** The first order comes seconds after the start, so that the overview is alive at once; then one in 20 to 40 s, slow enough to follow. */
 const FIRST_MS = 2_000
 const PAUSE_MS = { least: 20_000, most: 40_000 }
 
@@ -70,7 +70,7 @@ export function createCustomer({ url, token, number, random = Math.random, now =
     const draw = () => offered[Math.floor(random() * offered.length)]
     const [one, other] = [draw(), draw()]
     if (!one || !other) throw new Error('the store sells nothing now')
-    // Of two, the cheaper one: people buy more of what costs less.
+    // Two products are drawn, and the cheaper one is bought: people buy more of what costs less.
     const chosen = Number(other.price) < Number(one.price) ? other : one
     return { sku: chosen.id, quantity: random() < 1 / TWO_OF ? 2 : 1 }
   }

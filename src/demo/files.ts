@@ -17,7 +17,7 @@ export interface DemoPlace {
   /** Ports of the service and of the store. */
   port: number
   storePort: number
-  /** Of the console; absent: there is none. */
+  /** The port of the console; absent: there is no console. */
   consolePort?: number
   /** Name of a dialect, or path of its file. */
   dialect: string

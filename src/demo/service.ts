@@ -92,7 +92,7 @@ export async function openDemo({
     secret: callbackSecret.reveal(),
     port: ports.store,
     onCallback: (callback) => {
-      // Those of the customer would push what a person did off the screen.
+      // Lines of the simulated customer would push what a person did off the screen.
       if (!String(callback.data.reference).startsWith(CUSTOMER_PREFIX)) out.write(callbackLine(callback))
     },
   })

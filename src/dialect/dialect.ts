@@ -125,11 +125,11 @@ const shape = z.strictObject({
   }),
   /** How yes-or-no fields are written: the supplier's word -> true or false. Null: JSON true and false. */
   flags: z.strictObject({
-    /** At `envelope.success` and `error.success`. */
+    /** How the fields `envelope.success` and `error.success` write yes and no. */
     success: flagWords,
-    /** At `paging.more`. */
+    /** How the field `paging.more` writes yes and no. */
     more: flagWords,
-    /** At `product.available`. */
+    /** How the field `product.available` writes yes and no. */
     available: flagWords,
     /** In the parameter `products.inStock`; null sends `true` and `false`. */
     inStock: flagWords,

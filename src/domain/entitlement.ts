@@ -439,7 +439,7 @@ const isPersons = ({ state, takenBackBy }: PlannedPart): boolean => state === 'r
 const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
   isDecided && hasKeys && state === 'review'
 
-/** Units of it that have come, or are to come. */
+/** Units of this part that were delivered, or are still expected. */
 const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>
   finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
 

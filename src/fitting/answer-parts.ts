@@ -98,7 +98,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 /* Which path of a real answer could be meant where the dialect has a wrong one. */
 
 export interface Wanted {
-  /** Words of names that the field may have, the most specific first. */
+  /** Words that may occur in the name of the field, the most specific first. */
   names: string
   /** Undefined for a value that the field cannot have. */
   read: (value: unknown) => unknown

@@ -54,7 +54,7 @@ export const readCsv = (request: IncomingMessage, response: ServerResponse, byte
   })
 
 interface Expected {
-  /** Of the header Content-Type. */
+  /** The value of the header Content-Type. */
   type: RegExp
   wanted: string
   bytesMax: number

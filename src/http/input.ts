@@ -184,7 +184,7 @@ export const queryInstant = (about: string) =>
     .optional()
     .meta({ description: about, override: { type: 'string', format: 'date-time' } })
 
-/** Its pattern is not for the document: generated clients could not compile it. */
+/** The document leaves this pattern out: generated clients could not compile it. */
 const instant = z.iso.datetime({ offset: true })
 
 /** Whether one purchase may exceed the spend caps of its order, the hour and the day. */
@@ -320,7 +320,7 @@ export const paging = {
   before: id.optional().meta({ description: '`next` of the page before this one' }),
 }
 export const eventName = queryText('Only deliveries of this event, such as order.completed')
-/** At most a page of them, so that a person has seen what is replayed. */
+/** A request replays at most a page of deliveries, so that a person has seen each of them. */
 export const replayBody = fields({
   ids: z
     .array(id, { error: must('a list of ids') })

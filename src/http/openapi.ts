@@ -112,9 +112,9 @@ const headerComponents = {
   'Content-Disposition': answerHeader('The name of the file', { type: 'string' }),
 }
 const headerNamed = (name: keyof typeof headerComponents) => ({ [name]: { $ref: `#/components/headers/${name}` } })
-/** Of every answer. */
+/** Headers that every answer has. */
 const headers = headerNamed('X-Request-Id')
-/** Of some failures, by the name of their component. */
+/** Headers that some failures have, by the name of their component. */
 const extraHeaders: Record<string, Headers> = {
   Unauthenticated: headerNamed('WWW-Authenticate'),
   Unavailable: headerNamed('Retry-After'),
@@ -228,7 +228,7 @@ function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 
   const file = { ...headers, ...headerNamed('Content-Disposition') }
   if (answer === csvFile) return { headers: file, content: csv }
   const row = rowShapeOf(answer)
-  // Of lines of JSON each is one.
+  // In a stream of JSON lines each line is one document.
   if (row) return { headers: file, content: { ...csv, 'application/x-ndjson': { schema: named(row, `${name}Row`) } } }
   const line = lineShapeOf(answer)
   // Each line is one.

@@ -51,7 +51,7 @@ export interface ApiContext {
   keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
   nextRuns: () => NextRuns
-  /** Of several processes: since when none is known to be the worker, epoch ms, or null. Absent where one process does all. */
+  /** With several processes: since when no process is known to be the worker, epoch ms, or null. Absent where one process does all. */
   workerAbsentSince?: () => number | null
   /** Where people reach the console; null: it is switched off. */
   consoleAddress: () => string | null
@@ -74,7 +74,7 @@ export interface Call<Q, B, P extends string = string> {
   body: B
   /** From If-Match; empty for an operation without it. */
   version: string
-  /** Of an operation that takes a file; empty elsewhere. */
+  /** The file of an operation that takes one; empty elsewhere. */
   file: Uint8Array
 }
 

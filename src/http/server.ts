@@ -17,7 +17,7 @@ export const serverLimits = {
   headerMaxBytes: 16 * 1024,
   /** A sender that has not finished its headers by then is answered 408. */
   headersTimeoutMs: 10_000,
-  /** The same for the whole request: 256 KiB in 15 s is slower than the line of any supplier. */
+  /** The time for a whole request: 256 KiB in 15 s is slower than the line of any supplier. */
   requestTimeoutMs: 15_000,
   /** How often the two above are checked; Node's default of 30 s would make them useless. */
   checkIntervalMs: 2_000,
@@ -38,7 +38,7 @@ export interface HttpOptions {
   health?: Router
   /** Pages for people, which answer every path: on a server of their own. */
   pages?: Router
-  /** Of every answer, beside the usual ones. */
+  /** Headers that every answer has beside the usual ones. */
   headers?: Record<string, string>
   log: Log
   newId: () => string
@@ -151,7 +151,7 @@ const mounted: RequestHandler = (request, response, next) => {
  */
 const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
-/** Of every answer. */
+/** Headers that every answer has. */
 const headersOf = (requestId: string, more: Record<string, string> = {}) => ({
   'x-request-id': requestId,
   'x-content-type-options': 'nosniff',

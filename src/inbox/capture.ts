@@ -121,7 +121,7 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
       const stored = await captureWindow.read(db)
       if (stored === undefined) {
         window = undefined
-        // Those of an earlier version have no window.
+        // Captures of an earlier version have no window.
         if (isFirst) await db.commit([deleteCaptures()])
       } else if (now() >= stored.keptUntil) {
         window = undefined

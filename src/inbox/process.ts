@@ -277,7 +277,7 @@ const BODIES_MS = 30 * DAY_MS
 const STORE_BODIES_MS = 7 * DAY_MS
 /** Suppliers repeat deliveries for days, not for months: until then a repeat is known as one. */
 const ROWS_MS = 90 * DAY_MS
-/** How long it is known how an order of a shop stood that was never taken. */
+/** How long the state of a shop order is kept that was never taken. */
 const UNTAKEN_MS = 7 * DAY_MS
 
 /** Every price of a store for a month, then one a day for a year: as far back as a question about an order goes. */
@@ -423,7 +423,7 @@ export async function reveal(
   return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
 }
 
-/** Of a delivery whose body was deleted after its time. */
+/** The answer about a delivery whose body was deleted after its time. */
 export const bodyDeleted = (): Failure =>
   new Failure('conflict', 'the body was deleted: it is kept for thirty days, that of a store for seven', {
     reason: 'body_deleted',

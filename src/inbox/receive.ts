@@ -43,7 +43,7 @@ export interface ReceivedRequest extends RequestHead {
 
 export type Receipt =
   | { outcome: 'stored'; id: string }
-  /** The same delivery was stored before, under the id that is given. */
+  /** This delivery was stored before, under the given id. */
   | { outcome: 'duplicate'; id: string }
   | { outcome: 'not_authentic'; reason: string }
   /** Authentic, never stored, and outside the time that the dialect tolerates. Only the first copy counts for anything. */

@@ -136,7 +136,7 @@ export interface CheckDeps extends WebhookDeps {
 
 /** What differs between the supplier's webhooks and ours. */
 export interface WebhookCheck {
-  /** Those that lead here and whose secret we do not hold: all that they send is refused. */
+  /** Webhooks that lead here and whose secret we do not hold: every delivery of theirs is refused. */
   unheld: UnheldWebhooks['webhooks']
   /** Ids of ours that are gone at the supplier, those that are retired left out. */
   gone: string[]

@@ -1,6 +1,6 @@
 import { type Log, type LogFields, type LogRecord, recordOf } from '../log.ts'
 
-/** Of a watcher that reads more slowly than things happen; of what is older only the count is kept. */
+/** Events that are kept for a watcher that reads more slowly than they happen; older events are only counted. */
 const WAITING_MAX = 1_000
 /** Watchers at once: each costs memory and a connection. */
 export const WATCHERS_MAX = 20

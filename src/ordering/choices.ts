@@ -22,7 +22,7 @@ export interface Choice {
 export interface Circumstances {
   /** Ids of the supplier's orders that were seen for it. */
   orders: string[]
-  /** Those of them that a restore found: bought for this part as a generation that no purchase here has. */
+  /** The orders among them that a restore found: they were bought for this part as a generation that no purchase here has. */
   unattached: { supplierOrderId: string; generation: number }[]
   /** Purchases of other lines that hold one of its keys. */
   elsewhere: string[]

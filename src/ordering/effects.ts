@@ -30,7 +30,7 @@ export interface Reading {
 export interface ReadKey {
   /** In its normal form. */
   text: string
-  /** Of that form, and of the ones in which it came: keys that were stored as they came are known by them. */
+  /** Blind indexes of that form, and of the forms in which the key came: keys that were stored as they came are found by these. */
   blindIndexes: [Buffer, ...Buffer[]]
 }
 

@@ -32,7 +32,7 @@ export interface Evidence {
   since: number
   keys: {
     stored: number
-    /** Of those, the ones that the store has, or is being given right now. */
+    /** How many of those keys the store has, or is being given right now. */
     left: number
     /** Purchases of other lines that hold one of them. */
     elsewhere: string[]

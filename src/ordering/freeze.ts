@@ -26,7 +26,7 @@ export async function freeze(ordering: Ordering, reason: string, actor: string):
 
 /** Three may be three bad orders. A fourth within the hour is a fault that the next purchase would have, too. */
 const HOURLY_MAX = 3
-/** The same at a lower rate: one purchase in twenty. */
+/** Reviews at a lower rate freeze buying too: one purchase in twenty. */
 const RECENT = 100
 const RECENT_MAX = 5
 

@@ -388,7 +388,7 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
   const wholly = [
     markUnsent(row.id, attempts),
     ...(handsOver === undefined ? [] : markHandOverUnsent(handsOver, row.id)),
-    // Its order may have changed while its keys counted as delivered.
+    // The order may have changed while these keys counted as delivered.
     ...(handsOver === undefined ? [] : [settleFirst(row.orderId ?? '', ordering.now())]),
   ]
   for (const changes of [wholly, [markAttemptUnsent(row.id)], wholly]) {

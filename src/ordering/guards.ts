@@ -81,7 +81,7 @@ async function readForPurchase(ordering: Ordering, purchase: Purchase) {
   }
 }
 
-/** Its order is not what was settled, for the moment: it is looked at again soon. */
+/** The order differs from what was settled: the purchase is looked at again soon. */
 const UNSETTLED_MS = 5_000
 
 /** Whether the order of a purchase is paid, as it was read last, and has room for it. Its commit asks the same once more. */

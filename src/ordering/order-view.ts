@@ -72,7 +72,7 @@ export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: strin
   return { order, ...rows }
 }
 
-/** The same of an order that was just read. */
+/** Returns the standing of an order whose row was just read. */
 export const standingOf = async ({ db }: Pick<Ordering, 'db'>, order: StoreOrder) => ({
   order,
   ...(await standingRows(db, order.id)),
@@ -119,7 +119,7 @@ export interface ListedLine extends LineProgress {
   name: string | null
   /** What the customer paid for one unit; null where the store does not say. */
   unitPriceMinor: number | null
-  /** Of the unit price. */
+  /** The currency of the unit price. */
   currency: string | null
   /** What keeps it: an operator's decision, or a hold. */
   waitsFor: HoldReason | 'review' | null
@@ -188,7 +188,7 @@ export async function statesOfOrders(db: Database, orders: StoreOrder[]): Promis
   })
 }
 
-/** Of what is known; null where nothing is. */
+/** Adds up the amounts that are known; null where none is. */
 function sumOf(amounts: (number | null)[]): number | null {
   const known = amounts.filter((amount) => amount !== null)
   return known.length === 0 ? null : known.reduce((sum, amount) => sum + amount, 0)

@@ -3,7 +3,7 @@ import { AHEAD, partsAfter } from '../domain/restore.ts'
 import { partsNamed, partsWithin, type UnattachedOrder, unattachedWithin } from '../storage/restores.ts'
 import type { Ordering } from './context.ts'
 
-/** A part of a line, by its row and by what its keys are derived from. */
+/** A part of an order line: the id of the row of its line, and the values that its idempotency keys are derived from. */
 export interface Part extends PartName {
   lineId: string
 }

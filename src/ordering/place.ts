@@ -61,7 +61,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   let handled = 0
   const inTurn = preparing(ordering, await storesLacking(ordering, due))
   const mayPlace = (worker: number) => worker < firstSendsNow(ordering) && pausedUntil(ordering) <= ordering.now()
-  // Those that wait for the first purchase of their offer come again at the end.
+  // Purchases that wait for the first one of their offer come again at the end.
   const queue: { purchase: Purchase; after?: Promise<void> | undefined }[] = due.map((purchase) => ({ purchase }))
   const placeOne = async ({ purchase, after }: (typeof queue)[number]): Promise<void> => {
     await after

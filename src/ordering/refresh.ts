@@ -229,7 +229,7 @@ async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Pro
 const REATTACHING_MS = 60_000
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
-  // Its part may have been bought under a later generation, which reattaching the orders shows first.
+  // The part may have been bought as a later generation: reattaching the orders shows that first.
   if (await isReattaching(ordering.db))
     return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined

@@ -73,7 +73,7 @@ type PurchaseStep = Exclude<Step, { step: 'grow' }>
 const EXPIRES_MS = 30 * 24 * 3_600_000
 /** Between two tries while a worker holds a purchase. */
 const AGAIN_MS = 2_000
-/** Of an order that is read again by its id. */
+/** The columns of an order that is to be read again by its id. */
 const LATE = { attempts: 0, lastError: 'it has units that are planned once it is read again' }
 const STALE_MAX = 5
 const BATCH = 50

@@ -167,7 +167,7 @@ async function takeReading(
   }
   const left = planOf(ordering, shop, read, after, seen) ?? (await planned(ordering, shop, read, after, lines, seen))
   if (doubt) ordering.wake('publish')
-  // Its other lines are planned: what follows says to people that this one is not bought.
+  // The other lines of the order are planned: what follows says to people that this line is not bought.
   if (!left && doubt) return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
   if (!left) return done
   const [stored] = await db.commit([
@@ -184,7 +184,7 @@ interface Seen {
   row: EntitlementRow | undefined
   known: Entitlement | undefined
   asked: Asked
-  /** Of the row after it: an equal reading makes no new one. */
+  /** The revision of the row after this reading: an equal reading makes no new revision. */
   revision: number
   doubt: Doubt | undefined
 }
@@ -542,7 +542,7 @@ function inputOf(
 
 const digestOf = ({ standing, lines }: StoreOrderRead): string => sha256([standing, lines])
 
-/** The same for the same words about the same state of an order: those are said once. */
+/** This id is the same for equal words about one state of an order: those words are said once. */
 const occasionOf = ({ standing, lines }: StoreOrderRead, words: string): string => sha256([standing, lines, words])
 
 const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')

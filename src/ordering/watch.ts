@@ -12,7 +12,7 @@ import { pagesSince } from './scan.ts'
 
 /** Orders that end unannounced, in a row, before deliveries no longer count as arriving. One is late or lost by chance. */
 const UNANNOUNCED_MAX = 3
-/** Those of orders that are not ours are never read. */
+/** Announced orders that are not ours are never read, so that the set must have an end. */
 const ANNOUNCED_MAX = 10_000
 
 type Watching = Pick<Ordering, 'pace'>

@@ -1,4 +1,4 @@
-/** Of several processes on one database the worker alone calls the supplier and the stores: the others have these in their place. */
+/** Where several processes share one database, only the worker calls the supplier and the stores: the others have these instead. */
 import { Failure } from '../errors.ts'
 import type { Store } from '../stores/store.ts'
 import type { Supplier } from '../supplier/client.ts'
@@ -33,7 +33,7 @@ export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => S
   }
 }
 
-/** The same of a store: what it works out by itself is answered everywhere. */
+/** Stands in for a store: what the store works out by itself is answered in every process. */
 export function storeOfWorker(store: Store, acts: Acts): Store {
   const { verify, close, ...calls } = store
   return { ...refusing(calls, acts), ...(verify && { verify }), close }

@@ -28,7 +28,7 @@ export interface Suspects {
 export interface Processes {
   /** Whether this process is the worker. */
   acts: Acts
-  /** Of the worker, when that is another process; undefined where it has said nothing lately. */
+  /** What the worker said last, where it is another process; undefined where it has said nothing lately. */
   report(): WorkerReport | undefined
   /**
    * Since when no process says that it is the worker, epoch ms, as of the last tick; null while one does, and in the first half

@@ -449,7 +449,7 @@ const AGAIN_MS = 15_000
 
 /** What the supplier's orders are searched for before anything is bought. */
 interface Comparison {
-  /** Of the hold. */
+  /** The reason of the hold, and who set it. */
   reason: string
   actor: string
   /** @returns why the database counts as a restore; undefined where nothing speaks for that */

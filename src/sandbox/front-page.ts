@@ -104,7 +104,7 @@ const exampleOf = (origin: string): string => `  npx quayside sandbox fault set 
     -H 'content-type: application/json' -d '{"fault":"answer-lost"}'
 `
 
-/** Its script reads the page again every three seconds, and swaps in what is true now unless a person is using it. */
+/** The script of the page reads the page again every three seconds, and swaps the new state in unless a person is using it. */
 const HEAD = html`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

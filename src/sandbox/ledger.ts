@@ -107,7 +107,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       }
     },
     keysOf: (orderId: string): string[] => keys.all(orderId).map((row) => row.text),
-    /** The same as `report` without reading every entry into memory. */
+    /** Returns what `report` returns, without reading every entry into memory. */
     summary: (limit: number): LedgerSummary => {
       const { startMinor, balanceMinor } = state()
       const all = totals.all()

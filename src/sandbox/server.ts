@@ -49,7 +49,7 @@ export interface SandboxOptions {
   requestsPerMinute?: number
   /** Whether a timer moves the world and sends deliveries; if false, `advance` and `deliverDue` do. */
   automatic?: boolean
-  /** Of a demo, for the page of the sandbox. */
+  /** Set in a demo: what the page of the sandbox shows about it. */
   demo?: SandboxDemo | undefined
 }
 

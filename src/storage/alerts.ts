@@ -30,7 +30,7 @@ export const alertById = rowsBy(alerts, ['id'])
 /** A kind with many alerts comes after those with few, so that a flood of one hides no other. */
 const rareFirst = sql`count(*) over (partition by ${alerts.type})`
 
-/** Those of a kind with few first, then the newest first. */
+/** Alerts of rare kinds come first, then the newest. */
 export const openAlerts = statement((limit: number) =>
   build.select().from(alerts).where(isNull(alerts.endedAt)).orderBy(rareFirst, desc(alerts.id)).limit(limit),
 )
@@ -39,7 +39,7 @@ export const alertsEndedFrom = statement((instant: number, limit: number) =>
   build.select().from(alerts).where(gte(alerts.endedAt, instant)).orderBy(desc(alerts.endedAt)).limit(limit),
 )
 
-/** Those of one kind about one subject, the newest first. @param subject null: the service as a whole */
+/** Alerts of one kind about one subject, the newest first. @param subject null: the service as a whole */
 export const alertsAbout = (type: StoredKind, subject: string | null, limit: number) =>
   alertsAboutOne(type, subject ?? undefined, limit)
 const alertsAboutOne = statement((type: StoredKind, subject: string | undefined, limit: number) =>
@@ -136,7 +136,7 @@ export const openForChannel = statement((channel: string, limit: number) =>
     .limit(limit),
 )
 
-/** The same of alerts that ended since an instant; the last one first. */
+/** Alerts that ended since an instant; the alert that ended last comes first. */
 export const endedForChannel = statement((channel: string, from: number, limit: number) =>
   build
     .select(noticed)

@@ -66,7 +66,7 @@ export const chargesBefore = statement((readAt: number, currency: string) =>
 
 /** What must come back of orders that failed, as far as no account has it. */
 const failed = and(sql`${purchases.state} = 'failed'`, isNull(purchases.returnedAt))
-/** The same of orders that were taken back after they had completed. */
+/** Orders that were taken back after they had completed. */
 const reversed = and(
   inArray(
     purchases.id,

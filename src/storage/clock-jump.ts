@@ -63,7 +63,7 @@ export const countingFromNow = change('any', (now: number) =>
     .where(or(gt(purchases.keysShortSince, now), gt(purchases.acceptedAt, now))),
 )
 
-/** Those that move still: they are few, and found by their state however many there are in all. */
+/** The states of purchases that still move: those are few, and found by their state however many purchases there are. */
 const unfinished = purchaseStates.filter((state) => !finalStates.includes(state))
 
 /** A purchase that moves still was written at an instant after this one; none when none was. */

@@ -61,7 +61,7 @@ export const deliveriesOfPurchases = statement((purchaseIds: string[]) =>
     .orderBy(asc(deliveries.receivedAt), asc(deliveries.id)),
 )
 
-/** Of each state. */
+/** Counts the deliveries of each state. */
 export const countDeliveries = statement(() =>
   countUpTo(
     deliveryStates.map((state) => ({ state })),
@@ -90,7 +90,7 @@ export const replayDelivery = change(1, (id: string, now: number) =>
     .where(and(eq(deliveries.id, id), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
-/** Those of these deliveries that still have their body. */
+/** Which of these deliveries still have their body. */
 export const deliveriesWithBody = statement((ids: string[]) =>
   build
     .select({ id: deliveries.id })
@@ -106,7 +106,7 @@ export const bodiesOf = statement((ids: string[]) =>
     .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
-/** Of the deliveries between two ids, the one that so many others come before. */
+/** Among the deliveries between two ids, the delivery that so many others come before. */
 export const deliveryAfter = statement((from: string, before: string, skipped: number) =>
   build
     .select({ id: deliveries.id })
@@ -138,7 +138,7 @@ export const forgetBodies = change('any', (from: string, before: string, sources
 
 /** The delivery that the last of these steps ended before: the next night goes on there. */
 export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
-/** The same of stores' bodies, which go earlier. */
+/** Up to where the bodies of stores' deliveries were deleted: they go earlier. */
 export const storeBodiesForgotten = jsonSetting<string>('store_bodies_forgotten')
 
 export const forgetDeliveries = change('any', (from: string, before: string) =>

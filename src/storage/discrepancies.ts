@@ -14,7 +14,7 @@ export const discrepanciesOf = rowsBy(discrepancies, ['subject'], discrepancies.
 
 export const countDiscrepancies = countBy(discrepancies, ['kind'])
 
-/** Those of these orders that are on record as having no purchase. */
+/** Which of these orders are on record as having no purchase. */
 export const knownOrphans = statement((supplierOrderIds: string[]) =>
   build
     .select({ id: discrepancies.subject })
@@ -46,7 +46,7 @@ export const orphansFoundAfter = statement((at: number) =>
     .where(and(eq(discrepancies.kind, 'orphan'), gt(discrepancies.foundAt, at))),
 )
 
-/** Those of these orders that are on record as charged a second time for a part. */
+/** Which of these orders are on record as charged a second time for a part. */
 export const knownDuplicates = statement((supplierOrderIds: string[]) =>
   build
     .select({ id: discrepancies.supplierOrderId })

@@ -28,7 +28,7 @@ interface CopiedTable {
 /** PostgreSQL takes 65,535 values in one statement. */
 const CELLS_MAX = 30_000
 const ROWS_MAX = 1_000
-/** Of rows with bytes, which may be as long as a delivery is. */
+/** Rows in one step of a table with bytes, which may be as long as a delivery is. */
 const BYTES_ROWS_MAX = 100
 
 /** What others refer to comes before them. A module gives its exports by their names, in no such order. */

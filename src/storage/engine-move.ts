@@ -7,7 +7,7 @@ import type { Database } from './database.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
 
 export interface EngineMove {
-  /** The same in the file and in its copy. */
+  /** This number is equal in the file and in its copy. */
   id: string
   side: 'file' | 'copy'
   /** What people call the two. */

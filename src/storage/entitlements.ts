@@ -26,7 +26,7 @@ export const newestRevision = statement((store: string) =>
     .where(eq(entitlements.store, store)),
 )
 
-/** Orders whose purchases are to be compared with them now, the longest first. */
+/** Orders that are due for comparison with their purchases; the order that has waited longest comes first. */
 export const dueSettlements = statement((now: number, limit: number) =>
   build
     .select({ store: entitlements.store, reference: entitlements.reference })
@@ -127,7 +127,7 @@ export const settleFirst = change('any', (orderId: string, now: number) =>
   build.update(entitlements).set({ settleAt: now, settledRevision: -1 }).where(eq(entitlements.orderId, orderId)),
 )
 
-/** Of the units that a line has now, so many were bought before a restore: they were granted then. */
+/** So many of the units that a line has now were bought before a restore: they were granted then. */
 export const grantUnits = change(
   'any',
   ({ store, reference, line }: Pick<EntitlementLine, 'store' | 'reference' | 'line'>, bought: number) =>
@@ -222,7 +222,7 @@ export const assertEntitled = ({ id, orderId }: { id: string; orderId: string },
   withinUnits(id),
 ]
 
-/** The same of a commit that begins to deliver keys: which of them may leave was decided when the order was settled. */
+/** Guards a commit that begins to deliver keys: the settlement of the order has decided which keys may leave. */
 export const assertMayLeave = (orderId: string, purchaseId: string): Change => settledAndPaid(orderId, purchaseId, 0)
 
 /** Why a purchase may not be bought now: the order as it was read last, and whether the line has room for it. */

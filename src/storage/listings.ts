@@ -35,7 +35,7 @@ export const pausedCreation = statement((store: string, now: number) =>
     .select()
     .from(listings)
     .where(and(eq(listings.store, store), eq(listings.reason, 'not_created'), gt(listings.nextTryAt, now)))
-    // Those that wait with it have its instant, and fewer tries of their own.
+    // Listings that wait with it have the same instant, and fewer tries of their own.
     .orderBy(desc(listings.nextTryAt), desc(listings.attempts))
     .limit(1),
 )
@@ -43,7 +43,7 @@ export const pausedCreation = statement((store: string, now: number) =>
 /** None of the listings of a store that could not be created waits longer than until this instant. */
 export const hastenCreation = bringForward(listings, ['store'], 'nextTryAt', eq(listings.reason, 'not_created'))
 
-/** Of one store: a page of what is linked to no offer, by variant. */
+/** A page of the listings of one store that are linked to no offer, by variant. */
 export const unlinkedListings = pageBy(listings, 'variant', ['store'], isNull(listings.productId))
 
 /** A page of a store's listings by variant; `after` is the last one seen. */
@@ -168,7 +168,7 @@ export const pricesOfListing = statement((store: string, variant: string, limit:
 
 const DAY_MS = 86_400_000
 
-/** Of the prices between two instants, the one that so many others come before. */
+/** Among the prices between two instants, the price that so many others come before. */
 export const priceAfter = statement((from: number, before: number, skipped: number) =>
   build
     .select({ at: listingPrices.at })
@@ -179,7 +179,7 @@ export const priceAfter = statement((from: number, before: number, skipped: numb
     .offset(skipped),
 )
 
-/** Of prices between two instants, leaves the last of each day (UTC) and variant. */
+/** Deletes prices between two instants, but for the last of each day (UTC) and variant. */
 export const thinListingPrices = change('any', (from: number, to: number) =>
   build.delete(listingPrices).where(
     sql`${listingPrices.at} >= ${from} and ${listingPrices.at} < ${to} and exists (

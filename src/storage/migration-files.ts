@@ -5,7 +5,7 @@ import { Failure } from '../errors.ts'
 
 /** One file of the migrations folder. */
 export interface Migration {
-  /** Its number: 1, 2, 3 without gaps. */
+  /** The number of the migration: 1, 2, 3 without gaps. */
   version: number
   name: string
   sql: string

@@ -101,7 +101,7 @@ const kinds = (['callback', 'alert'] as const).flatMap((kind) =>
   (['due', 'done', 'dead'] as const).map((state) => ({ kind, state })),
 )
 
-/** Of each kind and state. */
+/** Counts the effects of each kind and state. */
 export const countOutbox = statement(() =>
   countUpTo(kinds, ({ kind, state }) =>
     kind === 'alert'
@@ -123,7 +123,7 @@ export const enqueueUpdate = (
 ): Change => enqueue(effect, { id, store, orderId, dedupeKey, notBefore, createdAt: at })
 
 export interface UpdateAddress {
-  /** Of the row: the store recognises a repeat by it. */
+  /** The id of the row: the store recognises a repeat by it. */
   id: string
   store: string
   orderId: string
@@ -184,7 +184,7 @@ const hasten = (at: number, which: SQL) =>
 /** So often an update fails in an outage of minutes. One that has failed more often has a trouble of its own. */
 const OUTAGE_ATTEMPTS = 3
 
-/** Its store answers: updates that failed while it did not wait no longer, unless a try of them may act yet. */
+/** The store answers again: updates that failed meanwhile are due now, unless an earlier try of them may still act. */
 export const hastenFailed = change('any', (store: string, at: number) =>
   hasten(
     at,

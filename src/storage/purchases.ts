@@ -77,7 +77,7 @@ const notSent: PurchaseState[] = ['planned', 'waiting']
 
 const isNotHeldByStanding = or(isNull(purchases.holdReason), notInArray(purchases.holdReason, [...standingHolds]))
 
-/** Its turn has come: it is free, or what holds it is to be looked at again. The standing of an order holds until it changes. */
+/** The turn of a purchase has come: it is free, or its hold is to be looked at again. The standing of an order holds until it changes. */
 export const isDuePlacement = (now: number) =>
   and(
     inArray(purchases.state, notSent),
@@ -311,7 +311,7 @@ const openOutcome = inArray(purchases.state, ['sending', 'unknown'])
 /** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
 const reserved = (where: SQL): SQL => sql`(select coalesce(sum(reserved_minor), 0) from purchases where ${where})`
 
-/** The same of all that was stamped from an instant on, and of each open outcome. Two sums, of which the first reads an index alone. */
+/** Sums up what was stamped from an instant on, and each open outcome. Of the two sums the first reads only an index. */
 const reservedSince = (stamp: typeof purchases.reservedAt | typeof purchases.lastSentAt, since: number): SQL => {
   const before = sql`(${stamp} < ${since} or ${stamp} is null)`
   return sql`${reserved(sql`${stamp} >= ${since}`)} + ${reserved(sql`${openOutcome} and ${before}`)}`

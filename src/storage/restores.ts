@@ -37,7 +37,7 @@ export interface Epoch {
 export interface ListEnd {
   /** Orders that the supplier's lists show at most. */
   listMax: number
-  /** Those among the shown ones that were placed for our stores. */
+  /** How many of the shown orders were placed for our stores. */
   ours: number
 }
 
@@ -59,9 +59,9 @@ export const setStoresMade = (ids: readonly string[], now: number): Change => ma
 
 export const storesMade = async (db: Database): Promise<readonly string[]> => (await madeSetting.read(db)) ?? []
 
-/** The hold of a restore, which is lifted by itself once everything is reattached, or of a start. */
+/** A hold on buying after a restore or a start. The hold of a restore ends by itself once everything is reattached. */
 export interface RestoreHold extends Freeze {
-  /** Of a start: the database may know nothing after this instant, epoch ms. */
+  /** For the hold of a start: the database may lack what happened after this instant, epoch ms. */
   unknownFrom?: number
 }
 
@@ -127,7 +127,7 @@ export const noteUnattached = change(1, (row: UnattachedOrder) =>
 
 export const dropUnattached = deleteBy(unattachedOrders, ['supplierOrderId'])
 
-/** Those whose references lie in a range of texts, from the first up to the second. */
+/** Unattached orders whose references lie in a range of texts, from the first up to the second. */
 export const unattachedWithin = statement(({ from, to }: { from: string; to: string }) =>
   build
     .select()

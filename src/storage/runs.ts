@@ -96,7 +96,7 @@ export const changeSweep = change('any', (id: string, set: Partial<Sweep>) =>
     .where(and(eq(sweeps.id, id), eq(sweeps.state, 'running'))),
 )
 
-/** At a start: whatever was under way ended with the process before. */
+/** To be committed at a start: a run that was under way ended with the process before. */
 export const interruptSweeps = change('any', (now: number) =>
   build.update(sweeps).set({ state: 'interrupted', finishedAt: now }).where(eq(sweeps.state, 'running')),
 )

@@ -143,7 +143,7 @@ export const listings = sqliteTable(
     state: text('state').$type<ListingState>().notNull(),
     /** Why it is held or failed, or why a synced one has no stock. */
     reason: text('reason').$type<ListingReason>(),
-    /** The same as a sentence. */
+    /** The same fault as a sentence. */
     detail: text('detail'),
     /** Pushes in a row that failed. */
     attempts: integer('attempts').notNull().default(0),
@@ -354,7 +354,7 @@ export const entitlements = sqliteTable(
     acceptsShort: flag('accepts_short').notNull().default(false),
     isTagged: flag('is_tagged').notNull().default(false),
     wishRevision: integer('wish_revision').notNull().default(0),
-    /** How often the shop did not take the wish off, and when it is asked to again; null: not. */
+    /** How often the shop failed to remove the retry tag, and when it is asked again; null: never. */
     untagTries: integer('untag_tries').notNull().default(0),
     untagAt: instant('untag_at'),
   },
@@ -449,7 +449,7 @@ export const purchases = sqliteTable(
     failureCode: text('failure_code'),
     failureMessage: text('failure_message'),
     sends: integer('sends').notNull().default(0),
-    /** Of those, the ones that left again because the order was proven absent. */
+    /** How many of those sends were repeats, because the order was proven absent. */
     repeats: integer('repeats').notNull().default(0),
     /** While it is unknown: the order that an answer named which could not be believed. */
     namedOrderId: text('named_order_id'),
@@ -482,7 +482,7 @@ export const purchases = sqliteTable(
     returnedAt: instant('returned_at'),
     /** Units of it that the customer is not entitled to any more: their keys stay here. */
     surplus: integer('surplus').notNull().default(0),
-    /** Its cancellation is the shop's, and a later reading of its order as paid takes it back. */
+    /** The shop cancelled this purchase; a later reading of its order as paid takes the cancellation back. */
     takenBackBy: text('taken_back_by').$type<TakenBackBy>(),
     /** Since when it is held for its reason. The time in which the shop holds it does not count towards its deadline. */
     heldAt: instant('held_at'),
@@ -649,7 +649,7 @@ export const outbox = sqliteTable(
     lastError: text('last_error'),
     createdAt: instant('created_at').notNull(),
     doneAt: instant('done_at'),
-    /** Of an alert: when it was taken into the table of alerts. */
+    /** For an alert: when it was taken into the table of alerts. */
     takenAt: instant('taken_at'),
     /** An attempt whose answer never came may act until then: no other update of its order leaves before. */
     actsUntil: instant('acts_until'),
@@ -821,7 +821,7 @@ export const consoleSessions = sqliteTable('console_sessions', {
 export const hourlyCounts = sqliteTable(
   'hourly_counts',
   {
-    /** Its beginning. */
+    /** The beginning of the hour. */
     hour: instant('hour').notNull(),
     /** What is counted: see `hourly-counts.ts`. */
     name: text('name').notNull(),

@@ -24,7 +24,7 @@ export interface Bound<S extends SQLWrapper = SQLWrapper> extends SQLWrapper {
   values: unknown[]
   /** Tells this statement from others where it is an expression in one of them. */
   name: string
-  /** The same statement, its placeholders numbered from `first`. */
+  /** Returns this statement with its placeholders numbered from `first`. */
   numberedFrom(first: number): S
 }
 

@@ -52,7 +52,7 @@ export const listStoreOrders = page(storeOrders, ['store', 'closedState'])
 
 export interface OrderFilter {
   store?: string | undefined
-  /** Of one of their lines. */
+  /** The SKU of one of their lines. */
   sku?: string | undefined
   before?: string | undefined
   /** The least id that counts. */
@@ -234,7 +234,7 @@ export const requestCancellation = change('any', (orderId: string, now: number) 
   askCancellation(eq(purchases.orderId, orderId), now),
 )
 
-/** The same of one purchase. */
+/** Asks for the cancellation of one purchase. */
 export const cancelPurchase = change('any', (id: string, now: number) => askCancellation(eq(purchases.id, id), now))
 
 /** How many units of a line were ordered in all. */

@@ -35,7 +35,7 @@ const columnOf = (table: SQLiteTable, name: string): SQLiteColumn => {
   return column
 }
 
-/** These columns have these values, the first the first. */
+/** The first column equals the first value, the second column the second value, and so on. */
 const equal = (table: SQLiteTable, by: readonly string[], values: readonly unknown[]): SQL | undefined =>
   and(...by.map((name, index) => eq(columnOf(table, name), values[index])))
 

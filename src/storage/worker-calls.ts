@@ -5,7 +5,7 @@ import { deleteBy, insertInto, stampOnce } from './table.ts'
 
 export const insertWorkerCall = insertInto(workerCalls)
 
-/** Those that no worker has begun, the oldest first. @param askedAfter those before are not waited for any more */
+/** Calls that no worker has begun, the oldest first. @param askedAfter earlier calls are not waited for any more */
 export const openWorkerCalls = statement((askedAfter: number, limit: number) =>
   build
     .select()

@@ -12,7 +12,7 @@ export interface Connecting {
   timeout?: ((ms: number) => AbortSignal) | undefined
 }
 
-/** The same connections; `act` is called right before the first byte of a request is written, in the same turn. */
+/** Returns these connections, which call `act` right before the first byte of a request is written, in the same turn. */
 export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
   connections.compose(
     (dispatch) => (options, handler) =>

@@ -37,7 +37,7 @@ const holdRemark = ({ units, line, message }: LineHeld): string =>
 const resumptionRemark = ({ units, line }: LineResumed): string =>
   `Quayside: ${unitsOf(units, line)} are being bought again.`
 
-/** Of a paid order that must not be bought as it is. */
+/** The remark on a paid order that must not be bought as it is. */
 const refusalRemark = (message: string): string =>
   `Quayside: nothing is bought for this order: ${withoutStop(message)}. Once that is put right, save the order.`
 

@@ -118,7 +118,7 @@ export type AskHidden = (question: {
 export interface ShopAnswers {
   url: string
   credentials: ShopCredentials
-  /** Those that options gave. */
+  /** The answers that options gave. */
   settings: Record<string, string>
 }
 

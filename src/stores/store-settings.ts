@@ -87,7 +87,7 @@ export const sellingShape = {
       categories: z.array(z.string().min(1)).nullable().default(null),
       /** In the name or the SKU, in any case. */
       text: z.string().min(1).nullable().default(null),
-      /** Of the cost, in the supplier's currency. */
+      /** The least and the highest cost that is listed, in the supplier's currency. */
       costMin: amount.nullable().default(null),
       costMax: amount.nullable().default(null),
       inStockOnly: z.boolean().default(false),
@@ -126,7 +126,7 @@ export const ratesShape = z
       to: currency,
       /** How many units of `to` one unit of `from` is. */
       rate: z.string().regex(/^(?=.*[1-9])\d{1,7}(\.\d{1,8})?$/, 'a rate above 0 as text, such as "1.0834"'),
-      /** Of several valid rates the one that began last counts. */
+      /** Where several rates are valid, the rate that began last counts. */
       validFrom: instant.optional(),
       validUntil: instant.optional(),
     }),

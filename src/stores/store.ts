@@ -52,7 +52,7 @@ export type OrdersNow = { outcome: 'read'; orders: StoreOrderRead[] } | NotConfi
 
 /** An update on its way to the store. */
 export type Pushed<Update> = Update & {
-  /** The same at every attempt. Contents under one id never change, so that the store can ignore a repeat. */
+  /** This id is the same at every attempt. Contents under one id never change, so that the store can ignore a repeat. */
   id: string
   /** When what it reports happened. */
   at: number
@@ -76,7 +76,7 @@ export interface StoreListing {
   isGone?: boolean
   /** It has no stock from now on, at whatever price the store has. A store that writes the two apart leaves the price alone. */
   stockAlone?: boolean
-  /** Of two pushes of one listing the one with the larger revision is the newer, in whatever order they arrive. */
+  /** Where two pushes of one listing arrive in any order, the push with the larger revision is the newer. */
   revision: number
 }
 

@@ -161,7 +161,7 @@ export function disagreement(
   return undefined
 }
 
-/** The same for people: the setting, what it reads, and what was sent. */
+/** Says the difference to people: the setting, what it reads, and what was sent. */
 export function differenceText(order: SupplierOrder, expected: ExpectedOrder, dialect: Dialect): string | undefined {
   const field = disagreement(order, expected, dialect)
   return (

@@ -426,7 +426,7 @@ export function createAnswers(now: () => number) {
 
     isJudged: (request: string): boolean => judged.has(request),
 
-    /** Of this order no keys are expected any more. */
+    /** No keys of this order are expected any more. */
     setAside: (id: string): void => {
       keylessAlone.add(id)
       known = known.filter((one) => one.id !== id || !OF_KEYS.test(one.setting))

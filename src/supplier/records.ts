@@ -177,7 +177,7 @@ export type Read<T> = { ok: true; value: T } | ({ ok: false } & UnreadField)
 
 /** A field that cannot be read. */
 export interface UnreadField {
-  /** Its path in the record. */
+  /** The path of the field in the record. */
   field: string
   /** The dialect's setting that holds the path: `product.available`. */
   setting: string

@@ -107,7 +107,7 @@ export function storeAt(
   return store
 }
 
-/** Of what is left to the worker. */
+/** What refusals say of the configuration where a request is left to the worker. */
 const OF_CALLER = 'the configuration of the process that calls stores'
 
 /** Stores: where each is, how publishing to it goes, and what callbacks to it are signed with. */

@@ -41,7 +41,7 @@ export interface SharedDatabase extends Database {
 export interface ServerState {
   /** Why it does not answer or takes no commit; undefined while it does. */
   away: string | undefined
-  /** Its clock and that of this machine do not agree. */
+  /** The clock of the server and the clock of this machine do not agree. */
   isClockApart: boolean
 }
 
@@ -51,7 +51,7 @@ const READERS = 8
 /** What a statement may take; far above what any needs. The connection is given up then. */
 const ANSWER_MS = 30_000
 
-/** The same of the lease: a renewal that gets no answer leaves time for another one. */
+/** The time limit of the lease: a renewal that gets no answer leaves time for another one. */
 const LEASE_ANSWER_MS = 3_000
 
 /** How long a connection may take to be there. */
@@ -216,7 +216,7 @@ export function connectionOf(address: string): pg.ClientConfig {
     throw new Failure('invalid', 'the address of the database is no postgres://user:password@host:port/database')
   }
   if (![...url.searchParams.keys()].every((name) => PARAMETERS.includes(name))) {
-    // Its name stays away: a ? or & in a password would make a name of what follows it.
+    // The message leaves the name out: a ? or & in a password would make a name of the text that follows.
     const known = PARAMETERS.join(', ')
     throw new Failure('invalid', `the address of the database has a parameter that is not known: known are ${known}`)
   }

@@ -178,7 +178,7 @@ const ADVICE: Record<number, string> = {
 
 /** Far above what a hundred results need; a longer answer is something else. */
 const LISTING_ANSWER_MAX = 1_048_576
-/** Of a reason that a person reads. */
+/** The longest reason that is kept, in characters; people read it. */
 const REASON_MAX = 200
 
 const text = z.union([z.string(), z.number()]).transform(String)

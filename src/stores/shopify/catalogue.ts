@@ -161,7 +161,7 @@ function noticeOf(listing: StoreListing, variant: ShopVariant): Notice | undefin
 /** A call that writes prices of variants of one product. */
 interface PriceCall {
   variables: { product: string; variants: object[] }
-  /** Those whose prices it writes, in the same order. */
+  /** The listings whose prices it writes, in the same order. */
   pushing: Pushing[]
 }
 
@@ -354,7 +354,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return undefined
   }
 
-  /** Stocks an item at the location, with none of it. */
+  /** Makes the location stock an item, with a quantity of 0. */
   async function activate(push: string, one: Pushing, location: string): Promise<NotConfirmed | undefined> {
     const { id: item } = one.variant.inventoryItem
     const activated = await client.change(activateStock, { item, location, key: keyOf(push, 0, [item]) })

@@ -22,7 +22,7 @@ import type { ShopDocument, ShopMutation } from './documents.ts'
 export interface ShopClientOptions extends Connecting {
   /** The shop's address at myshopify.com. */
   url: string
-  /** Of the Admin API, such as `2026-07`. */
+  /** The version of the Admin API, such as `2026-07`. */
   apiVersion: string
   /** Client id and client secret of an app, or an admin token and the API secret key of its app. */
   credentials: { key: Secret; secret: Secret }
@@ -47,9 +47,9 @@ export interface ShopClient {
     variables: object,
     answer?: z.ZodType<Value>,
   ) => Promise<Read<Value & Written>>
-  /** The same client, which sends nothing that writes from this instant on. */
+  /** Returns this client, which sends no request that writes from this instant on. */
   writingUntil: (until: number) => ShopClient
-  /** The same client, for work that can wait: it leaves a part of what the shop allows to orders. */
+  /** Returns this client for work that can wait: it leaves a part of the shop's limit to orders. */
   waiting: () => ShopClient
   /**
    * Sends a request to an address that the shop named, without a token: of https, or the shop's own. Undefined where it has no

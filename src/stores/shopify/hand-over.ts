@@ -398,7 +398,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
     }
     if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
-    // Of keys on the order that a lost database put there nothing is known: whether they count was a person's word.
+    // A lost database may have put keys on the order. Whether those count was for a person to say, so they are not counted here.
     if (isNew && units < delivered) return refundedNow(units)
     const heading = headingOf(line)
     if (standing === 'cancelled' || units === 0) {

@@ -35,7 +35,7 @@ export interface OrderSettings {
   metafieldNamespace: string | null
 }
 
-/** Of the app itself. */
+/** The namespace of the app itself. */
 export const APP_NAMESPACE = '$app:quayside'
 export const namespaceOf = ({ metafieldNamespace }: Pick<OrderSettings, 'metafieldNamespace'>): string =>
   metafieldNamespace ?? APP_NAMESPACE

@@ -50,7 +50,7 @@ interface Failed extends ShopFailure {
 export interface ShopClient {
   /** Sends one request, and a second one where the first shows that the shop's server removes the header with the key. */
   call: (call: ShopCall) => Promise<ShopAnswer>
-  /** The same client, which sends nothing that writes from this instant on. */
+  /** Returns this client, which sends no request that writes from this instant on. */
   writingUntil: (until: number) => ShopClient
   close: () => Promise<void>
 }
@@ -140,7 +140,7 @@ export function isLastPage(answer: Answered, page: number, items: number): boole
 const isUnauthenticated = ({ failure, code }: Failed): boolean =>
   failure.outcome === 'refused' && failure.status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false)
 
-/** Of the request that was answered. */
+/** The request that was answered. */
 interface Asked {
   /** The shop may have acted although its answer says nothing. */
   isWrite: boolean

@@ -28,7 +28,7 @@ async function writeFinding(client: ShopClient, what: string, path: string): Pro
   const write = await client.call({ method: 'POST', path, body: {} })
   if (write.ok) return sound('permissions', `the key may write ${what}`)
   const { failure } = write
-  // The same key could read a moment ago.
+  // This key was allowed to read a moment ago.
   const isReadOnly = failure.outcome === 'refused' && (failure.status === 401 || failure.status === 403)
   if (!isReadOnly) return failedCall('permissions', write)
   const fix = 'Give the consumer key the permission read and write.'

@@ -132,7 +132,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return answer.ok ? CONFIRMED : answer.failure
   }
 
-  /** Of the keys of these lines those that no note for the customer has. */
+  /** Returns the keys of these lines that no note for the customer has. */
   async function unnoted(order: ShopOrder, lines: NotedKeys[]): Promise<Read<string[]>> {
     const notes = await readNotes(order.id)
     if (notes.outcome !== 'read') return notes

@@ -88,7 +88,7 @@ export function refundedBy(refunds: Omit<z.infer<typeof shopRefund>, 'id'>[]): R
 
 export const NO_REFUNDS: Refunded = { ofLine: new Map(), unknown: 0, unnamed: 0n }
 
-/** Those that WooCommerce gives a paid order: of products that are not handed over by the shop itself, and of others. */
+/** The statuses that WooCommerce gives a paid order: first for products that the shop does not deliver itself, then for others. */
 export const PAID_STATUSES = ['processing', 'completed']
 
 const UNDATED = 'in the shop without a payment, as one that is paid on delivery'
