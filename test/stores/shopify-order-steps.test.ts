@@ -110,6 +110,44 @@ describe('keys for a line of Shopify', () => {
     expect(now?.outcome === 'read' && now.orders[0]).toMatchObject({ hasOurKeys: true })
   })
 
+  test.each([
+    ['TAKEN', true, 1],
+    ['UNSTRUCTURED_ALREADY_EXISTS', true, 1],
+    ['PINNED_LIMIT_REACHED', true, 2],
+    ['UNSUPPORTED_PINNING', true, 2],
+    ['RESOURCE_TYPE_LIMIT_EXCEEDED', false, 1],
+    ['RESERVED_NAMESPACE_KEY', false, 1],
+  ])(
+    'are there or refused where the shop answers %s to their name, which it is asked to show again without a pin at most',
+    async (code, isThere, times) => {
+      const world = await shopifyWorld()
+      const { fulfil, metafields } = ordered(world, { A: 1 })
+      world.shop.strike({ kind: 'DefineKeys', fault: 'user_error', code })
+      const result = await fulfil('A', ['AAAA-1'])
+      expect(result).toMatchObject(isThere ? { outcome: 'confirmed' } : { outcome: 'refused', status: 422 })
+      expect('keys_1' in metafields()).toBe(isThere)
+      const asked = world.shop.requests().filter(({ kind }) => kind === 'DefineKeys')
+      expect(asked.map(({ variables }) => (variables.definition as { pin: boolean }).pin)).toEqual(
+        [true, false].slice(0, times),
+      )
+    },
+  )
+
+  test.each([
+    ['STALE_OBJECT', true],
+    ['INVALID_COMPARE_DIGEST', true],
+    ['TAKEN', true],
+    ['INVALID_VALUE', false],
+    ['CAPABILITY_VIOLATION', false],
+  ])('are there or refused where the shop answers %s to them, of which only another writer passes', async (code, passes) => {
+    const world = await shopifyWorld()
+    const { fulfil, metafields } = ordered(world, { A: 1 })
+    world.shop.strike({ kind: 'PutKeys', fault: 'user_error', code })
+    const result = await fulfil('A', ['AAAA-1'])
+    expect(result).toMatchObject(passes ? { outcome: 'confirmed' } : { outcome: 'refused', status: 422 })
+    expect('keys_1' in metafields()).toBe(passes)
+  })
+
   test('count with those that were handed over before, where units went back since', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, lineOf, units } = ordered(world, { A: 3 })

@@ -338,6 +338,24 @@ describe('keys that wait in the lines of an order of WooCommerce', () => {
     expect(['AAAA-1', 'BBBB-1'].map(mails)).toEqual([1, 1])
   })
 
+  test('go in one note with a later key that a mail would change, also one of their own line, and all are kept', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, close, found, stored, notes, mails } = ordered(world, { A: 2, B: 2 })
+    await fulfil('A', 'AAAA-1')
+    await fulfil('B', 'BBBB-1')
+    expect(await fulfil('A', 'AA%A-2')).toEqual({ outcome: 'confirmed' })
+    expect(stored()).toEqual([
+      ['["AAAA-1","AA%A-2"]', null],
+      ['["BBBB-1"]', null],
+    ])
+    expect(notes(true)).toHaveLength(1)
+    await fulfil('A', 'AA%A-2')
+    await fulfil('B', 'BBBB-2')
+    await close()
+    expect(found().status).toBe('completed')
+    expect(['AAAA-1', 'AA%A-2', 'BBBB-1', 'BBBB-2'].map(mails)).toEqual([1, 1, 1, 1])
+  })
+
   test('are not said to be sent where the shop does not answer, and are none of an order that it has no more', async () => {
     const world = await wooCommerceWorld()
     const { fulfil, reference, refund } = ordered(world, { A: 1, B: 2 })
