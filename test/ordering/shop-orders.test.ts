@@ -15,8 +15,10 @@ import {
 } from '../../src/ordering/shop-orders.ts'
 import { entitlementLinesOf, entitlementOf } from '../../src/storage/entitlements.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
+import { insertKey } from '../../src/storage/licence-keys.ts'
 import type { ListingRow } from '../../src/storage/listings.ts'
 import { listOutbox } from '../../src/storage/outbox.ts'
+import { setEpoch } from '../../src/storage/restores.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { listings } from '../../src/storage/schema.ts'
 import { build, change } from '../../src/storage/statement.ts'
@@ -203,10 +205,13 @@ describe('an order that changes before it is bought', () => {
     expect(await taken()).toMatchObject([{ state: 'planned', quantity: 1 }])
   })
 
-  test('after a request of it that did not run is bought under other keys', async () => {
+  test.each([
+    ['a request of it', `state = 'waiting', sends = 1`],
+    ['a request of it, of the database before a restore,', `state = 'waiting', first_sent_at = 1`],
+  ])('after %s that did not run is bought under other keys', async (_, columns) => {
     const { app, take, taken, line } = await openShop()
     await take()
-    await app.db.commit([{ statement: sql`update purchases set state = 'waiting', sends = 1`, rows: 1 }])
+    await app.db.commit([{ statement: sql.raw(`update purchases set ${columns}`), rows: 1 }])
     await take({ lines: [{ ...line, quantity: 1 }] })
     expect((await taken())?.map(({ state, quantity }) => [state, quantity])).toEqual([
       ['cancelled', 2],
@@ -215,14 +220,15 @@ describe('an order that changes before it is bought', () => {
   })
 
   test.each([
-    ['was not given up', null, 1],
-    ['a person gave up', 1, 2],
-  ])('back to paid, is bought again where the failed purchase %s', async (_, writtenOffAt, generations) => {
+    ['was neither given up nor paid back', null, null, 1],
+    ['a person gave up', 1, null, 2],
+    ['was paid back', null, 1, 2],
+  ])('back to paid, is bought again where the failed purchase %s', async (_, writtenOffAt, refundedAt, generations) => {
     const { app, take, taken } = await openShop()
     await take()
     await app.db.commit([
       {
-        statement: sql`update purchases set state = 'failed', sends = 1, first_sent_at = 1, written_off_at = ${writtenOffAt}`,
+        statement: sql`update purchases set state = 'failed', sends = 1, first_sent_at = 1, written_off_at = ${writtenOffAt}, refunded_at = ${refundedAt}`,
         rows: 1,
       },
     ])
@@ -231,14 +237,17 @@ describe('an order that changes before it is bought', () => {
     expect((await taken())?.length).toBe(generations)
   })
 
-  test('is given up once it was unpaid for thirty days', async () => {
+  test.each([
+    ['unpaid', 'unpaid'],
+    ['held', 'held_by_store'],
+  ] as const)('is given up once it was %s for thirty days', async (standing, holdReason) => {
     const { app, take, taken, row } = await openShop()
     await take()
     // How long it was paid before says nothing.
     app.move(40 * DAY)
-    await take({ standing: 'unpaid', fullyPaid: false })
+    await take({ standing, fullyPaid: standing === 'held' })
     const since = app.now()
-    expect(await taken()).toMatchObject([{ state: 'planned', holdReason: 'unpaid' }])
+    expect(await taken()).toMatchObject([{ state: 'planned', holdReason }])
     expect(await row()).toMatchObject({ standingSince: since, settleAt: since + 30 * DAY })
     app.move(30 * DAY - 1)
     expect(await settleDue(app.ordering)).toBe(0)
@@ -246,6 +255,64 @@ describe('an order that changes before it is bought', () => {
     expect(await settleDue(app.ordering)).toBe(1)
     expect(await taken()).toMatchObject([{ state: 'cancelled' }])
     expect(await row()).toMatchObject({ settleAt: null })
+  })
+})
+
+describe('an order that is cancelled while its purchase', () => {
+  test.each([
+    ['is being sent, by a worker that may have died', `state = 'sending', sends = 1, lease_until = null`, false],
+    ['is held by a worker', `lease_until = ${Number.MAX_SAFE_INTEGER}`, false],
+    ['was held by a worker until now', `lease_until = 1`, true],
+    ['waits', `hold_reason = 'balance'`, true],
+  ])('%s, ends it once nobody is at work on it', async (_, columns, isEnded) => {
+    const { app, take, taken, row } = await openShop()
+    await take()
+    await app.db.commit([{ statement: sql.raw(`update purchases set ${columns}`), rows: 1 }])
+    await take({ standing: 'cancelled' })
+    const { revision, settledRevision, settleAt } = await row()
+    expect((await taken())?.[0]?.state === 'cancelled').toBe(isEnded)
+    expect([settledRevision === revision, settleAt]).toEqual([isEnded, isEnded ? null : app.now() + 2 * SECOND])
+  })
+})
+
+describe('an order that is not paid any more while its keys', () => {
+  test.each([
+    ['wait for their delivery', [null, null], 'unpaid'],
+    ['are on their way to the shop, one of them', [1, null], 'unpaid'],
+    ['are on their way to the shop, all of them', [1, 1], null],
+  ] as const)('%s, keeps back what has not left', async (_, begunAt, holdReason) => {
+    const { app, take, taken } = await openShop()
+    await take()
+    const [{ id } = { id: '' }] = (await taken()) ?? []
+    await app.db.commit([
+      { statement: sql`update purchases set state = 'completed', sends = 1, first_sent_at = 1`, rows: 1 },
+      ...begunAt.map((begun, place) => {
+        const bytes = Buffer.from(`key ${place}`)
+        const sealed = { ciphertext: bytes, keyId: 1, blindIndex: bytes, storedAt: 1, handOverId: `update ${place}` }
+        return insertKey({ purchaseId: id, ordinal: place + 1, ...sealed, begunAt: begun })
+      }),
+    ])
+    await take({ standing: 'unpaid', fullyPaid: false })
+    expect(await taken()).toMatchObject([{ state: 'completed', holdReason }])
+  })
+})
+
+describe('an order of which a unit is taken away after the database was put back', () => {
+  test.each([
+    ['that came before that is bought under other keys: the lost database may have sent the first ones', -1, null, 2],
+    ['that came after that is changed in its place', 1, null, 1],
+    ['that came after that is bought under other keys, where the list of the supplier ends early', 1, 100, 2],
+  ])('and %s', async (_, receivedAfterMs, listMax, generations) => {
+    const { app, take, taken, line } = await openShop()
+    await take()
+    const restoredAt = app.now() - receivedAfterMs
+    const epoch = { epoch: 2, restoredAt, unknownFrom: restoredAt, scans: 2, roundAt: restoredAt, unreadable: 0 }
+    const listEnd = listMax === null ? null : { listMax, ours: 0 }
+    await app.db.commit([setEpoch({ ...epoch, listEnd, reattachedAt: app.now() }, app.now())])
+    await take({ lines: [{ ...line, quantity: 1 }] })
+    const purchases = (await taken()) ?? []
+    expect(purchases.map(({ quantity }) => quantity)).toEqual(generations === 1 ? [1] : [2, 1])
+    expect(new Set(purchases.map(({ externalOrderId }) => externalOrderId)).size).toBe(generations)
   })
 })
 
@@ -521,11 +588,14 @@ test('money that goes back without units is an alert for each sum, in the curren
 describe('a tag that asks to try again', () => {
   test('is taken off once it was followed, and a reading from before brings no wish back', async () => {
     const { app, take, row, untagged } = await openShop()
+    // A shop whose merchants ask by a tag, and not by setting the order back to paid.
+    app.ordering.stores = app.ordering.stores.map((one) => ({ ...one, wishesByStanding: false }))
     await take()
     const asked = await beforeAsking(app.ordering, STORE)
     await take({ retry: true })
     expect(untagged).toEqual(['12'])
     const { wishRevision, revision } = await row()
+    expect(wishRevision, 'the tag is a wish; that it was taken off is a revision too').toBe(revision - 1)
     expect(await row()).toMatchObject({ isTagged: false, settledRevision: revision, untagAt: null })
     await take({ retry: true }, asked)
     expect((await row()).wishRevision).toBe(wishRevision)
