@@ -344,3 +344,43 @@ test('an order that the shop did not confirm is read again by itself until it do
   await pass(10 * MINUTE)
   expect(await late()).toEqual([])
 })
+
+test('of two orders that are late for one reason people are alerted of each, by its number', async () => {
+  const { db, pass } = await openPolling([{ given: [], unread: ['1', '2'] }])
+  await pass(30 * MINUTE)
+  const notes = (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).map(({ type, payload }) => [
+    type,
+    'reference' in payload && payload.reference,
+  ])
+  expect(notes.toSorted()).toEqual([
+    ['order_unread', '1'],
+    ['order_unread', '2'],
+  ])
+})
+
+test('of an order that cannot be taken people are alerted once for each reason, and of another one too', async () => {
+  const { db, outcomes, pass } = await openPolling([
+    { given: ['1'], unread: [] },
+    { given: ['1', '2'], unread: [] },
+    { given: ['1'], unread: [] },
+  ])
+  const reasons = ['its total does not fit', 'its total does not fit', 'it has no line']
+  const refuse = (words: () => string) => () => {
+    throw new Failure('conflict', words())
+  }
+  outcomes.set(
+    '1',
+    refuse(() => reasons.shift() ?? ''),
+  )
+  outcomes.set(
+    '2',
+    refuse(() => 'its total does not fit'),
+  )
+  await pass(5 * MINUTE)
+  const notes = (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).map(({ payload }) => payload.note)
+  expect(notes.toSorted()).toEqual(
+    ['1 of shop cannot be taken: it has no line', '1 of shop cannot be taken: its total does not fit'].concat(
+      '2 of shop cannot be taken: its total does not fit',
+    ).map((words) => `the order ${words}; save it in the shop once the cause is gone`),
+  )
+})

@@ -379,6 +379,20 @@ describe('units that an order gains', () => {
     ])
   })
 
+  test('are asked of a person where nothing is known of how the order was read before, also where the merchant wants them bought', async () => {
+    const { app, take, taken, line, units, alerts } = await openShop()
+    app.ordering.stores = app.ordering.stores.map((one) => ({ ...one, growth: 'buy' }))
+    await take()
+    await app.db.commit([
+      { statement: sql`delete from entitlement_lines`, rows: 1 },
+      { statement: sql`delete from entitlements`, rows: 1 },
+    ])
+    await take({ lines: [{ ...line, quantity: 3 }] })
+    expect((await taken())?.map(({ quantity }) => quantity)).toEqual([2])
+    expect(await units()).toEqual([[3, 2]])
+    expect((await alerts()).map(({ note }) => note)).toEqual([expect.stringContaining('take 12 --line a')])
+  })
+
   test('without a price that can be compared are no purchase, and an alert says so', async () => {
     const { app, take, taken, line, alerts } = await openShop()
     app.ordering.stores = app.ordering.stores.map((one) => ({ ...one, growth: 'buy' }))
