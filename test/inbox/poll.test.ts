@@ -377,10 +377,12 @@ test('of an order that cannot be taken people are alerted once for each reason, 
     refuse(() => 'its total does not fit'),
   )
   await pass(5 * MINUTE)
-  const notes = (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).map(({ payload }) => payload.note)
+  const notes = (await db.query(listOutbox({ kind: 'alert', limit: 100 }))).map(({ payload }) =>
+    'note' in payload ? payload.note : undefined,
+  )
   expect(notes.toSorted()).toEqual(
-    ['1 of shop cannot be taken: it has no line', '1 of shop cannot be taken: its total does not fit'].concat(
-      '2 of shop cannot be taken: its total does not fit',
-    ).map((words) => `the order ${words}; save it in the shop once the cause is gone`),
+    ['1 of shop cannot be taken: it has no line', '1 of shop cannot be taken: its total does not fit']
+      .concat('2 of shop cannot be taken: its total does not fit')
+      .map((words) => `the order ${words}; save it in the shop once the cause is gone`),
   )
 })

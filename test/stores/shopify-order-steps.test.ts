@@ -139,14 +139,17 @@ describe('keys for a line of Shopify', () => {
     ['TAKEN', true],
     ['INVALID_VALUE', false],
     ['CAPABILITY_VIOLATION', false],
-  ])('are there or refused where the shop answers %s to them, of which only another writer passes', async (code, passes) => {
-    const world = await shopifyWorld()
-    const { fulfil, metafields } = ordered(world, { A: 1 })
-    world.shop.strike({ kind: 'PutKeys', fault: 'user_error', code })
-    const result = await fulfil('A', ['AAAA-1'])
-    expect(result).toMatchObject(passes ? { outcome: 'confirmed' } : { outcome: 'refused', status: 422 })
-    expect('keys_1' in metafields()).toBe(passes)
-  })
+  ])(
+    'are there or refused where the shop answers %s to them, of which only another writer passes',
+    async (code, passes) => {
+      const world = await shopifyWorld()
+      const { fulfil, metafields } = ordered(world, { A: 1 })
+      world.shop.strike({ kind: 'PutKeys', fault: 'user_error', code })
+      const result = await fulfil('A', ['AAAA-1'])
+      expect(result).toMatchObject(passes ? { outcome: 'confirmed' } : { outcome: 'refused', status: 422 })
+      expect('keys_1' in metafields()).toBe(passes)
+    },
+  )
 
   test('count with those that were handed over before, where units went back since', async () => {
     const world = await shopifyWorld()
