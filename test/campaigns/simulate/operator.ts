@@ -258,8 +258,7 @@ export function createOperator(world: World, temper: Temper) {
     if (purchase.cancelRequestedAt !== null && chance.odds(0.5)) return [close, handOver]
     // Nothing is handed over in a shop that has the order as cancelled, or that has other keys for all units of the line.
     const isCancelled = world.shop?.facts.now(orderOf(purchase.externalOrderId))?.standing === 'cancelled'
-    if (isCancelled || purchase.holdReason === 'not_entitled')
-      return [refusalOf(loaded, 'close') ? handOver : close]
+    if (isCancelled || purchase.holdReason === 'not_entitled') return [refusalOf(loaded, 'close') ? handOver : close]
     // The customer has some of the keys: the operator buys the others again, or settles for what came.
     const left = unitsLeft(loaded)
     if (left > 0 && left < purchase.quantity && chance.odds(0.5)) return [again, handOver, ...adopt, close]
