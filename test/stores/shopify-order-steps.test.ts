@@ -176,6 +176,46 @@ describe('keys for a line of Shopify', () => {
     expect(metafields()).toEqual({})
   })
 
+  test('go on to their end where their units were refunded since, and nobody is written to about that', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, lineOf, metafields, found, mails } = ordered(world, { A: 2, B: 1 })
+    await fulfil('A', ['AAAA-1'])
+    world.shop.refund(reference, { lines: [{ id: lineOf('A').id, quantity: 2 }] })
+    const [note, before] = [found().note, mails().length]
+    expect(await fulfil('A', ['AAAA-1', 'AAAA-2'])).toEqual({ outcome: 'confirmed' })
+    expect(metafields()).toMatchObject({ keys_2: 'Game A (A)\nAAAA-2' })
+    expect([found().note, mails().length]).toEqual([note, before])
+  })
+
+  test.each([
+    ['on time', false, { HandOverOrder: false, OrderFulfillments: false, FulfillmentOrderLines: false }],
+    ['on time', false, { DefineKeys: false, PutKeys: false, CreateFulfillment: true }],
+    ['after their units', true, { HandOverOrder: false, OrderFulfillments: false, FulfilledLines: false }],
+    ['after their units', true, { OrderNote: false, PutNote: false, DefineKeys: true, PutKeys: true }],
+    ['after their units', true, { FulfillmentTracking: true, NotifyAgain: true }],
+  ])(
+    'that come %s may be with the customer once a request has told of them, although the shop is not active at a later one',
+    async (_when, isLate, steps) => {
+      for (const [kind, mayHaveLeft] of Object.entries(steps)) {
+        const world = await shopifyWorld()
+        const { fulfil, reference, lineOf } = ordered(world, { A: 1 })
+        if (isLate) world.shop.fulfilByHand(reference, { line: lineOf('A').id, quantity: 1 })
+        world.shop.strike({ kind, fault: 'error', code: 'SHOP_INACTIVE' })
+        expect(await fulfil('A', ['AAAA-1']), kind).toMatchObject({ outcome: 'unavailable', mayHaveLeft })
+        expect(await fulfil('A', ['AAAA-1']), kind).toMatchObject({ outcome: 'confirmed' })
+      }
+    },
+  )
+
+  test('that come late are handed over where the shop does not write again, which the merchant reads on the order', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, lineOf, found } = ordered(world, { A: 2 })
+    world.shop.fulfilByHand(reference, { line: lineOf('A').id, quantity: 2 })
+    world.shop.strike({ kind: 'NotifyAgain', fault: 'user_error' })
+    expect(await fulfil('A', ['AAAA-1'])).toEqual({ outcome: 'confirmed', wasFulfilled: true })
+    expect(found().note).toContain('before 1 licence keys of A came')
+  })
+
   test('stay here where all of the money went back without units, none of which entitles to any', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, metafields } = ordered(world, { A: 2 })

@@ -356,6 +356,32 @@ describe('keys that wait in the lines of an order of WooCommerce', () => {
     expect(['AAAA-1', 'AA%A-2', 'BBBB-1', 'BBBB-2'].map(mails)).toEqual([1, 1, 1, 1])
   })
 
+  test('are not sent where the mail of the completed order has brought them, although its merchant opened it again', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, close, id, reference, notes, mails } = ordered(world, { A: 1 })
+    await fulfil('A', 'AAAA-1')
+    await close()
+    world.shop.setStatus(id, 'processing')
+    const before = mails('AAAA-1')
+    expect(await world.store.sendWaiting?.(reference)).toEqual({ outcome: 'confirmed' })
+    expect([notes(true), mails('AAAA-1')]).toEqual([[], before])
+  })
+
+  test('are sent without the order being known as it is then: money that went back holds later keys until it is read', async () => {
+    const world = await wooCommerceWorld()
+    const { fulfil, id, reference } = ordered(world, { A: 1, B: 1 })
+    await fulfil('A', 'AAAA-1')
+    world.shop.refund(id, { amount: '1.00' })
+    expect(await world.store.sendWaiting?.(reference)).toEqual({ outcome: 'confirmed' })
+    expect(await fulfil('B', 'BBBB-1')).toMatchObject({
+      outcome: 'not_entitled',
+      standing: 'held',
+      detail: expect.stringContaining('money was refunded since it was read'),
+    })
+    await world.store.order?.(reference)
+    expect(await fulfil('B', 'BBBB-1')).toEqual({ outcome: 'confirmed' })
+  })
+
   test('are not said to be sent where the shop does not answer, and are none of an order that it has no more', async () => {
     const world = await wooCommerceWorld()
     const { fulfil, reference, refund } = ordered(world, { A: 1, B: 2 })
@@ -398,6 +424,15 @@ test('a report on an order that WooCommerce does not have, or that it does not g
   }
   for (const _of of [1, 2]) expect(await resumed(reference)).toEqual({ outcome: 'confirmed' })
   expect(world.reports(reference)).toBe(1)
+})
+
+test('words of a supplier stand on an order of WooCommerce as they are, although they look like markup', async () => {
+  const world = await wooCommerceWorld()
+  const { reference, notes } = ordered(world, { A: 1 })
+  await world.store.reportRefusal?.({ id: 'r1', reference, message: 'the price of <b>R&D</b> is gone.' })
+  expect(notes(false).at(-1)).toBe(
+    'Quayside: nothing is bought for this order: the price of &lt;b&gt;R&amp;D&lt;/b&gt; is gone. Once that is put right, save the order. [quayside r1]',
+  )
 })
 
 test('keys that are sent again stand below the names of their products, for the customer', async () => {
