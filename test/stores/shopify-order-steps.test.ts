@@ -216,6 +216,15 @@ describe('keys for a line of Shopify', () => {
     expect(found().note).toContain('before 1 licence keys of A came')
   })
 
+  test('go onto an order that the shop lets nobody fulfil although its units are paid, with a remark', async () => {
+    const world = await shopifyWorld()
+    const { fulfil, reference, metafields, found } = ordered(world, { A: 1 })
+    world.shop.setFulfilmentStatus(reference, 'INCOMPLETE')
+    expect(await fulfil('A', ['AAAA-1'])).toEqual({ outcome: 'confirmed', wasFulfilled: true })
+    expect(metafields()).toMatchObject({ keys_1: 'Game A (A)\nAAAA-1' })
+    expect(found().note).toContain('fulfilled in the shop before 1 licence keys')
+  })
+
   test('stay here where all of the money went back without units, none of which entitles to any', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, metafields } = ordered(world, { A: 2 })
@@ -354,6 +363,15 @@ describe('the changed orders of Shopify', () => {
       false,
     ])
     expect((world.shop.counts().Order ?? 0) - asked).toBe(2)
+  })
+
+  test('have none that was deleted since it was listed, and nobody is to read it again', async () => {
+    const world = await shopifyWorld()
+    ordered(world, { A: 1 })
+    const other = ordered(world, { B: 1 })
+    world.shop.strike({ kind: 'Order', fault: 'echo', change: () => ({ data: { order: null } }) })
+    const read = await since(world, TEST_NOW - MINUTE)
+    expect([references(read.orders), read.unread]).toEqual([[other.reference], []])
   })
 
   test('hold one again that changed while the others waited', async () => {
