@@ -96,7 +96,7 @@ const budgets: Record<string, number> = {
   inbox: 1_810,
   listings: 2_060,
   observe: 470,
-  ordering: 7_369,
+  ordering: 7_373,
   processes: 500,
   reconciliation: 1_240,
   sandbox: 3_480,

@@ -152,8 +152,8 @@ async function deliverUpdate(
       await waitForOrder(fulfilment, outgoing, result)
       return undefined
     }
-    if (result.outcome === 'unavailable' ? !result.mayHaveLeft : result.hasNothing)
-      await noteUnsent(fulfilment, outgoing)
+    const leftNothing = result.outcome === 'unavailable' ? !result.mayHaveLeft : result.hasNothing
+    if (leftNothing) await noteUnsent(fulfilment, outgoing)
     const actsMs = result.outcome === 'unavailable' && result.mayHaveLeft ? (store.settleMs ?? 0) : 0
     await failed(fulfilment, row, result.detail, actsMs)
     return actsMs > 0 ? 'may_act' : undefined
@@ -203,7 +203,11 @@ async function push(
     case 'line.resumed':
       return store.reportResumed?.({ ...attempt, ...update }) ?? NOT_FOR_THIS_KIND
     case 'order.closed':
-      return store.closeOrder({ ...attempt, ...update, mayBeSent: await mayBeSent(fulfilment, store, row) })
+      return store.closeOrder({
+        ...attempt,
+        ...update,
+        ...((await mayBeSent(fulfilment, store, row)) && { mayBeSent: true }),
+      })
     case 'line.fulfilled': {
       if (row.type === 'keys.waiting') return store.sendWaiting?.(update.order.reference) ?? NOT_FOR_THIS_KIND
       let keys: string[]

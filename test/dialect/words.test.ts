@@ -56,7 +56,7 @@ const groups: { why: string; words: Record<string, string> }[] = [
       pending: 'cli domain listings storage',
       refunded: 'domain sandbox',
       'balance.low': 'domain inbox sandbox',
-      'order.completed': 'domain ordering sandbox',
+      'order.completed': 'domain ordering sandbox storage',
       'order.failed': 'domain ordering sandbox',
       'product.out_of_stock': 'domain sandbox',
       'product.price_changed': 'domain sandbox',

@@ -264,7 +264,7 @@ describe('an order that is cancelled while its purchase', () => {
     ['is held by a worker', `lease_until = ${Number.MAX_SAFE_INTEGER}`, false],
     ['was held by a worker until now', `lease_until = 1`, true],
     ['waits', `hold_reason = 'balance'`, true],
-  ])('%s, ends it once nobody is at work on it', async (_, columns, isEnded) => {
+  ])('%s, ends it once no worker is at work on it', async (_, columns, isEnded) => {
     const { app, take, taken, row } = await openShop()
     await take()
     await app.db.commit([{ statement: sql.raw(`update purchases set ${columns}`), rows: 1 }])

@@ -176,7 +176,7 @@ describe('keys for a line of Shopify', () => {
     expect(metafields()).toEqual({})
   })
 
-  test('go on to their end where their units were refunded since, and nobody is written to about that', async () => {
+  test('go on to their end where their units were refunded since, and no mail says so', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, lineOf, metafields, found, mails } = ordered(world, { A: 2, B: 1 })
     await fulfil('A', ['AAAA-1'])
@@ -194,7 +194,7 @@ describe('keys for a line of Shopify', () => {
     ['after their units', true, { OrderNote: false, PutNote: false, DefineKeys: true, PutKeys: true }],
     ['after their units', true, { FulfillmentTracking: true, NotifyAgain: true }],
   ])(
-    'that come %s may be with the customer once a request has told of them, although the shop is not active at a later one',
+    'that come %s may be with the customer once a request carried them, although the shop is not active at a later one',
     async (_when, isLate, steps) => {
       for (const [kind, mayHaveLeft] of Object.entries(steps)) {
         const world = await shopifyWorld()
@@ -216,7 +216,7 @@ describe('keys for a line of Shopify', () => {
     expect(found().note).toContain('before 1 licence keys of A came')
   })
 
-  test('go onto an order that the shop lets nobody fulfil although its units are paid, with a remark', async () => {
+  test('go onto an order whose fulfilment the shop refuses to all although its units are paid, with a remark', async () => {
     const world = await shopifyWorld()
     const { fulfil, reference, metafields, found } = ordered(world, { A: 1 })
     world.shop.setFulfilmentStatus(reference, 'INCOMPLETE')
@@ -365,7 +365,7 @@ describe('the changed orders of Shopify', () => {
     expect((world.shop.counts().Order ?? 0) - asked).toBe(2)
   })
 
-  test('have none that was deleted since it was listed, and nobody is to read it again', async () => {
+  test('have none that was deleted since it was listed, and it is not read again', async () => {
     const world = await shopifyWorld()
     ordered(world, { A: 1 })
     const other = ordered(world, { B: 1 })

@@ -180,7 +180,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'ordering/fulfil.ts',
-        find: "if (result.outcome === 'unavailable' && !result.mayHaveLeft) await noteUnsent(fulfilment, outgoing)",
+        find: 'if (leftNothing) await noteUnsent(fulfilment, outgoing)',
         replace: '',
       },
     ],
