@@ -106,6 +106,24 @@ describe('the way of licence keys to a customer of WooCommerce', () => {
     expect(['AAAA-1', 'BBBB-2'].map((key) => ours(world, key))).toEqual([['customer_note'], ['customer_note']])
   })
 
+  test('is a note for a later key alone, where an order that was completed is opened again', async () => {
+    const world = await wooCommerceWorld()
+    const order = ordered(world, 'A', 'B')
+    await order.fulfil('AAAA-1')
+    await order.fulfil('BBBB-2', 1)
+    await order.close()
+    expect(order.status()).toBe('completed')
+    world.shop.setStatus(order.id, 'processing')
+    world.shop.edit(order.id, ({ lines: [line] }) => {
+      if (line) line.quantity += 1
+    })
+    await order.fulfil('CCCC-3')
+    expect(await world.store.sendWaiting?.(String(order.id))).toEqual({ outcome: 'confirmed' })
+    const notes = world.shop.orders.get(order.id)?.notes.map(({ note }) => note) ?? []
+    const noted = (key: string) => notes.filter((note) => note.includes(key)).length
+    expect(['AAAA-1', 'BBBB-2', 'CCCC-3'].map(noted)).toEqual([0, 0, 1])
+  })
+
   test('is one mail, where an order that was completed before a restore ends otherwise after it', async () => {
     const world = await wooCommerceWorld()
     const order = ordered(world, 'A')

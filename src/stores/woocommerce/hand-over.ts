@@ -33,7 +33,10 @@ export interface HandOverSettings {
   label: string
 }
 
-/** On an order that Quayside has completed: how many keys its customer was sent, by that mail or by note, which are all. */
+/**
+ * On an order that Quayside has completed: how many keys of each line its customer was sent, by that mail or by note, as JSON by the
+ * id of the line. Earlier versions wrote the number of all keys.
+ */
 const COMPLETED_META = '_quayside_completed'
 
 /** What was handed over of a line. `shown`: the text that the mail of a completed order prints; null: nothing. */
@@ -151,13 +154,27 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return texts.length === 0 ? CONFIRMED : postNote(order.id, texts.join('\n\n'), true)
   }
 
-  /** Keys that stand in lines until the mail of the completed order comes. */
+  /** Keys that stand in lines until the mail of the completed order comes, without those that it has brought before. */
   const waitingKeys = (order: ShopOrder): KeysOfLine[] =>
     order.line_items.flatMap((line) => {
       const { all, shown } = lineKeys(line, label)
-      const keys = all.filter((key) => hasKey(shown, key))
+      const keys = all.slice(sentOf(order, line)).filter((key) => hasKey(shown, key))
       return keys.length === 0 ? [] : [{ line, keys }]
     })
+
+  /** How many keys of a line the customer was sent when the order was completed, or by notes after that. */
+  function sentOf(order: ShopOrder, line: ShopLine): number {
+    const mark = jsonIn(String(order.meta_data.find(({ key }) => key === COMPLETED_META)?.value))
+    if (typeof mark === 'number') return mark === keysOf(order).length ? mark : 0
+    return z.record(z.string(), z.number()).safeParse(mark).data?.[line.id] ?? 0
+  }
+
+  /** The mark of an order whose customer has all keys of its lines, and so many more of some. */
+  const markOf = (order: ShopOrder, fresh: KeysOfLine[] = []) => {
+    const more = (id: number) => fresh.reduce((sum, { line, keys }) => sum + (line.id === id ? keys.length : 0), 0)
+    const sent = order.line_items.map((line) => [line.id, lineKeys(line, label).all.length + more(line.id)])
+    return { meta_data: [{ key: COMPLETED_META, value: JSON.stringify(Object.fromEntries(sent)) }] }
+  }
 
   /**
    * Sends the customer keys by note. Its mail prints what stands in the lines too, so the keys that wait there go with it, and
@@ -180,7 +197,8 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
         if (sent.length + more.length === 0) return []
         return [{ line, ...(sent.length > 0 && without(line, sent)), all: [...lineKeys(line, label).all, ...more] }]
       }),
-      sentMark(order, fresh.flatMap(({ keys }) => keys).length),
+      // A note brought the keys of an order that was completed before: completed again, its mail would repeat the others.
+      isCompletedByUs(order) ? markOf(order, fresh) : {},
     )
     return kept.ok ? CONFIRMED : afterKeys(kept.failure)
   }
@@ -208,12 +226,8 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return readAs(await putLines(order, noted), shopOrder, notAnOrder(true))
   }
 
-  /** That a note brought the keys of an order that was completed before: completed again, its mail would repeat the others. */
-  const sentMark = (order: ShopOrder, fresh: number) =>
-    isCompletedByUs(order) ? { meta_data: [{ key: COMPLETED_META, value: String(keysOf(order).length + fresh) }] } : {}
-
   /** Stores what was handed over of lines. */
-  async function putLines(order: ShopOrder, lines: StoredLine[], mark: ReturnType<typeof sentMark> = {}) {
+  async function putLines(order: ShopOrder, lines: StoredLine[], mark: Partial<ReturnType<typeof markOf>> = {}) {
     return put(order, {
       ...mark,
       line_items: lines.map(({ line, all, shown }) => {
@@ -316,7 +330,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
 
   /** All keys of an order that Quayside has completed were sent. */
   const isMailed = (order: ShopOrder): boolean =>
-    order.meta_data.some(({ key, value }) => key === COMPLETED_META && value === String(keysOf(order).length))
+    isCompletedByUs(order) && order.line_items.every((line) => sentOf(order, line) >= lineKeys(line, label).all.length)
 
   const notPaid = ({ id, status }: ShopOrder, what: string): FulfilResult => ({
     outcome: 'not_entitled',
@@ -361,9 +375,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     if (mayComplete && isHandedOver(order, refunded, label)) {
       const cleared = await clearNoted(order, mayBeSent)
       if (cleared.outcome !== 'read') return cleared
-      const keys = keysOf(order).length
-      const meta_data = [{ key: COMPLETED_META, value: String(keys) }]
-      const completed = await put(order, { status: 'completed', meta_data })
+      const completed = await put(order, { status: 'completed', ...markOf(order) })
       return completed.ok ? CONFIRMED : completed.failure
     }
     // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
