@@ -321,16 +321,18 @@ describe('a channel', () => {
     ])
   })
 
-  test('was asked without the user and password of its address', async () => {
+  test.each([
+    ['user and password', 'du%40ty:p%3Ass@', 'du@ty:p:ss'],
+    ['user, which is a token', 'a%2Btoken@', 'a+token:'],
+    ['password alone', ':secret@', ':secret'],
+  ])('was asked with the %s of its address as a header', async (_what, inAddress, pair) => {
     const receiver = await startAlertReceiver()
-    const world = await openAlerting(
-      {},
-      { alertAddresses: { QUAYSIDE_ALERT_DUTY: receiver.url.replace('://', '://du%40ty:p%3Ass@') } },
-    )
+    const address = receiver.url.replace('://', `://${inAddress}`)
+    const world = await openAlerting({}, { alertAddresses: { QUAYSIDE_ALERT_DUTY: address } })
     await raise(world, low('1'))
     await world.alertRound()
     expect(receiver.received.map(({ headers }) => headers.authorization)).toEqual([
-      `Basic ${Buffer.from('du@ty:p:ss').toString('base64')}`,
+      `Basic ${Buffer.from(pair).toString('base64')}`,
     ])
   })
 

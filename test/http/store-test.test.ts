@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { testStore } from '../../src/http/api/store-test.ts'
+import { newListing } from '../../src/listings/assess.ts'
+import { type ListingRow, putListings } from '../../src/storage/listings.ts'
 import { insertSyncRun } from '../../src/storage/runs.ts'
 import { insertStoreOrder } from '../../src/storage/store-orders.ts'
 import { connectStore, putStoreReading } from '../../src/storage/store-readings.ts'
@@ -39,6 +41,23 @@ test('a shop whose products are read before the catalogue is not said to lack th
   const finished = { id: 'r', cause: 'test', state: 'complete', startedAt: 1, finishedAt: 2, cursor: 0 } as const
   await db.commit([insertSyncRun(finished)])
   expect(await tried()).toContain('listings ok: none: no product of the store has the SKU of an offer')
+})
+
+test('the listings of other stores are not those of a shop', async () => {
+  const { db, tried } = await shopAndDatabase()
+  const row = (store: string, state: ListingRow['state']): ListingRow => ({
+    ...newListing(store, { variant: 'v', sku: 'v', linkedBy: 'sku' }, TEST_NOW),
+    state,
+    version: 1,
+  })
+  await db.commit([
+    connectStore(SHOP, TEST_NOW),
+    ...putListings([row('other-ab12cd34', 'synced'), row(SHOP, 'ignored')]),
+  ])
+  await db.commit([putStoreReading(SHOP, { variantsReadAt: TEST_NOW })])
+  const said = (await tried()).filter((finding) => finding.startsWith('listings'))
+  expect(said).toEqual([expect.stringContaining('1 ignored')])
+  expect(said).not.toEqual([expect.stringContaining('synced')])
 })
 
 test('without a public address polling alone is fine', async () => {

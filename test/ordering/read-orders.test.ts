@@ -32,6 +32,27 @@ test('a shop that does not answer holds the purchases of its own orders, and tho
   expect(await shop.purchases(id)).toMatchObject([{ state: 'fulfilled' }])
 })
 
+test('an order that the shop does not give holds its own purchases, and not those of the orders that were read with it', async () => {
+  const shop = await wooCommerceThatChanges({ delayMinutes: 10 })
+  const [stuck, sound] = [shop.buys(1), shop.buys(1)]
+  await shop.pass(3 * MINUTE)
+  // The list leaves it out, and by its id it is not given either.
+  shop.shop.strike({
+    fault: 'echo',
+    kind: 'orders.list',
+    change: (json) => (json as { id: number }[]).filter(({ id }) => String(id) !== stuck),
+    times: 1_000,
+  })
+  shop.shop.strike({ fault: 'maintenance', matches: ({ path }) => path.endsWith(`/orders/${stuck}`), times: 1_000 })
+  await shop.pass(10 * MINUTE)
+  const stateOf = async (reference: string) => {
+    const { id = '' } = (await shop.orderOf(reference)) ?? {}
+    return (await shop.purchases(id)).map(({ state, holdReason }) => [state, holdReason])
+  }
+  expect(await stateOf(stuck)).toEqual([['planned', 'store_away']])
+  expect(await stateOf(sound)).toEqual([['fulfilled', null]])
+})
+
 test('an order that the version before has taken meanwhile is bought', async () => {
   const app = await openTestApp()
   const { sku } = await app.offer()
