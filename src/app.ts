@@ -408,7 +408,7 @@ async function tick({ base, partners, runtime, tools, databaseServer, clockSuspe
   await tools.context.captures.refresh()
   if (!elect) return
   const move = await engineMove(db)
-  // It slept while the file was put back: what it takes from here on, no service would find.
+  // This process slept while the file was put back: no service would find what it takes from here on.
   if (move) return onFatal(movedFailure(move))
   const { link, signing } = partners
   const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }

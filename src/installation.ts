@@ -231,7 +231,7 @@ export interface Inspection {
   key:
     | {
         name: string
-        /** It is the next one: a rotation came that far, and the setting has not. */
+        /** This key is the next one: a rotation came that far, and the setting has not. */
         next: boolean
         /** False: there is no database. */
         opened: boolean

@@ -12,7 +12,7 @@ type Acting = Pick<Context, 'db' | 'now' | 'newId'>
 
 /** @throws Failure `not_found` */
 async function alertNamed(acting: Acting, id: string) {
-  // It may be shown before it is in the table.
+  // An alert may be shown before it is in the table.
   await takeAlerts(acting)
   return need(acting.db, alertById(id), 'alert', id)
 }

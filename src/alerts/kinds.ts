@@ -41,7 +41,7 @@ const isFrozenFor = (purchaseId: unknown, { status }: Facts): boolean =>
 
 const purchaseOf = ({ purchaseId }: About, { db }: Facts) => first(db, purchaseById(purchaseId ?? ''))
 
-/** It waits for no decision of a person any more. */
+/** The purchase waits for no decision of a person any more. */
 const isDecided: AlertRule['isOver'] = async (about, facts) => {
   const purchase = await purchaseOf(about, facts)
   if (!purchase || finalStates.includes(purchase.state)) return true
@@ -250,7 +250,7 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
 
 const REVIEW = critical(PURCHASE, 'decide', 'reviews show ', isDecided)
 
-/** It is not known when it is over: it is open as long as a single event. */
+/** Nothing says when such an alert is over: it is open as long as a single event. */
 const UNKNOWN = critical(PURCHASE, 'read its note, which another version of Quayside wrote', 'status')
 
 export function ruleOf(kind: StoredKind): AlertRule {

@@ -15,7 +15,7 @@ export interface AlertMessage {
   /** Name of the alerts: `freeze`; `test` for one that a person asked for. */
   type: StoredKind | 'test'
   severity: Severity
-  /** One line. */
+  /** The title of the message, in one line. */
   title: string
   text: string
   /** The alerts that the text names. */

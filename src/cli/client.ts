@@ -20,7 +20,7 @@ import { commandLine } from './words.ts'
 
 /** What an operation answers, by its route: `GET /status`. */
 export type Answer<R extends Route> = AnswerOf<OperationOf<R>>
-/** One entry of the list that it answers. */
+/** An entry of the list that the operation answers. */
 export type Item<R extends Route> = ItemOf<OperationOf<R>>
 export type BodyName<R extends Route> = keyof BodyOf<OperationOf<R>> & string
 /** The compiler checks the names of the fields; the service checks their values. A field that is undefined is not sent. */

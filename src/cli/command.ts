@@ -352,7 +352,7 @@ export function neededReason({ option }: Call): string {
   return reason
 }
 
-/** One of these words. */
+/** The value must be one of these words. */
 export const oneOf =
   <T extends string>(words: readonly T[]) =>
   (text: string): T => {

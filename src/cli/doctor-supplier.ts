@@ -133,7 +133,7 @@ export async function checkLists({ io, config, report }: Visit, supplier: Suppli
   }
 }
 
-/** One quick page of each: a record that cannot be read is hardly ever alone. */
+/** Reads a short page of each list: a record that cannot be read is hardly ever alone. */
 const PAGE = 25
 
 /**

@@ -161,7 +161,7 @@ function openAlert(alert: Alert, call: Call): string {
 
 /** Something that waits for a person, as `status` and `doctor` say it. */
 export interface Duty {
-  /** Which check of `doctor` it belongs to. */
+  /** The check of `doctor` that this duty belongs to. */
   check: 'answers' | 'listings' | 'dead letters' | 'paid orders' | 'discrepancies' | 'alerts'
   level: 'warn' | 'fail'
   /** The matter in words, with its count: `2 purchases in review`. */

@@ -30,7 +30,7 @@ const alertPages: Record<string, (subject: string) => string> = {
   sync: () => '/syncs',
 }
 
-/** These advise to check the machine: the page has more. */
+/** Kinds that advise to check the machine: the page has more. */
 const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
 export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {

@@ -26,7 +26,7 @@ const read = Object.entries(files).map(([key, { name, type, file }]) => {
 /** The address of each. */
 export const assets = Object.fromEntries(read.map(({ key, path }) => [key, path])) as Record<keyof typeof files, string>
 
-/** They are the same for all and need no sign-in. */
+/** These files are the same for all and need no sign-in. */
 export function assetsRouter(): Router {
   const router = Router({ strict: true, caseSensitive: true })
   for (const { path, type, bytes } of read) {

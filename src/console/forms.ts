@@ -21,7 +21,7 @@ export interface ActionForm {
   fields?: Piece
   /** Repeats the object: "Release 23.99 EUR". */
   button: string
-  /** It ends or stops something. */
+  /** The action ends or stops something. */
   stops?: boolean
   isOpen?: boolean
   /** Of the form, for controls that stand elsewhere on the page. */

@@ -31,7 +31,7 @@ export interface Seen<N extends ListId> {
 }
 
 export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions' | 'parts'> {
-  /** Its label is the heading of the page. */
+  /** The label of this entry is the heading of the page. */
   navigation: NonNullable<NavigationEntry['navigation']>
   operation: N | ((query: URLSearchParams) => N)
   /** Names in the address that narrow the list. */

@@ -18,7 +18,7 @@ const BACK = '/held-prices'
 /** The same fields on a page of many listings belong to one of them each. */
 export interface Drawn {
   visit: Pick<Visit, 'form' | 'faults'>
-  /** Its id; `name` is what people call it. */
+  /** The id of the store; `name` is what people call it. */
   store: string
   name: string
   listing: AnswerOf<'viewStoreListing'>

@@ -59,7 +59,7 @@ export interface LogEvent {
   at: string
   sign: Sign
   what: Piece
-  /** Which line it is about. */
+  /** The line that the entry is about. */
   tag?: string | undefined
   detail?: Piece
   /** The detail is of little weight. */

@@ -55,7 +55,7 @@ export function noticeOf(alert: NoticeSubject, policy: ChannelPolicy, now: numbe
   if (said === 'ended') return undefined
   if (said === 'raised') {
     if (endedAt !== null) return 'ended'
-    // It was said later than now where the clock was put back since.
+    // Where the clock was put back, the last notice lies in the future: then the distance counts, not the order.
     return acknowledgedAt === null && at !== null && Math.abs(now - at) >= policy.repeatMs ? 'repeated' : undefined
   }
   if (endedAt === null) return 'raised'

@@ -26,7 +26,7 @@ export const orderColumns = {
   supplierOrders: "the supplier's ids of the orders that were placed for it",
 } as const
 
-/** One more, where it is asked for. */
+/** A further column, where it is asked for. */
 export const keyColumns = { keys: 'licence keys that the store has, or is being given' } as const
 
 /** A row for each delivery. */
@@ -45,7 +45,7 @@ export const deliveryColumns = {
   lastError: 'why it was not applied',
 } as const
 
-/** One more, where it is asked for. */
+/** A further column, where it is asked for. */
 export const bodyColumns = {
   body: 'as it was received; empty once it was deleted, after thirty days, that of a store after seven',
 } as const

@@ -40,11 +40,11 @@ export interface Entitlement {
   /** Money that was refunded without naming units, in minor units; and how much of it a person has acknowledged. */
   refundedMinor: number
   acknowledgedMinor: number
-  /** It was fulfilled when it was read first, and not by us: only a person releases it. */
+  /** The order was fulfilled when it was read first, and not by us: only a person releases it. */
   isForPerson: boolean
   /** A person lets it pass although the shop says that less of it is paid than before. */
   acceptsShort: boolean
-  /** It carries the merchant's wish to try again. */
+  /** The order carries the merchant's wish to try again. */
   isTagged: boolean
   /** The revision at which a wish to try again appeared; 0: there was none. */
   wishRevision: number
@@ -72,7 +72,7 @@ export interface OrderReading {
 export interface GrowthPolicy {
   /** `stated`: the shop says by itself whether they are paid. `buy`: the merchant has them bought. `ask`: a person is asked. */
   growth: 'stated' | 'buy' | 'ask'
-  /** Its purchases are planned. Until then nothing of it was granted. */
+  /** The purchases of the order are planned. Until then nothing of it was granted. */
   isTaken: boolean
   /** A person lets it go on as it is. */
   isByHand: boolean
@@ -262,7 +262,7 @@ export type SettleNotice =
   | { notice: 'too_late'; line: string; units: number }
   /** Bought units whose keys stay here. */
   | { notice: 'surplus'; line: string; units: number }
-  /** It ended and may have been charged: a wish does not revive it. */
+  /** The purchase ended and may have been charged: a wish does not revive it. */
   | { notice: 'charged'; id: string }
 
 export interface Settled {
@@ -432,10 +432,10 @@ const isBeforeSending = ({ state, isMaybeCharged }: PlannedPart): boolean =>
 const isRefusedByShop = ({ isDecided, state, holdReason, surplus, quantity }: PlannedPart): boolean =>
   isDecided && (state === 'accepted' || state === 'completed') && isStandingHold(holdReason) && surplus < quantity
 
-/** It is in review for a reason of its own: how its order stands neither ends nor releases it. */
+/** The purchase is in review for a reason of its own: the standing of its order neither ends nor releases it. */
 const isPersons = ({ state, takenBackBy }: PlannedPart): boolean => state === 'review' && takenBackBy === null
 
-/** Its keys are here and wait for a person, who decided on it before: nothing is bought in their place. */
+/** The keys are here and wait for a person, who decided on the purchase before: nothing is bought in their place. */
 const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
   isDecided && hasKeys && state === 'review'
 

@@ -261,14 +261,14 @@ const CANCELLED_TOO_LATE = 'cancelled after the hand-over began'
 
 const over = ['rejected', 'failed', 'cancelled'] as const
 
-/** It is not proven that a failed purchase was refunded, or that a closed one was never charged. */
+/** A failed purchase is not proven refunded, or a closed purchase is not proven uncharged. */
 function writtenOff(facts: PurchaseFacts, now: number): Patch {
   const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
   const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
   return charged && facts.refundedAt === null ? { writtenOffAt: now } : {}
 }
 
-/** Its orders count as decided, and no key leaves any more, except in a hand-over that has begun. */
+/** The orders of the purchase count as decided, and no key leaves any more, except in a delivery that has begun. */
 const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   ordersSeen: seenAndKnown(facts),
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
@@ -282,7 +282,7 @@ const cancelledBy = (facts: PurchaseFacts, by: TakenBackBy, now: number): Patch 
   ...(isStandingHold(facts.holdReason) ? { holdReason: null } : {}),
 })
 
-/** Its deadline is later by the time in which the shop held it. */
+/** The deadline of the purchase is later by the time in which the shop held it. */
 const heldTime = ({ holdReason, heldAt, deadlineAt }: PurchaseFacts, now: number): Patch =>
   isStandingHold(holdReason) ? { deadlineAt: deadlineAt + Math.max(0, now - (heldAt ?? now)) } : {}
 
@@ -457,7 +457,7 @@ const acceptedRows = [
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
-    // It goes on as one that the shop has cancelled, until its order is compared with it.
+    // The purchase goes on as cancelled by the shop, until its order is compared with it.
     if (facts.takenBackBy !== null) set.cancelRequestedAt = facts.cancelRequestedAt ?? now
     const effects: Effect[] = ['cancel_later', 'read_now']
     if (facts.failureNotifiedAt !== null || !order.agrees) {

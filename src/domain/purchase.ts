@@ -57,7 +57,7 @@ export interface PurchaseFacts {
   quantity: number
   /** Units of it that the customer is not entitled to any more: their keys stay here. */
   surplus: number
-  /** Its cancellation is the shop's: a later reading as paid takes it back. */
+  /** The shop cancelled the purchase: a later reading of the order as paid takes that back. */
   takenBackBy: TakenBackBy | null
   /** Since when it is held. */
   heldAt: number | null
@@ -91,7 +91,7 @@ export interface FoundOrder {
   agrees: boolean
   /** What differs, for people. */
   differs?: string | undefined
-  /** Its id already belongs to a purchase of another line. */
+  /** The order already belongs to a purchase of another line. */
   ofAnotherLine: boolean
   /** A person has decided on it before. */
   decided: boolean
@@ -104,7 +104,7 @@ export type PurchaseInput =
   | { type: 'clock' }
   /** The cause of a hold is gone, its wait is over, or an operator releases it, perhaps with another ceiling. */
   | { type: 'released'; by: 'cause' | 'time' | 'operator'; ceilingMinor?: number }
-  /** It may be sent now; `guard` is the first guard that fails, `orphans` the recorded orders with its reference. */
+  /** The purchase may be sent now; `guard` is the first guard that fails, `orphans` the recorded orders of its part. */
   | { type: 'due'; guard: HoldReason | null; notBefore: number | null; orphans: string[] }
   /** POST /orders was answered; `notBefore` is when the next attempt may leave. */
   | { type: 'answer'; answer: Answer; notBefore: number }

@@ -85,7 +85,7 @@ export type Reattachment =
   | 'supersede'
   /** The open purchase has an order of its own: read whether that has failed since. */
   | 'read'
-  /** Both were charged. */
+  /** Both orders were charged. */
   | 'double_charge'
   /** Only a person can decide. */
   | 'person'

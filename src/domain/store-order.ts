@@ -67,7 +67,7 @@ export function lineState(purchases: PartFacts[]): LineState {
   return moving.some((part) => part.holdReason !== null || part.state === 'review') ? 'held' : 'open'
 }
 
-/** It ended because its order in the shop took it back: nothing of it is due. */
+/** The purchase ended because its order in the shop took it back: nothing of it is due. */
 const isTakenBack = ({ state, takenBackBy }: Pick<PartFacts, 'state' | 'takenBackBy'>): boolean =>
   isOver(state) && takenBackBy !== null
 

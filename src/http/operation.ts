@@ -115,7 +115,7 @@ interface Declaration<
   success: Record<S, string>
   /** Statuses of failure beyond those of the token and of the input, and when. */
   failures?: Record<number, string>
-  /** It calls the supplier or a store, or changes what the worker remembers; of several processes the worker performs it. */
+  /** The operation calls the supplier or a store, or changes what the worker remembers: with several processes the worker performs it. */
   needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => boolean)
   handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => Promise<{ status: S; data: z.input<A> }>
 }

@@ -15,7 +15,7 @@ export const notesOf = (notes: Record<string, boolean>): string[] => Object.keys
 
 export interface HealthOptions {
   status: () => Health | Promise<Health>
-  /** It has no console then. */
+  /** The process is the worker of several, which has no console. */
   isWorker?: boolean
 }
 

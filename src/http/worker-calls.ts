@@ -65,7 +65,7 @@ export const leavingToWorker = (
         throw new Failure('unavailable', message, { reason: 'no_worker' })
       }
       const answer = await ask(parts, one.name, call)
-      // It is done, whether or not this process can read now what it has changed.
+      // The call is done, whether or not this process can read now what the worker has changed.
       await ended().catch((error: unknown) => warn(parts, error))
       return answer
     }
@@ -89,7 +89,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
     for (const until = monotonic() + ms; monotonic() < until; ) {
       const row = await first(db, answeredWorkerCall(id)).catch(() => undefined)
       if (row?.answer) return JSON.parse(vault.open(place(id, 1), row.answer, row.keyId).toString('utf8')) as Answer
-      // It keeps no process from ending.
+      // This timer keeps no process from ending.
       await sleep(LOOK_MS, undefined, { ref: false })
     }
     return undefined

@@ -57,7 +57,7 @@ const OPEN_MS = 15 * 60_000
 /** After the last one could be taken, so that it too can be looked at. */
 const KEPT_MS = 15 * 60_000
 
-/** One shows the layout; ten show whether all are laid out alike. With 256 KiB each they are 2.5 MiB. */
+/** One delivery shows the layout; ten show whether all are laid out alike. With 256 KiB each they are 2.5 MiB. */
 const CAPTURES_MAX = 10
 
 export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Captures {

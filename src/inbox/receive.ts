@@ -223,7 +223,7 @@ async function storeDelivery(
   return { outcome: 'duplicate', id: twin.id }
 }
 
-/** One or two are strangers who try; three within an hour, and none whose signature fits, are a wrong secret. */
+/** One or two wrong signatures are strangers who try; three within an hour, and none that fits, are a wrong secret. */
 const MISFITS_MIN = 3
 const MISFITS_MS = 3_600_000
 
@@ -291,7 +291,7 @@ function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): Stalenes
   function suspect(): boolean {
     const at = now()
     const since = at - WINDOW_MS
-    // One that is fresh in the future came before the clock was put back.
+    // A delivery that is fresh in the future came before the clock was put back.
     if (freshAt > since && freshAt <= at) return false
     return staleAt.length === STALE_MIN && staleAt.every((seenAt) => seenAt > since)
   }

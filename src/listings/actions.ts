@@ -14,13 +14,13 @@ export interface Linking extends Pick<Publisher, 'db' | 'now' | 'newId'> {
   wake: () => void
 }
 
-/** Which listing. */
+/** The listing, by its store and variant. */
 export interface Place {
   store: string
   variant: string
 }
 
-/** Which listing, and who asks. */
+/** The listing, and who asks. */
 export interface Asked extends Place {
   actor: string
 }
@@ -149,7 +149,7 @@ export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
 /** To be decided next, and pushed whatever is known of it. */
 const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
 
-/** Its next try is now, and the waits start from the shortest again. */
+/** The next try of the listing is now, and the waits start from the shortest again. */
 const again = (row: ListingRow): ListingRow => (row.attempts === 0 ? due(row) : { ...row, attempts: 1, nextTryAt: 0 })
 
 function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {

@@ -273,7 +273,7 @@ function standingOf({ before, decision }: ListingPush, now: number, random: numb
   // At a price that the store itself had made: a jump is still measured from the price that was pushed before.
   const sent = isForeign(before) && decision.costMinor === null ? sentOf(before) : notSent
   if (state === 'failed') {
-    // It has no stock now. What it did not take is still to be pushed, and this push does not count as a try of it.
+    // The listing has no stock now. What the shop did not take is still to be pushed, and this push does not count as a try of it.
     const nextTryAt = now + publicationDelayMs(before.attempts, random)
     return { ...sent, state, reason: before.reason, detail: before.detail, nextTryAt }
   }

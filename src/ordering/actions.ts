@@ -48,7 +48,7 @@ export async function cancelOrder(
       requestCancellation(orderId, now),
       audited(ordering, actor, 'order.cancel', orderId, auditText([again, reason])),
     ])
-    // It may be proven already that an unknown purchase has no order: then its look-up ends it now.
+    // An unknown purchase may be proven to have no order already: then its look-up ends it now.
     ordering.wake('refresh')
   }
   await endUnsent(ordering, await ordering.db.query(purchasesOfOrder(orderId)), actor)

@@ -295,7 +295,7 @@ export function stamps(
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
   // The order that an answer named is its own now, or among those that were seen.
   if (entered && purchase.state === 'unknown') update.namedOrderId = null
-  // It is proven that the request did not run, so the supplier does not know the key.
+  // The request did not run, as is proven, so the supplier does not know its idempotency key.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
   // Found after a restore before this database sent it: it counts as sent, so that another order of its part is a duplicate.

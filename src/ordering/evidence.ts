@@ -61,7 +61,7 @@ export interface RepeatedTransition extends TransitionRow {
 /** An order of the supplier that was seen for the purchase. */
 export interface SeenOrder {
   id: string
-  /** It is the one that the purchase goes by now. */
+  /** The purchase goes by this order now. */
   own: boolean
   /** The generation of the part that it was bought as, when a restore found it and no purchase here has that one yet. */
   generation: number | null

@@ -50,7 +50,7 @@ async function alertOne(
       enqueueUpdate(update, { id: outboxId, store, orderId, dedupeKey: outboxId, at: now() }),
     ])
   } catch (error) {
-    // It has just gone on, or is held otherwise: the next look sees it as it is then.
+    // The purchase has just gone on, or is held otherwise: the next look sees its state then.
     if (!(error instanceof StaleWrite)) throw error
   }
 }

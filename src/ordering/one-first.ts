@@ -19,7 +19,7 @@ interface First {
   /** On the clock that never jumps. */
   sentAt: number
   waiting: number
-  /** It ended without a price, or takes too long: the offer is to be read again. */
+  /** The first purchase ended without a price, or takes too long: the offer is to be read again. */
   isOver: boolean
   over: PromiseWithResolvers<void>
 }

@@ -176,7 +176,7 @@ async function judge(
 ): Promise<Purchase | 'put_off' | 'later' | 'alone' | undefined> {
   const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
-  // It is not sent any more; it ends as soon as it is known that it never was.
+  // The purchase is not sent any more; it ends once it is known that no request of it ever left.
   if (purchase.cancelRequestedAt !== null) return undefined
   // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined

@@ -69,7 +69,7 @@ export async function reattachOrder(
   }
 }
 
-/** That the money of an order is back, which was listed otherwise, is believed at the second reading, a round later. */
+/** An order was listed as charged and is read as refunded: the second reading that says so, a round later, is believed. */
 async function contradictsList(ordering: Ordering, part: Part, { id, status }: SupplierOrder): Promise<boolean> {
   const { doubted } = ordering.pace
   if (moneyIsOut(status) || doubted.delete(id)) return false

@@ -160,7 +160,7 @@ export async function* pagesSince(
       return
     }
     stale = fresh.length > 0 ? 0 : stale + 1
-    // One page that brings nothing new is a list that has moved; two are a supplier that does not count its pages.
+    // Where one page brings nothing new, the list has moved; where two do, the supplier does not count its pages.
     if (stale > 1) throw new Failure('unavailable', "the supplier's order list brings the same orders page after page")
   }
 }

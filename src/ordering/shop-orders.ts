@@ -62,7 +62,7 @@ export interface Asked {
   at: number
   /** The newest revision of the shop's orders: a reading is overtaken by a later one. */
   revision: number
-  /** It is read once more by its id, because of an earlier reading. */
+  /** The order is read once more by its id, because of an earlier reading. */
   isSecond?: boolean
   /** Asked because the shop refused a delivery: what it says is no reason to try the others of the order at once. */
   isForDelivery?: boolean
@@ -358,7 +358,7 @@ async function follow(
   const keepsDecisions = !lowers(known, after)
   const refusal =
     isNews && read.standing === 'paid' && read.fault ? refused(ordering, store, read, read.fault).alert : undefined
-  // It may have been cancelled when the money went back, and waits for a person only since it is paid again.
+  // The order may have been cancelled when the money went back, and waits for a person only since it is paid again.
   const isUnreleased = after.standing === 'held' && after.refundedMinor > after.acknowledgedMinor
   const isRefund = after.refundedMinor > known.refundedMinor || isUnreleased
   const settlement = await settlementOf(ordering, {

@@ -61,13 +61,13 @@ export interface StoreQueue {
   rest?: () => Promise<number>
 }
 
-/** One batch of each store that has something to do. */
+/** Runs a batch of each store that has something to do. */
 export async function onceThrough({ due, run, rest }: StoreQueue): Promise<number> {
   const done = await Promise.all([...(await due()).map(({ store }) => run(store)), rest?.() ?? 0])
   return done.reduce((all, one) => all + one, 0)
 }
 
-/** One worker a store: a store that answers slowly delays no other. */
+/** Each store has a worker of its own: a store that answers slowly delays no other. */
 export function workerOfStores(
   name: string,
   { due, run, rest }: StoreQueue,

@@ -45,7 +45,7 @@ export const dueDeliveries = statement((now: number, limit: number) =>
 /** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
 export const listDeliveries = page(deliveries, ['state', 'event'], { without: 'ciphertext' })
 
-/** One of an endpoint, whichever. */
+/** Any delivery of an endpoint. */
 export const anyDelivery = statement((source: string) =>
   build.select({ id: deliveries.id }).from(deliveries).where(eq(deliveries.source, source)).limit(1),
 )

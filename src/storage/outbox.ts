@@ -181,7 +181,7 @@ const hasten = (at: number, which: SQL) =>
     .set({ notBefore: onceOver(at) })
     .where(and(eq(outbox.state, 'due'), which))
 
-/** So often an update fails in an outage of minutes. One that has failed more often has a trouble of its own. */
+/** An update fails so often in an outage of minutes. An update that has failed more often has a trouble of its own. */
 const OUTAGE_ATTEMPTS = 3
 
 /** The store answers again: updates that failed meanwhile are due now, unless an earlier try of them may still act. */

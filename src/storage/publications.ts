@@ -65,7 +65,7 @@ export const dropPublications = change('any', (ids: string[]) =>
   build.delete(publications).where(inArray(publications.id, ids)),
 )
 
-/** One that was replaced in between stays as its successor has it. */
+/** A publication that was replaced in between stays as its successor has it. */
 export const advancePublication = change('any', (id: string, cursor: string) =>
   build.update(publications).set({ cursor }).where(eq(publications.id, id)),
 )

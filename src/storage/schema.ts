@@ -659,7 +659,7 @@ export const outbox = sqliteTable(
 
 /** Alerts, each from when it is raised until it is over. Several of the outbox that say the same are one. */
 export const alerts = sqliteTable('alerts', {
-  /** That of the first of them in the outbox. */
+  /** The id of the first of them in the outbox. */
   id: text('id').primaryKey(),
   type: text('type').$type<StoredKind>().notNull(),
   /** The id of what it is about; null: the service as a whole. */
@@ -837,7 +837,7 @@ export const workerLease = sqliteTable('worker_lease', {
   id: integer('id').primaryKey(),
   /** Name of the process. */
   owner: text('owner').notNull(),
-  /** One more with each process that takes it: what the worker writes carries it. */
+  /** A number that grows by one with each process that takes the lease: what the worker writes carries it. */
   epoch: integer('epoch').notNull(),
   /** By the clock of the database server. */
   endsAt: instant('ends_at').notNull(),

@@ -5,14 +5,14 @@ import { build, change } from './statement.ts'
 
 /** A process that acts for all: the worker. */
 export interface WorkerLease {
-  /** One more with each process that takes the lease. */
+  /** A number that grows by one with each process that takes the lease. */
   epoch: number
   /** Name of the process. */
   owner: string
-  /** Which database it is now, and which it was when the worker before began; null: there was none. */
+  /** The identity of the database now, and when the previous worker began; null: there was no previous worker. */
   server: string
   serverBefore: string | null
-  /** Which one of the databases of the server. */
+  /** The id of this database among those of its server. */
   database: string
   /** Whether the lease surely still runs. By a clock that never jumps, so that nothing is sent after its end. */
   isHeld(): boolean

@@ -10,7 +10,7 @@ export interface CatalogueSettings {
   ownsSalePrice: boolean
 }
 
-/** So long what changes rarely is not read again, such as the currency of the shop. */
+/** For so long a fact that changes rarely, such as the currency of the shop, is not read again. */
 export const READ_AGE_MS = 3_600_000
 
 /**

@@ -74,7 +74,7 @@ export interface StoreListing {
   available: boolean
   /** The supplier sells it no more, and the merchant wants such a product out of sight. */
   isGone?: boolean
-  /** It has no stock from now on, at whatever price the store has. A store that writes the two apart leaves the price alone. */
+  /** The listing has no stock from now on, at whatever price the store has. A store that writes the two apart leaves the price alone. */
   stockAlone?: boolean
   /** Where two pushes of one listing arrive in any order, the push with the larger revision is the newer. */
   revision: number
@@ -156,7 +156,7 @@ export interface StoreOrderRead {
   refundedAmount?: string
   /** The shop takes it for done. */
   isDone?: boolean
-  /** It carries a mark of ours: a hand-over of Quayside has put keys on it. */
+  /** The order carries a mark of ours: a delivery of Quayside has put keys on it. */
   hasOurKeys?: boolean
   /** Why it must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
   fault?: string

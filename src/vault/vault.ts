@@ -26,7 +26,7 @@ export interface Place {
   table: string
   /** The row's id. */
   row: string
-  /** Which of several values of one row; 0 when there is one. */
+  /** The number of the value, where a row has several; 0 where it has one. */
   ordinal?: number
 }
 
@@ -198,7 +198,7 @@ export function parseKey(secret: Secret): Buffer {
   const encoding = /^[0-9a-fA-F]{64}$/.test(text) ? 'hex' : 'base64'
   const shaped = encoding === 'hex' || /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)
   const key = Buffer.from(shaped ? text : '', encoding)
-  // One repeated byte is a placeholder that was never replaced.
+  // A key of one repeated byte is a placeholder that was never replaced.
   if (key.length === KEY_BYTES && key.some((byte) => byte !== key[0])) return key
   throw new Failure(
     'invalid',

@@ -12,14 +12,14 @@ export type OperationId = keyof Operations
 /** What it carries under `data`. */
 export type AnswerOf<N extends OperationId> = Operations[N]['answer']
 
-/** One entry of the list that it answers. */
+/** An entry of the list that the operation answers. */
 export type ItemOf<N extends OperationId> = N extends OperationId
   ? AnswerOf<N> extends { items: (infer I extends object)[] }
     ? I
     : never
   : never
 
-/** One line of the stream that it answers; `error` is the last line of one that broke off. */
+/** A line of the stream that the operation answers; a stream that broke off ends with the line `error`. */
 export type EventOf<N extends OperationId> = AnswerOf<N> extends Events<infer E> ? E : never
 
 /** What its body may be; `unknown` where it takes none. */

@@ -141,7 +141,7 @@ function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: 
       clearTimeout(ending)
       ending = setTimeout(lose, endsAt - monotonic())
     } catch (error) {
-      // It is tried again until the lease is over.
+      // The renewal is tried again until the lease is over.
       why = messageOf(error)
     }
   }

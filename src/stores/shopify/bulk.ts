@@ -45,7 +45,7 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
   }
 
   async function cancel(id: string): Promise<NotConfirmed | undefined> {
-    // One that has just ended is refused.
+    // The shop refuses to cancel an operation that has just ended.
     const asked = await client.change(cancelBulk, { id })
     if (asked.outcome !== 'read') return asked
     const ending = await ended(id, CANCEL_POLLS_MAX)

@@ -200,7 +200,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     if (isToken(key)) return key
     if (!token || now() >= token.renewAt) {
       const failure = await renew()
-      // One that is still valid for a few minutes will do.
+      // A token that is still valid for a few minutes will do.
       if (failure && !(token && now() < token.renewAt + RENEWAL_MS)) return failure
     }
     return token?.text ?? ''

@@ -53,7 +53,7 @@ export interface KeysOnOrder {
   /** Units by the id of their line. */
   units: Record<string, number>
   unitsDigest: string | null
-  /** It may have more than was read. */
+  /** The order may have more metafields than were read. */
   isFull: boolean
 }
 
@@ -77,7 +77,7 @@ const unitsIn = (value: string | undefined): Record<string, number> =>
 
 const hasKey = (text: string, key: string): boolean => `\n${text.replaceAll('\r', '')}\n`.includes(`\n${key.trim()}\n`)
 
-/** Which of these keys an order lacks. */
+/** Returns those of these keys that an order lacks. */
 export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
   keys.filter((key) => !texts.some(({ text }) => hasKey(text, key)))
 
@@ -106,7 +106,7 @@ const KEYS_TYPE = 'multi_line_text_field'
 export interface FulfillableOrder {
   id: string
   status: string
-  /** One fulfilment is of one location. */
+  /** A fulfilment belongs to one location. */
   location: string
   /** Where it waits: for what, as the end of a sentence that begins with "the fulfilment". */
   because: string

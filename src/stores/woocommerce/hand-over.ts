@@ -91,7 +91,7 @@ export function keysNote(label: string, line: Pick<ShopLine, 'name' | 'sku'> | u
   return [escaped(heading), ...keys.map((key) => `<code>${escaped(key)}</code>`)].join('\n')
 }
 
-/** Which of these keys a note has. */
+/** Whether a note has this key. */
 export const noteHas = (note: string, key: string): boolean => hasKey(plainText(note).replaceAll('\r', ''), key)
 
 const shopNotes = z.array(z.object({ note: z.string(), customer_note: z.boolean().catch(false) }))

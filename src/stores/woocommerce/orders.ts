@@ -382,7 +382,7 @@ export async function readRefunds(
   if (!isWhole) return unavailable(`the shop does not give the refunds of its order ${order.id}`)
   const refunded = refundedBy(read.data)
   const named = new Set(order.refunds.map(({ id: refund }) => refund))
-  // One that was made or deleted since the order was read is not remembered under those that it named then.
+  // Where a refund was made or deleted since the order was read, these refunds do not belong to that reading: they are not remembered.
   if (named.size === read.data.length && read.data.every(({ id: refund }) => named.has(refund))) {
     if (known.size >= REFUNDS_MAX) known.clear()
     known.set(order.id, { refunds: JSON.stringify(order.refunds), refunded })
