@@ -310,7 +310,7 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
 }
 type Tools = Awaited<ReturnType<typeof openTools>>
 
-/** The parts of a process, without those that answer from outside. */
+/** The parts of a process, but for the servers that answer requests. */
 interface Parts {
   base: Base
   metrics: Metrics

@@ -38,7 +38,7 @@ export interface HttpOptions {
   health?: Router
   /** Pages for people, which answer every path: on a server of their own. */
   pages?: Router
-  /** Headers that every answer has beside the usual ones. */
+  /** Headers of every answer, beside the usual ones. */
   headers?: Record<string, string>
   log: Log
   newId: () => string

@@ -20,7 +20,7 @@ export interface Place {
   variant: string
 }
 
-/** The listing, and who asks. */
+/** A listing, and the person who asks. */
 export interface Asked extends Place {
   actor: string
 }

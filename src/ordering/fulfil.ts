@@ -135,7 +135,8 @@ async function deliverUpdate(
     row.sentUpdate && handsOver !== undefined
       ? await updateOf(fulfilment, { ...row, sentUpdate: null }, order, effect, fresh)
       : update
-  const outgoing: Outgoing = { row, update, asOfNow, handsOver }
+  const deliveredNow = asOfNow?.type === 'line.fulfilled' ? asOfNow.delivered : undefined
+  const outgoing: Outgoing = { row, update, deliveredNow, handsOver }
   if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store)))) {
     await parkHandOver(fulfilment, outgoing)
     return undefined
@@ -193,7 +194,7 @@ async function push(
   outgoing: Outgoing,
   sealed: SealedKey[],
 ): Promise<FulfilResult> {
-  const { row, update, asOfNow } = outgoing
+  const { row, update, deliveredNow } = outgoing
   const attempt = { id: row.id, at: row.createdAt }
   switch (update.type) {
     case 'line.failed':
@@ -217,12 +218,7 @@ async function push(
         await noteUnsent(fulfilment, outgoing)
         throw error
       }
-      return store.fulfil({
-        ...attempt,
-        ...update,
-        keys,
-        ...(asOfNow?.type === update.type && { deliveredNow: asOfNow.delivered }),
-      })
+      return store.fulfil({ ...attempt, ...update, keys, ...(deliveredNow !== undefined && { deliveredNow }) })
     }
   }
 }
@@ -341,8 +337,8 @@ export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' 
 interface Outgoing {
   row: OutboxRow
   update: StoreUpdate
-  /** The same, as it would be were this the first attempt. */
-  asOfNow: StoreUpdate | undefined
+  /** Keys of its line that the store has with it as of this attempt; undefined for an update of another kind. */
+  deliveredNow: number | undefined
   /** The purchase whose keys it hands over; undefined when it carries none. */
   handsOver: string | undefined
 }

@@ -160,8 +160,8 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
 
 /**
  * How many units a purchase is of that this database never sent: the previous one may have changed it before it sent it. An order
- * that differs in anything else is not taken for it, nor one of more units than a line has that cannot grow, or than one order may
- * have.
+ * that differs in anything else is not taken for it, nor one of more units than one order may have. A line of a backend never
+ * changes: there the units must be those that earlier attempts have left open.
  */
 async function quantityIn(
   ordering: Ordering,
@@ -174,7 +174,6 @@ async function quantityIn(
   const quantity = order.quantity || expected.quantity
   if (quantity > dialect.quantityMax || supplier.differs(order, { ...expected, quantity })) return expected.quantity
   if (quantity === expected.quantity) return quantity
-  // Lines of a backend stay as they were handed in, but for what earlier attempts have delivered.
   const entitled = await first(db, entitlementOfOrder(orderId))
   if (entitled?.readAt !== ALWAYS_FRESH) return quantity
   const ids = (await rowsOf(ordering, part)).map(({ id }) => id)

@@ -136,6 +136,8 @@ interface Books {
   at: number
   purchases: Purchase[]
   lines: Line[]
+  /** By the id of the row. */
+  lineOf: ReadonlyMap<string, Line>
   keysOf: ReadonlyMap<string, { left: number; waiting: number; stored: number }>
   epoch: Epoch | undefined
   /** A restore may have lost purchases of it. */
@@ -159,18 +161,19 @@ async function readBooks(ordering: Ordering, now: OrderNow, at: number): Promise
       isCutOff: epoch.listEnd !== null,
     })
   const keysOf = new Map(keys.map((one) => [one.purchaseId, one]))
-  return { ordering, now, at, purchases, lines, keysOf, epoch, isForgotten }
+  const lineOf = new Map(lines.map((one) => [one.id, one]))
+  return { ordering, now, at, purchases, lines, lineOf, keysOf, epoch, isForgotten }
 }
 
 function partOf(
-  { now, at, lines, keysOf, isForgotten }: Books,
+  { now, at, lineOf, keysOf, isForgotten }: Books,
   newest: Purchase,
   own: readonly Purchase[],
 ): PlannedPart {
   const ofPart = own.filter(({ part }) => part === newest.part)
   const left = (one: Purchase) => keysOf.get(one.id)?.left ?? 0
   const { state, decidedRevision, takenBackBy } = newest
-  const line = lines.find(({ id }) => id === newest.lineId)?.line ?? ''
+  const line = lineOf.get(newest.lineId)?.line ?? ''
   const isTaken =
     state === 'cancelled' && decidedRevision !== null && takenBackBy !== null && (now.takes?.(line) ?? false)
   return {
@@ -243,10 +246,10 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
 }
 
 /** What an unsent purchase buys, and what it may cost, where that is changed in place: under the same keys. */
-async function boughtNow({ ordering, now, purchases, lines }: Books, part: PlannedPart, units: number | undefined) {
+async function boughtNow({ ordering, now, purchases, lineOf }: Books, part: PlannedPart, units: number | undefined) {
   const { order } = now
   const purchase = purchases.find(({ id }) => id === part.id)
-  const line = purchase && lines.find(({ id }) => id === purchase.lineId)
+  const line = purchase && lineOf.get(purchase.lineId)
   if (!purchase || !line || purchase.state !== 'planned' || !part.isUnsent || part.isLeased) return { price: [] }
   const quantity = units ?? purchase.quantity
   const sold = now.lines?.get(part.line)
@@ -329,9 +332,9 @@ function alertOf(books: Books, notice: SettleNotice): Change {
     return alert(books, 'charged', notice.id, words)
   }
   const { line, units } = notice
-  const { unitPriceMinor = null, currency = null } = lines.find((one) => one.line === line) ?? {}
+  const known = lines.find((one) => one.line === line)
+  const { unitPriceMinor = null, currency = null, sku = now.lines?.get(line)?.sku } = known ?? {}
   const worth = unitPriceMinor === null || !currency ? '' : ` (${amountText(units * unitPriceMinor, currency)})`
-  const sku = lines.find((one) => one.line === line)?.sku ?? now.lines?.get(line)?.sku
   const some = `${unitText(units)} of line ${line}${sku ? ` (${sku})` : ''}`
   const is = units === 1 ? 'is' : 'are'
   const words = {

@@ -33,7 +33,7 @@ export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => S
   }
 }
 
-/** Stands in for a store: what the store works out by itself is answered in every process. */
+/** Stands in for a store in a process that is not the worker: only what needs no request to the store is answered here. */
 export function storeOfWorker(store: Store, acts: Acts): Store {
   const { verify, close, ...calls } = store
   return { ...refusing(calls, acts), ...(verify && { verify }), close }

@@ -23,8 +23,8 @@ export const knownOrphans = statement((supplierOrderIds: string[]) =>
 )
 
 /**
- * Orders that carry a reference of one of the purchases of a part and have no purchase, by id: those that are on record, and those
- * that the supplier announced as completed.
+ * Ids of the supplier's orders that carry a reference of a part and that no purchase has: the orders on record, and the orders that
+ * the supplier announced as completed.
  */
 export const orphansOfPart = statement((lineId: string, part: number) => {
   const references = sql`(select external_order_id from ${purchases} where line_id = ${lineId} and part = ${part})`

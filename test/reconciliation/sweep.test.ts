@@ -30,6 +30,17 @@ async function placeBeside(app: TestApp, reference: string | null): Promise<stri
   return decision.order.id
 }
 
+/** Such an order, and the delivery by which the supplier announces how it ended. */
+async function announceBeside(app: TestApp, reference: string) {
+  const endpoint = await openDeliveryEndpoint(app)
+  const announced = await placeBeside(app, reference)
+  app.move(1_000)
+  app.sandbox.advance()
+  await app.sandbox.deliverDue()
+  await endpoint.process()
+  return { endpoint, announced }
+}
+
 /** A reference as our own derivation makes it, of an order that this database has never seen. */
 const ours = (reference: string, store = STORE) =>
   externalOrderId({ store, reference, line: '1', part: 1, generation: 1 }, defaultDialect().externalOrderIdMax)
@@ -76,12 +87,7 @@ describe('an order of ours that has no purchase here', () => {
 
   test('is not bought again when its store hands it in, also where only a delivery has announced it', async () => {
     const app = await openTestApp()
-    const endpoint = await openDeliveryEndpoint(app)
-    const announced = await placeBeside(app, ours('1002'))
-    app.move(1_000)
-    app.sandbox.advance()
-    await app.sandbox.deliverDue()
-    await endpoint.process()
+    const { endpoint, announced } = await announceBeside(app, ours('1002'))
     expect(await endpoint.states()).toEqual(['orphan'])
     const orderId = await app.buy('1002')
     await app.pass(MINUTE)
@@ -120,13 +126,8 @@ describe('an order of ours that has no purchase here', () => {
 
   test('is bought when the order that a delivery has announced has failed', async () => {
     const app = await openTestApp()
-    const endpoint = await openDeliveryEndpoint(app)
     app.sandbox.faults.add({ fault: 'failed-order' })
-    await placeBeside(app, ours('1002'))
-    app.move(1_000)
-    app.sandbox.advance()
-    await app.sandbox.deliverDue()
-    await endpoint.process()
+    const { endpoint } = await announceBeside(app, ours('1002'))
     expect(await endpoint.events()).toEqual(['order.failed'])
     const orderId = await app.buy('1002')
     await app.pass(MINUTE)

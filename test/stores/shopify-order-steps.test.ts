@@ -51,6 +51,17 @@ function ordered(world: ShopifyWorld, quantities: Record<string, number>) {
   }
 }
 
+/** The shop answers a step of a delivery with this error: whether the keys are on the order then, and the delivery is confirmed. */
+async function expectKeys({ kind, code, areThere }: { kind: string; code: string; areThere: boolean }) {
+  const world = await shopifyWorld()
+  const { fulfil, metafields } = ordered(world, { A: 1 })
+  world.shop.strike({ kind, fault: 'user_error', code })
+  const result = await fulfil('A', ['AAAA-1'])
+  expect(result).toMatchObject(areThere ? { outcome: 'confirmed' } : { outcome: 'refused', status: 422 })
+  expect('keys_1' in metafields()).toBe(areThere)
+  return world
+}
+
 describe('keys for a line of Shopify', () => {
   test('fulfil as many units of that line as they are, and none of another one', async () => {
     const world = await shopifyWorld()
@@ -120,12 +131,7 @@ describe('keys for a line of Shopify', () => {
   ])(
     'are there or refused where the shop answers %s to their name, which it is asked to show again without a pin at most',
     async (code, isThere, times) => {
-      const world = await shopifyWorld()
-      const { fulfil, metafields } = ordered(world, { A: 1 })
-      world.shop.strike({ kind: 'DefineKeys', fault: 'user_error', code })
-      const result = await fulfil('A', ['AAAA-1'])
-      expect(result).toMatchObject(isThere ? { outcome: 'confirmed' } : { outcome: 'refused', status: 422 })
-      expect('keys_1' in metafields()).toBe(isThere)
+      const world = await expectKeys({ kind: 'DefineKeys', code, areThere: isThere })
       const asked = world.shop.requests().filter(({ kind }) => kind === 'DefineKeys')
       expect(asked.map(({ variables }) => (variables.definition as { pin: boolean }).pin)).toEqual(
         [true, false].slice(0, times),
@@ -142,12 +148,7 @@ describe('keys for a line of Shopify', () => {
   ])(
     'are there or refused where the shop answers %s to them, of which only another writer passes',
     async (code, passes) => {
-      const world = await shopifyWorld()
-      const { fulfil, metafields } = ordered(world, { A: 1 })
-      world.shop.strike({ kind: 'PutKeys', fault: 'user_error', code })
-      const result = await fulfil('A', ['AAAA-1'])
-      expect(result).toMatchObject(passes ? { outcome: 'confirmed' } : { outcome: 'refused', status: 422 })
-      expect('keys_1' in metafields()).toBe(passes)
+      await expectKeys({ kind: 'PutKeys', code, areThere: passes })
     },
   )
 
