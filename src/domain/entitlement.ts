@@ -222,6 +222,8 @@ export interface PlannedPart {
   isMaybeCharged: boolean
   /** What the supplier charged for it has not come back, as far as is known. */
   isUnrefunded: boolean
+  /** What was charged for the generations before has come back or was written off, as far as is known. */
+  isRefundedBefore: boolean
   holdReason: HoldReason | null
   isCancelled: boolean
   takenBackBy: TakenBackBy | null
@@ -386,7 +388,8 @@ export function settle(
     const charged: SettleNotice[] = []
     for (const part of own.filter(({ state }) => isOver(state)).toReversed()) {
       if (part.isClosed || (!isTakenBack(part) && part.plannedRevision >= wishRevision)) continue
-      const mayCost = part.state === 'cancelled' ? part.isMaybeCharged : wishesByStanding && part.isUnrefunded
+      const isOwnCost = part.state === 'cancelled' ? part.isMaybeCharged : wishesByStanding && part.isUnrefunded
+      const mayCost = isOwnCost || !part.isRefundedBefore
       if (mayCost) charged.push({ notice: 'charged', id: part.id })
       if (mayCost) continue
       kept -= endedOf(part)
@@ -454,9 +457,10 @@ const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 
 
 /** Units of it that nothing comes for any more, and not because its order took it back: those are planned again, or asked for. */
 function endedOf(part: PlannedPart): number {
-  const { state, quantity, surplus, left, isMaybeCharged, isClosed } = part
+  const { state, quantity, surplus, left, isMaybeCharged, isRefundedBefore, isClosed } = part
   if (state === 'fulfilled') return Math.max(0, quantity - surplus - left)
-  return isOver(state) && (!isTakenBack(part) || (isMaybeCharged && !isClosed)) ? quantity - left : 0
+  const mayCost = isMaybeCharged || !isRefundedBefore
+  return isOver(state) && (!isTakenBack(part) || (mayCost && !isClosed)) ? quantity - left : 0
 }
 
 /** Units of it that a person closed while its order had taken it back: once they are paid again, a person takes them. */

@@ -262,18 +262,17 @@ export function provesUncharged(
   }
 }
 
+/** What the money of a purchase depends on. */
+type Spent = Pick<PurchaseFacts, 'state' | 'refundedAt'> & { writtenOffAt: number | null }
+
+/** It failed, and its money has neither come back nor been written off. */
+export const keepsMoney = ({ state, refundedAt, writtenOffAt }: Spent): boolean =>
+  state === 'failed' && refundedAt === null && writtenOffAt === null
+
 /**
  * Whether a part may be bought now: every other generation of it is proven not charged, refunded, or written off.
  *
  * Asserted before each POST /orders: per line part, charges less refunds never exceed one.
  */
-export function mayBuy(
-  others: { state: PurchaseState; refundedAt: number | null; writtenOffAt: number | null }[],
-): boolean {
-  return others.every(
-    (other) =>
-      other.state === 'rejected' ||
-      other.state === 'cancelled' ||
-      (other.state === 'failed' && (other.refundedAt !== null || other.writtenOffAt !== null)),
-  )
-}
+export const mayBuy = (others: readonly Spent[]): boolean =>
+  others.every((other) => isOver(other.state) && !keepsMoney(other))

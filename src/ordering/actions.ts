@@ -1,24 +1,25 @@
 /** What people and stores ask of ordering. The audit records each of them in the commit that does it. */
 
 import { isStandingHold } from '../domain/hold.ts'
-import { codeOf, Failure } from '../errors.ts'
+import { keepsMoney } from '../domain/purchase.ts'
+import { Failure } from '../errors.ts'
 import { type Database, need } from '../storage/database.ts'
 import { cancelEntitlement } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import { clearFreeze, currentFreeze, RESTORE_CAUSE } from '../storage/freezes.ts'
 import { releaseOffer } from '../storage/offers.ts'
 import {
+  changePurchase,
   heldPurchases,
   hintPurchase,
   type Purchase,
   purchaseById,
   purchasesInState,
   purchasesOfOrder,
-  purchasesOfPart,
 } from '../storage/purchases.ts'
 import { clearRestoreHold, currentEpoch, isReattaching, START_ACTOR } from '../storage/restores.ts'
 import { markCancelRequested, requestCancellation, storeOrderById } from '../storage/store-orders.ts'
-import { advance } from './advance.ts'
+import { advance, type Given, type Loaded } from './advance.ts'
 import { otherMayBeCharged } from './choices.ts'
 import type { Ordering } from './context.ts'
 
@@ -71,7 +72,8 @@ async function endUnsent(ordering: Ordering, purchases: Purchase[], actor: strin
 }
 
 /**
- * Plans the next generation of a purchase that ended, for the units that the store has no keys of.
+ * Plans the next generation of a purchase that ended, for the units that the store has no keys of. Money of earlier generations
+ * that failed is written off, as that of this one is.
  *
  * @throws Failure `not_found`; `conflict` while it has not ended, or when a later generation exists
  */
@@ -82,24 +84,23 @@ export async function retryPurchase(
   reason?: string | undefined,
 ): Promise<void> {
   const purchase = await existing(ordering, purchaseId)
-  const generations = await ordering.db.query(purchasesOfPart(purchase.lineId, purchase.part))
-  const refusal = otherMayBeCharged(generations, purchaseId)
-  if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
-  const audit = audited(ordering, actor, 'purchase.retry', purchaseId, reason)
-  const given = { input: { type: 'retry' as const }, actor, also: [audit] }
+  const given = ({ generations }: Loaded): Given => {
+    const others = generations.filter(({ id }) => id !== purchaseId)
+    const refusal = otherMayBeCharged(others.filter((one) => !keepsMoney(one)))
+    if (refusal) throw new Failure('conflict', refusal.message, { reason: refusal.reason })
+    const now = ordering.now()
+    const writtenOff = others.filter(keepsMoney).map((one) => changePurchase(one, { writtenOffAt: now }, now))
+    const audit = audited(ordering, actor, 'purchase.retry', purchaseId, reason)
+    return { input: { type: 'retry' }, actor, also: [audit, ...writtenOff] }
+  }
   const moved = await advance(ordering, purchaseId, given).catch((error: unknown) => {
     // Another generation was planned meanwhile: the unique key of the part refuses this one.
-    if (codeOf(error) === 'conflict') return undefined
+    if (error instanceof Failure && error.code === 'conflict' && error.reason === undefined) return undefined
     throw error
   })
   if (moved) return
-  throw new Failure(
-    'conflict',
-    `the purchase is ${purchase.state}: only the newest rejected, failed or cancelled one can be retried`,
-    {
-      reason: 'not_retriable',
-    },
-  )
+  const message = `the purchase is ${purchase.state}: only the newest rejected, failed or cancelled one can be retried`
+  throw new Failure('conflict', message, { reason: 'not_retriable' })
 }
 
 /** What a release changes. */
@@ -251,7 +252,5 @@ export async function releaseHeld(
 
 const RELEASED_AT_ONCE = 500
 
-async function existing({ db }: Ordering, purchaseId: string) {
-  const purchase = await need(db, purchaseById(purchaseId), 'purchase', purchaseId)
-  return purchase
-}
+const existing = ({ db }: Ordering, purchaseId: string): Promise<Purchase> =>
+  need(db, purchaseById(purchaseId), 'purchase', purchaseId)

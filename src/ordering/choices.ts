@@ -49,12 +49,13 @@ export function refusalOf(loaded: Loaded, type: DecisionType): Refusal | undefin
     const message = 'the store has all its keys already: hand over what came, and it is done'
     return { reason: 'all_handed_over', message }
   }
-  return type === 'buy_again' ? otherMayBeCharged(generations, purchase.id) : undefined
+  const others = generations.filter(({ id }) => id !== purchase.id)
+  return type === 'buy_again' ? otherMayBeCharged(others) : undefined
 }
 
-/** @returns why a part is not bought again: another generation of it than this purchase may have been charged */
-export function otherMayBeCharged(generations: Loaded['generations'], purchaseId: string): Refusal | undefined {
-  const unproven = generations.find((other) => other.id !== purchaseId && !mayBuy([other]))
+/** @returns why a part is not bought again: one of its other generations may have been charged */
+export function otherMayBeCharged(others: Loaded['generations']): Refusal | undefined {
+  const unproven = others.find((other) => !mayBuy([other]))
   if (!unproven) return undefined
   const message = `generation ${unproven.generation} of it, purchase ${unproven.id}, may have been charged: decide on that one`
   return { reason: 'not_retriable', message }

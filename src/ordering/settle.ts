@@ -1,7 +1,7 @@
 import { type Entitlement, type PlannedPart, type SettleNotice, type Step, settle } from '../domain/entitlement.ts'
 import { counted, units as unitText } from '../domain/figures.ts'
 import { amountText } from '../domain/money.ts'
-import { isOver } from '../domain/purchase.ts'
+import { isOver, keepsMoney, mayBuy } from '../domain/purchase.ts'
 import { mayBeForgotten } from '../domain/restore.ts'
 import { currentParts } from '../domain/store-order.ts'
 import { codeOf } from '../errors.ts'
@@ -181,7 +181,8 @@ function partOf(
     line,
     isUnsent: newest.sends === 0 && newest.firstSentAt === null && !isForgotten,
     isMaybeCharged: !isTaken && newest.maybeChargedAt !== null,
-    isUnrefunded: state === 'failed' && newest.refundedAt === null && newest.writtenOffAt === null,
+    isUnrefunded: keepsMoney(newest),
+    isRefundedBefore: mayBuy(ofPart.filter((one) => one !== newest)),
     isCancelled: newest.cancelRequestedAt !== null,
     left: left(newest),
     leftBefore: ofPart.reduce((sum, one) => sum + (one === newest ? 0 : left(one)), 0),

@@ -1,7 +1,7 @@
 /** An order that its shop changed after the backup: what was bought for the change is found, and not bought again. */
 import { describe, expect, test } from 'vitest'
 import { externalOrderId as nameAtSupplier } from '../../src/domain/purchase-keys.ts'
-import { unfreeze } from '../../src/ordering/actions.ts'
+import { retryPurchase, unfreeze } from '../../src/ordering/actions.ts'
 import { viewOrder } from '../../src/ordering/order-view.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { currentFreeze } from '../../src/storage/freezes.ts'
@@ -224,4 +224,32 @@ test('an order for a part that its line does not have here is found as that part
   // No customer ordered these units: their keys stay here.
   expect(app.shop.keys().get(`${reference}/1`)).toHaveLength(1)
   expect(await currentFreeze(app.db)).toBeUndefined()
+})
+
+test('a part that fails once more after the restore, where the lost database had given up the money of its first attempt, is bought by a person and by no tag', async () => {
+  const shop = await openRestoredShop()
+  const { app, shop: shopify } = shop
+  app.sandbox.faults.add({ fault: 'failed-order', times: 2 })
+  const reference = shop.buys(1)
+  await shop.pass(5 * MINUTE)
+  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed'])
+  const backup = shop.backUp()
+  shopify.tag(reference, 'quayside-retry')
+  await shop.pass(5 * MINUTE)
+  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
+  await restoreLate(shop, backup)
+  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
+
+  shopify.tag(reference, 'quayside-retry')
+  await shop.pass(10 * MINUTE)
+  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed'])
+  const order = first(await app.db.query(storeOrderByReference(SHOP, reference)))
+  const { id = '' } = (await app.purchases(order.id)).at(-1) ?? {}
+  expect(await shop.alertsAbout(reference)).toEqual([expect.stringContaining(`quayside purchases retry ${id}`)])
+  expect(await app.alerts()).not.toContain('poisoned')
+
+  await retryPurchase(app.ordering, id, 'ann')
+  await shop.pass(10 * MINUTE)
+  expect(await purchasesOf(shop, reference)).toEqual(['1.1 1 failed', '1.2 1 failed', '1.3 1 fulfilled'])
+  expect((await app.purchases(order.id)).map(({ writtenOffAt }) => writtenOffAt !== null)).toEqual([true, true, false])
 })

@@ -355,6 +355,7 @@ const part = (state: PurchaseState, differs: Partial<PlannedPart> = {}): Planned
     isUnsent: state === 'planned',
     isMaybeCharged: state === 'unknown',
     isUnrefunded: state === 'failed',
+    isRefundedBefore: true,
     holdReason: null,
     isCancelled: false,
     takenBackBy: null,
@@ -932,6 +933,14 @@ describe('a wish', () => {
 
   test('has nothing bought that may have been charged: the alert says how a person does', () => {
     expect(settledOf([part('cancelled', { isMaybeCharged: true })], wish)).toEqual({
+      steps: [],
+      notices: [{ notice: 'charged', id: 'p1' }],
+      isOpen: false,
+    })
+  })
+
+  test('has nothing bought of which an earlier attempt may have been charged: the alert says how a person does', () => {
+    expect(settledOf([part('rejected', { isRefundedBefore: false })], wish)).toEqual({
       steps: [],
       notices: [{ notice: 'charged', id: 'p1' }],
       isOpen: false,

@@ -204,18 +204,16 @@ describe('buying again', () => {
     const { orderId } = await orderedTwice(app)
     await decide(app, orderId, { type: 'buy_again' })
     const [before, again] = await app.purchases(orderId)
-    await app.db.commit([
-      {
-        statement: sql`update purchases set state = 'failed', written_off_at = null where id = ${before?.id}`,
-        rows: 1,
-      },
-      { statement: sql`update purchases set state = 'rejected' where id = ${again?.id}`, rows: 1 },
-    ])
+    const becomes = (id: string | undefined, state: string) => ({
+      statement: sql`update purchases set state = ${state}, written_off_at = null where id = ${id}`,
+      rows: 1,
+    })
+    await app.db.commit([becomes(again?.id, 'rejected'), becomes(before?.id, 'review')])
     await expect(retryPurchase(app.ordering, again?.id ?? '', 'ann')).rejects.toMatchObject({
       reason: 'not_retriable',
       message: `generation 1 of it, purchase ${before?.id}, may have been charged: decide on that one`,
     })
-    await app.db.commit([{ statement: sql`update purchases set state = 'review' where id = ${again?.id}`, rows: 1 }])
+    await app.db.commit([becomes(before?.id, 'failed'), becomes(again?.id, 'review')])
     await expect(decide(app, orderId, { type: 'buy_again' })).rejects.toMatchObject({ reason: 'not_retriable' })
   })
 

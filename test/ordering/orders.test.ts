@@ -133,26 +133,28 @@ describe('an accepted order that goes wrong', () => {
     app.expectLedger({ charges: 1, keys: 1 })
   })
 
-  test('is bought again only after a decision on the generation that may have been charged', async () => {
-    const app = await openTestApp()
-    app.sandbox.faults.add({ fault: 'out-of-stock' })
-    const orderId = await app.buy('1001', {})
-    await app.settle()
-    const [refused, next] = await app.purchases(orderId)
-    if (!refused || !next) throw new Error('two generations were expected')
-    const late = { id: 'ord_late', status: 'open', agrees: true, ofAnotherLine: false, decided: false } as const
-    await advance(app.ordering, refused.id, { input: { type: 'found', orders: [late] } })
-    const gone = { type: 'read', status: 'failed', keys: 0, newKeys: 0, keysElsewhere: false, areText: true } as const
-    await advance(app.ordering, refused.id, { input: gone })
-    await expect(retryPurchase(app.ordering, next.id, 'test')).rejects.toThrow('generation 1 of it')
-    await retryPurchase(app.ordering, refused.id, 'test')
-    const states = (await app.purchases(orderId)).map(({ state, writtenOffAt }) => [state, writtenOffAt !== null])
-    expect(states).toEqual([
-      ['failed', true],
-      ['cancelled', false],
-      ['planned', false],
-    ])
-  })
+  test.each(['first', 'last'])(
+    'is bought again by a retry of its %s attempt, which writes the money of the first off',
+    async (which) => {
+      const app = await openTestApp()
+      app.sandbox.faults.add({ fault: 'out-of-stock' })
+      const orderId = await app.buy('1001', {})
+      await app.settle()
+      const [refused, next] = await app.purchases(orderId)
+      if (!refused || !next) throw new Error('two generations were expected')
+      const late = { id: 'ord_late', status: 'open', agrees: true, ofAnotherLine: false, decided: false } as const
+      await advance(app.ordering, refused.id, { input: { type: 'found', orders: [late] } })
+      const gone = { type: 'read', status: 'failed', keys: 0, newKeys: 0, keysElsewhere: false, areText: true } as const
+      await advance(app.ordering, refused.id, { input: gone })
+      await retryPurchase(app.ordering, which === 'first' ? refused.id : next.id, 'test')
+      const states = (await app.purchases(orderId)).map(({ state, writtenOffAt }) => [state, writtenOffAt !== null])
+      expect(states).toEqual([
+        ['failed', true],
+        ['cancelled', false],
+        ['planned', false],
+      ])
+    },
+  )
 
   test('is not retried twice by two operators at the same instant', async () => {
     const app = await openTestApp()

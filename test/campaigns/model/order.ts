@@ -12,10 +12,11 @@ import {
   type PlannedPart,
   type Step as SettleStep,
 } from '../../../src/domain/entitlement.ts'
-import { isOver, type PurchaseInput } from '../../../src/domain/purchase.ts'
+import { isOver, mayBuy, type PurchaseInput } from '../../../src/domain/purchase.ts'
 import type { Standing } from '../../../src/domain/store-order.ts'
 import { advance } from './advance.ts'
 import { countKeys, decide } from './purchase-facts.ts'
+import { othersOf } from './send.ts'
 import {
   type Generation,
   generations,
@@ -226,6 +227,7 @@ function partOf(state: State, generation: Generation): PlannedPart {
     isUnsent: purchase.state === 'planned',
     isMaybeCharged: purchase.maybeCharged,
     isUnrefunded: purchase.state === 'failed' && !purchase.refunded && !purchase.writtenOff,
+    isRefundedBefore: mayBuy(othersOf(state, generation)),
     holdReason: purchase.hold,
     isCancelled: purchase.cancelAsked,
     takenBackBy: purchase.takenBackBy,
@@ -251,6 +253,7 @@ const elsewhereOf = ({ elsewhere }: Place): PlannedPart => ({
   isUnsent: false,
   isMaybeCharged: false,
   isUnrefunded: false,
+  isRefundedBefore: true,
   holdReason: null,
   isCancelled: false,
   takenBackBy: null,

@@ -16,6 +16,7 @@ export const planned = (part: number, quantity: number, plannedRevision: number)
   isUnsent: true,
   isMaybeCharged: false,
   isUnrefunded: false,
+  isRefundedBefore: true,
   holdReason: null,
   isCancelled: false,
   takenBackBy: null,
@@ -50,7 +51,8 @@ export const isClosedMeanwhile = ({ state, takenBackBy, isClosed }: PlannedPart)
 export const unitsEnded = (parts: readonly PlannedPart[]): number => parts.reduce((sum, part) => sum + endedOf(part), 0)
 const endedOf = (part: PlannedPart): number => {
   if (part.state === 'fulfilled') return part.quantity - part.surplus - part.left
-  const isOfShop = part.state === 'cancelled' && part.takenBackBy !== null && !part.isMaybeCharged && !part.isClosed
+  const mayCost = part.isMaybeCharged || !part.isRefundedBefore
+  const isOfShop = part.state === 'cancelled' && part.takenBackBy !== null && !mayCost && !part.isClosed
   return hasEnded(part) && !isOfShop ? part.quantity - part.left : 0
 }
 
