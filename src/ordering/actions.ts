@@ -176,7 +176,7 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
   const freezes = standing.filter(({ id }) => id !== RESTORE_CAUSE)
   const named = (freezes.length > 0 ? freezes : standing).filter(({ id }) => causes?.includes(id) ?? true)
   if (standing.length > 0 && named.length === 0) {
-    const why = (freezes.length > 0 ? freezes : standing).map(({ reason }) => reason).join('; ')
+    const why = reasonsOf(freezes.length > 0 ? freezes : standing)
     const message = `these causes are lifted already, and buying is frozen for another one: ${why}`
     throw new Failure('conflict', message, { reason: 'changed' })
   }
@@ -184,9 +184,10 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
   // Whether the database was put back, a person knows where the supplier's orders cannot be read.
   const isStart = named.some(({ actor }) => actor === START_ACTOR)
   if (restored && !isStart && (await isReattaching(db))) throw await unproven(db, named)
+  const why = auditText([reasonsOf(named).slice(0, AUDITED_MAX)])
   await db.commit([
     restored ? clearRestoreHold() : clearFreeze(named.map(({ id }) => id)),
-    audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying', whyOf(named)),
+    audited(ordering, actor, 'unfreeze', restored ? 'buying after a restore' : 'buying', why),
   ])
   ordering.log.warn('unfrozen', { actor })
   await resumeBuying(ordering)
@@ -199,19 +200,12 @@ async function unproven(db: Database, holds: readonly { reason: string }[]): Pro
     const message = "after a restore nothing is bought until the supplier's orders are reattached, in some minutes"
     return new Failure('conflict', message, { reason: 'restore_unfinished' })
   }
-  const why = holds.map(({ reason }) => reason).join('; ')
-  const message = `nothing is bought until the supplier's whole order list was read, which is tried every few seconds (${why}); if it cannot be read, quayside doctor says what to do`
+  const message = `nothing is bought until the supplier's whole order list was read, which is tried every few seconds (${reasonsOf(holds)}); if it cannot be read, quayside doctor says what to do`
   return new Failure('conflict', message, { reason: 'new_database_uncompared' })
 }
 
-/** For the audit: what was lifted, as it was read. */
-const whyOf = (causes: readonly { reason: string }[]): string | undefined =>
-  causes.length === 0
-    ? undefined
-    : causes
-        .map(({ reason }) => reason)
-        .join('; ')
-        .slice(0, AUDITED_MAX)
+/** Why buying was frozen, for people and for the audit. */
+const reasonsOf = (causes: readonly { reason: string }[]): string => causes.map(({ reason }) => reason).join('; ')
 
 const AUDITED_MAX = 2_000
 

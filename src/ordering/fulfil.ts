@@ -6,7 +6,7 @@ import { finalStates } from '../domain/purchase.ts'
 import { isComplete, type StoreUpdate } from '../domain/store-update.ts'
 import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
-import { assertMayLeave, settleFirst } from '../storage/entitlements.ts'
+import { assertMayLeave, entitlementOf, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
 import {
   beginHandOver,
@@ -258,7 +258,13 @@ async function waitForOrder(
   const before = handsOver === undefined ? undefined : await first(fulfilment.db, purchaseById(handsOver))
   await noteUnsent(fulfilment, outgoing, row.sends + 1)
   await fulfilment.readAgain(update.order.store, update.order.reference)
-  if (handsOver === undefined) return park(fulfilment, row, detail)
+  if (handsOver === undefined) {
+    const known = await first(fulfilment.db, entitlementOf(update.order.store, update.order.reference))
+    if (known?.standing !== 'cancelled') return park(fulfilment, row, detail)
+    // It closes again once it is paid again.
+    await fulfilment.db.commit([markEffectDone(row.id, row.attempts, fulfilment.now())])
+    return
+  }
   const reason = standing === 'paid' ? 'not_entitled' : standing === 'unpaid' ? 'unpaid' : 'held_by_store'
   // Read again, the order has these units, and the shop has none for these keys: others are on it that are not on record. These
   // wait for a person, whatever becomes of the order.

@@ -35,7 +35,7 @@ import { enqueuePublications } from '../storage/publications.ts'
 import { purchasesOfOrder } from '../storage/purchases.ts'
 import { currentEpoch } from '../storage/restores.ts'
 import { lastCompleteSync } from '../storage/runs.ts'
-import { linesOfOrders, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
+import { linesOfOrders, markReopened, type StoreOrder, storeOrderByReference } from '../storage/store-orders.ts'
 import { putStoreReading } from '../storage/store-readings.ts'
 import type { Store, StoreOrderRead } from '../stores/store.ts'
 import type { Ordering } from './context.ts'
@@ -375,6 +375,8 @@ async function follow(
     ...settlement.changes,
     ...rowChanges(ordering, store, reference, order.id, after, seen, settlement),
     ...(isNews && after.standing === 'paid' ? [hastenClosing(order.id, ordering.now())] : []),
+    // An order that is cancelled in its shop closes without a mail: its keys may have come when it was.
+    ...(isNews && after.standing === 'paid' && known.standing === 'cancelled' ? [markReopened(order.id)] : []),
     ...(isNews && keepsDecisions ? [keepDecisions(order.id, row.revision, revision)] : []),
     ...(isRefund && !asked.byHand ? [await refundAlert(ordering, order, after, lines)] : []),
     ...(refusal ? [refusal] : []),
@@ -581,17 +583,11 @@ export async function takeTagOff(
   const untagAt = ordering.now() + Math.min(UNTAG_MS * 2 ** (untagTries - 1), UNTAG_MAX_MS)
   const note = `the order ${reference} of ${store} was tried again, and the shop keeps its tag: ${forgotten.detail}; take it off by hand`
   const payload = { note, store, reference }
+  const occasion = `${store}:${reference}:tag:${row.wishRevision}`
+  const alert = enqueueAlert(ordering, { type: 'order_changed', occasion, payload })
   await db.commit([
     changeEntitlement(row, { untagTries, untagAt }),
-    ...(untagTries === UNTAG_ALERT_TRIES
-      ? [
-          enqueueAlert(ordering, {
-            type: 'order_changed',
-            occasion: `${store}:${reference}:tag:${row.wishRevision}`,
-            payload,
-          }),
-        ]
-      : []),
+    ...(untagTries === UNTAG_ALERT_TRIES ? [alert] : []),
   ])
 }
 

@@ -64,6 +64,30 @@ describe('a paid order of WooCommerce', () => {
     expect(shop.isDone(reference)).toBe(true)
   })
 
+  test('that goes to the trash while its key is written is mailed once it is taken out of the trash', async () => {
+    const shop = await wooCommerceThatChanges()
+    const reference = shop.buys(1)
+    let isTrashed = false
+    shop.shop.strike({
+      fault: 'echo',
+      matches: ({ method, path }) => {
+        if (!isTrashed && method === 'PUT' && path.endsWith(`/orders/${reference}`)) shop.shop.trash(Number(reference))
+        isTrashed ||= method === 'PUT'
+        return false
+      },
+      change: (json) => json,
+    })
+    await shop.pass(30 * MINUTE)
+    const [key = ''] = shop.keysIn(reference)
+    expect(key, 'the key stands in the order').not.toBe('')
+    expect(shop.shop.mailsWith(key)).toEqual([])
+    shop.shop.untrash(Number(reference))
+    await shop.pass(10 * MINUTE)
+    expect(shop.isDone(reference)).toBe(true)
+    expect(shop.shop.mailsWith(key)).toHaveLength(1)
+    expect(shop.unitsBought()).toBe(1)
+  })
+
   test('that is deleted for good before it is bought is not bought', async () => {
     const shop = await wooCommerceThatChanges({ delayMinutes: 10 })
     const reference = shop.buys(1)

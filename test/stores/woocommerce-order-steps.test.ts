@@ -317,7 +317,7 @@ describe('the end of an order of WooCommerce', () => {
     world.shop.setStatus(id, 'cancelled')
     expect(await world.store.sendWaiting?.(reference)).toEqual({ outcome: 'confirmed' })
     expect(await close('failed')).toEqual({ outcome: 'confirmed' })
-    expect(await close()).toEqual({ outcome: 'confirmed' })
+    expect(await close()).toMatchObject({ outcome: 'not_entitled', standing: 'cancelled' })
     expect(notes(true)).toEqual([])
   })
 })

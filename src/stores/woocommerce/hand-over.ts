@@ -334,7 +334,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
 
   const notPaid = ({ id, status }: ShopOrder, what: string): FulfilResult => ({
     outcome: 'not_entitled',
-    standing: 'held',
+    standing: isCancelled(status) ? 'cancelled' : 'held',
     units: 0,
     detail: `the order ${id} is ${status} in the shop now: ${what} once it is paid`,
   })
@@ -366,12 +366,12 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     const order = read.value
     const refunded = await readRefunds(client, known, order)
     if ('outcome' in refunded) return refunded
-    const mayComplete = state === 'fulfilled' && handOver.complete && !isCancelled(order.status)
-    if (mayComplete && order.status === 'completed') return CONFIRMED
-    // The merchant has moved it since: completed again, its mail would carry the same keys.
-    if (mayComplete && isMailed(order)) return CONFIRMED
+    const mayComplete = state === 'fulfilled' && handOver.complete
+    // A merchant may have moved it since it was completed: completed again, its mail would carry the same keys.
+    if (mayComplete && (order.status === 'completed' || isMailed(order))) return CONFIRMED
     // Completed, it would count as paid.
-    if (mayComplete && UNPAID.includes(order.status)) return notPaid(order, 'it is completed')
+    if (mayComplete && (UNPAID.includes(order.status) || isCancelled(order.status)))
+      return notPaid(order, 'it is completed')
     if (mayComplete && isHandedOver(order, refunded, label)) {
       const cleared = await clearNoted(order, mayBeSent)
       if (cleared.outcome !== 'read') return cleared

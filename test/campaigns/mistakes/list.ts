@@ -335,8 +335,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
-        find: 'if (mayComplete && isMailed(order)) return CONFIRMED',
-        replace: '',
+        find: "if (mayComplete && (order.status === 'completed' || isMailed(order))) return CONFIRMED",
+        replace: "if (mayComplete && order.status === 'completed') return CONFIRMED",
       },
     ],
   },
