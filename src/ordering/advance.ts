@@ -99,7 +99,7 @@ export async function advance(
 ): Promise<Moved | undefined> {
   const { db, now } = ordering
   return retryStale(STALE_MAX, async () => {
-    const loaded = await load(ordering, purchaseId)
+    const loaded = await load(ordering, purchaseId, leaseEpoch === undefined)
     if (!loaded) return undefined
     const { purchase } = loaded
     if (leaseEpoch === undefined && purchase.leaseUntil !== null && purchase.leaseUntil > now()) {
@@ -201,12 +201,13 @@ function settlesAgain({ state, orderId }: Purchase, { next, row }: Transition, n
   return isEnd || isBack ? [settleSoon(orderId, now)] : []
 }
 
-export async function load(ordering: Pick<Ordering, 'db'>, purchaseId: string): Promise<Loaded | undefined> {
+/** @param mayHaveKeys false for one that is being sent: no order of it is known, and no key has come */
+export async function load({ db }: Pick<Ordering, 'db'>, id: string, mayHaveKeys = true): Promise<Loaded | undefined> {
   const [generations, keys] = await Promise.all([
-    ordering.db.query(generationsOf(purchaseId)),
-    ordering.db.query(keysOfPurchase(purchaseId)),
+    db.query(generationsOf(id)),
+    mayHaveKeys ? db.query(keysOfPurchase(id)) : [],
   ])
-  const purchase = generations.find(({ id }) => id === purchaseId)
+  const purchase = generations.find((one) => one.id === id)
   if (!purchase) return undefined
   const { store, reference, line } = purchase
   return { purchase, generations, keys, name: { store, reference, line } }

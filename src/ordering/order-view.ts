@@ -16,7 +16,7 @@ import { type Database, first } from '../storage/database.ts'
 import { type Attempt, attemptsOf, type TransitionRow, transitionsOf } from '../storage/evidence.ts'
 import { countHandedOver, keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
 import { offersByProduct } from '../storage/offers.ts'
-import type { Outage } from '../storage/outages.ts'
+import { type Outage, openOutage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
 import {
@@ -258,7 +258,7 @@ export async function viewOrder(
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
     products.length > 0 ? db.query(offersByProduct(products)) : [],
   ])
-  const outages = await outagesDuring(ordering, purchases, transitions)
+  const outages = show.isNew ? await db.query(openOutage()) : await outagesDuring(ordering, purchases, transitions)
   const views = lines.map(({ line, purchases, state, delivered }): LineView => {
     const view: LineView = {
       id: line.line,

@@ -12,6 +12,7 @@ import {
   purchasesOfPart,
 } from '../storage/purchases.ts'
 import { currentEpoch, isReattaching, restoreHold, START_ACTOR } from '../storage/restores.ts'
+import { rememberingReads } from '../storage/statement.ts'
 import { namesOfLines } from '../storage/store-orders.ts'
 import { advance } from './advance.ts'
 import { inParallel, type Ordering, readSince } from './context.ts'
@@ -127,8 +128,9 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
   async function prepareNext(): Promise<void> {
     const ready: { turn: Turn; purchase: Purchase }[] = []
     let besideMinor: number | undefined
+    let reads = ordering
     for (let turn = queue[0]; turn; turn = queue[0]) {
-      const judged = await judge(ordering, turn.due, besideMinor, lacking.get(turn.due.lineId)).catch(
+      const judged = await judge(reads, turn.due, besideMinor, lacking.get(turn.due.lineId)).catch(
         (error: unknown) => ({ error }),
       )
       if (judged === 'alone') break
@@ -137,6 +139,8 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
       else if ('error' in judged) turn.reject(judged.error)
       else {
         ready.push({ turn, purchase: judged })
+        // What those beside it have in common is read once: their commits assert it again.
+        if (besideMinor === undefined) reads = { ...ordering, db: rememberingReads(ordering.db) }
         besideMinor = (besideMinor ?? 0) + mostOf(judged)
       }
     }

@@ -534,7 +534,7 @@ async function lackingCause(ordering: Ordering, unknownFrom: number): Promise<st
  */
 async function lackingOf(db: Database, ours: SupplierOrder[]): Promise<SupplierOrder | undefined> {
   const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
-  const noted = new Set((await db.query(notedAsUnattached(ours.map(({ id }) => id)))).map(({ id }) => id))
+  const noted = new Set((await db.query(notedAsUnattached(ours.map(({ id }) => id)))).map((one) => one.supplierOrderId))
   return ours.find(({ id, externalOrderId }) => {
     const row = rows.find((one) => one.externalOrderId === externalOrderId)
     const wasSent =

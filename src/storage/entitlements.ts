@@ -1,10 +1,10 @@
-import { and, asc, eq, gt, inArray, isNull, lt, lte, ne, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNull, lt, ne, sql } from 'drizzle-orm'
 import { isOver, purchaseStates } from '../domain/purchase.ts'
 import type { Change } from './database.ts'
 import { isDuePlacement } from './purchases.ts'
 import { entitlementLines, entitlements, purchases } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { changeBy, insertInto, rowsBy } from './table.ts'
+import { changeBy, dueBy, insertInto, rowsBy } from './table.ts'
 
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
@@ -27,24 +27,10 @@ export const newestRevision = statement((store: string) =>
 )
 
 /** Orders that are due for comparison with their purchases; the order that has waited longest comes first. */
-export const dueSettlements = statement((now: number, limit: number) =>
-  build
-    .select({ store: entitlements.store, reference: entitlements.reference })
-    .from(entitlements)
-    .where(lte(entitlements.settleAt, now))
-    .orderBy(asc(entitlements.settleAt))
-    .limit(limit),
-)
+export const dueSettlements = dueBy(entitlements, 'settleAt', [])
 
 /** Orders whose shop is to take a wish off now. */
-export const dueUntags = statement((store: string, now: number, limit: number) =>
-  build
-    .select()
-    .from(entitlements)
-    .where(and(lte(entitlements.untagAt, now), eq(entitlements.store, store)))
-    .orderBy(asc(entitlements.untagAt))
-    .limit(limit),
-)
+export const dueUntags = dueBy(entitlements, 'untagAt', ['store'])
 
 /** References of orders of a store with a purchase whose turn has come, and that were not read since an instant. */
 export const ordersToRead = statement((store: string, now: number, since: number, limit: number) =>
@@ -176,12 +162,7 @@ const settledAndPaid = change(1, (orderId: string, purchaseId: string, since: nu
 const leftOf = (purchase: string) =>
   sql`(select count(*) from licence_keys k where k.purchase_id = ${sql.raw(purchase)}.id and (k.begun_at is not null or k.handed_over_at is not null))`
 /** States after which a purchase counts by its keys alone. */
-const over = sql.raw(
-  purchaseStates
-    .filter(isOver)
-    .map((state) => `'${state}'`)
-    .join(', '),
-)
+const over = sql.raw(`'${purchaseStates.filter(isOver).join("', '")}'`)
 const unitsGranted = sql`coalesce((
   select el.granted from store_order_lines sl
   join entitlements e on e.order_id = sl.order_id

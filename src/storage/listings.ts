@@ -1,9 +1,9 @@
-import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, ne, or, sql } from 'drizzle-orm'
 import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { bringForward, countBy, pageBy } from './table.ts'
+import { bringForward, countBy, dueBy, pageBy } from './table.ts'
 
 export type ListingRow = typeof listings.$inferSelect
 
@@ -20,14 +20,7 @@ export const listingsOfVariants = listingsWith('variant')
 export const listingsOfSkus = listingsWith('sku')
 
 /** Listings whose next try is due, the longest first. */
-export const dueListings = statement((store: string, now: number, limit: number) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), lte(listings.nextTryAt, now)))
-    .orderBy(asc(listings.nextTryAt))
-    .limit(limit),
-)
+export const dueListings = dueBy(listings, 'nextTryAt', ['store'])
 
 /** The listing of a store that waits longest because it could not be created at all; none: products may be created. */
 export const pausedCreation = statement((store: string, now: number) =>

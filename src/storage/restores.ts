@@ -12,7 +12,7 @@ import {
 } from './schema.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { countBy, deleteBy, pageBy } from './table.ts'
+import { countBy, deleteBy, pageBy, rowsBy, rowsIn } from './table.ts'
 
 /** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
 export interface Epoch {
@@ -81,16 +81,9 @@ export async function isReattaching(db: Database): Promise<boolean> {
   return hold !== undefined && (hold.actor === START_ACTOR || (await currentEpoch(db))?.reattachedAt === null)
 }
 
-export const notedAsUnattached = statement((supplierOrderIds: string[]) =>
-  build
-    .select({ id: unattachedOrders.supplierOrderId })
-    .from(unattachedOrders)
-    .where(inArray(unattachedOrders.supplierOrderId, supplierOrderIds)),
-)
+export const notedAsUnattached = rowsIn(unattachedOrders, 'supplierOrderId')
 
-export const attemptById = statement((id: string) =>
-  build.select({ id: purchaseAttempts.id }).from(purchaseAttempts).where(eq(purchaseAttempts.id, id)),
-)
+export const attemptById = rowsBy(purchaseAttempts, ['id'])
 
 /** The last instants that are written down: no copy of this database is older than the latest of them. */
 export const lastInstants = () =>

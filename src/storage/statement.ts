@@ -7,7 +7,7 @@ import {
   SQLiteSyncDialect,
   type SQLiteTable,
 } from 'drizzle-orm/sqlite-core'
-import type { Change, RowCount } from './database.ts'
+import type { Change, Database, RowCount, RowOf } from './database.ts'
 
 /**
  * The query builder over no connection: table modules write statements with it, and only an engine runs them.
@@ -85,6 +85,19 @@ export function change<A extends unknown[]>(
   const bound = statement(make)
   const rowsOf = typeof rows === 'function' ? rows : () => rows
   return (...values) => ({ statement: bound(...values), rows: rowsOf(...values) })
+}
+
+/** Has a database answer each read once: the same statement with the same values is answered as it was the first time. */
+export function rememberingReads(db: Database): Database {
+  const answers = new Map<string, Promise<unknown[]>>()
+  function query<S extends SQLWrapper>(asked: S): Promise<RowOf<S>[]> {
+    if (!isBound(asked)) return db.query(asked)
+    const key = `${asked.name}${JSON.stringify(asked.values)}`
+    const answer = answers.get(key) ?? db.query(asked)
+    answers.set(key, answer)
+    return answer as Promise<RowOf<S>[]>
+  }
+  return { ...db, query }
 }
 
 const isRow = (value: object): value is Record<string, unknown> => Object.getPrototypeOf(value) === Object.prototype

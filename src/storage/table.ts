@@ -13,6 +13,7 @@ import {
   inArray,
   isNull,
   lt,
+  lte,
   type SQL,
   type SQLWrapper,
   sql,
@@ -56,6 +57,24 @@ export const rowsIn = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, n
     const rows = build.select().from(table as SQLiteTable)
     const found = rows.where(inArray(columnOf(table, name), values)).orderBy(...(order as SQL[]))
     return found as SQLWrapper as Read<Row<T>>
+  })
+
+/** Rows of which an instant has come, the longest ago first. The values of the columns `by` come first, then that instant and a limit. */
+export const dueBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
+  table: T,
+  at: ColumnOf<T>,
+  by: K,
+) =>
+  statement((...values: [...ValuesOf<T, K>, now: number, limit: number]) => {
+    const [now, limit] = values.slice(by.length) as [number, number]
+    const due = and(equal(table, by, values), lte(columnOf(table, at), now))
+    const rows = build
+      .select()
+      .from(table as SQLiteTable)
+      .where(due)
+      .orderBy(asc(columnOf(table, at)))
+      .limit(limit)
+    return rows as SQLWrapper as Read<Row<T>>
   })
 
 interface PageOptions<W, C> {
