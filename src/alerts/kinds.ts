@@ -227,7 +227,7 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
     'store',
     "check the shop's address, key and hosting",
     'stores test ',
-    // Raised of an earlier time in which it gave none, it is over too.
+    // The alert may be of an earlier outage. It is over when the store has answered since, even if a new outage has begun.
     async ({ store }, { db }, raisedAt) =>
       ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? Number.POSITIVE_INFINITY) > raisedAt,
   ),

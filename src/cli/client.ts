@@ -243,8 +243,8 @@ type Env = Record<string, string | undefined>
 export const demoFolder = (env: Env): string => env.QUAYSIDE_DATA_DIR ?? 'data/demo'
 
 /**
- * The configuration that a command goes by: the named one, else the usual one, else what the demo wrote when it started
- * last, which knows the ports that it found free.
+ * The configuration that a command goes by: the named one, else the usual one, else the file that the demo wrote at its last start.
+ * That file has the ports that the demo found free.
  *
  * @returns undefined when there is none, and the defaults apply
  */

@@ -29,9 +29,9 @@ export const chooseProducts = (offers: SupplierOffer[]): SupplierOffer[] =>
 const tellsMore = ({ available, costFault }: SupplierOffer): boolean => available && costFault === undefined
 
 /**
- * Three products.
+ * Reads three products.
  *
- * @throws Failure `unavailable` when none can be read, or none has a cost: what the supplier or the first record says
+ * @throws Failure `unavailable` when no product can be read, or none has a cost. Its message says what was found instead.
  */
 async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<SupplierOffer[]> {
   const { items, unreadable: faults, requestId } = await supplier.products({ page: 1, limit: PAGE })

@@ -79,7 +79,7 @@ function padded(text: string, width: number, right: boolean): string {
   return right ? space + shown : shown + space
 }
 
-/** Columns that sentences beside a table get at least, where the terminal has so many. */
+/** The least width of the sentences beside a table, in columns of the terminal. A narrower terminal gives less. */
 const WHY_MIN = 30
 
 /**

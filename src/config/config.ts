@@ -330,7 +330,7 @@ function readDatabaseUrl(setting: string | null, folder: string, env: Env, fault
   }
   if (!URL.canParse(address)) return given
   const url = new URL(address)
-  // An address without a host, which is a socket, has no place for one before it.
+  // An address without a host is a socket. It has no place for a password before the host: the query carries the password.
   url.searchParams.set('password', password.reveal())
   return new Secret(url.href)
 }

@@ -79,8 +79,8 @@ export type Reattachment =
   /** Insert the generation; no purchase of the part is open. */
   | 'insert'
   /**
-   * Cancel the open purchase, then insert the generation: a later generation was only sent after the open one was proven
-   * not charged, refunded, or written off.
+   * Cancel the open purchase, then insert the generation. A later generation was only sent after one of three things: the open
+   * purchase was proven not to be charged, it was refunded, or it was written off.
    */
   | 'supersede'
   /** The open purchase has an order of its own: read whether that has failed since. */

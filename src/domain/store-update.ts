@@ -22,7 +22,7 @@ export interface LineRef {
   quantity: number
 }
 
-/** Licence keys come with this update, or all of a line have come before it. */
+/** This update brings licence keys of a line, or earlier updates have brought all of them. */
 export interface LineFulfilled {
   type: 'line.fulfilled'
   order: OrderRef

@@ -87,7 +87,7 @@ const bodyLimits = {
   bytesMax: 256 * 1024,
   /** A genuine body needs one round trip; 256 KiB in 5 s are 420 kbit/s. */
   timeoutMs: 5_000,
-  /** Unfinished bodies of one remote address. A supplier and a proxy have one each: room for a burst, a quarter of the total. */
+  /** Unfinished bodies of one remote address: a quarter of the total. All requests of a supplier or a proxy may come from one address. */
   perAddress: 250,
   /** Unfinished bodies of all addresses: 256 MiB when all of them are as large as they may be. */
   total: 1_000,
@@ -163,8 +163,8 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
 }
 
 /**
- * Answers `Expect: 100-continue`: only now, when nothing but the body can decide, and not for one that is too large. Where
- * the body is never read, the sender has its final answer before it has sent any of it.
+ * Answers `Expect: 100-continue`, only when all checks but those of the body are done, and never for a body that is too large. A
+ * sender whose body is never read gets its final answer before it sends any of the body.
  */
 function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
   const { expect, 'content-length': length = '0' } = request.headers

@@ -264,7 +264,7 @@ async function sendLines(response: Response, status: number, events: Events<unkn
   await sendPieces(response, linesOf(events, line))
 }
 
-/** By hand: `return` of a generator that never ran ends nothing. */
+/** Written by hand, because `return` of a generator that never ran does not end its source. */
 function linesOf(events: Events<unknown>, line: z.ZodType): AsyncIterableIterator<string> {
   let broken = false
   return {

@@ -255,7 +255,7 @@ export const openKey = (
   return normalKey(vault.open(place, key.ciphertext, key.keyId).toString('utf8'))
 }
 
-/** Hand-overs that have not begun to leave stay here; stale when one of them begins in between. */
+/** Takes back the hand-overs that have not begun to leave. The commit is stale when one of them begins before it. */
 function withdrawal({ purchase, keys }: Loaded): Change[] {
   const waiting = keysWaiting(keys)
   if (waiting.length === 0) return []

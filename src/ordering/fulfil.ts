@@ -368,7 +368,7 @@ async function beginSending(
       handsOver === undefined
         ? [begin]
         : [
-            // What may have left goes on to its end, however its order stands by now.
+            // An update that may have left already goes on to its end, whatever the state of its order is now.
             ...(row.sentUpdate ? [] : [assertMayLeave(row.orderId ?? '', handsOver)]),
             ...beginHandOver(handsOver, row.id, ordering.now()),
             begin,

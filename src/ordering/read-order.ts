@@ -104,26 +104,25 @@ export async function applyOrder(
 const LOOKS_COUNTED = 2
 const afterLook = (refreshes: number): number => Math.max(refreshes, Math.min(refreshes + 1, LOOKS_COUNTED))
 
-/** A reading that no delivery bears out is believed once a second one says the same, after so long. */
+/** A failure of which no delivery says anything is believed once all readings of so long say the same; */
 const SECOND_READING_MS = 60_000
+/** where a delivery says that the order is completed, of so long. */
+const DENIED_MS = 60 * 60_000
 const DOUBTED_MAX = 1_000
 
-/**
- * Whether an order is read as failed for the first time, and its deliveries do not bear that out: none has said that it failed, or
- * one has said that it is completed.
- */
+/** Whether an order is read as failed while its deliveries say otherwise, or nothing. Another reading begins the wait again. */
 async function isDoubtful(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<boolean> {
   const { db, now, pace, log } = ordering
+  const since = pace.doubted.get(purchase.id) ?? now()
+  pace.doubted.delete(purchase.id)
   if (order.status !== 'failed' || purchase.state !== 'accepted') return false
-  const doubtedAt = pace.doubted.get(purchase.id)
-  if (doubtedAt !== undefined && now() - doubtedAt >= SECOND_READING_MS) return !pace.doubted.delete(purchase.id)
-  const deliveries = await db.query(deliveriesOfPurchases([purchase.id]))
-  const said = (name: string) => deliveries.some(({ event }) => event === name)
-  if (said('order.failed') && !said('order.completed')) return false
+  const said = new Set((await db.query(deliveriesOfPurchases([purchase.id]))).map(({ event }) => event))
+  const sureAt = since + (said.has('order.completed') ? DENIED_MS : SECOND_READING_MS)
+  if ((said.has('order.failed') && !said.has('order.completed')) || now() >= sureAt) return false
   if (pace.doubted.size >= DOUBTED_MAX) pace.doubted.clear()
-  pace.doubted.set(purchase.id, doubtedAt ?? now())
+  pace.doubted.set(purchase.id, since)
   log.warn('order.contradicts', { purchaseId: purchase.id, supplierOrderId: order.id })
-  await db.commit([hintPurchase(purchase.id, (doubtedAt ?? now()) + SECOND_READING_MS)])
+  await db.commit([hintPurchase(purchase.id, Math.min(sureAt, now() + Math.max(SECOND_READING_MS, now() - since)))])
   return true
 }
 

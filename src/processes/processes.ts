@@ -46,8 +46,8 @@ export interface Processes {
    */
   tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects; sweep: () => void }): Promise<void>
   /**
-   * Waits until this process is the worker, then prepares, resumes and begins its work. One with another supplier than the
-   * processes that run waits too.
+   * Waits until this process is the worker, then prepares, resumes and begins its work. A process also waits while its supplier
+   * is not that of the processes that run.
    *
    * @param prepare done before anything of it acts
    * @param resume the same, with the lease read by each commit

@@ -51,7 +51,7 @@ const waitsMs = [1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 
 /** A reordered delivery waits for the next one of its webhook, but not longer than this. */
 const reorderMaxMs = 5_000
 
-/** Webhooks and their queued deliveries. `emit` is called inside the transaction of its cause, so neither exists alone. */
+/** Webhooks and their queued deliveries. `emit` runs in the transaction of its cause: both are stored, or neither is. */
 export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
   const rows = db.prepare<[], WebhookRow>(
     'select id, url, events, secret, created_at as createdAt from webhooks order by created_at, rowid',

@@ -33,7 +33,7 @@ export const reviewedSince = statement((since: number, except: readonly string[]
     .where(
       and(
         gt(transitions.at, since),
-        // Written out and not bound, so that SQLite sees that its index of the reviews alone is enough.
+        // The word stands in the statement and is not bound: only then does SQLite see that its index of reviews is enough.
         sql`${transitions.after} = 'review'`,
         ne(transitions.before, 'review'),
         notInArray(transitions.row, [...except]),

@@ -67,5 +67,5 @@ const shortDigest = (text: string): string => createHash('sha256').update(text).
 export const clearFreeze = (ids: readonly string[]): Change => clearSettings(ids.map(nameOf))
 const clearSettings = change('any', (names: string[]) => build.delete(settings).where(inArray(settings.name, names)))
 
-/** Part of a commit that buys: fails as stale while a freeze stands, so that none slips in between. */
+/** Part of a commit that buys. It fails as stale while a freeze stands, so that no freeze slips in before the commit. */
 export const assertNoFreeze = change(0, (now: number) => build.update(settings).set({ changedAt: now }).where(stops))

@@ -198,7 +198,7 @@ export const hastenHandOver = change('any', (purchaseId: string, at: number) =>
   hasten(at, sql`${outbox.id} in (select hand_over_id from licence_keys where purchase_id = ${purchaseId})`),
 )
 
-/** The deliveries of keys of an order wait no longer where its shop holds them. */
+/** The deliveries of keys of an order wait no longer. Only keys of purchases that wait for the shop count. */
 export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   hasten(
     at,
@@ -276,9 +276,9 @@ export const beginCallback = change(1, ({ id, sentUpdate, notBefore, actsUntil }
 )
 
 /**
- * No byte of the callback left at any attempt. Stale when another attempt of it may have sent one.
+ * Notes that no byte of the callback left at any attempt. The commit is stale when another attempt may have sent a byte.
  *
- * @param sends attempts that are known to have sent none; all of them are
+ * @param sends how many attempts are known to have sent no byte; it must be the number of all attempts
  */
 export const markUnsent = change(1, (id: string, sends: number) =>
   build

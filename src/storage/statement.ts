@@ -182,8 +182,8 @@ export const uniqueKey = (...columns: SQLiteColumn[]): IndexColumn[] =>
 export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]): unknown => JSON.stringify(list) }
 
 /**
- * `column in (…)` for a list of any length under one text. The list must be a property of an object, which reaches the
- * statement whole.
+ * Makes `column in (…)` for a list of any length; the text of the statement is the same for every length. The list must be a
+ * property of an object: only such a list reaches the statement whole.
  */
 export const inWhole = (column: SQLWrapper, list: readonly (string | number)[]) =>
   sql`${column}${word('<one of a list>')}${sql.param(list, wholeList)}${word('<end of the list>')}`

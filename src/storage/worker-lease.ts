@@ -14,7 +14,7 @@ export interface WorkerLease {
   serverBefore: string | null
   /** The id of this database among those of its server. */
   database: string
-  /** Whether the lease surely still runs. By a clock that never jumps, so that nothing is sent after its end. */
+  /** Whether the lease surely still runs. A clock that never jumps decides, so that nothing is sent after the lease ends. */
   isHeld(): boolean
   /** From here on nothing is written by this process unless the lease is its own and the database the same. */
   fence(): void

@@ -19,7 +19,7 @@ export const failed = (check: string, detail: string, fix: string | null): Store
 /** A call that should have worked. */
 export const failedCall = (check: string, { cause, fix }: ShopFailure): StoreFinding => failed(check, cause, fix)
 
-/** Past this a shop may take what was signed now for something old. */
+/** When the clocks differ by more than this, a shop may take a fresh signature for an old one. */
 const CLOCK_MAX_MS = 300_000
 
 /** Compares the clocks. @param answeredAt the shop's, now; null where it did not say */

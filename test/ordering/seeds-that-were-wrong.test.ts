@@ -94,6 +94,39 @@ test('an order that a delivery said is completed is not given up for one reading
   expect(await app.state(orderId)).toBe('fulfilled')
 })
 
+test('an order that a delivery said is completed is not given up for two readings that say failed, a minute apart', async () => {
+  const app = await openTestApp()
+  const endpoint = await openDeliveryEndpoint(app)
+  const orderId = await app.buy('1001')
+  while ((await app.round()) > 0);
+  app.move(1_000)
+  app.sandbox.advance()
+  await app.sandbox.deliverDue()
+  saysFailed(app, 3)
+  await endpoint.process()
+  expect(await endpoint.events()).toEqual(['order.completed'])
+  await app.pass(10 * MINUTE)
+  expect(app.callbacks('line.failed')).toEqual([])
+  app.expectLedger({ charges: 1, keys: 1 })
+  expect(await app.state(orderId)).toBe('fulfilled')
+})
+
+test('an order that a delivery said is completed fails once all readings of an hour say so', async () => {
+  const app = await openTestApp()
+  const endpoint = await openDeliveryEndpoint(app)
+  const orderId = await app.buy('1001')
+  while ((await app.round()) > 0);
+  app.move(1_000)
+  app.sandbox.advance()
+  await app.sandbox.deliverDue()
+  saysFailed(app, 1_000)
+  await endpoint.process()
+  await app.pass(50 * MINUTE)
+  expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted' })
+  await app.pass(20 * MINUTE)
+  expect(await app.purchase(orderId)).toMatchObject({ state: 'failed' })
+})
+
 test('an order is not given up, and not bought again for a tag, for one reading that says failed where no delivery says so', async () => {
   const app = await openShopifyApp()
   const variant = await app.sell()

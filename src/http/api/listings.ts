@@ -158,7 +158,7 @@ async function searched(db: Database, store: string, text: string, limit: number
 
 const byVariant = ({ variant }: ListingRow): string => variant
 
-/** What linking a listing works with; the store learns of it from the publisher. */
+/** What a change of a listing needs. Its `wake` starts the publisher, which passes the change to the store. */
 const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking => ({
   db,
   now,

@@ -57,7 +57,7 @@ export function encodeValue(value: unknown): string | Buffer | null {
 const decodeText = (stored: string): string =>
   stored.includes('\u0001') ? stored.replaceAll('\u0001\u0001', '\0').replaceAll('\u0001\u0002', '\u0001') : stored
 
-/** A whole number: int8 and numeric, which a sum of int8 is, arrive as text. */
+/** A whole number. An int8 arrives as text, and so does a numeric, the type of a sum of int8. */
 function wholeNumber(text: string): number {
   const value = Number(text)
   if (!Number.isSafeInteger(value)) throw new RangeError(`the database holds a number that is not safe: ${text}`)

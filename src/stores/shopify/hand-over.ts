@@ -421,7 +421,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       return isNew ? notEntitled(detail, 'held') : refused(409, detail)
     }
     if (isNew && wanted > 0 && plan.locations.length === 0) {
-      // Neither fulfilled nor to be fulfilled: most often it was refunded since the order was read.
+      // The line is neither fulfilled nor waiting to be. Most often it was refunded after the order was read.
       const now = await readOrder(reference, asked.id)
       if (now.outcome !== 'read') return now
       const left = now.value.node?.currentQuantity ?? 0

@@ -18,7 +18,7 @@ export interface WooCommerceOptions extends ShopClientOptions {
   /** Letters and digits alone: WordPress decodes entities in it. */
   webhookSecret: string
   settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice'> & {
-    /** In which a paid order may be bought. Default: those that WooCommerce itself gives one. */
+    /** The statuses in which a paid order may be bought. Default: the statuses that WooCommerce itself gives a paid order. */
     statuses?: string[] | undefined
     handOver: HandOverSettings
     /** ISO 4217. */
