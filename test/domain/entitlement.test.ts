@@ -90,6 +90,10 @@ describe('the units of a line', () => {
     expect(later({ lines: read({ a: 3, b: 1 }) }, { known: edited }).lines).toEqual(lines({ a: 3, b: 1 }))
   })
 
+  test('that were paid fall with a refund also while an edit leaves money open', () => {
+    expect(later({ fullyPaid: false, lines: read({ a: 1, b: 1 }) }).lines).toEqual(lines({ a: [1, 1, 2] }))
+  })
+
   test('stay where a reading says why the order cannot be bought, and lacks the line', () => {
     expect(later({ fault: 'its total does not fit', lines: read({}) }).lines).toEqual(lines({ a: 2 }))
   })
@@ -140,6 +144,20 @@ describe('an order', () => {
     expect(later({ standing, because: 'is so in the shop' })).toMatchObject({ standing, because: 'is so in the shop' })
   })
 
+  test.each(standings.filter((one) => one !== 'paid'))(
+    'that is %s is so for the reason of its shop, whatever else is wrong with it',
+    (standing) => {
+      const because = 'is so in the shop'
+      const faults = [
+        later({ standing, because, fault: 'its total does not fit' }),
+        later({ standing, because, fullyPaid: false }),
+        later({ standing, because, refundedMinor: 5_000 }),
+        first({ standing, because, isDoneElsewhere: true }),
+      ]
+      for (const order of faults) expect(order).toMatchObject({ standing, because })
+    },
+  )
+
   test('that cannot be bought as it is, is held', () => {
     const { standing, because } = later({ fault: 'its total does not fit its lines' })
     expect({ standing, because }).toEqual({
@@ -158,6 +176,10 @@ describe('an order', () => {
     const accepted = later({ fullyPaid: false }, { known: short, isByHand: true })
     expect(accepted.standing).toBe('paid')
     expect(later({ fullyPaid: false }, { known: accepted }).standing).toBe('paid')
+  })
+
+  test('that is not bought yet is not paid less: what is paid of it is bought', () => {
+    expect(later({ fullyPaid: false }, { isTaken: false }).standing).toBe('paid')
   })
 
   test('that gained a unit which is not paid yet is not paid less: what was paid before is bought', () => {
@@ -242,6 +264,7 @@ describe('an equal reading', () => {
   test('makes no revision where the lines come in another order', () => {
     const known = { ...paid, lines: lines({ a: 2, b: 1 }) }
     expect(isSame(known, later({ lines: read({ b: 1, a: 2 }) }, { known }))).toBe(true)
+    expect(isSame(known, { ...paid, lines: lines({ b: 1, a: 2 }) }), 'nor where the database has them so').toBe(true)
   })
 
   test.each<[string, Partial<Entitlement>]>([
@@ -414,6 +437,10 @@ describe('more units than are planned', () => {
     const { steps, notices } = settledOf([part('fulfilled')], { units: 3, granted: 2 })
     expect(steps).toEqual([{ step: 'grow', line: 'a', units: 1 }])
     expect(notices).toEqual([{ notice: 'ask', line: 'a', units: 1 }])
+  })
+
+  test('are asked for without those of a purchase that ended by itself', () => {
+    expect(noticesOf([part('failed')], { units: 3, granted: 1 })).toEqual([{ notice: 'ask', line: 'a', units: 2 }])
   })
 
   test.each(['unpaid', 'held', 'cancelled'] as const)('are not planned while the order is %s', (standing) => {
@@ -630,6 +657,12 @@ describe('a purchase that the supplier has', () => {
       stepsOf([part('completed', { quantity: 2, left: 1, waiting: 1 })], { standing: 'unpaid', units: 2 }),
     ).toEqual([{ step: 'shop_holds', id: 'p1', reason: 'unpaid' }])
   })
+
+  test('is held with keys that are in no delivery yet', () => {
+    expect(stepsOf([part('completed', { waiting: 0 })], { standing: 'unpaid' })).toEqual([
+      { step: 'shop_holds', id: 'p1', reason: 'unpaid' },
+    ])
+  })
 })
 
 describe('a part all of whose units are too many, beside others of its line', () => {
@@ -745,6 +778,28 @@ describe('a key that stays here while another unit of its line is still to be bo
     ])
   })
 
+  test('is given back and nothing else changes, where the order has units for both', () => {
+    expect(settledOf([part('planned'), kept], { units: 2 })).toEqual({
+      steps: [{ step: 'shop_limits', id: 'p2', surplus: 0 }],
+      notices: [],
+      isOpen: true,
+    })
+  })
+
+  test('stays where the other unit is not ordered either', () => {
+    const both = part('accepted', { part: 2, id: 'p2', quantity: 2, surplus: 1 })
+    expect(settledOf([part('planned'), both])).toEqual({
+      steps: [{ step: 'shop_ends', id: 'p1', by: 'units', rest: 0 }],
+      notices: [],
+      isOpen: false,
+    })
+  })
+
+  test('stays where its purchase has ended: it never came', () => {
+    const ended = part('failed', { part: 2, id: 'p2', surplus: 1 })
+    expect(settledOf([part('planned'), ended])).toEqual({ steps: [], notices: [], isOpen: false })
+  })
+
   test('stays while the order is not paid, and where a request for the other unit may have been charged', () => {
     const held = part('planned', { holdReason: 'unpaid' })
     expect(stepsOf([held, { ...kept, holdReason: 'unpaid' }], { standing: 'unpaid' })).toEqual([])
@@ -762,6 +817,10 @@ describe('keys of a decided purchase that its shop refused while the order was n
 
   test.each(['held', 'unpaid', 'cancelled'] as const)('wait as long as it is %s', (standing) => {
     expect(stepsOf([refused], { units: 2, standing })).toEqual([])
+  })
+
+  test('stay here where no unit of it is ordered any more', () => {
+    expect(stepsOf([{ ...refused, surplus: 2 }], { units: 2, granted: 0 })).toEqual([])
   })
 
   test('wait for the person who decides where it is in review', () => {

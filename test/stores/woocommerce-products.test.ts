@@ -69,6 +69,22 @@ describe('a product that a WooCommerce shop lacks', () => {
     expect(world.shop.counts()['categories.create']).toBe(1)
   })
 
+  test('is in a category that someone made meanwhile, and is not made where the shop makes none', async () => {
+    const world = await wooCommerceWorld()
+    await create(world, newVariant('A', { category: 'Games' }))
+    world.clock.now += 3_600_000
+    world.shop.strike({ kind: 'categories.list', fault: 'echo', change: () => [] })
+    await create(world, newVariant('B', { category: 'Games' }))
+    expect(productOf(world, 'B')?.categories).toEqual(productOf(world, 'A')?.categories)
+    const code = 'woocommerce_rest_cannot_create'
+    world.shop.strike({ kind: 'categories.create', fault: 'refused', status: 403, code })
+    expect(await world.store.create?.([newVariant('C', { category: 'Films' })])).toMatchObject({
+      outcome: 'refused',
+      status: 403,
+    })
+    expect(productOf(world, 'C')).toBeUndefined()
+  })
+
   test('is made twenty at a time, because the shop fetches a picture for each', async () => {
     const world = await wooCommerceWorld()
     const made = await create(world, ...Array.from({ length: 45 }, (_, index) => newVariant(`S${index}`)))

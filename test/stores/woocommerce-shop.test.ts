@@ -377,6 +377,33 @@ describe('keys that a customer has lost', () => {
     await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).resolves.toEqual({ keys: 1 })
   })
 
+  test('are not sent again while they came and wait for an order that is on hold', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    app.sandbox.faults.add({ fault: 'hold-open' })
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(3 * MINUTE)
+    app.shop.setStatus(Number(reference), 'on-hold')
+    await app.pass(2 * MINUTE)
+    for (const open of app.sandbox.world.orders.known(9, 'open')) app.sandbox.world.orders.complete(open)
+    await app.pass(10 * MINUTE)
+    const order = await app.orderOf(reference)
+    expect(Object.values(app.sandbox.world.report().keysIssued).flat()).toHaveLength(1)
+    await expect(resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')).rejects.toMatchObject({ reason: 'no_keys' })
+  })
+
+  test('are sent again in a note that names the product of each line', async () => {
+    const app = await openShopApp()
+    const [one] = await app.sell()
+    const reference = app.customerBuys({ lines: [{ product: one?.product ?? 0 }] })
+    await app.pass(3 * MINUTE)
+    const order = await app.orderOf(reference)
+    await resendKeys(app.runtime.ordering, order?.id ?? '', 'anna')
+    const [key = ''] = app.keysOf(reference)
+    const notes = app.shop.orders.get(Number(reference))?.notes.filter(({ note }) => note.includes(key))
+    expect(notes).toEqual([expect.objectContaining({ note: expect.stringContaining(`(${one?.sku})`) })])
+  })
+
   test('are not sent before they are handed over, nor by a backend, which writes to its customers itself', async () => {
     const app = await openShopApp({ delayMinutes: 10 })
     const [one] = await app.sell()
