@@ -1,7 +1,7 @@
 /**
  * The composition root: one process, one database file, everything wired by hand.
  *
- * What starts here ends here: workers, jobs, server, clients, database, in the order that loses nothing.
+ * Everything that starts here also ends here, in the order that loses nothing: workers, jobs, server, clients, database.
  */
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
@@ -64,11 +64,11 @@ import { openKeys } from './vault/keys.ts'
 export interface AppOptions {
   config: Config
   log: Log
-  /** Called once when only a restart can show what is stored; the process should end with 75. */
+  /** Called once, when only a restart can show what is stored. The process should then end with exit code 75. */
   onFatal: (failure: Failure) => void
-  /** Where the supplier of a demo has its page, to which the console leads. */
+  /** The address of the page that the supplier of a demo has. The console leads to this page. */
   sandboxUrl?: string
-  /** What this process does, of those that share the database. Default: all of it. */
+  /** The share of the work that this process does, where several share the database. Default: all of the work. */
   role?: Role
 }
 
@@ -178,7 +178,7 @@ async function openBase({ config, log: written, onFatal, role = 'all' }: AppOpti
 type Base = Awaited<ReturnType<typeof openBase>>
 type Metrics = ReturnType<typeof createMetrics>
 
-/** The supplier and the stores: a process that is not the worker asks the worker to call them. */
+/** Opens the supplier and the stores. A process that is not the worker asks the worker to call them. */
 async function openPartners({ config, db, vault, elect, processes, newId }: Base, metrics: Metrics) {
   const { acts } = processes
   const link = createSupplier({
@@ -237,7 +237,7 @@ function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metric
 }
 type Runtime = Awaited<ReturnType<typeof openRuntime>>
 
-/** The state of the database server as it was looked at last. */
+/** Keeps the state of the database server, as the last look at the server found it. */
 function watchServer({ look, log }: Base) {
   let state: ServerState = { away: undefined, isClockApart: false }
   return {
@@ -252,7 +252,7 @@ function watchServer({ look, log }: Base) {
 }
 type DatabaseServer = ReturnType<typeof watchServer>
 
-/** What people and jobs use besides the runtime: alerts, backups, dry runs, captures and webhooks. */
+/** Opens what people and jobs use besides the runtime: alerts, backups, dry runs, captures and webhooks. */
 async function openTools(base: Base, { supplier, signing }: Partners, runtime: Runtime, clockSuspect: () => boolean) {
   const { config, file, db, vault, keys, newId, log, tail, elect, processes } = base
   const { ordering, catalogue, inbox, syncs, sweeps } = runtime
@@ -310,7 +310,7 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
 }
 type Tools = Awaited<ReturnType<typeof openTools>>
 
-/** The parts of a process, but for the servers that answer requests. */
+/** All parts of a process except the servers that answer requests. */
 interface Parts {
   base: Base
   metrics: Metrics
@@ -322,7 +322,7 @@ interface Parts {
   api: ApiContext
 }
 
-/** What answers from outside: the API, the webhooks, the console, and the probes. */
+/** Opens what answers requests from outside: the API, the webhooks, the console, and the probes. */
 function openFaces(parts: Parts, sandboxUrl: string | undefined) {
   const { metrics, databaseServer, clockSuspect, tools, api } = parts
   const { config, role, at, db, elect, processes, newId, log } = parts.base
@@ -381,7 +381,7 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
 }
 type Faces = ReturnType<typeof openFaces>
 
-/** The jobs of the process that acts. */
+/** Starts the jobs of the process that acts as the worker. */
 function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs {
   const { config, db, log, elect } = base
   const { webhooks, backups } = tools.context
@@ -399,7 +399,7 @@ function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs
   })
 }
 
-/** What every process does, whether or not it is the worker. */
+/** Does the regular work of every process, whether or not the process is the worker. */
 async function tick({ base, partners, runtime, tools, databaseServer, clockSuspect, api }: Parts): Promise<void> {
   const { db, elect, onFatal, processes } = base
   const { inbox } = runtime
@@ -408,7 +408,7 @@ async function tick({ base, partners, runtime, tools, databaseServer, clockSuspe
   await tools.context.captures.refresh()
   if (!elect) return
   const move = await engineMove(db)
-  // This process slept while the file was put back: no service would find what it takes from here on.
+  // The file was put back while this process slept. No service would find what this process takes from now on.
   if (move) return onFatal(movedFailure(move))
   const { link, signing } = partners
   const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
@@ -421,23 +421,23 @@ async function tick({ base, partners, runtime, tools, databaseServer, clockSuspe
 /** Gives the work under way a limited time to end, then closes everything. */
 async function endService({ base, partners, runtime }: Parts, faces: Faces, work: unknown[]): Promise<void> {
   const { config, role, log, db, elect, processes } = base
-  // Until no load balancer sends requests here, which would find nothing that listens.
+  // Wait until no load balancer sends requests here any more: such requests would find nothing that listens.
   if (elect && role !== 'worker') work.push(sleep(BALANCED_MS))
   // The server still listens, and answers new requests with 503.
   const finished = await within(serverLimits.drainMs, Promise.all(work))
   await Promise.all([faces.server.close(), faces.pages.close()])
   await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
   await processes.end()
-  // With the database the data folder is free, and the next process has a token of its own there.
+  // Remove the token before the database closes. Then the data folder is free, and the next process has its own token there.
   rmSync(ownerTokenFile(config.dataDir), { force: true })
-  // Whatever is still under way can write nothing from here on: `sending` stays, and is looked up at the next start.
+  // Work still under way can write nothing from here on. A purchase stays in `sending`, and the next start looks it up.
   await db.close()
   const { supplier, stores } = partners
   await within(LINGER_MS, Promise.all([supplier.close(), ...[...stores.values()].map((store) => store.close())]))
   log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
 }
 
-/** Wakes the workers for what other processes have stored; what is not urgent is found at the tick. */
+/** Wakes the workers for what other processes have stored. The tick finds the work that is not urgent. */
 async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promise<number>): Promise<void> {
   const at = now()
   const [deliveries, placements] = await Promise.all([
@@ -454,7 +454,7 @@ async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promis
 
 const NOT_KNOWN = { catalogue: null, balance: null, sweep: null }
 
-/** A port that is taken keeps people out, and stops no buying. */
+/** Opens the console for people. A port that is taken keeps people out, but does not stop the buying. */
 async function listenForPeople(
   pages: Console,
   { host, port }: { host: string; port: number },
@@ -466,7 +466,7 @@ async function listenForPeople(
   })
 }
 
-/** What the configuration says about buying, with amounts in minor units of the supplier's currency. */
+/** Returns what the configuration says about buying, with amounts in minor units of the supplier's currency. */
 function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): OrderingPolicy {
   const { currency } = dialectFacts.money
   const amount = (cap: string | null) => (cap === null ? null : (parseDecimal(cap, currency) ?? null))
@@ -482,17 +482,17 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
   }
 }
 
-/** By then a load balancer that asks `/readyz` every second has seen that this process is being stopped. */
+/** After this time a load balancer that asks `/readyz` every second has seen that this process is being stopped. */
 const BALANCED_MS = 3_000
 
-/** How long connections may take to close; one with an open request would wait for the deadline of that request. */
+/** How long connections may take to close. A connection with an open request would wait for that request's deadline. */
 const LINGER_MS = 500
 
 /** @returns whether the work was over in time */
 const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
   Promise.race([work.then(() => true), sleep(ms, false, { ref: false })])
 
-/** Holds the token with which the command line on this machine speaks to the service; new at each start, gone at its end. */
+/** The file with the token by which the local command line speaks to the service. Each start makes a token, its end removes it. */
 const ownerTokenFile = (dataDir: string): string => path.join(dataDir, 'owner.token')
 
 function writeOwnerToken(dataDir: string, token: string): void {
@@ -501,7 +501,7 @@ function writeOwnerToken(dataDir: string, token: string): void {
   writeText(file, `${token}\n`, 0o600)
 }
 
-/** What is set, in one line; secrets only as set. */
+/** Returns the settings in one line. A secret is only shown as `set`. */
 const settingsLine = (config: Config, role: Role): string =>
   [
     `supplier=${config.supplier.baseUrl}`,

@@ -1,4 +1,4 @@
-/** What most flows work with, documented once: a function takes the `Pick` of it that it needs. */
+/** What most flows work with, documented once. Each function takes a `Pick` with the fields that it needs. */
 import type { Log } from './log.ts'
 import type { Database } from './storage/database.ts'
 import type { Vault } from './vault/vault.ts'
@@ -20,8 +20,8 @@ export interface Context {
 let hook: ((point: string) => void) | undefined
 
 /**
- * Registers what the service calls at its crash points. A module that tests load with `--import` does so: it loads nothing of
- * the program, so that what is loaded after it can still change the program.
+ * Registers what the service calls at its crash points. A module that tests load with `--import` calls this function. That
+ * module loads no other part of the program, so that modules loaded after it can still change the program.
  */
 export const registerAt = (at: (point: string) => void): void => {
   hook = at

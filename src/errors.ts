@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
 
-/** The codes a Failure can carry, as clients of the API read them. Few on purpose: what a caller does next differs for each. */
+/** The codes of a Failure, as clients of the API read them. They are few on purpose: each makes a caller do something else. */
 export const failureCodes = {
   invalid: 'some input is wrong; `fields` names each fault',
   unauthenticated: 'no token, or one that is unknown, revoked or expired',
@@ -15,7 +15,7 @@ export const failureCodes = {
 }
 export type FailureCode = keyof typeof failureCodes
 
-/** Finer names for machines, where the code alone says too little: clients of the API get one in its place. */
+/** Finer names for machines, where the code alone says too little. Clients of the API get the name in place of the code. */
 export const failureReasons = {
   all_handed_over: 'the store has all keys of the purchase: hand over what came, and it is done',
   ambiguous_reference: 'several stores have an order under the reference: name one by `store`',
@@ -74,7 +74,7 @@ export const failureReasons = {
   wrong_key: 'the key-encryption key does not open the database',
 } as const
 
-/** The same for commands on this machine, such as a restore; the API answers none of them. */
+/** Finer names for commands on this machine, such as a restore. The API never answers with these names. */
 const localReasons = [
   'address_in_use',
   'backup_damaged',
@@ -105,14 +105,14 @@ export interface FieldFault {
 /**
  * The one class for everything that goes wrong and is not an outcome.
  *
- * `message` is shown to people, save for `internal`, whose text stays in the log.
+ * `message` is shown to people. Only the text of an `internal` failure stays in the log.
  */
 export class Failure extends Error {
   readonly code: FailureCode
   /** Set with `invalid`: every fault of the input, not only the first. */
   readonly fields: FieldFault[]
   readonly reason: FailureReason | undefined
-  /** Of the answer that it came in, from the supplier or, on the command line, from the service. */
+  /** The request id of the answer with this failure. The supplier answered or, on the command line, the service. */
   readonly requestId: string | undefined
 
   constructor(
@@ -134,16 +134,16 @@ export class Failure extends Error {
   }
 }
 
-/** The code of any thrown value; strangers are `internal`, so that nothing leaks. */
+/** Returns the code of any thrown value. The code of a value that is no Failure is `internal`, so that nothing leaks. */
 export const codeOf = (error: unknown): FailureCode => (error instanceof Failure ? error.code : 'internal')
 
 /**
- * The text of any thrown value, for logs and for people who run the service.
+ * Returns the text of any thrown value, for logs and for people who run the service.
  *
  * @param file what was read or written, see `systemFailure`
  */
 export function messageOf(error: unknown, file?: string): string {
-  // Node gives one without a text for a host none of whose addresses answers.
+  // Node throws an error of this class, without a text, when no address of a host answers.
   if (error instanceof AggregateError && error.message === '') return messageOf(error.errors[0], file)
   const shown = systemFailure(error, file) ?? error
   return shown instanceof Error ? shown.message : String(shown)
@@ -154,15 +154,15 @@ interface SystemError {
   code: string
   syscall?: string
   path?: string
-  /** Of a rename: where to. */
+  /** The new path, where the call was a rename. */
   dest?: string
   address?: string
   port?: number
 }
 
 /**
- * An error of the operating system that a person can cause and put right, as a sentence that names the file or the port
- * and says what to do.
+ * Turns an error of the operating system that a person can cause and put right into a sentence. The sentence names the file
+ * or the port, and says what to do.
  *
  * @param given the file, for errors that do not name it
  * @returns undefined for any other value
@@ -199,7 +199,7 @@ function systemFault(
       if (isListening) return ['forbidden', `this user may not listen at port ${port}: take one from 1024 on by --port`]
       return ['forbidden', `this user may not read or write ${file}: change its owner or mode, or those of its folder`]
     case 'ENOENT':
-      // /proc answers so to every new name, although the folder above is there.
+      // /proc gives this error for every new name, although the folder above exists.
       if (syscall === 'mkdir' && given !== undefined && existsSync(path.dirname(given))) {
         return ['invalid', `no folder can be made in ${path.dirname(given)}: name another one`]
       }

@@ -3,12 +3,12 @@ import { randomFillSync } from 'node:crypto'
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /**
- * Makes ids that sort by the time they were made: 10 characters of the instant, 4 that count within it, 12 random ones
- * (the shape of a ULID in lower case).
+ * Makes ids that sort by the time they were made. An id has 10 characters for the instant, 4 that count the ids of that
+ * instant, and 12 random characters (the shape of a ULID in lower case).
  *
- * New rows then land at the end of their index, and a list by id is a list in the order of making.
+ * New rows then land at the end of their index, and rows sorted by id are in the order in which they were made.
  *
- * @param randomBytes gives that many random bytes
+ * @param randomBytes returns as many random bytes as its argument says
  */
 export function createIds(now: () => number, randomBytes: (count: number) => Uint8Array): () => string {
   let last = 0
@@ -26,7 +26,7 @@ export function createIds(now: () => number, randomBytes: (count: number) => Uin
   }
 }
 
-/** Sorts before every id that is made at this instant or later: rows by age need no index beside their id. */
+/** Returns a text that sorts before each id made at this instant or later. So no index by age is needed beside that by id. */
 export const idBound = (instant: number): string => digits(instant, 10)
 
 function digits(value: number, places: number): string {
@@ -35,17 +35,17 @@ function digits(value: number, places: number): string {
   return text
 }
 
-/** One call into the kernel's generator costs as much as encrypting a kilobyte; a pool of this size shares it. */
+/** A call into the kernel's generator costs as much as encrypting a kilobyte. A pool of this size needs few such calls. */
 const POOL_BYTES = 8_192
 
 const pool = Buffer.alloc(POOL_BYTES)
 let used = POOL_BYTES
 
 /**
- * Random bytes from a cryptographic source, for nonces and ids that are made by the thousand. Each byte is given once
- * and wiped.
+ * Returns random bytes from a cryptographic source, for nonces and ids that are made by the thousand. Each byte is given
+ * out once, then wiped.
  *
- * @param count at most a few dozen; more belong to `randomBytes`
+ * @param count at most a few dozen; for more bytes use `randomBytes`
  */
 export function pooledRandomBytes(count: number): Buffer {
   if (used + count > POOL_BYTES) {

@@ -37,7 +37,7 @@ import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts
 /**
  * Finds out whether `setUpOf` would succeed; leaves nothing behind.
  *
- * @param besideFile an empty server is meant, whatever the data folder has in a file
+ * @param besideFile true: an empty server is meant, even where the data folder has a database in a file
  * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `wrong_key` where another
  *   key-encryption key opens the database
  * @throws Failure `invalid` for a malformed key-encryption key, `unavailable` where the data folder cannot be written to
@@ -63,7 +63,7 @@ export async function checkSetUp(config: Config, besideFile = false): Promise<vo
 /**
  * Creates the database of a configured installation, for `quayside database create`.
  *
- * @throws Failure `conflict`, reason `database_exists`, where there is one; else as `checkSetUp` does
+ * @throws Failure `conflict`, reason `database_exists`, where there is a database; other failures as `checkSetUp`
  */
 export async function createDatabase(config: Config, besideFile = false): Promise<{ database: string }> {
   const database = placeName(config)
@@ -76,20 +76,20 @@ export async function createDatabase(config: Config, besideFile = false): Promis
   return { database }
 }
 
-/** Whether there is one, which a service may be using. @throws Failure as `openBeside` does */
+/** Returns whether there is a database. A service may be using it. @throws Failure as `openBeside` does */
 export async function hasDatabase(place: DatabasePlace): Promise<boolean> {
   const there = await openBeside(place)
   await there?.close()
   return there !== undefined
 }
 
-/** Makes the folder and writes a file there, because permissions prove too little; nothing of the proof stays. */
+/** Makes the folder and writes a file there, because permissions prove too little. Then removes what it has made. */
 function assertWritable(folder: string): void {
   const proof = path.join(folder, '.proof')
   const undoFolder = undoOfFolder(folder)
   try {
     makeFolder(folder)
-    // The error names the folder, not the proof.
+    // This check comes first, so that the error names the folder and not the proof.
     accessSync(folder, constants.W_OK | constants.X_OK)
     writeText(proof, 'Quayside can write to this folder.\n', 0o600)
   } catch (cause) {
@@ -100,11 +100,11 @@ function assertWritable(folder: string): void {
   }
 }
 
-/** An installation that does not run, opened. */
+/** An opened installation whose service does not run. */
 export interface SetUp {
   /**
-   * Creates the supplier's webhook under the configured public address, and keeps its secret sealed. A webhook that
-   * exists under this address, and whose secret is held, is returned instead of a second one.
+   * Creates the supplier's webhook under the configured public address, and keeps its secret sealed. If a webhook under this
+   * address exists already and its secret is held, returns that webhook and creates none.
    */
   createWebhook: () => Promise<{ id: string; url: string }>
   /** Makes a token of role `store` with the scopes `orders` and `keys`. */
@@ -112,7 +112,7 @@ export interface SetUp {
   /** The secret that callbacks to this store are signed with, `whsec_…`. */
   callbackSecret: (store: string) => Promise<Secret>
   close: () => Promise<void>
-  /** Closes, and removes the database if this set-up created it. */
+  /** Closes the installation, and removes the database if this set-up created it. */
   discard: () => Promise<void>
 }
 
@@ -124,7 +124,7 @@ export const openSetUp = async (configFile: string, env: Record<string, string |
  * Opens an installation that does not run, for `quayside init`, and creates its database where there is none.
  *
  * @param made stores whose permanent ids were made just now
- * @throws Failure `conflict`, reason `database_in_use`, while a service runs; whatever fails leaves nothing behind
+ * @throws Failure `conflict`, reason `database_in_use`, while a service runs; every failure leaves nothing behind
  */
 export async function setUpOf(config: Config, made: readonly string[] = []): Promise<SetUp> {
   const now = () => Date.now()
@@ -182,7 +182,7 @@ export async function setUpOf(config: Config, made: readonly string[] = []): Pro
   }
 }
 
-/** What another process holds is not ours to discard. */
+/** Opens the database, and discards it after a failure. A database that another process holds is not ours to discard. */
 async function openOrDiscard(
   place: DatabasePlace,
   options: OpenAloneOptions,
@@ -196,7 +196,7 @@ async function openOrDiscard(
   }
 }
 
-/** @returns what removes the database, and the folder of a file, where neither is there now; it does nothing where one is */
+/** @returns a function that removes the database (and the folder of its file), unless they are there already at this call */
 async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
   if (place.databaseUrl !== null) {
     const url = place.databaseUrl.reveal()
@@ -225,30 +225,30 @@ export interface LastSync {
   error: string | null
 }
 
-/** What the database of an installation says to its configuration. */
+/** What the database of an installation says about the configuration. */
 export interface Inspection {
   /** The name of the key that opens it, or why the service would not start. */
   key:
     | {
         name: string
-        /** This key is the next one: a rotation came that far, and the setting has not. */
+        /** True: this key is the configured next key. A rotation has already changed to it, and the setting has not. */
         next: boolean
         /** False: there is no database. */
         opened: boolean
       }
     | { fault: string }
-  /** The newest run that ended; undefined before the first. */
+  /** The newest sync that ended; undefined before any sync ended. */
   lastSync: LastSync | undefined
-  /** The PostgreSQL server, and whether the database has tables; null: it is a file. */
+  /** The PostgreSQL server, and whether the database has tables; null: the database is a file. */
   server: { version: string; hasTables: boolean } | null
-  /** Categories in order, and those SKUs that rules name and the catalogue has; undefined before the first whole reading. */
+  /** The categories in order, and the SKUs that rules name and the catalogue has; undefined before the first whole reading. */
   catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
 }
 
 /**
- * Looks at the database of an installation for `quayside doctor`, beside a service that may run on it; writes nothing.
+ * Looks at the database of an installation for `quayside doctor`, while a service may be using it; writes nothing.
  *
- * @throws Failure `unavailable` when it cannot be read, or its server is one with which no service starts
+ * @throws Failure `unavailable` when the database cannot be read, or when no service would start with its server
  */
 export async function inspect(config: Config): Promise<Inspection> {
   const version = await checkServer(config, () => Date.now())
@@ -267,7 +267,7 @@ export async function inspect(config: Config): Promise<Inspection> {
 }
 
 /**
- * How many offers have each of these SKUs, for `quayside stores add`; those without an offer are left out.
+ * Counts the offers of each of these SKUs, for `quayside stores add`. SKUs without an offer are left out.
  *
  * @returns undefined before the catalogue was read for the first time
  */
@@ -290,7 +290,7 @@ export async function offersOfSkus(
   }
 }
 
-/** Where a shop sends its orders; null without a public address. */
+/** Returns the address to which a shop sends its orders; null without a public address. */
 export const webhookOfShop = ({ publicUrl }: Pick<Config, 'publicUrl'>, store: string): string | null =>
   publicUrl === null ? null : storeWebhookUrl(publicUrl, store)
 
@@ -304,10 +304,10 @@ async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): P
   }
 }
 
-/** Well below the most values that SQLite takes in one statement. */
+/** This number is well below the most values that SQLite takes in one statement. */
 const SKUS_AT_ONCE = 500
 
-/** Reads no more than the rules name: the categories only where a rule names one. */
+/** Reads no more than the rules need. Reads the categories only where a rule names a category. */
 async function catalogueOf({ stores }: Config, db: Pick<Database, 'query'>): Promise<Inspection['catalogue']> {
   const run = await first(db, lastCompleteSync())
   if (!run) return undefined

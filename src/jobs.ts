@@ -26,22 +26,22 @@ export interface JobParts {
   runtime: Runtime
   webhooks: Pick<WebhookActions, 'check'>
   backups: Pick<Backups, 'scheduled'>
-  /** Wakes the workers for what other processes have stored; absent where there is no other. */
+  /** Wakes the workers for what other processes have stored; absent where there is no other process. */
   lookForWork?: (() => Promise<unknown>) | undefined
   /** Looks for alerts that people are to be notified of. */
   wakeAlerts: () => void
-  /** Makes every shop send its orders here, as far as it can. */
+  /** Makes the shops send their orders here, where a shop allows it. */
   provisionShops: () => Promise<unknown>
 }
 
 export interface Jobs {
   /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
   nextRuns: () => NextRuns
-  /** Ends all of it; resolves when nothing of it is under way. */
+  /** Ends all jobs. Resolves when no job is under way. */
   end: () => Promise<void>
 }
 
-/** Starts what runs by the clock, and runs at once what may have come while no service ran. */
+/** Starts the jobs that run by the clock. Also does at once the work that may have come while no service ran. */
 export function startJobs({
   config,
   db,
@@ -108,7 +108,7 @@ export function startJobs({
 /** Seconds between two looks at what other processes have stored for the worker. */
 const LOOK_SECONDS = 0.25
 
-/** Seconds between two looks for orders that wait for too long, and for those that the version before has taken meanwhile. */
+/** Seconds between two looks for orders that wait too long, and for orders that the version before has taken meanwhile. */
 const HELD_SECONDS = 60
 
 /** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
@@ -119,11 +119,11 @@ const ASK_SECONDS = 60
 
 /** Work at the times of a cron expression. */
 interface Schedule {
-  /** When it begins next, epoch milliseconds. */
+  /** When the work begins next, epoch milliseconds. */
   next(): number | null
-  /** Computes its next time again. After a jump of the clock the timer that was set before waits too long. */
+  /** Computes the next time again: after a jump of the clock, the timer that was set before the jump waits too long. */
   rearm(): void
-  /** Ends it; resolves when a run under way is over. */
+  /** Ends the schedule. Resolves when a run under way is over. */
   end(): Promise<void>
 }
 
@@ -146,10 +146,10 @@ function every(expression: string, name: string, work: () => Promise<unknown>, l
 }
 
 /**
- * Runs work every so many seconds, never overlapping itself, whatever is done to the clock meanwhile: it is what notices
- * that.
+ * Runs work every so many seconds, never overlapping itself. A change of the wall clock does not disturb these runs, and one
+ * of these runs notices the change.
  *
- * @returns ends it and resolves when a run under way is over
+ * @returns a function that ends the runs, and resolves when a run under way is over
  */
 export function everySeconds(
   seconds: number,
@@ -165,7 +165,7 @@ export function everySeconds(
   }
 }
 
-/** Work that is started by timers: a start while it runs is left out, an error is logged and the next start tries again. */
+/** Makes work that timers start. A start during a run begins no second run. An error is logged; the next start tries again. */
 function onePass(name: string, work: () => Promise<unknown>, log: Log) {
   let running: Promise<unknown> | undefined
   return {

@@ -2,8 +2,8 @@ import { pino } from 'pino'
 import { plain } from './domain/text-layout.ts'
 
 /**
- * The fields that a log line may carry. Whatever is not listed does not compile, and is dropped when it comes anyway:
- * redaction by path leaks, an allow-list does not. Never add a field that may hold a key, a body or a token.
+ * The fields that a log line may carry. A field that is not listed does not compile, and is dropped when it comes anyway.
+ * Redaction by path leaks, an allow-list does not. Never add a field that may hold a key, a body or a token.
  */
 const fieldNames = [
   'actor',
@@ -67,7 +67,7 @@ const fieldNames = [
 
 export type LogFields = Partial<Record<(typeof fieldNames)[number], string | number | boolean | null | undefined>>
 
-/** One wide line per unit of work. `error`: someone must act now. `warn`: healed itself, or will be tried again. */
+/** One wide line per unit of work. `error`: someone must act now. `warn`: the fault has healed, or the work will be tried again. */
 export interface Log {
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
@@ -87,7 +87,7 @@ export interface LogRecord {
 export interface LogOptions {
   /** The least level that is written. */
   level: 'debug' | keyof Log
-  /** Takes one finished line; a failing one never fails the work that logs. */
+  /** Takes one finished line. A `write` that fails never makes the work that logs fail. */
   write: (line: string) => void
   /** How a record becomes a line (default: JSON). */
   lineOf?: (record: LogRecord) => string
@@ -121,7 +121,7 @@ function recordIn(text: string): LogRecord {
   return { time, event, level, fields }
 }
 
-/** The fields that are listed, without objects. */
+/** Returns the fields that are listed, without those that hold objects. */
 function kept(fields: LogFields): LogFields {
   const shown: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) {
@@ -130,7 +130,7 @@ function kept(fields: LogFields): LogFields {
   return shown as LogFields
 }
 
-/** A record as of now. */
+/** Returns a record with the present time. */
 export const recordOf = (level: keyof Log, event: string, fields: LogFields): LogRecord => ({
   time: new Date().toISOString(),
   event,
@@ -141,7 +141,7 @@ export const recordOf = (level: keyof Log, event: string, fields: LogFields): Lo
 const DIM = 2
 const COLOURS = { info: 32, warn: 33, error: 31 }
 
-/** A record for a terminal: `2026-08-02 14:03:11Z info  sync.complete pages=1 offersSeen=61`. Empty fields are left out. */
+/** Writes a record for a terminal: `2026-08-02 14:03:11Z info  sync.complete pages=1 offersSeen=61`. Empty fields are left out. */
 export const terminalLine =
   ({ colours }: { colours: boolean }) =>
   ({ time, event, level, fields }: LogRecord): string => {
@@ -153,7 +153,7 @@ export const terminalLine =
     return [at, paint(COLOURS[level], level.padEnd(5)), event, ...shown].join(' ')
   }
 
-/** Without control characters: a path or a message from outside could overwrite earlier lines. */
+/** Returns a text without control characters: with them, a path or a message from outside could overwrite earlier lines. */
 function valueText(text: string): string {
   const shown = plain(text)
   return /^[^\s"=]+$/.test(shown) ? shown : JSON.stringify(shown)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runCommand } from './cli/commands.ts'
 
-/** How long requests that were cut off, and the waits between them, may hold a process that a signal ended. */
+/** How long a process may stay alive after a signal, for requests that were cut off and the waits between them. */
 const LINGER_MS = 500
 
 let signalled = false
@@ -35,8 +35,8 @@ const exitCode = await runCommand(process.argv.slice(2), {
   stopSignal,
 })
 
-// A start that failed has said why: what it had opened must not keep the process alive.
+// A start that failed has said why. Whatever it has opened must not keep the process alive.
 if (exitCode !== 0) process.exit(exitCode)
 process.exitCode = 0
-// Everything that counts is closed and on disk; what was cut off would hold the process until its own deadline.
+// Everything that counts is closed and on disk. A request that was cut off would hold the process until its own deadline.
 if (signalled) setTimeout(() => process.exit(0), LINGER_MS).unref()

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
 /**
- * The entry: plain JavaScript that old versions of Node can read too. It says which version is needed, where a `.ts`
- * entry would die on its first type, and hands over to `main.ts`.
+ * The entry, in plain JavaScript that old versions of Node can read too. It hands over to `main.ts`. In an old Node it says
+ * which version is needed, where a `.ts` entry would die on its first type.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import * as modules from 'node:module'
@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url'
 import './quick-imports.js'
 
 /**
- * Whether this Node strips types by itself: from 22.18, and from 23.6 in the line between. 22.19 is the oldest one that
- * every dependency takes.
+ * Returns whether this Node strips types by itself, and is new enough for every dependency. Node 22 strips types from 22.18
+ * on, Node 23 from 23.6 on. 22.19 is the oldest version that every dependency takes.
  *
  * @param {string} version such as `24.21.0`
  */
@@ -23,8 +23,8 @@ function runsTypes(version) {
 }
 
 /**
- * Keeps compiled code from one start to the next, which halves the time of a command. Node runs what it finds there, so
- * the folder must belong to this user alone; without such a folder each start compiles again.
+ * Keeps compiled code in a folder from one start to the next, which halves the time of a command. Node runs whatever it finds
+ * in the folder, so the folder must belong to this user alone. Without such a folder each start compiles again.
  */
 function keepCompiledCode() {
   const { env } = process
@@ -32,20 +32,20 @@ function keepCompiledCode() {
   const caches = env.XDG_CACHE_HOME || join(homedir(), '.cache')
   const folder = join(caches, 'quayside')
   try {
-    // One at a time: with `recursive`, Node never returns from a folder below /proc.
+    // The folders are made one at a time: with `recursive`, Node never returns from making a folder below /proc.
     for (const one of [caches, folder]) if (!existsSync(one)) mkdirSync(one, { mode: 0o700 })
     const { mode, uid } = lstatSync(folder)
     const isOurs = (mode & 0o170077) === 0o040000 && uid === process.getuid?.()
     if (isOurs) modules.enableCompileCache?.(folder)
   } catch {
-    // A home that cannot be written to: the start is only slower.
+    // Where the home cannot be written to, the start is only slower.
   }
 }
 
 const [asked = '', ...more] = process.argv.slice(2)
 
 if (runsTypes(process.versions.node) && /^(--version|-V|version)$/.test(asked) && more.length === 0) {
-  // The program takes five times as long to load.
+  // Loading the whole program takes five times as long.
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   process.stdout.write(`${JSON.parse(text).version}\n`)
 } else if (runsTypes(process.versions.node)) {

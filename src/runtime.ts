@@ -1,5 +1,5 @@
 /**
- * The flows, wired: which context each of them works on, which workers run them, and who wakes whom. The program, the
+ * Wires the flows: the context that each flow works on, the workers that run it, and who wakes whom. The program, the
  * simulation and the tests start the same runtime and differ only in what they pass in.
  */
 
@@ -61,7 +61,7 @@ export interface RuntimeParts extends Context {
   policy: OrderingPolicy
   /** Name of this process in leases. */
   owner: string
-  /** The file beside the database; absent for a database in memory. */
+  /** The marker file beside the database; absent for a database in memory or on a server. */
   marker?: Pick<Marker, 'note' | 'begin'>
   hooks?: Hooks
 }
@@ -69,18 +69,18 @@ export interface RuntimeParts extends Context {
 export interface Hooks {
   /** Called at each named instant, where a test may end the process. */
   at?: (point: CrashPoint) => void
-  /** Counts for the metrics: a delivery that came in, and one that was processed. */
+  /** This hook and the next count for the metrics: deliveries that came in, and deliveries that were processed. */
   countReceived?: ReceiveDeps['countReceived']
   countProcessed?: (state: string) => void
-  /** Times a hand-over for the metrics: milliseconds since its order came. */
+  /** Notes for the metrics how long a hand-over took: milliseconds since its order came. */
   timeKeys?: (ms: number) => void
-  /** True when the process died without being able to say so: in a simulation. */
+  /** True when a process of a simulation has died without being able to say so. */
   isDead?: () => boolean
   /** False: no worker runs by itself, and a test calls `work` instead. Default: true. */
   mayWake?: boolean
-  /** Whether this process is the worker of those that share the database. Default: there is no other. */
+  /** Whether this process is the worker, where several share the database. Default: it is, because there is no other. */
   acts?: Acts
-  /** Leaves a sweep to the worker. */
+  /** Asks the process that is the worker for a sweep. */
   askSweep?: () => Promise<void>
 }
 
@@ -88,24 +88,24 @@ export interface Runtime {
   ordering: Fulfilment
   catalogue: Catalogue
   inbox: Inbox
-  /** What happens in each hour, for the plots. */
+  /** Counts of what happens in each hour, for the plots. */
   hourly: HourlyCounts
   syncs: SyncRunner
   sweeps: SweepRunner
-  /** A stale delivery came, here or at another process: others may be lost. */
+  /** Starts a sweep after a stale delivery, here or at another process: other deliveries may be lost. */
   sweepForStale: () => void
-  /** One batch of each worker; resolves with how much it did, 0 when nothing is due. */
+  /** Runs one batch of a worker. Resolves with how much the batch did, 0 when nothing is due. */
   work: Record<WorkerName, () => Promise<number>>
   wake: (worker: WorkerName) => void
   wakeAll: () => void
-  /** Brings to rest what the process before left under way. */
+  /** Brings to rest the work that the process before left under way. */
   resume: () => Promise<unknown>
-  /** Corrects what a jump of the wall clock made wrong. @returns whether there was one since the last call */
+  /** Corrects what a jump of the wall clock made wrong. @returns whether the clock jumped since the last call */
   checkClock: () => Promise<boolean>
-  /** One step of finding the orders of a restored database again; `over` when there is none to find. */
+  /** Does one step of finding the orders of a restored database again. Resolves with `over` when no order is left to find. */
   reattachOrders: () => ReturnType<typeof reattachOrders>
   isStopping: () => boolean
-  /** Takes no new work; what is under way goes on. */
+  /** Stops the taking of new work. Work that is under way goes on. */
   stop: () => void
   /** Resolves when nothing is under way. */
   idle: () => Promise<void>
@@ -181,7 +181,7 @@ interface Flows {
   inbox: Inbox
   syncs: SyncRunner
   sweeps: SweepRunner
-  /** The stores whose orders are read from them, by their ids. */
+  /** The stores from which orders are read, by their ids. */
   shops: Shops
   /** How deliveries of stores are verified and read. */
   storeSources: StoreSource[]
@@ -247,13 +247,13 @@ async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds
 
 const nothing = () => {}
 
-/** Asks a shop for orders, and takes what it says. */
+/** Returns a function to call before a shop is asked for orders. Its result takes each order as the shop shows it. */
 const asking = (ordering: Fulfilment, shop: ShopOfOrders) => async () => {
   const asked = await beforeAsking(ordering, shop.id)
   return (order: StoreOrderRead) => takeFromShop(ordering, shop, order, asked)
 }
 
-/** One batch of each worker, and the queues of those that each store has for itself. */
+/** Returns one batch of each worker. For workers that take each store by itself, returns the queues of stores. */
 function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
   const { db, now, monotonic, stores, hooks = {} } = parts
   const processing = {
@@ -274,7 +274,7 @@ function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
     },
     refresh: () => refreshDue(ordering),
   }
-  /** Each is asked by one statement which stores have something due: the others cost nothing. */
+  /** Each queue finds by one statement the stores that have something due. The other stores cost nothing. */
   const queues: Record<'outbox' | 'publish' | 'poll' | 'read', StoreQueue> = {
     outbox: {
       due: () => db.query(storesWithUpdates(now())),
@@ -282,7 +282,7 @@ function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
       rest: async () => (await deliverDue(ordering, undefined)) + (await closeOrders(ordering)),
     },
     publish: {
-      // Other policies and rates, and what a store sells by itself, stand in no queue.
+      // A change of policies or rates stands in no queue, nor does what a store sells by itself. So all stores get their turn.
       due: async () => {
         if (hooks.mayWake !== false && monotonic() - lookedAt < LOOK_AT_ALL_MS) return db.query(storesToPublish(now()))
         lookedAt = monotonic()
@@ -332,5 +332,5 @@ async function openShops({ db, now, stores, storeOf }: RuntimeParts): Promise<Sh
   )
 }
 
-/** Between two looks at all stores, for what stands in no queue. */
+/** The time between two looks at all stores, for changes that stand in no queue. */
 const LOOK_AT_ALL_MS = 60_000

@@ -1,5 +1,5 @@
 /**
- * People in the console: a link that signs in once, made on the machine itself, and the session that it begins.
+ * How people sign in to the console. A link is made on the machine itself and signs in once; it begins a session.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { Failure } from '../errors.ts'
@@ -25,18 +25,18 @@ import {
 } from '../storage/sessions.ts'
 import { type Caller, type Role, type TokenContext, tokenDigest } from './tokens.ts'
 
-/** What a person may be. */
+/** The roles that a person may have. */
 export type PersonRole = Exclude<Role, 'store'>
 export const personRoles = ['viewer', 'operator', 'admin'] as const satisfies PersonRole[]
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-/** How long a link may be used: long enough to paste it, short enough that one in a scrollback is worth nothing. */
+/** How long a link may be used. The time is enough to paste the link; a link that stays on a screen is soon worth nothing. */
 export const LINK_MS = 10 * MINUTE_MS
-/** A session ends this long after its last use, and this long after its beginning at the latest. */
+/** A session ends `IDLE_MS` after its last use, and `SESSION_MS` after its beginning at the latest. */
 export const IDLE_MS = 12 * HOUR_MS
 export const SESSION_MS = 7 * 24 * HOUR_MS
-/** Uses within this time are written once: the live parts of a page ask every few seconds. */
+/** All uses of a session within this time are written once, because the live parts of a page ask every few seconds. */
 const PROLONG_MS = 5 * MINUTE_MS
 
 /** A person who is signed in. */
@@ -47,7 +47,7 @@ export interface SessionCaller extends Caller {
   name: string
 }
 
-/** Makes a link. Its text is in what this returns and nowhere else. */
+/** Makes a link. Only the returned value has the text of the link. */
 export async function createLink(
   { db, now, newId, randomBytes }: TokenContext,
   { name, role }: { name: string; role: PersonRole },
@@ -61,7 +61,7 @@ export async function createLink(
 
 const GONE = 'the link has expired, was used, or is not whole'
 
-/** What a link would sign in as; undefined when it is not good. Using it is `signIn`. */
+/** Returns the name and the role that a link would sign in with; undefined when the link is not good. `signIn` uses the link. */
 export async function readLink(
   { db, now }: Pick<TokenContext, 'db' | 'now'>,
   text: string,
@@ -77,7 +77,7 @@ async function goodLink(db: Database, text: string, now: number): Promise<LinkRo
 }
 
 /**
- * Begins a session by a link, which is used up by it.
+ * Begins a session with a link. The link is used up then.
  *
  * @returns the text that the browser keeps
  * @throws Failure `unauthenticated` for a link that is not good
@@ -102,7 +102,7 @@ export async function signIn({ db, now, newId, randomBytes }: TokenContext, text
 
 const actorOf = ({ name, id }: { name: string; id: string }): string => `${name} (console ${id})`
 
-/** Who holds a session, by the text that the browser keeps; undefined when it has ended or never was. */
+/** Finds the holder of a session by the text that the browser keeps; undefined when no such session is open. */
 export async function sessionCaller(
   { db, now }: Pick<TokenContext, 'db' | 'now'>,
   text: string,
@@ -118,11 +118,11 @@ export async function sessionCaller(
   return { actor: actorOf(row), role: row.role as PersonRole, store: null, scopes: new Set(), id, name }
 }
 
-/** What a person who signs out ends: this session, all sessions under the name, or those of all people. */
+/** Which sessions a person who signs out ends: this session, all sessions under the name, or the sessions of all people. */
 export const signOutScopes = ['here', 'own', 'all'] as const
 export type SignOutScope = (typeof signOutScopes)[number]
 
-/** Links that were not used go with the sessions. @throws Failure `forbidden` where the role may not */
+/** Ends sessions. `own` and `all` also delete the unused links. @throws Failure `forbidden` where the role may not do this */
 export async function signOut(
   { db, now, newId }: Omit<TokenContext, 'randomBytes'>,
   caller: SessionCaller,
@@ -141,7 +141,7 @@ export async function signOut(
   await db.commit([...changes[scope](), audit])
 }
 
-/** Ends a session of anyone at once. @throws Failure `not_found` where no session that is open has this id */
+/** Ends the session of any person at once. @throws Failure `not_found` where no open session has this id */
 export async function endSession(
   { db, now, newId }: Omit<TokenContext, 'randomBytes'>,
   id: string,
@@ -154,7 +154,7 @@ export async function endSession(
   await db.commit([revokeSession(id, at), audited({ newId, now }, actor, 'console.end_session', id)])
 }
 
-/** How long rows of what has ended are kept. */
+/** How long the rows of ended links and sessions are kept. */
 const KEEP_MS = 24 * HOUR_MS
 
 /** Deletes links and sessions that ended long ago. The audit keeps who signed in. */

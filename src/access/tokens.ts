@@ -9,26 +9,26 @@ import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow, toke
 export const roles = ['store', 'viewer', 'operator', 'admin'] as const
 export type Role = (typeof roles)[number]
 
-/** What a store token may do: place and see orders, and see the licence keys in them. */
+/** What a store token may do: `orders` places and shows orders, `keys` shows the licence keys in them. */
 export const scopes = ['orders', 'keys'] as const
 export type Scope = (typeof scopes)[number]
 
 export interface Minted {
   /** `qs_<first letter of the role>_` and 256 random bits in base64url; the prefix is for secret scanners. */
   token: Secret
-  /** SHA-256 of it: all that is stored. */
+  /** SHA-256 of the token. Nothing else of the token is stored but its hint. */
   digest: Buffer
-  /** Enough to distinguish tokens in a list: the prefix and 4 characters, which leaves 232 bits unknown. */
+  /** The prefix and 4 characters: enough to distinguish tokens in a list. 232 bits of the token stay unknown. */
   hint: string
 }
 
-/** Makes a bearer token. @param randomBytes gives that many bytes of a cryptographic source */
+/** Makes a bearer token. @param randomBytes gives the requested count of bytes from a cryptographic source */
 export function mintToken(role: Role, randomBytes: (count: number) => Buffer): Minted {
   const text = `qs_${role.charAt(0)}_${randomBytes(32).toString('base64url')}`
   return { token: new Secret(text), digest: tokenDigest(text), hint: text.slice(0, 9) }
 }
 
-/** SHA-256: a token has 256 random bits, so that a slow hash would only slow requests down. */
+/** The SHA-256 of a token. A token has 256 random bits, so a slow hash would only slow requests down. */
 export const tokenDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 export interface TokenContext extends Pick<Context, 'db' | 'now' | 'newId'> {
@@ -41,13 +41,13 @@ export interface NewToken {
   /** The one store that a store token speaks for; null for people. */
   store: string | null
   scopes: Scope[]
-  /** Null: until it is revoked. */
+  /** Null: the token is good until it is revoked. */
   expiresInDays: number | null
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** Makes and stores a token. Its text is in what this returns and nowhere else. */
+/** Makes and stores a token. Only the returned value has the text of the token. */
 export async function createToken(
   { db, now, newId, randomBytes }: TokenContext,
   input: NewToken,
@@ -88,17 +88,17 @@ export async function revokeToken({ db, now, newId }: TokenContext, id: string, 
   return { ...row, revokedAt: at }
 }
 
-/** The caller, by its token. */
+/** The caller, as its token or session identifies it. */
 export interface Caller {
-  /** For the audit: the token's name and id, or `owner`. */
+  /** The name of the caller in the audit: the name and id of its token or session, or `owner`. */
   actor: string
   role: Role
-  /** The one store that it speaks for; null for people. */
+  /** The one store that the caller speaks for; null for people. */
   store: string | null
   scopes: ReadonlySet<string>
 }
 
-/** Who may call: people from this role on, store tokens with this scope, or both. */
+/** Who may call: people with this role or a higher one, store tokens with this scope, or both. */
 export interface Allowed {
   people?: Exclude<Role, 'store'>
   store?: Scope
@@ -123,7 +123,7 @@ export interface AuthOptions {
 export function createAuth({ db, ownerDigest, now }: AuthOptions): Authenticate {
   return async (authorization) => {
     const [value = '', ...others] = authorization ?? []
-    // A proxy may read one of them and this service the other.
+    // With two headers, a proxy may read one and this service the other.
     if (others.length > 0) throw new Failure('unauthenticated', 'send one Authorization header, not several')
     const token = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(value)?.[1]
     if (token === undefined) throw new Failure('unauthenticated', 'send a token: Authorization: Bearer <token>')
@@ -143,7 +143,7 @@ export function createAuth({ db, ownerDigest, now }: AuthOptions): Authenticate 
   }
 }
 
-/** What a role may do includes what those before it may. A store token is none of them. */
+/** A role may do all that the roles of a lower rank may do. A store token has no rank. */
 const RANK = { viewer: 1, operator: 2, admin: 3 } as const
 
 /** @throws Failure `forbidden` that names the role or scope that is needed */

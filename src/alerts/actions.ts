@@ -18,9 +18,9 @@ async function alertNamed(acting: Acting, id: string) {
 }
 
 /**
- * A person looks after it: it is not sent again; that it is over is.
+ * Notes that a person looks after the alert. The alert is not sent again, but its end is sent.
  *
- * @throws Failure `not_found`; `conflict` when it is over
+ * @throws Failure `not_found`; `conflict` when the alert is over
  */
 export async function acknowledge(acting: Acting, id: string, actor: string, reason?: string): Promise<void> {
   const { endedAt } = await alertNamed(acting, id)
@@ -30,9 +30,9 @@ export async function acknowledge(acting: Acting, id: string, actor: string, rea
 }
 
 /**
- * No channel is sent anything of this kind about this subject for a while, also not of the next alert of it.
+ * Mutes alerts of this kind about this subject for a while, the next such alert included. No channel is sent them.
  *
- * @param ms how long; 0 ends it
+ * @param ms how long; 0 ends the muting
  * @throws Failure `not_found`
  */
 export async function mute(acting: Acting, id: string, ms: number, actor: string, reason?: string): Promise<void> {
@@ -52,12 +52,12 @@ export interface Tried {
   channel: string
   kind: Channel['kind']
   outcome: 'sent' | 'not_sent'
-  /** Why it was not sent, or for whom. */
+  /** Why the message was not sent, or for whom it was not sent. */
   detail: string | null
   ms: number
 }
 
-/** Sends a test message to every channel, or to the one of a name. */
+/** Sends a test message to every channel, or only to the channel of that name. */
 export async function tryChannels(
   acting: Acting & Pick<Context, 'monotonic'>,
   channels: readonly Channel[],

@@ -1,4 +1,4 @@
-/** Alerts, put together: what watches, and a channel for each that the configuration names. */
+/** Puts the parts of alerts together: the watcher, and each channel that the configuration names. */
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { forgetChannels } from '../storage/alerts.ts'
@@ -11,11 +11,11 @@ import { webhookChannel } from './webhook-channel.ts'
 export interface Alerts {
   /** What the status needs to know of the running service. */
   service: ServiceFacts
-  /** One batch of each worker: the watcher, then each channel. A channel that is slow delays no other. */
+  /** One batch of each worker: the watcher, then each channel. A slow channel delays no other channel. */
   work: (() => Promise<number>)[]
-  /** By name. */
+  /** The channels that the configuration names. */
   channels: readonly Channel[]
-  /** Ends what is being sent: no channel holds up the end of the service. */
+  /** Cuts off what is being sent, so that no channel holds up the end of the service. */
   close: () => Promise<void>
 }
 
@@ -66,7 +66,7 @@ export async function openAlerts({
     channels,
     work: [
       async () => {
-        // Where watching fails, what is known is better than silence.
+        // If watching fails, the channels still send what is known: that is better than silence.
         let taken = 0
         try {
           taken = await watch()
@@ -75,7 +75,7 @@ export async function openAlerts({
         }
         return taken
       },
-      // What was over while the service was away is not sent as if it stood.
+      // No channel sends before the first check: alerts that ended while the service was away would be sent as if they stood.
       ...channels.map((channel) => async () => (isChecked ? notifyNext(notifying, channel) : 0)),
     ],
     close: async () => {

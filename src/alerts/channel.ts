@@ -16,7 +16,7 @@ import { need } from '../storage/database.ts'
 import { severityOf } from './kinds.ts'
 import { type AlertMessage, messageOf, type NoticedAlert } from './message.ts'
 
-/** `detail` of a message that was sent: for whom it was not. */
+/** With `sent`, `detail` says for whom the message was not sent. */
 export type SendResult = { outcome: 'sent'; detail?: string } | { outcome: 'not_sent'; detail: string }
 
 export interface Channel extends Pick<ChannelPolicy, 'least'> {
@@ -31,20 +31,20 @@ export interface Notifying extends Pick<Context, 'db' | 'now' | 'log'> {
   repeatMs: number
   /** Where people reach the console; null: there is no link. */
   consoleUrl: string | null
-  /** True once the channels are closed: what was being sent goes under the same id after the next start. */
+  /** True once the channels are closed. A message that was being sent is sent after the next start, under the same id. */
   isClosed: () => boolean
 }
 
 const DAY = 24 * 3_600_000
-/** An end that a channel could not say within this time is no news any more. */
+/** When a channel could not report the end of an alert within this time, that end is no news any more. */
 const ENDED_MS = 7 * DAY
-/** Alerts that are looked at, newest first: the others come when these are said. */
+/** The most alerts that are looked at, newest first. The others follow when these were sent. */
 const ALERTS_MAX = 5_000
 
 /**
  * Sends the next message that is due. After a crash between sending and noting, the same message goes again under the same id.
  *
- * @returns 1 when one was sent, else 0
+ * @returns 1 when a message was sent, else 0
  */
 export async function notifyNext(notifying: Notifying, channel: Channel): Promise<number> {
   const { db, now, log, consoleUrl, isClosed } = notifying
@@ -89,7 +89,7 @@ async function standingOf({ db, now }: Notifying, channel: string): Promise<Aler
   return need(db, alertChannelNamed(channel), 'channel', channel)
 }
 
-/** A longer wait was set by a clock that has gone back since. */
+/** Ignores a wait longer than the longest delay: a clock that has gone back since has set that wait. */
 const isWaiting = ({ nextTryAt }: AlertChannel, now: number): boolean =>
   nextTryAt !== null && nextTryAt > now && nextTryAt - now <= refreshDelayMs(Number.POSITIVE_INFINITY)
 

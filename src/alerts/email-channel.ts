@@ -12,12 +12,12 @@ export interface EmailChannelOptions {
   to: readonly string[]
 }
 
-/** Between two answers of the mail server; each of a handful of commands has one. */
+/** The longest wait for an answer of the mail server. The server answers each of a handful of commands. */
 const ANSWER_MS = 15_000
 /** The time limit of a whole message: a server that answers a byte at a time never seems silent. */
 const DEADLINE_MS = 60_000
 
-/** A message is sent once the mail server has taken it for one of the addresses or more. */
+/** Opens the channel. A message counts as sent once the mail server has taken it for at least one of the addresses. */
 export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<Channel, 'send' | 'close'> {
   const url = new URL(address.reveal())
   const domain = from.slice(from.lastIndexOf('@') + 1)
@@ -49,7 +49,7 @@ export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<C
         const sent = await Promise.race([sending, closed.promise, sleep(DEADLINE_MS, undefined, { ref: false })])
         if (!sent) return { outcome: 'not_sent', detail: `${url.host} took longer than ${DEADLINE_MS / 1_000} s` }
         if (sent.rejected.length === 0) return { outcome: 'sent' }
-        // Sent again, it would come to the others once more.
+        // If the message were sent again, the other addresses would get it twice.
         return { outcome: 'sent', detail: `${url.host} refuses ${sent.rejected.length} of ${to.length} addresses` }
       } catch (error) {
         return { outcome: 'not_sent', detail: causeOf(error, url.host) }
@@ -64,7 +64,7 @@ export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<C
 
 const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host)
 
-/** Why a message was not sent, as a sentence. What the server says is left out: it may repeat what it was sent. */
+/** Says in a sentence why a message was not sent. The server's words are left out: they may repeat what was sent to it. */
 function causeOf(error: unknown, host: string): string {
   const { code, responseCode } = error as { code?: string; responseCode?: number }
   if (code === 'EAUTH') return `${host} refuses user or password`

@@ -1,4 +1,4 @@
-/** What alerts are decided from, and the reading of the watched conditions. */
+/** The facts that decide about alerts, and the reading of the watched conditions. */
 import { stat, statfs } from 'node:fs/promises'
 import path from 'node:path'
 import { createTask } from 'node-cron'
@@ -36,7 +36,7 @@ export interface AlertFacts extends Omit<ServiceFacts, 'conditions'> {
   conditions: readonly Condition[]
 }
 
-/** What the watched conditions are read from: balance, spend, freshness, stores, deliveries, disk, backups. */
+/** The sources of the watched conditions: balance, spend, freshness, stores, deliveries, disk, backups. */
 export interface ConditionSources {
   db: Database
   /** Epoch milliseconds. */
@@ -55,14 +55,14 @@ export interface ConditionSources {
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
-/** The days whose spend says how long the balance lasts. */
+/** The spend within this time says how long the balance lasts. */
 const SPEND_MS = 7 * DAY
-/** Failures in a row after which a store does not take what is pushed: some five minutes. */
+/** After this many failures in a row, some five minutes, a store counts as not taking what is pushed. */
 const TRIES_MIN = 3
-/** Updates that are looked at. */
+/** The most updates that are looked at. */
 const UPDATES_MAX = 10_000
 
-/** The conditions that stand now. */
+/** Returns the conditions that stand now. */
 export async function readConditions(sources: ConditionSources, status: StoredStatus): Promise<Condition[]> {
   const { db, stores, limits, secretSuspect, lastBackupAt, installedAt } = sources
   const now = sources.now()
@@ -99,7 +99,7 @@ async function spendOf({ db, currency }: ConditionSources, now: number): Promise
   return { minor: own.reduce((sum, { count }) => sum + count, 0), days: Math.max(1, (now - from) / DAY) }
 }
 
-/** What the configuration says about when a condition counts. */
+/** Reads from the configuration when a condition counts. */
 export function limitsOf({ alerts, syncCron, backups, dialectFacts }: Config): ConditionLimits {
   const { balanceBelow, balanceDays, syncStaleHours, diskFreeMb } = alerts
   const { currency } = dialectFacts.money
@@ -125,7 +125,7 @@ export function everyMs(cron: string): number {
 
 const MB = 1_048_576
 
-/** Room that is left for the service on the disk of a folder; null where the system does not say. */
+/** Returns the room that is left for the service on the disk of a folder; null where the system does not say. */
 export async function diskFreeMb(folder: string): Promise<number | null> {
   try {
     const { bavail, bsize } = await statfs(folder)
@@ -135,5 +135,5 @@ export async function diskFreeMb(folder: string): Promise<number | null> {
   }
 }
 
-/** When the folder of the data was made. */
+/** Returns when the data folder was made. */
 export const madeAt = async (folder: string): Promise<number> => (await stat(path.resolve(folder))).birthtimeMs

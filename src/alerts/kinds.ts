@@ -21,18 +21,18 @@ type About = AlertEffect['payload']
 /** One kind of alert. */
 interface AlertRule {
   severity: Severity
-  /** The field of the payload that names its subject; null when it is about the service as a whole. */
+  /** The field of the payload that names the subject; null when the alert is about the service as a whole. */
   subject: string | null
-  /** What to do, as short as it can be said. */
+  /** What to do, in as few words as possible. */
   advice: string
-  /** Without the program; ends with a space where the subject follows. */
+  /** The command without the name of the program. It ends with a space where the subject follows. */
   command: string
   isOver: (about: About, facts: Facts, raisedAt: number) => boolean | Promise<boolean>
 }
 
 const DAY = 24 * 3_600_000
 
-/** An alert about a single event is open for so long: a weekend, and a day to look. */
+/** An alert about a single event stays open for this time: a weekend, and a day to look. */
 const EVENT_MS = 3 * DAY
 const eventIsOver: AlertRule['isOver'] = (_about, { now }, raisedAt) => now - raisedAt > EVENT_MS
 
@@ -41,7 +41,7 @@ const isFrozenFor = (purchaseId: unknown, { status }: Facts): boolean =>
 
 const purchaseOf = ({ purchaseId }: About, { db }: Facts) => first(db, purchaseById(purchaseId ?? ''))
 
-/** The purchase waits for no decision of a person any more. */
+/** True when the purchase no longer waits for a decision of a person. */
 const isDecided: AlertRule['isOver'] = async (about, facts) => {
   const purchase = await purchaseOf(about, facts)
   if (!purchase || finalStates.includes(purchase.state)) return true
@@ -85,10 +85,10 @@ const isRight =
   ({ store = null }, { conditions }) =>
     !conditions.some((condition) => condition.type === type && condition.store === store)
 
-/** Deliveries come again since: that none is refused says nothing while there are none, or after a start. */
+/** True when deliveries have come since. Without deliveries, or after a start, the absence of refusals proves nothing. */
 const isDelivered: AlertRule['isOver'] = async (_about, { db, now }, raisedAt) => {
   const [newest] = await db.query(listDeliveries({ limit: 1 }))
-  // An instant that is still to come was noted before the clock was set right.
+  // A `raisedAt` in the future was noted before the clock was set right.
   return raisedAt > now || now - raisedAt > EVENT_MS || (newest?.receivedAt ?? 0) > raisedAt
 }
 
@@ -103,7 +103,7 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
     null,
     'configure a valid API key, restart',
     'doctor',
-    // Before its first answer a process does not know.
+    // Before the first answer of the supplier, a process does not know whether the key is refused.
     (_about, { supplier }) => supplier.reach().answered !== undefined && !supplier.reach().refusesKey,
   ),
   unreadable_answer: critical(
@@ -250,7 +250,7 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
 
 const REVIEW = critical(PURCHASE, 'decide', 'reviews show ', isDecided)
 
-/** Nothing says when such an alert is over: it is open as long as a single event. */
+/** Nothing says when an alert of an unknown kind is over, so it stays open as long as an alert about a single event. */
 const UNKNOWN = critical(PURCHASE, 'read its note, which another version of Quayside wrote', 'status')
 
 export function ruleOf(kind: StoredKind): AlertRule {
@@ -260,7 +260,7 @@ export function ruleOf(kind: StoredKind): AlertRule {
 
 export const severityOf = (kind: StoredKind): Severity => ruleOf(kind).severity
 
-/** An alert of the outbox as it first stands. */
+/** Makes an alert from a row of the outbox, in its first state. */
 export function alertOf({ id, type: text, payload, createdAt, reference }: UntakenAlert): Alert {
   const type = storedKind(text)
   const about: About = { ...(reference !== null && { reference }), ...(payload as About) }
@@ -281,7 +281,7 @@ export function alertOf({ id, type: text, payload, createdAt, reference }: Untak
 
 export const orderIn = ({ reference }: About): string | null => reference ?? null
 
-/** Equal for alerts that say the same: while one is open, another one is no news. */
+/** Returns equal texts for alerts that say the same. While such an alert is open, another one is no news. */
 export const saysOf = ({ type, subject, note }: Pick<Alert, 'type' | 'subject' | 'note'>): string =>
   JSON.stringify([type, subject, note])
 
@@ -290,7 +290,7 @@ export const isOver = async (alert: Alert, facts: Facts): Promise<boolean> =>
   isOfRemovedStore(alert, facts) ||
   ruleOf(alert.type).isOver(alert.payload, facts, alert.raisedAt)
 
-/** Nothing can be done here about a store that is not configured any more. */
+/** True for an alert about a store that is not configured any more: nothing can be done about that store here. */
 const isOfRemovedStore = ({ payload }: Alert, { stores }: Facts): boolean =>
   typeof payload.store === 'string' && !stores.some(({ id }) => id === payload.store)
 

@@ -1,4 +1,4 @@
-/** The words of messages about alerts: one line a fact. They follow from the alerts alone, so that a repeat says the same. */
+/** The words of messages about alerts, one line a fact. They depend on the alerts alone, so that a repeat says the same. */
 import { createHash } from 'node:crypto'
 import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import type { DueMessage, NoticeKind, NoticeSubject, Severity } from '../domain/alert-notice.ts'
@@ -12,7 +12,7 @@ export type NoticedAlert = NoticeSubject & Alert
 export interface AlertMessage {
   /** This id is the same when a message is sent again: receivers know a repeat by it. */
   id: string
-  /** Name of the alerts: `freeze`; `test` for one that a person asked for. */
+  /** The kind of the alerts, such as `freeze`; `test` for a message that a person asked for. */
   type: StoredKind | 'test'
   severity: Severity
   /** The title of the message, in one line. */
@@ -20,7 +20,7 @@ export interface AlertMessage {
   text: string
   /** The alerts that the text names. */
   alerts: MessageAlert[]
-  /** How many more there are. */
+  /** How many more alerts there are. */
   more: number
 }
 
@@ -38,18 +38,18 @@ export interface MessageAlert {
   command: string
 }
 
-/** Alerts that a message names; the others are counted. */
+/** The most alerts that a message names. The others are counted. */
 const NAMED_MAX = 5
-/** The longest note: a sentence or two, on a telephone. */
+/** The longest note: a sentence or two, to be read on a telephone. */
 const NOTE_MAX = 500
 
-/** The message about alerts of one kind. @param console where people reach the console; null: there is no link */
+/** Writes the message about alerts of one kind. @param console where people reach the console; null: there is no link */
 export function messageOf(
   channel: string,
   { type, severity, notices }: DueMessage<NoticedAlert>,
   console: string | null,
 ): AlertMessage {
-  // What stands comes before what is over.
+  // Alerts that stand come before alerts that are over.
   const sorted = notices.toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
   const named = sorted.slice(0, NAMED_MAX).map(({ kind, alert }) => shown(kind, alert))
   const more = sorted.length - named.length

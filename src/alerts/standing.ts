@@ -7,25 +7,25 @@ import type { AlertFacts, ServiceFacts } from './facts.ts'
 import { alertOf, commandOf, isOver, orderIn, ruleOf, saysOf } from './kinds.ts'
 
 export interface StandingAlert extends Omit<Alert, 'payload' | 'raisedAt'> {
-  /** The number of the order in its store; null where it is about none. */
+  /** The number of the order in its store; null where the alert is about no order. */
   order: string | null
   severity: Severity
   advice: string
   /** The command to begin with: `quayside reviews`. */
   command: string
-  /** When it was raised, epoch milliseconds. */
+  /** When the alert was raised, epoch milliseconds. */
   at: number
-  /** What it reports is over, or it reported a single event some days ago. */
+  /** True when the alert reports something that is over, or reported a single event some days ago. */
   isOver: boolean
 }
 
-/** Alerts that are looked at: a flood has more, which are counted elsewhere. */
+/** The most alerts that are looked at. A flood has more alerts, which are counted elsewhere. */
 const ALERTS_MAX = 200
 
-/** What is over is shown while it may be news. */
+/** An alert that is over is shown for this time, while it may be news. */
 const OVER_SHOWN_MS = 24 * 3_600_000
 
-/** The alerts that are open, and those of the last day that are over; the newest first, each once. */
+/** Returns the open alerts, and those of the last day that are over. The newest comes first, and each comes once. */
 export async function readAlerts(
   db: Database,
   status: StoredStatus,
@@ -49,7 +49,7 @@ export async function readAlerts(
   return shown.sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
 }
 
-/** @param isOver default: as it is recorded */
+/** @param isOver default: whether the row records an end */
 export function standingOf(row: Alert, isOver = row.endedAt !== null): StandingAlert {
   const { payload, raisedAt: at, ...alert } = row
   const { severity, advice } = ruleOf(alert.type)

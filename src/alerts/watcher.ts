@@ -1,5 +1,5 @@
 /**
- * Keeps the table of alerts: takes what was raised into it, raises what is watched and no commit causes, and notes what is over.
+ * Keeps the table of alerts: takes in raised alerts, raises the watched conditions that no commit causes, and notes ends.
  */
 import type { Context } from '../context.ts'
 import type { Condition } from '../domain/conditions.ts'
@@ -21,23 +21,23 @@ import { alertOf, isOver, saysOf } from './kinds.ts'
 
 export interface Watching extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   service: ServiceFacts
-  /** The log is written by the outbox. */
+  /** Wakes the outbox, which writes raised alerts to the log. */
   wakeOutbox: () => void
 }
 
-/** Alerts that one commit takes. */
+/** The most alerts that one commit takes. */
 const BATCH = 200
-/** Alerts of one kind and subject that are compared with a new one: more differ in their notes alone. */
+/** The most alerts of one kind and subject that are compared with a new one. Further alerts differ only in their notes. */
 const ALIKE_MAX = 50
-/** Open alerts that are looked at. */
+/** The most open alerts that are looked at. */
 const OPEN_MAX = 5_000
 const DAY = 24 * 3_600_000
-/** As long as the rows of deliveries. */
+/** Alerts are kept as long as the rows of deliveries. */
 const KEPT_MS = 90 * DAY
 /** An alert that was over long before it was taken is no news. */
 const OLD_MS = 30 * DAY
 
-/** Takes alerts that were raised since. One that says what an open one says is no other alert. @returns how many it took */
+/** Takes the alerts raised since. A repeat of an open alert makes no second one. @returns how many raised alerts it took */
 export async function takeAlerts({ db, now }: Pick<Watching, 'db' | 'now'>): Promise<number> {
   const rows = await db.query(untakenAlerts(BATCH))
   const taken = new Set<string>()
@@ -55,13 +55,13 @@ export async function takeAlerts({ db, now }: Pick<Watching, 'db' | 'now'>): Pro
   return rows.length
 }
 
-/** A kind that is muted about a subject stays so for the next alert of it. */
+/** Returns how long a new alert is muted: a kind that is muted about a subject stays muted for the next alert of both. */
 const mutedUntil = (alike: readonly Alert[], now: number): number | null => {
   const until = Math.max(0, ...alike.map((one) => one.mutedUntil ?? 0))
   return until > now ? until : null
 }
 
-/** Notes what is over, and raises the conditions that stand and are no open alert yet. */
+/** Notes which alerts are over, and raises the standing conditions that have no open alert yet. */
 export async function checkAlerts(watching: Watching): Promise<void> {
   const { db, now, service } = watching
   const status = await readStatus(db)
@@ -87,15 +87,15 @@ const raise = (watching: Watching, { type, store, note }: Condition): Change =>
     payload: store === null ? { note } : { note, store },
   })
 
-/** How often it is looked whether alerts are over, and what is watched stands. */
+/** The time between two checks of which alerts are over and which watched conditions stand. */
 const CHECK_MS = 60_000
 
-/** @returns a batch of watching: how many alerts it took */
+/** @returns a function that does a batch of watching, and resolves with how many alerts the batch took */
 export function alertWatcher(watching: Watching): () => Promise<number> {
   let checkedAt = Number.NEGATIVE_INFINITY
   return async () => {
     const taken = await takeAlerts(watching)
-    // The clock may be put back.
+    // The clock may be put back, so the time that has passed may be negative.
     if (taken > 0 || Math.abs(watching.now() - checkedAt) < CHECK_MS) return taken
     checkedAt = watching.now()
     await checkAlerts(watching)

@@ -8,9 +8,9 @@ import type { AlertMessage } from './message.ts'
 
 export interface WebhookChannelOptions {
   format: 'json' | 'slack'
-  /** Who has the address of a Slack webhook can write there. */
+  /** The address is a secret: anyone who has the address of a Slack webhook can write there. */
   address: Secret
-  /** Signs JSON by Standard Webhooks; absent: it is not signed. */
+  /** The key that signs JSON by Standard Webhooks; absent: the JSON is not signed. */
   key?: Buffer | undefined
   /** Epoch milliseconds. */
   now: () => number
@@ -18,10 +18,10 @@ export interface WebhookChannelOptions {
 
 /** A receiver that needs longer gets the message again. */
 const DEADLINE_MS = 15_000
-/** Nothing of an answer is used but its status. */
+/** The most bytes that are read of the body of an answer. Only the status of an answer is used. */
 const ANSWER_MAX = 8_192
 
-/** Every 2xx confirms. Redirects are not followed: they would carry alerts elsewhere. */
+/** Opens the channel. Every status 2xx confirms a message. Redirects are not followed: they would carry alerts elsewhere. */
 export function webhookChannel({ format, address, key, now }: WebhookChannelOptions): Pick<Channel, 'send' | 'close'> {
   const agent = new Agent({ connections: 1 })
   return {
@@ -54,7 +54,7 @@ export function webhookChannel({ format, address, key, now }: WebhookChannelOpti
   }
 }
 
-/** The user and the password of an address, as a browser sends them. */
+/** Returns the header with the user and the password of an address, as a browser sends them. */
 function authorization(address: string): { authorization?: string } {
   const { username, password } = new URL(address)
   if (username === '' && password === '') return {}
@@ -76,7 +76,7 @@ const jsonBody = ({ type, severity, title, text, alerts, more }: AlertMessage): 
   data: { kind: type, severity, title, alerts, more, text },
 })
 
-/** Slack reads three characters of a text as its own. */
+/** Returns the body for Slack. Three characters that have a meaning of their own in Slack are escaped. */
 const slackBody = ({ text }: AlertMessage): object => ({
   text: `Quayside\n${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')}`,
 })

@@ -5,10 +5,10 @@
  * "quayside backup 1\n" | length of the header, 4 bytes | header, JSON | piece | piece | ... | last piece
  * ```
  *
- * A piece is AES-256-GCM over a mebibyte of the database, the last one over what is left, which is less. The key is
- * derived from the key-encryption key and the salt in the header, so that each file has its own; the nonce is the
- * piece's number and whether it is the last; the additional data is the digest of all that stands before the pieces. So
- * no byte can be changed, no piece be moved, and no end be cut off without a piece that does not open.
+ * A piece is AES-256-GCM over a mebibyte of the database; the last piece covers the rest, which is less. The key is derived
+ * from the key-encryption key and the salt in the header, so that each file has a key of its own. The nonce says the number
+ * of the piece, and whether that piece is the last. The additional data is the digest of all that stands before the pieces.
+ * So when a byte is changed, a piece is moved or the end is cut off, a piece does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
@@ -24,7 +24,7 @@ const headerShape = z.strictObject({
   epoch: z.int().positive(),
   /** Permanent ids of the stores: purchase keys are derived from them. */
   stores: z.array(z.string()),
-  /** What the key-encryption key is called that it is sealed under. */
+  /** The name of the key-encryption key that the backup is sealed under. */
   keyName: z.string(),
   /** The newest migration of the database. */
   migration: z.int().positive(),
@@ -35,14 +35,14 @@ const headerShape = z.strictObject({
 export type BackupHeader = Omit<z.infer<typeof headerShape>, 'salt'>
 
 const MAGIC = Buffer.from('quayside backup 1\n')
-/** A header has some hundred bytes, and fifty for each store. */
+/** A header has a few hundred bytes, and fifty more for each store. */
 const HEADER_MAX_BYTES = 1024 * 1024
 const PIECE_BYTES = 1024 * 1024
 const TAG_BYTES = 16
 const CIPHER = 'aes-256-gcm'
 
 /**
- * Seals a database file that nothing has open, and makes sure that what was written is on the disk.
+ * Seals a database file that no process has open, and makes sure that the sealed file is on the disk.
  *
  * @throws whatever the file system does
  */
@@ -71,11 +71,11 @@ export function sealBackup(
 }
 
 /**
- * Opens a backup into a database file of its own, which is on the disk when this returns.
+ * Opens a backup into a new database file, which is on the disk when this function returns.
  *
- * @throws Failure `invalid`, reason `wrong_key`, when it was made under another key-encryption key
- * @throws Failure `invalid`, reason `backup_damaged`, when any byte of it is missing, changed or too many; what was
- *   written until then is no database
+ * @throws Failure `invalid`, reason `wrong_key`, when the backup was made under another key-encryption key
+ * @throws Failure `invalid`, reason `backup_damaged`, when a byte of the backup is missing, changed or too many; the part of
+ *   the new file that was written until then is no database
  */
 export function openBackup(from: string, to: string, keyEncryptionKey: Secret): BackupHeader {
   const { header, head, salt } = readHead(from)
@@ -96,9 +96,9 @@ export function openBackup(from: string, to: string, keyEncryptionKey: Secret): 
 }
 
 /**
- * What a backup says of itself. Believed only once `openBackup` has opened all of it.
+ * Returns what a backup says of itself. The header is proven only once `openBackup` has opened the whole file.
  *
- * @throws Failure `not_found`; `invalid`, reason `backup_damaged`, when it is no backup of this kind
+ * @throws Failure `not_found`; `invalid`, reason `backup_damaged`, when the file is no backup of this kind
  */
 export const readBackupHeader = (file: string): BackupHeader => readHead(file).header
 
@@ -142,7 +142,7 @@ const otherKey = (given: string, needed: string): Failure =>
 const keyOf = (keyEncryptionKey: Secret, salt: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', parseKey(keyEncryptionKey), salt, 'quayside backup', 32))
 
-/** 96 bits: the number of the piece, and whether it is the last. The key is used for one file only. */
+/** Makes a nonce of 96 bits: it holds the number of the piece, and whether that is the last. A key is used for one file only. */
 function nonceOf(number: number, last: boolean): Buffer {
   const nonce = Buffer.alloc(12)
   nonce.writeUInt32BE(number, 7)
@@ -186,7 +186,7 @@ function openToRead(file: string): number {
   throw new Failure('not_found', `the backup cannot be read: ${file} is no file`)
 }
 
-/** @param to must not exist: read by its owner alone, and on the disk when `work` is over */
+/** @param to must not exist; only its owner can read the file made there, and it is on the disk when `work` is over */
 function withFiles(from: string, to: string, work: (source: number, target: number) => void): void {
   const source = openToRead(from)
   try {
@@ -204,7 +204,7 @@ function withFiles(from: string, to: string, work: (source: number, target: numb
   }
 }
 
-/** Fills the buffer; @returns how many bytes there were, less than its length only at the end of the file */
+/** Fills the buffer. @returns how many bytes were read: fewer than the buffer holds only at the end of the file */
 function readFull(file: number, into: Buffer): number {
   let read = 0
   while (read < into.length) {

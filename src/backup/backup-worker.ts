@@ -1,9 +1,9 @@
 /**
- * Makes one backup, in a thread of its own: copying and checking a large database takes seconds, in which deliveries
- * must be answered.
+ * Makes one backup, in a thread of its own. To copy and check a large database takes seconds, and deliveries must be
+ * answered meanwhile.
  *
- * The thread has a connection of its own to the database, through the same SQLite as the service; no file of the
- * database is read any other way, since that would drop SQLite's locks.
+ * The thread has a connection of its own to the database, through the same SQLite as the service. The files of the
+ * database are read in no other way, since that would drop SQLite's locks.
  */
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -14,7 +14,7 @@ import { forget, placeFile } from '../storage/files.ts'
 import type { BackupJob, BackupOutcome } from './backup.ts'
 import { sealBackup } from './backup-file.ts'
 
-/** The last word of the thread: posted as a value, because the class of an error does not survive the way. */
+/** The last message of the thread. It is a value, because an error that is posted to another thread loses its class. */
 const outcome = ((): BackupOutcome => {
   try {
     makeBackup(workerData as BackupJob)
@@ -29,7 +29,7 @@ function makeBackup({ database, plain, sealing, file, facts, keyEncryptionKey }:
   try {
     forget(plain)
     forget(sealing)
-    // Made beforehand, so that no other user can read it for a moment; VACUUM INTO takes a file that is empty.
+    // The copy's file is made first, so that other users can never read the copy. VACUUM INTO accepts an empty file.
     closeSync(openSync(plain, 'wx', 0o600))
     copyInto(database, plain)
     const migration = checkedMigration(plain)
@@ -51,7 +51,7 @@ function copyInto(database: string, plain: string): void {
   }
 }
 
-/** @returns the newest migration of the copy, which was found whole */
+/** Checks that the copy is whole. @returns the newest migration of the copy */
 function checkedMigration(plain: string): number {
   const copy = new Connection(plain, { readonly: true })
   try {
@@ -62,7 +62,7 @@ function checkedMigration(plain: string): number {
   }
 }
 
-/** @throws Failure `internal` when the database is not what SQLite or its foreign keys say that it must be */
+/** @throws Failure `internal` when SQLite finds the database damaged, or a foreign key in it without its row */
 function assertWhole(connection: Connection.Database): void {
   const found = connection.pragma('integrity_check(1)', { simple: true })
   if (found !== 'ok') throw new Failure('internal', `the copy is not whole: ${String(found)}`)

@@ -1,8 +1,8 @@
 /**
  * Backups: whole, checked and sealed copies of the database, made while the service runs.
  *
- * A backup is there under its name or not at all: it is made under another name, checked, sealed, written to the disk,
- * and only then renamed. Old ones go only after a new one has come.
+ * A file with the name of a backup is always whole: the backup is made under another name, checked, sealed, written to the
+ * disk, and only then renamed. Old backups are removed only after a new one was made.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
@@ -22,15 +22,15 @@ import { type BackupHeader, readBackupHeader } from './backup-file.ts'
 const DAY = 24 * 3_600_000
 
 export interface Backups {
-  /** Where they are kept. */
+  /** Where the backups are kept. */
   folder: string
-  /** Makes one now, and prunes those that are kept for long enough. @throws Failure `conflict` while one is being made */
+  /** Makes a backup now, and removes those that were kept long enough. @throws Failure `conflict` while one is being made */
   make: (actor: string) => Promise<Backup>
-  /** Newest first. @throws Failure `conflict` where the database is on a server */
+  /** Returns the backups, newest first. @throws Failure `conflict` where the database is on a server */
   list: () => Backup[]
-  /** When the newest one that can be read was made; undefined when there is none. */
+  /** When the newest backup that can be read was made; undefined when there is no such backup. */
   lastMadeAt: () => number | undefined
-  /** The one of the schedule: a failure is an alert. */
+  /** Makes the backup of the schedule. A failure raises an alert. */
   scheduled: () => Promise<void>
 }
 
@@ -66,7 +66,7 @@ export const backupsElsewhere = (config: Pick<Config, 'dataDir' | 'backups'>): B
 const areElsewhere = (): Failure =>
   new Failure('conflict', 'the database is on a PostgreSQL server: back it up with the tools of that server')
 
-/** Backups of the running service. What a process before left unfinished is removed. */
+/** Makes backups of the running service. First removes the unfinished files of an earlier process. */
 export function createBackups(parts: BackupParts): Backups {
   const { config, file, db, now, newId, log } = parts
   const folder = backupFolder(config)
@@ -125,14 +125,14 @@ export interface Backup {
   /** Name of the file in the folder of the backups. */
   file: string
   bytes: number
-  /** What it says of itself; undefined when it cannot be read. */
+  /** What the backup says of itself; undefined when the file cannot be read. */
   header: BackupHeader | undefined
 }
 
-/** What the thread is given. The key is plain text here: a `Secret` does not survive the way into another thread. */
+/** What the thread is given. The key is plain text here, because a `Secret` that is passed to another thread is lost. */
 export interface BackupJob {
   database: string
-  /** The unsealed copy, for as long as it is made: beside the database, never among the backups. */
+  /** The unsealed copy, which exists only while the backup is made. It lies beside the database, never among the backups. */
   plain: string
   sealing: string
   file: string
@@ -142,15 +142,15 @@ export interface BackupJob {
 
 export type BackupOutcome = { made: true } | { made: false; why: string }
 
-/** Instants in a name sort like the instants themselves. */
+/** The names of backups sort in the order in which the backups were made. */
 const NAME = /^quayside-(\d{8}T\d{9}Z)\.backup$/
 const nameOf = (at: number): string => `quayside-${new Date(at).toISOString().replaceAll(/[-:.]/g, '')}.backup`
 
 /**
- * Makes a backup of the running database. One at a time: the caller sees to that.
+ * Makes a backup of the running database. The caller must see to it that only one is made at a time.
  *
  * @param from `database`: the file, which this process has open; `folder`: where backups are kept, made when it is not there
- * @throws Failure `unavailable`, reason `backup_failed`, when there is none now; nothing of the try is left behind
+ * @throws Failure `unavailable`, reason `backup_failed`, when no backup was made; no file of the attempt is left behind
  */
 export async function makeBackup(
   { database, folder }: { database: string; folder: string },
@@ -220,10 +220,10 @@ function readBackup(folder: string, file: string): Backup {
 }
 
 /**
- * Which backups have had their time. The newest stays, whatever its age: when backups fail, it is all there is.
+ * Returns the backups to remove. The newest always stays, whatever its age: when newer backups fail, it is the only one.
  *
- * @param keep `count`: most that are kept; `ageMs`: milliseconds after which one goes, however few there are
- * @returns those that go
+ * @param keep `count`: how many are kept at most; `ageMs`: the age at which a backup is removed, however few there are
+ * @returns the backups to remove
  */
 export const outdated = <T extends { madeAt: number }>(
   backups: readonly T[],

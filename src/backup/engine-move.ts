@@ -36,7 +36,7 @@ export interface MovedEngine {
   tables: ComparedTable[]
 }
 
-/** By this line of its audit a copy is known that is whole. */
+/** The action of an audit entry that only a whole copy has. */
 const MOVED = 'database.move'
 const fromText = ({ from }: { from: string }): string => `from ${from}`
 
@@ -46,8 +46,8 @@ const newId = createIds(now, randomBytes)
 /**
  * Moves the database from the file to the server that is configured, for `quayside migrate-engine`.
  *
- * From the first table on, and however it ends, no service starts on either: the note in both says so. It leaves the copy
- * when every row is compared; the file keeps it. An end in between is gone on from by the next call.
+ * From the first table on, both databases hold a note of the move, and no service starts on a database with a note. The copy
+ * loses its note once every row is compared; the file keeps its own. When a call is cut short, the next one continues the move.
  *
  * @throws Failure `invalid` without a server; `conflict`, reason `database_in_use`, while a service runs; reason
  *   `database_exists` when the server has a database already; reason `database_moved` when the file was moved before;
@@ -65,7 +65,7 @@ export async function migrateEngine(
   try {
     const known = await engineMove(file)
     const names = { from: databaseFileOf(dataDir), to: placeName(config) }
-    // Before its tables are brought up to date: another one must stay as it is.
+    // The check comes before the server's tables are brought up to date: another database must stay as it is.
     const there = await openPostgresToRead(databaseUrl.reveal())
     await assertOwnCopy(there, known, names.to).finally(() => there?.close())
     const move = await begin(config, file, { ...names, id: known?.id ?? newId() }, known)
@@ -78,7 +78,7 @@ export async function migrateEngine(
       await copy.commit([setEngineMove({ ...move, side: 'copy', doneAt: null }, now())])
       await copyTables(file, copy, watch)
       const tables = await compareTables(file, copy, watch)
-      // The file first: from here on no service starts on it, and then one may on the copy.
+      // The file is marked first, so that no service starts on it any more. Only then may a service start on the copy.
       if (move.doneAt === null) await file.commit([setEngineMove({ ...move, doneAt: now() }, now())])
       const entry = { id: newId(), at: now(), actor: 'migrate-engine', action: MOVED, subject: names.to }
       await copy.commit([clearEngineMove(), insertAudit({ ...entry, detail: fromText(names) })])
@@ -99,7 +99,7 @@ async function begin(
   known: EngineMove | undefined,
 ): Promise<EngineMove> {
   if (!known) {
-    // As a start of the service on this file would: an older copy of it must not be taken along as the newest one.
+    // A start of the service makes this check too: an older copy of the file must not be moved as if it were the newest.
     const marker = openMarker(databaseFileOf(config.dataDir))
     const log = createLog({ level: 'error', write: () => undefined })
     await recogniseRestore({ db: file, marker, now, newId, log, stores: config.stores })
@@ -129,17 +129,17 @@ async function assertOwnCopy(
 /** What was put back. */
 export interface PutBack {
   database: string
-  /** The epoch that it begins as a restored database; null: nothing can have been bought with its copy. */
+  /** The epoch that the file begins as a restored database; null: nothing can have been bought with its copy. */
   epoch: number | null
 }
 
 /**
- * Lets services use the file again, for `quayside migrate-engine --put-back`. What was bought with its copy is not in it, so
- * that it counts as restored. A copy that is whole gets a note first, so that no service starts there any more.
+ * Lets services use the file again, for `quayside migrate-engine --put-back`. The file lacks what was bought with its copy, so
+ * the file counts as restored. A whole copy gets a note first, so that no service starts on the copy any more.
  *
  * @param serverGone the copy gets no note, and is never to be used again
- * @throws Failure `conflict` for a file that was not moved, and a server that has no copy of it; reason `database_in_use`,
- *   while a process works with either
+ * @throws Failure `conflict` for a file that was not moved, and a server that has no copy of the file; reason
+ *   `database_in_use`, while a process works with the file or with the copy
  * @throws Failure `invalid` where the configuration does not name the server
  */
 export async function putBack(config: Config, { serverGone = false }: { serverGone?: boolean } = {}): Promise<PutBack> {
@@ -148,7 +148,7 @@ export async function putBack(config: Config, { serverGone = false }: { serverGo
   try {
     const move = await engineMove(file)
     if (!move) throw new Failure('conflict', `${database} was not moved: there is nothing to put back`)
-    // An unfinished copy says so itself.
+    // An unfinished copy needs no new note: it still holds its note of the move.
     const copy = move.doneAt === null || serverGone ? undefined : await openCopy(config, move)
     try {
       await copy?.commit([setEngineMove({ ...move, side: 'copy', doneAt: now() }, now())])
@@ -163,10 +163,10 @@ export async function putBack(config: Config, { serverGone = false }: { serverGo
   }
 }
 
-/** More than a process that runs may take from the end of a tick to its next word. */
+/** A running process sends its next statement to the database within the time of a tick and this. */
 const SILENT_MS = 3_000
 
-/** Opens the copy when no process works with it, and keeps every other one out. */
+/** Opens the copy when no process works with it, and keeps every other process out. */
 async function openCopy({ databaseUrl, ordering, dataDir }: Config, move: EngineMove): Promise<Database> {
   if (databaseUrl === null) {
     const put = `set ${ADDRESS} to the address of ${move.to} again, so that no service starts there any more`

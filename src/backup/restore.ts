@@ -19,11 +19,11 @@ import { type BackupHeader, openBackup } from './backup-file.ts'
 
 export interface RestoreOptions {
   configFile: string
-  /** The demo's own configuration: nothing of it is in the environment. */
+  /** Whether this is the demo's configuration, which takes nothing from the environment. */
   demo: boolean
-  /** Path of a backup, or its name in the folder of the backups. */
+  /** The path of a backup, or its name in the folder of the backups. */
   backup: string
-  /** A file with the key-encryption key that it was made under (default: the key that is set). */
+  /** A file with the key-encryption key that the backup was made under. Default: the key in the configuration. */
   keyFile?: string | undefined
 }
 
@@ -40,8 +40,8 @@ export interface Restored {
 /**
  * Puts a backup in the place of the database, for `quayside restore`.
  *
- * The backup is opened, checked, brought up to date and marked as a restore beside the database, and takes its place
- * last, in one step: a failure before that leaves everything as it was.
+ * The backup is opened, checked, brought up to date and marked as a restore in a file beside the database. That file then
+ * takes the place of the database in one step. A failure before that step leaves everything as it was.
  *
  * @throws Failure `conflict` where the database is no file; reason `database_in_use`, while a service runs; reason
  *   `other_stores` when the backup has stores that the configuration lacks
@@ -56,7 +56,7 @@ export async function restoreBackup(
     throw new Failure('conflict', 'the database is on a PostgreSQL server: restore it with the tools of that server')
   }
   const source = pathOf(config, backup)
-  // Before the lock: a mistyped name must not ask a person to stop the service first.
+  // The check comes before the lock: a person who mistyped the name must not be asked to stop the service first.
   if (!existsSync(source)) throw new Failure('not_found', `the backup cannot be read: there is no file ${source}`)
   const { file, free } = holdDatabase(databaseFileOf(config.dataDir))
   const beside = `${file}.restoring`
@@ -79,13 +79,13 @@ export async function restoreBackup(
   }
 }
 
-/** A name without a folder is looked for among the backups, too. */
+/** Finds the backup. A name without a folder is looked for among the backups, too. */
 function pathOf(config: Config, backup: string): string {
   const among = path.join(backupFolder(config), backup)
   return !existsSync(backup) && path.basename(backup) === backup && existsSync(among) ? among : backup
 }
 
-/** Purchase keys are derived from store ids: under other ones, everything would be bought again. */
+/** Requires the stores of the backup: purchase keys are derived from store ids, and other ids would buy everything again. */
 function assertStores({ stores }: Config, configFile: string, header: BackupHeader): void {
   const missing = header.stores.filter((id) => !stores.some((store) => store.id === id))
   if (missing.length === 0) return
@@ -126,15 +126,15 @@ function forget(beside: string): void {
 }
 
 /**
- * Puts another database in the place of one that no process has open, and keeps the one that was there.
+ * Puts a new database in the place of the old one, which no process may have open, and keeps the old one.
  *
- * There is a whole database under the name all the time: the old one gets a second name first, then the new one takes
- * the first. The log beside the old one is folded into it; where that fails, it goes aside with it, because SQLite would
- * play it into the new one.
+ * The name always stands for a whole database: the old one gets a second name first, then the new one takes the first name.
+ * The log of the old database is folded into that database. Where this fails, the log moves aside with the old database,
+ * because SQLite would apply the log to the new one.
  *
- * @param from closed, without a log, and on the disk
- * @param at epoch ms, for the name of what is kept
- * @returns where the old one is kept; undefined when there was none
+ * @param from the new database: closed, without a log, and on the disk
+ * @param at epoch ms, for the name under which the old database is kept
+ * @returns where the old database is kept; undefined when there was none
  */
 export function replaceDatabase(file: string, from: string, at: number): string | undefined {
   const aside = `${file}.replaced-${new Date(at).toISOString().replaceAll(/[-:.]/g, '')}`
@@ -147,7 +147,7 @@ export function replaceDatabase(file: string, from: string, at: number): string 
   return there ? aside : undefined
 }
 
-/** A database that SQLite cannot open any more is kept as it is. */
+/** Folds the log into the database. A database that SQLite cannot open any more is kept as it is. */
 function foldLog(file: string): void {
   try {
     const connection = new Connection(file, { fileMustExist: true, timeout: 5_000 })
@@ -165,7 +165,7 @@ function keep(file: string, aside: string): void {
   try {
     linkSync(file, aside)
   } catch {
-    // A file system without second names: for a moment there is none, and the marker says what that means.
+    // This file system has no second names. For a moment no database is there, and the marker shows that one was.
     renameSync(file, aside)
   }
 }

@@ -6,14 +6,14 @@ import type { Supplier } from '../supplier/client.ts'
 export interface Catalogue extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   supplier: Pick<Supplier, 'products' | 'product' | 'balance'>
   dialect: Pick<Dialect, 'paging'>
-  /** Products that are being asked for one by one, and by how many at once. */
+  /** The products that are being read one by one, and how many readings of each are under way. */
   reads: Map<string, number>
   /** The stores for which changed listings are queued. */
   stores: readonly { id: string }[]
-  /** These products came back in stock or cost less: purchases that are held for them may continue. */
+  /** Called with products that came back in stock or cost less: purchases that are held because of them may continue. */
   releaseHolds: (productIds: string[]) => void
-  /** Asks for a sync run that begins after now: one that is under way has read old prices. Never waits for it. */
+  /** Asks for a sync run that begins after now, since a run that is under way has read old prices. Does not wait for the run. */
   requestSync: (cause: 'tier_changed') => void
-  /** Once aborted, a run stops after the page it is at and stays `running`: the next start resumes it. */
+  /** Once the signal is aborted, a run stops after its current page and stays `running`. The next start resumes that run. */
   signal?: AbortSignal
 }

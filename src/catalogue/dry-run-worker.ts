@@ -16,7 +16,7 @@ import type { DryRunJob, FromThread, SupplierAnswer } from './dry-runner.ts'
 if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW)
 
 const { database, copy, run, most, stores, paging } = workerData as DryRunJob
-/** The clock of the service, which need not be that of the machine. */
+/** How far the clock of the service is ahead of the machine's: the two clocks need not agree. */
 const ahead = run.startedAt - Date.now()
 const now = () => Date.now() + ahead
 const waiting = new Map<number, (answer: SupplierAnswer) => void>()
@@ -64,7 +64,7 @@ try {
   post({
     type: 'failed',
     failure: {
-      // What is stored in the copy matters to no one.
+      // It does not matter whether the copy stored a commit of unknown outcome: the copy is removed.
       code: code === 'unknown_outcome' ? 'unavailable' : code,
       message: messageOf(error),
     },

@@ -13,7 +13,7 @@ import type { Catalogue } from './context.ts'
 import type { BrokenPage, FetchedPage } from './pages.ts'
 import { readRun } from './sync.ts'
 
-/** What a dry run reports, one event after the other: `start`, then the others, and `end` as the last. */
+/** What a dry run reports, one event after the other: `start` first, `end` last, and all other events between. */
 export type DryRunEvent =
   | { type: 'start'; at: number; syncUnderWay: string | null }
   | ({ type: 'progress' } & DryRunProgress)
@@ -36,13 +36,13 @@ export interface OfferChange {
   productId: string
   sku: string
   name: string
-  /** `presence` for one that would be listed, new or again, or gone. */
+  /** `presence` for an offer that would be listed, new or again, or would be gone. */
   field: string
   before: string | null
   after: string | null
 }
 
-/** What is not certain of the reading; nothing would be counted as missing then. */
+/** What makes the reading of the catalogue uncertain. With a doubt, a sync run would count no offer as missing. */
 export interface Doubt {
   page: number | null
   message: string
@@ -62,19 +62,19 @@ export interface DryRunEnd {
     seen: number
     new: number
     changed: number
-    /** Not seen, and gone now. */
+    /** Offers that the run did not see, and that would be gone now. */
     gone: number
-    /** Not seen for the first time. */
+    /** Offers that this run is the first not to see. */
     missed: number
     unreadable: number
     costFaults: number
   }
   stores: { store: string; pushed: number; held: number }[]
-  /** More would change than the events before say. */
+  /** Whether more would change than the earlier events say. */
   truncated: boolean
 }
 
-/** How far a dry run has come, for those who record it. */
+/** How far a dry run has come, for the code that records the run. */
 export interface DryRunState {
   run: SyncRun
   costFaults: number
@@ -84,19 +84,19 @@ export interface DryRunState {
 }
 
 export interface DryRunParts {
-  /** Over the copy. */
+  /** Works on the copy. */
   catalogue: Catalogue
   stores: readonly SellingStore[]
   run: SyncRun
-  /** Changes of offers, and of listings, that are reported one by one; all are counted. */
+  /** How many changes of offers, and of listings, are reported one by one at most. All are counted. */
   most: number
   report: (event: DryRunEvent, state: DryRunState) => void
 }
 
-/** Listings that are compared together. */
+/** How many listings are compared together. */
 const BATCH = 100
 
-/** Runs to the end and reports every event but `start`. */
+/** Does the dry run to its end, and reports every event but `start`. */
 export async function dryRun({ catalogue, stores, run, most, report }: DryRunParts): Promise<void> {
   const { db, now } = catalogue
   const state: DryRunState = {
@@ -137,7 +137,7 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
   }
 
   await db.commit([insertSyncRun(run), ...stores.map(({ id }) => resumePublishing(id, now()))])
-  // One more than is reported, so that it shows when there are more.
+  // The run records one new offer more than is reported, so that the report can tell when there are more.
   const reading = await readRun(catalogue, run, { recordedNewMax: most + 1, onPage })
   const { error } = state.run
   state.run = reading.run
@@ -178,7 +178,7 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
   )
 }
 
-/** Publishes until every store has what it is to have. */
+/** Publishes until every store has the listings that it is to have. */
 async function publish(catalogue: Catalogue, stores: readonly SellingStore[], onBatch: () => void): Promise<void> {
   const publisher: Publisher = {
     ...catalogue,
@@ -190,7 +190,7 @@ async function publish(catalogue: Catalogue, stores: readonly SellingStore[], on
   for (const store of stores) while ((await publishNext(publisher, store)) > 0) onBatch()
 }
 
-/** A store that confirms everything, and creates what it lacks under an id that says so. */
+/** A store that confirms everything. It creates the products that it lacks, under ids that begin with `created:`. */
 const confirming: ReturnType<Publisher['storeOf']> = {
   batchSize: Number.POSITIVE_INFINITY,
   create: async (variants) => ({

@@ -16,10 +16,10 @@ import { endOf } from './sync.ts'
 
 type Events = AsyncIterableIterator<DryRunEvent, void>
 
-/** The dry runs of a service: one goes on at a time, since each costs as much of the supplier's rate limit as a sync run. */
+/** The dry runs of a service, one at a time: each costs as much of the supplier's rate limit as a sync run. */
 export interface DryRuns {
   /**
-   * Begins one. `return` of its events ends it early.
+   * Begins a dry run. To call `return` on its events ends the run early.
    *
    * @throws Failure `conflict`, reason `dry_run_under_way`; `unavailable` while the service is being stopped or when the
    *   database cannot be copied
@@ -27,9 +27,9 @@ export interface DryRuns {
   begin(options: { most: number }): Promise<Events>
   /** Begins a dry run whose result is kept, for people who look at it now and then. @throws as `begin` does */
   start(actor: string): Promise<KeptDryRun>
-  /** The newest that was started so, since the start of the service; undefined: there was none. */
+  /** The newest dry run that `start` began since the start of the service; undefined: there was none. */
   latest(): KeptDryRun | undefined
-  /** Ends the kept dry run before its time. Does nothing where none is under way. */
+  /** Ends the kept dry run early. Does nothing where no kept dry run is under way. */
   stop(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export interface KeptDryRun {
   end: DryRunEnd | null
 }
 
-/** What the thread is given: nothing of it is secret. */
+/** What the thread is given. None of these values is secret. */
 export interface DryRunJob {
   /** File of the database. */
   database: string
@@ -86,7 +86,7 @@ interface RunnerParts {
 export function createDryRuns(parts: RunnerParts): DryRuns {
   const { catalogue } = parts
   const copy = path.join(parts.dataDir, 'dry-run.db')
-  // Of a dry run that a crash cut short.
+  // A dry run that a crash cut short has left its copy behind.
   rmSync(copy, { force: true })
   let isUnderWay = false
   const begin: DryRuns['begin'] = async ({ most }) => {
@@ -100,7 +100,7 @@ export function createDryRuns(parts: RunnerParts): DryRuns {
       isUnderWay = false
     }
     const events = follow(parts, { copy, most, hangUp: hangUp.signal, free })
-    // Awaited here, so that a dry run that cannot even begin throws.
+    // The first event is awaited here, so that `begin` throws when the dry run cannot begin.
     let first: Promise<IteratorResult<DryRunEvent, void>> | undefined = Promise.resolve(await events.next())
     const reported: Events = {
       [Symbol.asyncIterator]: () => reported,
@@ -133,7 +133,7 @@ export function createDryRuns(parts: RunnerParts): DryRuns {
   }
 }
 
-/** Of a service whose database is no file that could be copied. */
+/** The dry runs of a service whose database is on a server: there is no file to copy, so each is refused. */
 export const noDryRuns: DryRuns = {
   begin: async () => {
     throw isOnServer()
@@ -148,9 +148,9 @@ export const noDryRuns: DryRuns = {
 const isOnServer = () =>
   new Failure('conflict', 'a dry run works on a copy of the database file, and the database is on a PostgreSQL server')
 
-/** Changes of offers, and of listings, that are kept: as many as a person reads. All are counted. */
+/** How many changes of offers, and of listings, are kept at most: as many as a person reads. All are counted. */
 const KEPT_MAX = 500
-/** A supplier may have something to doubt on every page. */
+/** How many doubts are kept at most: every page of a supplier may bring a doubt. */
 const DOUBTS_MAX = 100
 
 const newKept = (actor: string, startedAt: number): KeptDryRun => ({
@@ -272,7 +272,7 @@ async function answer(
   }
 }
 
-/** The run is stored once it has ended: none is ever found under way, also after a crash. */
+/** Stores the run once it has ended. So no dry run is ever found under way, not even after a crash. */
 async function keep({ db, log }: Catalogue, run: SyncRun): Promise<void> {
   try {
     await db.commit([insertSyncRun(run)])

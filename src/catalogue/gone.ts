@@ -16,23 +16,23 @@ import { CHANGED_ELSEWHERE, enqueueListings, type Seen } from './offers.ts'
 import type { Pages } from './pages.ts'
 import { doubt } from './progress.ts'
 
-/** As many as on a page, so that one commit and one callback stay as small as those of a page. */
+/** How many offers are marked gone in one commit: as many as a page has, so that the commit is as small as a page's. */
 const BATCH = 100
 
-/** A few offers may be found while a batch is decided; so many batches in a row are not undone by chance. */
+/** Offers may be found again while a batch is decided, which makes the batch stale. So many times in a row is no chance. */
 const STALE_MAX = 5
 
-/** Offers whose rowid is read in one statement: a few milliseconds of the event loop. */
+/** How many rowids one statement reads: that takes a few milliseconds of the event loop. */
 const ROWIDS = 5_000
 
-/** Offers that one statement counts as missed. */
+/** How many offers one statement counts as missed. */
 const MISSED_AT_ONCE = 1_000
 
 /**
- * What counts a complete run against every offer that it did not see.
+ * Returns the changes that count a complete run against every offer that the run did not see.
  *
- * @param run one that saw each offer of the list, and each once
- * @param seen the offers that were stored before; those that the run added bear its id
+ * @param run a run that saw each offer of the list exactly once
+ * @param seen the offers that the run saw and that were stored before it; the offers that the run added bear its id
  */
 export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen): Promise<Change[]> {
   const stored = await first(db, countOffers())
@@ -53,9 +53,9 @@ export async function countMissing({ db }: Catalogue, run: SyncRun, seen: Seen):
 }
 
 /**
- * Why a run that read every page proves nothing of the offers that it missed.
+ * Says why a run that read every page still proves nothing about the offers that it missed.
  *
- * Where only the supplier's count ended the run, the page behind the last one is read: a count may be capped.
+ * Where only the supplier's count ended the run, the page after the last one is read too, since the supplier may cap its count.
  *
  * @returns undefined when the list ends where the run did
  */
@@ -76,11 +76,11 @@ export async function endDoubt(
 }
 
 /**
- * Marks offers gone that two complete runs did not see, in batches, and queues their listings for the stores.
+ * Marks the offers gone that two complete runs did not see, in batches, and queues their listings for the stores.
  *
- * The lists alone cannot prove it where a record could not be read, since it may be any offer's, and where the supplier
- * counts nothing, since a list that moved then shows no difference. Each offer is asked for by its id there. When the
- * supplier does not answer, the offers wait for the next complete run.
+ * In two cases the lists alone do not prove that an offer is gone. An unreadable record may be any offer's. Where the supplier
+ * gives no count, a list that moved cannot be noticed. In both cases each offer is read by its id. When the supplier does not
+ * answer, the offers wait for the next complete run.
  *
  * @returns the run with its count of gone offers
  * @throws Failure `conflict` when other commits keep changing the same rows
@@ -88,7 +88,7 @@ export async function endDoubt(
 export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<SyncRun> {
   const { db, now: clock, newId } = catalogue
   let current = run
-  /** A stale batch reads again who is missing: an event found one of them in between. */
+  /** Marks one batch. A stale batch, of which an event found an offer in between, is read again. */
   const markBatch = async (): Promise<SyncRun | undefined> => {
     const missed = await db.query(missedTwice(BATCH))
     if (missed.length === 0) return undefined
@@ -115,9 +115,9 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
 }
 
 /**
- * Sorts offers that two complete runs did not see into those that are gone and those that are listed all the same.
+ * Sorts the offers that two complete runs did not see: some are gone, others are listed all the same.
  *
- * @returns undefined when the supplier had to be asked and does not answer: nothing of the batch is decided
+ * @returns undefined when the supplier had to be asked and does not answer: then no offer of the batch is decided
  */
 async function sortMissed(
   { supplier, log }: Pick<Catalogue, 'supplier' | 'log'>,
@@ -133,7 +133,7 @@ async function sortMissed(
       if (found) listed.push(offer)
       else gone.push(offer)
     } catch (error) {
-      // A record that cannot be read is there.
+      // The supplier has an unreadable record of the offer, so the offer is still listed.
       if (error instanceof Failure && error.reason === 'unreadable') listed.push(offer)
       else {
         log.warn('sync.gone_unproven', { runId: run.id, code: codeOf(error), error: messageOf(error) })

@@ -26,19 +26,19 @@ import { enqueuePublications } from '../storage/publications.ts'
 import { ageVariants } from '../storage/store-readings.ts'
 import type { Catalogue } from './context.ts'
 
-/** What the facts change, and the changes that store it. */
+/** What the facts change about the stored offers, and the changes of the database that store it. */
 export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' | 'freed' | 'rowids'> {
   changes: Change[]
   offersNew: number
   offersChanged: number
 }
 
-/** Another commit changed the same offer between read and commit; three times in a row is no coincidence. */
+/** How often a commit is tried. Another commit may change the same offer in between; three times in a row is no coincidence. */
 const TRIES_MAX = 3
 export const CHANGED_ELSEWHERE = 'the same offers or the same sync run are being changed elsewhere'
 
 /**
- * Stores what differs, in one commit with the changes that `rest` adds, and releases the holds that may end by it.
+ * Stores the offers that differ, in one commit with the changes that `rest` adds. Then releases the holds that may end by this.
  *
  * @throws Failure `conflict` when other commits keep changing the same rows; nothing is stored
  */
@@ -59,9 +59,9 @@ export async function applyOffers(
 }
 
 /**
- * Queues these products for every store; their listings are decided when they are pushed.
+ * Queues these products for every store. What their listings are to say is decided only when they are pushed.
  *
- * @param key names what changed them
+ * @param key names what changed the products
  */
 export const enqueueListings = (
   { stores, newId }: Catalogue,
@@ -72,7 +72,7 @@ export const enqueueListings = (
 async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferPlan> {
   const { db, now: clock, newId, reads } = catalogue
   const { runId, recordedNewMax = Number.POSITIVE_INFINITY } = read
-  // A record that came twice on one page counts once; the later one stands.
+  // When a product has two records on one page, the later record counts.
   const facts = new Map(read.facts.map((fact) => [fact.productId, fact]))
   const rows = facts.size === 0 ? [] : await db.query(offersWithRowid([...facts.keys()]))
   const stored = new Map(rows.map((offer) => [offer.productId, offer]))
@@ -95,14 +95,14 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
   return { ...counts, changes, listingsChanged, freed, rowids }
 }
 
-/** How a new offer is recorded. */
+/** The difference that is recorded for a new offer. */
 const BEGINS: Difference = { field: 'presence', before: null, after: 'listed' }
 
 /**
- * Which offers a run has seen: one bit for each rowid of their table, 125 kB for a million of them.
+ * Which offers a run has seen: one bit for each rowid of the table of offers, 125 kB for a million offers.
  *
- * It is kept in memory alone. A run that was cut short and resumed has lost it, and needs it no more: the list may have
- * moved meanwhile, so such a run counts nothing as missing.
+ * The bits are kept in memory alone. A run that was cut short and resumed has lost them, and does not need them: the list may
+ * have moved meanwhile, so such a run counts no offer as missing.
  */
 export interface Seen {
   add(rowid: number): void
@@ -128,28 +128,28 @@ export function createSeen(): Seen {
 /** Facts that were read together. */
 export interface FactsRead {
   facts: OfferFact[]
-  /** When they were asked for, epoch milliseconds. */
+  /** When the facts were asked for, in epoch milliseconds. */
   readAt: number
-  /** The sync run that reads them; null for an event. */
+  /** The sync run that reads the facts; null where an event or a purchase caused the reading. */
   runId: string | null
-  /** What that run has seen so far, and what is added to once the facts are stored. */
+  /** The offers that the run has seen so far. The offers of these facts are added once the facts are stored. */
   seen?: Seen
   /** How many new offers may still be recorded one by one. Default: all. */
   recordedNewMax?: number
-  /** Facts that were asked for earlier are stored later: what is found unchanged is written down too. */
+  /** True when facts that were asked for earlier are stored after these: then unchanged offers are written down too. */
   outOfTurn?: boolean
 }
 
-/** An offer as it is stored, and where. */
+/** A stored offer with its rowid. */
 type StoredOffer = Offer & { rowid: number }
 
-/** What facts change about the offers that are stored. */
+/** What the facts change about the stored offers. */
 interface Comparison {
   added: NewOffer[]
   changed: { before: StoredOffer; row: NewOffer; found: Difference[] }[]
-  /** Found unchanged, and to be written down all the same. */
+  /** Offers that were found unchanged and must be written down all the same. */
   confirmed: { before: StoredOffer; fact: OfferFact }[]
-  /** Missed before, and on the list again: with an older fact than the stored one, which stays. */
+  /** Products that were missed before and are on the list again, with a fact older than the stored fact, which stays. */
   listed: string[]
   /** Products that this run had not seen yet. */
   fresh: number
@@ -157,7 +157,7 @@ interface Comparison {
   listingsChanged: string[]
   /** Products that came back in stock, cost less, or whose cost can be believed again. */
   freed: string[]
-  /** Those of the offers that were stored before. */
+  /** The rowids of the offers that were stored before. */
   rowids: number[]
 }
 
@@ -218,10 +218,10 @@ const looksDifferent = (before: OfferFact, after: OfferFact): boolean =>
   before.costFault !== after.costFault || mattersToListings(before, after)
 
 /**
- * Whether an offer that was found unchanged must be written down all the same.
+ * Says whether an offer that was found unchanged must be written down all the same.
  *
- * Its as-of moves on only where an older fact could come after it: a record whose own instant moved, or an answer to an
- * earlier request for the same offer that is still open. No such request outlives the process.
+ * Its as-of moves on only where an older fact could come after this one. That is so for a record whose own instant moved, and
+ * while an earlier request for the same offer waits for its answer. No such request outlives the process.
  * So a page on which nothing changed writes nothing.
  */
 function mustConfirm(before: Offer, fact: OfferFact, read: FactsRead, reads: Catalogue['reads']): boolean {
@@ -232,11 +232,11 @@ function mustConfirm(before: Offer, fact: OfferFact, read: FactsRead, reads: Cat
 }
 
 /**
- * Reads one offer again, because an event or a purchase is about it, and queues its listings where it changed.
+ * Reads one offer again, because an event or a purchase is about that offer. Queues its listings where the offer changed.
  *
- * An offer that the supplier does not know changes nothing here: it is gone only when two complete sync runs miss it.
+ * When the supplier does not know the offer, nothing changes here: an offer is gone only when two complete sync runs miss it.
  *
- * @throws Failure `unavailable` or `rejected` when the supplier does not answer, or not readably
+ * @throws Failure `unavailable` or `rejected` when the supplier gives no answer, or no readable answer
  */
 export async function refreshOffer(catalogue: Catalogue, productId: string): Promise<void> {
   const { reads } = catalogue
@@ -265,9 +265,9 @@ async function readOffer(catalogue: Catalogue, productId: string): Promise<void>
     ({ listingsChanged, offersNew }) => {
       const now = clock()
       return [
-        // The guard on the offer's row makes a change happen once; the id only keeps two changes of one instant apart.
+        // The guard on the offer's row makes a change happen only once. The id keeps two changes of one instant apart.
         ...enqueueListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now }),
-        // A store may have passed over a product with its SKU.
+        // A store may have passed over its own product with the SKU of this offer: its variants are read again soon.
         ...(offersNew > 0 ? [ageVariants(now - VARIANTS_EVERY_MS + VARIANTS_SOON_MS)] : []),
       ]
     },

@@ -6,61 +6,61 @@ import type { PageFacts } from './progress.ts'
 
 export interface FetchedPage {
   number: number
-  /** When it was asked for, epoch milliseconds. */
+  /** When the page was asked for, in epoch milliseconds. */
   readAt: number
   items: SupplierOffer[]
   facts: PageFacts
-  /** Records that could not be read, and the request that brought them; null when all could. */
+  /** The records that could not be read, and the request that brought them; null when all records could be read. */
   unreadable: UnreadableRecords | null
 }
 
 export interface UnreadableRecords {
   count: number
-  /** Some of them, for people. */
+  /** Some of the records, described for people. */
   detail: string
-  /** The first of them. */
+  /** The first of the records. */
   first: FirstUnreadable
   requestId: string | null
 }
 
-/** A page that the supplier did not give readably. */
+/** A page that the supplier did not give, or not readably. */
 export interface BrokenPage {
   number: number
   message: string
   requestId: string | null
-  /** Whether another page may fare better. */
+  /** Whether the failure is about this page alone, so that another page may be readable. */
   ofPage: boolean
-  /** The supplier says, in its own error envelope, that there is no such page. */
+  /** Whether the supplier says, in its own error envelope, that there is no such page. */
   isAbsent: boolean
 }
 
 export interface Pages {
-  /** Waits for a page, asked for ahead or now. Never throws: a failure is the value. */
+  /** Waits for a page that was asked for ahead, or asks for it now. Never throws: a failure is returned as a `BrokenPage`. */
   take: (number: number) => Promise<FetchedPage | BrokenPage>
-  /** The same for a page that was read before: no other is asked for ahead. */
+  /** Asks for a page that was read before. Unlike `take`, asks for no further page ahead. */
   again: (number: number) => Promise<FetchedPage | BrokenPage>
-  /** How many were asked for. */
+  /** How many pages were asked for. */
   asked: () => number
-  /** Records on a page where the supplier keeps to fewer than were asked for at first, and how many those were. */
+  /** The supplier's smaller page size, and the size that was asked for; undefined where the supplier gives what was asked for. */
   pageSize: () => { kept: number; asked: number } | undefined
-  /** Fields that could not be read in records that could: how often each, and where first; null when there was none. */
+  /** Unreadable fields of readable records: how often each was met, and where first; null when there was no such field. */
   unread: () => string | null
 }
 
-/** A statement binds a variable for each product of a page; a larger page is not asked for. */
+/** The largest page that is asked for: a statement binds a variable for each product of a page. */
 const PAGE_LIMIT_MAX = 1_000
 
-/** Unreadable records named in one log line; the rest are counted. */
+/** How many unreadable records one log line names. The others are only counted. */
 const NAMED_MAX = 10
 
 /**
- * The pages of the catalogue, the next one asked for while the caller works on the one before.
+ * Reads the pages of the catalogue. While the caller works on a page, the next page is already asked for.
  *
- * One request at a time, and the supplier's rate limit decides when each leaves; two pages are held at most. Only a page
- * that the one before announced is asked for ahead.
+ * One request is open at a time, and the supplier's rate limit decides when it leaves. Two pages are held at most. A page is
+ * asked for ahead only if the page before announced that it follows.
  *
- * A first page that is shorter than was asked for, with fewer records than the supplier counts, shows the page size that
- * the supplier keeps to. All further pages are asked for in that size, so that they are the same pages however the supplier counts them.
+ * A first page may be shorter than was asked for, and than the supplier's count. It shows the page size that the supplier keeps
+ * to. All further pages are asked for in that size, so that page numbers mean the same pages however the supplier counts.
  */
 export function openPages(catalogue: Catalogue): Pages {
   let ahead: { number: number; page: Promise<FetchedPage | BrokenPage> } | undefined
@@ -107,7 +107,7 @@ function noteUnread(unread: Map<string, { count: number; first: string }>, offer
 const announcesMore = ({ number, facts: { more, rows, limit, total } }: FetchedPage): boolean =>
   more ?? (total === undefined ? rows === limit : number * limit < total)
 
-/** The size of the pages, by the first one that was read. */
+/** Returns the page size that the supplier keeps to, by the first page that was read. */
 const keptSize = ({ limit, rows, total = 0 }: PageFacts): number =>
   rows > 0 && rows < total ? Math.min(rows, limit) : limit
 
@@ -144,5 +144,5 @@ async function fetchPage(
   }
 }
 
-/** Reasons that every other page would meet too. */
+/** Reasons for which every other page would fail too. */
 const OF_ALL_PAGES = ['unreachable', 'rate_limited', 'unauthorized', 'redirect', 'not_found']

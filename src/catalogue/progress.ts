@@ -2,17 +2,17 @@ import type { SyncRun } from '../storage/runs.ts'
 
 /** What a page says beside its records. */
 export interface PageFacts {
-  /** Records asked for. */
+  /** How many records were asked for. */
   limit: number
-  /** Records that came, readable or not. */
+  /** How many records came, readable or not. */
   rows: number
-  /** Records in the whole list, where the supplier says so. */
+  /** How many records the whole list has; undefined where the supplier does not say. */
   total: number | undefined
   /** Whether another page follows; undefined where the supplier does not say. */
   more: boolean | undefined
 }
 
-/** What was made of the readable records of a page. */
+/** What became of the readable records of a page. */
 export interface PageOutcome {
   records: number
   /** Products that this run had not seen on an earlier page. */
@@ -21,20 +21,20 @@ export interface PageOutcome {
   offersChanged: number
 }
 
-/** The cursor of a run that has read every page and counted what it missed. Pages count from 1. */
+/** The cursor of a run that has read every page and has counted the offers that it missed. Pages count from 1. */
 export const ALL_READ = 0
 
-/** Ten million offers in pages of a hundred; a supplier with more pages than that repeats itself without an end. */
+/** Enough for ten million offers in pages of a hundred. A supplier with more pages repeats them without an end. */
 const PAGES_MAX = 100_000
 
 /**
- * The columns of a run after a page was stored.
+ * Returns the columns of a run that change after a page was stored.
  *
- * Whatever makes it uncertain that every offer was seen is kept as the run's `error`: the run goes on, and removes
- * nothing.
+ * When it is uncertain that every offer was seen, the reason is kept as the run's `error`. The run goes on, but marks no
+ * offer as gone.
  *
- * @param again the page was read a second time, because the list had moved: it neither counts nor moves the cursor
- * @param moved the supplier counted the list differently than at the page before
+ * @param again whether the page was read a second time, because the list had moved: it neither counts nor moves the cursor
+ * @param moved whether the supplier counted the list differently than at the page before
  */
 export function afterPage(
   run: SyncRun,
@@ -64,7 +64,7 @@ export function afterPage(
     cursor: more ? run.cursor + 1 : ALL_READ,
     error: run.error ?? firstDoubt(),
   }
-  // Where the list grew by a page meanwhile, the page is the one before, moved: that ends by itself.
+  // When the list grew by a page meanwhile, this page has the offers of the page before. That ends by itself.
   const endless = (outcome.records > 0 && outcome.fresh === 0 && !moved) || run.cursor >= PAGES_MAX
   if (!more || !endless) return set
   const error = `page ${run.cursor} brought nothing new and the supplier says that more follow: it repeats its pages`
@@ -82,19 +82,19 @@ export function afterPage(
   }
 }
 
-/** Pages in a row, and in all, that are stepped over; beyond that it is not the page that is broken. */
+/** How many broken pages are stepped over, in a row and in all. More than these are not the fault of single pages. */
 const BROKEN_IN_A_ROW_MAX = 3
 const BROKEN_MAX = 20
 
 /**
- * The columns of a run after a page that the supplier did not give readably.
+ * Returns the columns of a run that change after a page that the supplier did not give, or not readably.
  *
- * Such a page is stepped over, so that the prices and stocks of all others go on being true; the run then ends as failed,
- * names the page and the request, and removes nothing. It ends at once where the other pages would not fare better: at
- * the first page, after several in a row, or where it is not about the page at all.
+ * Such a page is stepped over, so that the prices and stocks of all other pages stay true. In the end the run fails, names the
+ * page and the request, and marks no offer as gone. The run fails at once where other pages would be broken too: at the first
+ * page, after several in a row, or where the failure is not about the page.
  *
  * @param failure what the supplier did, and the id of the request
- * @param inARow broken pages right before this one
+ * @param inARow how many broken pages came right before this page
  */
 export function afterBrokenPage(
   run: SyncRun,
@@ -107,11 +107,11 @@ export function afterBrokenPage(
   const stepsOver = ofPage && run.pages > 0 && inARow + 1 < BROKEN_IN_A_ROW_MAX && pagesBroken <= BROKEN_MAX
   if (!stepsOver) return { ...set, state: 'failed', finishedAt: now }
   const more = run.pagesTotal === null || run.cursor < run.pagesTotal
-  // The first that broke is named; the log has each.
+  // The run names the first broken page. The log names each.
   return { ...(run.pagesBroken > 0 ? {} : set), pagesBroken, cursor: more ? run.cursor + 1 : ALL_READ }
 }
 
-/** How a run ends whose pages are all read. One with old prices, of a page or of every record, is not complete. */
+/** Says how a run whose pages are all read ends. It fails if a page, or every record, could not be read: old prices stay there. */
 export const endStateOf = (run: SyncRun): 'complete' | 'failed' =>
   run.pagesBroken > 0 || (run.offersSeen === 0 && run.offersUnreadable > 0) ? 'failed' : 'complete'
 

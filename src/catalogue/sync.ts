@@ -1,13 +1,13 @@
 /**
  * The catalogue: what the supplier sells, kept true by sync runs and by the supplier's events.
  *
- * A sync run reads the catalogue page by page, the next one asked for while one is being stored, and holds two at a time.
+ * A sync run reads the catalogue page by page. It asks for the next page while it stores one, and holds two pages at most.
  * A page on which offers differ is one commit: the offers, the changes that people see, the products queued for the
- * stores, and the cursor. One on which nothing changed writes nothing. After a kill a run goes on where it was.
+ * stores, and the cursor. A page on which nothing changed writes nothing. After a kill a run goes on where it was.
  *
- * What may go wrong: a page that cannot be had is stepped over, and the run ends as failed; a list that is short, or that
- * moves while it is read, leaves the run complete but with a doubt in its `error`. Either way nothing is counted as
- * missing, and only an offer that two runs without doubt missed is marked gone (`gone.ts`).
+ * A page that cannot be read is stepped over, and the run ends as failed. A list that is short, or that moves while it is
+ * read, leaves the run complete but with a doubt in its `error`. In both cases no offer is counted as missing. An offer is
+ * marked gone only when two runs without doubt missed it (`gone.ts`).
  */
 import { factOf } from '../domain/offer.ts'
 import { Failure, messageOf } from '../errors.ts'
@@ -29,23 +29,23 @@ import { ALL_READ, afterBrokenPage, afterPage, endStateOf } from './progress.ts'
 
 export interface StartedSync {
   runId: string
-  /** False when a run was under way: it is that one, whether it is being read or was cut short by a crash. */
+  /** False when a run was under way already; `runId` is then that run, which may be read now or was cut short by a crash. */
   created: boolean
 }
 
-/** Tries to start a run while others start and end theirs in between. */
+/** How often `startSync` tries, when other callers start and end runs in between. */
 const STARTS_MAX = 5
 
 /**
- * Creates a run, or finds the one that is under way: there is never more than one. `runSync` reads it.
+ * Creates a run, or finds the run that is under way: there is never more than one. `runSync` then reads the run.
  *
- * @param cause why: `schedule`, `start`, `tier_changed`, `resumed` (one that was cut short has ended), or who asked
+ * @param cause why: `schedule`, `start`, `tier_changed`, `resumed` (a run that was cut short has ended), or the name of who asked
  */
 export async function startSync(
   { db, now, newId, log }: Pick<Catalogue, 'db' | 'now' | 'newId' | 'log'>,
   cause: string,
 ): Promise<StartedSync> {
-  // Where another caller starts one in between, the next try finds it.
+  // When another caller starts a run in between, the next try finds that run.
   return retryStale(STARTS_MAX, async () => {
     const running = await first(db, runningSyncRuns())
     if (running) return { runId: running.id, created: false }
@@ -60,10 +60,10 @@ export async function startSync(
 }
 
 /**
- * Reads a run to its end, from its cursor; one that has ended is left alone.
+ * Reads a run from its cursor to its end. A run that has ended is left alone.
  *
  * @returns the run: `complete`, `failed` with the supplier's reason, or still `running` when the signal stopped it
- * @throws Failure `not_found` when there is no such run; `conflict` when it is being read elsewhere at the same time
+ * @throws Failure `not_found` when there is no such run; `conflict` when the run is being read elsewhere at the same time
  */
 export async function runSync(catalogue: Catalogue, runId: string): Promise<SyncRun> {
   const run = await need(catalogue.db, syncRunById(runId), 'sync run', runId)
@@ -72,30 +72,30 @@ export async function runSync(catalogue: Catalogue, runId: string): Promise<Sync
 
 const RESUMED = 'resumed after a stop, and the list may have moved meanwhile: nothing was counted as missing'
 
-/** A page on which nothing changed is not written by itself; the progress of the run is, this often. */
+/** How often the progress of a run is written while its pages bring no changes: such a page is not written by itself. */
 const STORE_EVERY_MS = 1_000
 
-/** New offers that a run records one by one: a first import has as many as the catalogue, and its count says it. */
+/** How many new offers a run records one by one. In a first import every offer is new, and the run's count says so. */
 const RECORDED_NEW_MAX = 1_000
 
 export interface ReadOptions {
-  /** New offers that the run records one by one; the others are counted. Default: 1,000. */
+  /** How many new offers the run records one by one; the others are only counted. Default: 1,000. */
   recordedNewMax?: number
-  /** Called after each page, with the run as it is then. */
+  /** Called after each page, with the run as it is after that page. */
   onPage?: (page: FetchedPage | BrokenPage, run: SyncRun) => Promise<void>
 }
 
-/** A run as it is being read. The stored one is behind by pages on which nothing changed, and by no others. */
+/** A run that is being read. The stored run lacks only the progress over pages on which nothing changed. */
 export interface SyncReading extends Required<ReadOptions> {
   run: SyncRun
   stored: SyncRun
   storedAt: number
   pages: Pages
-  /** What the supplier counted at the last page, where it counts. */
+  /** The supplier's count of offers at the last page; undefined where the supplier does not count. */
   total: number | undefined
   brokenInARow: number
   seen: Seen
-  /** Offers that came with a cost that cannot be believed. */
+  /** How many offers came with a cost that cannot be believed. */
   costFaults: number
 }
 
@@ -111,7 +111,7 @@ export async function readRun(
   { recordedNewMax = RECORDED_NEW_MAX, onPage = async () => {} }: ReadOptions = {},
 ): Promise<SyncReading> {
   const resumed = started.pages > 0 && started.cursor !== ALL_READ
-  // Cut short after its last page, before it was counted which offers were missed.
+  // A run with its cursor past the last page was cut short before the missed offers were counted.
   const cursor = started.cursor > (started.pagesTotal ?? Number.POSITIVE_INFINITY) ? ALL_READ : started.cursor
   const reading: SyncReading = {
     run: resumed ? { ...started, cursor, error: started.error ?? RESUMED } : started,
@@ -138,7 +138,7 @@ export async function readRun(
   return reading
 }
 
-/** Reads the page at the cursor. An offer that left the list moved all that follow it forward: the total shows it. */
+/** Reads the page at the cursor. When an offer left the list, all later offers moved forward. A smaller total shows this. */
 async function readNextPage(catalogue: Catalogue, reading: SyncReading): Promise<void> {
   const { pages, run, brokenInARow } = reading
   const page = await pages.take(run.cursor)
@@ -151,9 +151,9 @@ async function readNextPage(catalogue: Catalogue, reading: SyncReading): Promise
   const { total } = page.facts
   const moved = reading.total !== undefined && total !== undefined && total !== reading.total
   if (moved && total < (reading.total ?? 0) && run.cursor > 1) {
-    // What slid over the edge between the two pages is on the one before now.
+    // The offers that moved from this page to the page before are found by reading the page before again.
     const again = await pages.again(run.cursor - 1)
-    // Where it cannot be read, the next run brings it: this run has its doubt anyway.
+    // When that page cannot be read now, the next run brings those offers. This run has its doubt anyway.
     if ('facts' in again) await storePage(catalogue, reading, again, { again: true, moved })
   }
   if (total !== undefined) reading.total = total
@@ -162,8 +162,8 @@ async function readNextPage(catalogue: Catalogue, reading: SyncReading): Promise
 }
 
 /**
- * @param how `again`: it was read a second time, because the list had moved; `moved`: the supplier counted the list
- *   differently than at the page before
+ * @param how `again`: whether the page was read a second time, because the list had moved; `moved`: whether the supplier
+ *   counted the list differently than at the page before
  */
 async function storePage(
   catalogue: Catalogue,
@@ -185,7 +185,7 @@ async function storePage(
     const mayWait = plan.changes.length === 0 && next.state === 'running'
     written = undefined
     if (mayWait && Math.abs(now - reading.storedAt) < STORE_EVERY_MS) return []
-    // Every page was read, and who was missed is still to be counted.
+    // Every page was read, but the missed offers are still to be counted: `ALL_READ` is stored only after that.
     written = next.cursor === ALL_READ && next.error === null ? { ...next, cursor: run.cursor + 1 } : next
     const key = `${run.id}:${number}${again ? '+' : ''}`
     return [
@@ -199,7 +199,7 @@ async function storePage(
   await reading.onPage(fetched, next)
 }
 
-/** Counts what was missed where nothing leaves a doubt, marks what is gone, and ends the run. */
+/** Ends the run. Where the run has no doubt, first counts the offers that it missed and marks those that are gone. */
 async function finish(catalogue: Catalogue, reading: SyncReading): Promise<void> {
   const { stored, seen } = reading
   const counts = reading.run.error === null && stored.cursor !== ALL_READ
@@ -226,7 +226,7 @@ async function finish(catalogue: Catalogue, reading: SyncReading): Promise<void>
 
 const PAGE_SIZE = 'catalogue_page_size'
 
-/** Says once that the supplier keeps to smaller pages than are asked for, and again when the size is another one. */
+/** Logs once that the supplier keeps to smaller pages than were asked for, and logs it again when that size changes. */
 async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: SyncReading): Promise<void> {
   const size = pages.pageSize()
   if (size === undefined || run.state !== 'complete' || run.error !== null) return
@@ -236,7 +236,7 @@ async function sayPageSize({ db, now, log }: Catalogue, { run, pages }: SyncRead
   log.warn('sync.page_size', { runId: run.id, count: kept, detail: `${asked} were asked for` })
 }
 
-/** What may change of a run while it is read. */
+/** Returns the columns of a run that may change while the run is read. */
 function progressOf(run: SyncRun): Partial<SyncRun> {
   const { id, cause, startedAt, ...rest } = run
   return rest
@@ -262,16 +262,16 @@ function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: SyncRe
 }
 
 export interface SyncRunner {
-  /** Starts a run, or joins the one under way, and returns it as it is now. */
+  /** Starts a run, or joins the run under way, and returns that run as it is now. */
   start: (cause: string) => Promise<SyncRun>
-  /** Starts or joins a run and resolves when it has ended. */
+  /** Starts or joins a run, and resolves when that run has ended. */
   finish: (cause: string) => Promise<void>
-  /** Asks for one more run after the one under way. */
+  /** Asks for one more run after the run under way. */
   follow: (cause: string) => void
   idle: () => Promise<void>
 }
 
-/** Reads one sync run at a time, and follows a run that a crash cut short with one that reads every page. */
+/** Reads one sync run at a time. After a run that a crash had cut short, starts a run that reads every page. */
 export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   let running: Promise<void> | undefined
   let next: string | undefined
@@ -291,7 +291,7 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
     if (catalogue.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
     const { runId, created } = await startSync(catalogue, cause)
     const run = await first(catalogue.db, syncRunById(runId))
-    // What it read before it was cut short may be long ago: a run that reads all of it follows.
+    // The pages that the run read before it was cut short may be old: a run that reads every page follows.
     if (!created && running === undefined && run?.state === 'running' && run.pages > 0) next ??= 'resumed'
     read(runId)
     if (!run) throw new Failure('internal', `the sync run ${runId} is gone`)
@@ -314,7 +314,7 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   }
 }
 
-/** What the log says of a run that has ended, a dry one too. */
+/** Returns what the log says of a run that has ended, also of a dry run. */
 export const endOf = (run: SyncRun) => ({
   runId: run.id,
   pages: run.pages,

@@ -63,7 +63,7 @@ function stateOf({ revokedAt, expiresAt }: Item<'GET /tokens'>, now: number): st
   return Date.parse(expiresAt) <= now ? 'expired' : `until ${expiresAt.slice(0, 10)}`
 }
 
-/** The way into the console. Its link signs in the one who has it, so that it goes to a terminal alone. */
+/** Makes a link to the console. The link signs in each person who has it, so it is printed to a terminal alone. */
 export const consoles: CommandRow = {
   command: 'console',
   about: 'print a link that signs you in to the console, once',
@@ -88,10 +88,10 @@ last use, and after seven days at the latest.`,
   text: ({ link }) => `${consoleLinkText(cell(link))}\n`,
 }
 
-/** What a person is shown of a link; it stands on a line of its own, whole, so that a terminal opens it. */
+/** Returns the text with a link to the console. The whole link stands on a line of its own, so that a terminal can open it. */
 export const consoleLinkText = (link: string): string => `Open the console, once, within ten minutes:\n\n  ${link}\n`
 
-/** The key-encryption key, under which everything secret in the database lies. */
+/** The commands for the key-encryption key, which encrypts everything secret in the database. */
 export const keys: CommandRow[] = [
   { command: 'keys', about: 'the key-encryption key of the database: rotate' },
   {
@@ -111,7 +111,7 @@ Example:
       const source = configFileOf(option('config'), io.env)
       const [old, next] = [cell(before), cell(after)]
       const keep = `Keep ${old} as long as a backup needs it: \`${commandLine('backup list')}\` names the key of each.`
-      // Where the service looks for its secrets when no variable names them.
+      // The service looks for its secrets in this folder when no variable names them.
       const folder = secretsOf(source?.file ?? CONFIG_FILE)
       return `Rotated: the database is under the key-encryption key ${next}, no longer
 under ${old}. Make it the key of the setting before the next start, such as
@@ -125,7 +125,7 @@ ${sentence(keep, 80)}`
   },
 ]
 
-/** Whole, checked and sealed copies of the database, made by the running service. */
+/** The commands for backups: whole, checked and sealed copies of the database, which the running service makes. */
 export const backups: CommandRow[] = [
   {
     command: 'backup',
@@ -158,7 +158,7 @@ export const backups: CommandRow[] = [
   },
 ]
 
-/** Bytes in the largest unit in which they are at least one: `1.2 MiB`. */
+/** Writes a number of bytes in the largest unit of which there is at least one: `1.2 MiB`. */
 export function sizeText(bytes: number | null): string {
   if (bytes === null) return '-'
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']

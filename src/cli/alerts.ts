@@ -6,14 +6,14 @@ import { cell, commandLine, instant } from './words.ts'
 
 type Alert = Answer<'POST /alerts/:id/mute'>
 
-/** A name, without the session or the token that follows it. */
+/** Returns the name of an actor, without the session or the token that follows the name. */
 export const nameIn = (actor: string | null): string => cell(actor).replace(/ \(.*$/, '')
 
-/** The number of its order in the store, else the id of its subject. */
+/** Says what an alert is about: the store's number of its order, else the id of its subject. */
 export const aboutOf = ({ order, subject }: Pick<Alert, 'order' | 'subject'>): string =>
   order ? `order ${cell(order)}` : cell(subject)
 
-/** What a person did about it, or that it is over. */
+/** Says what a person did about an alert, or that the alert has ended. */
 function stateOf({ state, acknowledgedAt, mutedUntil }: Alert, now: number): string {
   if (state === 'ended') return 'ended'
   if (mutedUntil !== null && Date.parse(mutedUntil) > now) return 'muted'

@@ -35,7 +35,7 @@ export const syncs: CommandRow[] = [
     ],
     act: async (call) => {
       if (call.flag('dryRun')) return showDryRun(call)
-      // The run that is under way is joined: the service gives it instead of a second one.
+      // When a run is under way, the service returns that run and starts no second one.
       const { run } = await call.client.call('POST /sync')
       if (call.flag('follow')) return followRun(run, call)
       call.print(run, () => `Run ${cell(run.id)} is under way.\nWatch it: ${commandLine('sync --follow')}\n`)
@@ -90,17 +90,17 @@ export const syncs: CommandRow[] = [
   },
 ]
 
-/** What made an offer unreadable: `product.available, at available: "yes"`. */
+/** Says what made an offer unreadable: `product.available, at available: "yes"`. */
 export const unreadableText = ({ field, path, value }: NonNullable<Run['firstUnreadable']>): string =>
   `${field}, at ${path}: ${value === 'nothing' ? 'nothing is there' : value}`
 
-/** Twice a second looks alive and is a small load for a read of one row. */
+/** How often a run is read. Twice a second looks alive, and a read of one row is a small load. */
 export const POLL_MS = 500
 
-/** Where no line can be drawn again, a line each 10 s says that it goes on. */
+/** Where a line cannot be drawn again, a new line every 10 s shows that the run goes on. */
 const LINE_MS = 10_000
 
-/** A pause by a rate limit lasts up to an hour: a run or a sweep that does not move for less time is not dead. */
+/** A run or a sweep that does not move for this long has stopped: a pause by a rate limit lasts an hour at most. */
 export const STALL_MS = 65 * 60_000
 
 /**
@@ -135,7 +135,7 @@ async function followRun(begun: Answer<'POST /sync'>['run'], call: Call): Promis
   return run.state === 'complete' ? exitCodes.ok : exitCodes.failed
 }
 
-/** How far the reading of the catalogue is. */
+/** How far the reading of the catalogue has come. */
 type Progress = Omit<DryRunEvent<'progress'>, 'type' | 'listings'> & { state?: string }
 
 const progressOf = (run: Omit<Run, 'changes'>): Progress => ({
@@ -147,7 +147,7 @@ const progressOf = (run: Omit<Run, 'changes'>): Progress => ({
   changed: run.offersChanged,
 })
 
-/** One line that is drawn again and again on a terminal; elsewhere a line now and then. */
+/** Shows progress: on a terminal one line is drawn again and again, elsewhere a new line is written now and then. */
 function openBar(io: Io, begun: Pick<Progress, 'pages' | 'offers'>) {
   const start = { at: io.now(), ...begun }
   let shownAt = Number.NEGATIVE_INFINITY
@@ -165,13 +165,13 @@ function openBar(io: Io, begun: Pick<Progress, 'pages' | 'offers'>) {
   return { draw, end }
 }
 
-/** Characters of a bar. With the words of a large catalogue it is shorter, and below the least there is none. */
+/** How many characters a bar has at most. Long words beside the bar make it shorter; below `BAR_MIN` there is no bar. */
 const BAR = 14
 const BAR_MIN = 5
 
 /**
- * One line, exactly `width` wide so that it covers the one before. It counts what is new and what is changed as the end
- * does. The speed is left out where there is no room for it.
+ * Returns one line, exactly `width` wide, so that it covers the line before. The line counts new and changed offers as the
+ * text at the end does. The speed is left out where the line has no room for it.
  */
 function barText(
   progress: Progress,
@@ -191,7 +191,7 @@ function barText(
       `${cell(progress.new)} new`,
       `${cell(progress.changed)} changed`,
       ...speed,
-      // A dry run decides on the listings when every page is read: that is not 0 s.
+      // Once every page is read, a dry run still decides on the listings: the time left is then not 0 s.
       ...(left === undefined || left < 1_000 ? [] : [`${age(left)} left`]),
     ].join('  ')
   const spaceBeside = (words: string) => width - columnsOf(words) - 4
@@ -217,7 +217,7 @@ const requestText = (requestId: string | null): string =>
   requestId === null ? '' : ` (the supplier's request ${cell(requestId)})`
 
 /**
- * `sync --dry-run`: a bar while the catalogue is read, then what would change; with `--json` every event as it comes.
+ * Does `sync --dry-run`: shows a bar while the catalogue is read, then what would change. With `--json`, prints each event.
  *
  * @returns the exit code: 0, or 1 when a sync run would fail too
  * @throws Failure `unavailable` when the events break off
@@ -247,7 +247,7 @@ async function showDryRun(call: Call): Promise<number> {
   const [end] = ofType(kept, 'end')
   if (!end) throw new Failure('unavailable', 'the dry run broke off: the service has ended.\nSee its log.')
   if (!json) {
-    // The bar keeps what it showed last: nothing is left to be done.
+    // The bar keeps the counts that it showed last, and is drawn as finished.
     if (drawn) bar.end({ ...drawn, state: end.state })
     io.stdout.write(dryRunEnd(kept, end, call.width))
   }
@@ -258,7 +258,7 @@ const ofType = <T extends string>(events: EventOf<'dryRunSync'>[], type: T): Dry
   events.filter((event): event is DryRunEvent<T> => event.type === type)
 
 const changeColumns = { FIELD: 'field', BEFORE: number('before'), AFTER: number('after') } as const
-/** A row for each field of a listing; the listing is named in its first one. */
+/** A row for each changed field of a listing. Only the first row of a listing names the listing. */
 type ListingChange = DryRunEvent<'listing'>['changes'][number] & { store: string; variant: string }
 const offerColumns: Columns<OfferChange> = { SKU: 'sku', NAME: 'name', ...changeColumns }
 const listingColumns: Columns<ListingChange> = { LISTING: ({ variant }) => variant, ...changeColumns }

@@ -18,9 +18,9 @@ import { Secret } from '../secret.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 import { commandLine } from './words.ts'
 
-/** What an operation answers, by its route: `GET /status`. */
+/** What an operation answers. The operation is named by its route: `GET /status`. */
 export type Answer<R extends Route> = AnswerOf<OperationOf<R>>
-/** An entry of the list that the operation answers. */
+/** An entry of the list that an operation answers. */
 export type Item<R extends Route> = ItemOf<OperationOf<R>>
 export type BodyName<R extends Route> = keyof BodyOf<OperationOf<R>> & string
 /** The compiler checks the names of the fields; the service checks their values. A field that is undefined is not sent. */
@@ -30,13 +30,13 @@ export type QueryName<R extends Route> = QueryNameOf<OperationOf<R>>
 export type Query<R extends Route> = { [K in QueryName<R>]?: string | number | boolean | undefined }
 
 export interface Asked<R extends Route> {
-  /** The pieces of the route that vary, by name; each is encoded here. */
+  /** The variable pieces of the route, by name. The client encodes each piece. */
   path?: { [K in PathNameOf<OperationOf<R>>]?: string }
   query?: Query<R>
   body?: Body<R> | undefined
-  /** A CSV file, in the place of a body. */
+  /** A CSV file, which is sent in the place of a body. */
   file?: Uint8Array<ArrayBuffer>
-  /** The version that the change requires. */
+  /** The version that the service must still have, or it refuses the change. */
   ifMatch?: string | undefined
   /** Default: 30 s. */
   deadlineMs?: number | undefined
@@ -45,28 +45,28 @@ export interface Asked<R extends Route> {
 export interface Client {
   origin: string
   call<R extends Route>(route: R, asked?: Asked<R>): Promise<Answer<R>>
-  /** Asks for events and gives each as it comes; throws when they break off. */
+  /** Asks for events, and yields each event as it comes. Throws when the connection breaks off. */
   events<R extends Route>(route: R, asked?: Asked<R>): Promise<AsyncIterable<EventOf<OperationOf<R>>>>
-  /** Gets a file, piece by piece; throws when it breaks off. */
+  /** Gets a file, piece by piece. Throws when the connection breaks off. */
   download<R extends Route>(route: R, asked?: Asked<R>): Promise<AsyncIterable<Uint8Array>>
 }
 
-/** A file of the largest size takes seconds; slow lines and busy machines take longer. */
+/** The time for a file. The largest file takes seconds; slow lines and busy machines take longer. */
 const FILE_DEADLINE_MS = 600_000
 
-/** As long as a large catalogue takes at a slow rate limit; a person who watches may stop it. */
+/** The time for events: a large catalogue takes long at a slow rate limit. A person who watches may stop the command. */
 const EVENTS_DEADLINE_MS = 24 * 3_600_000
 
-/** The service answers in milliseconds; a call to the supplier on the way, as for a new webhook, has 15 s itself. */
+/** The service answers in milliseconds, but may call the supplier first, as for a new webhook. That call may take 15 s. */
 const DEADLINE_MS = 30_000
 
 /**
- * Speaks to the running service. Each call gives the `data` of its answer.
+ * Makes a client of the running service. Each call returns the `data` of its answer.
  *
- * A refusal is a Failure with the service's code, message, fields and request id. Nothing is tried twice: a person sits
- * at the other end.
+ * A refusal is thrown as a Failure with the service's code, message, fields and request id. No call is tried twice: the
+ * person at the terminal can try again.
  *
- * @param listedBy the command that shows what there is, for an answer of 404
+ * @param listedBy the command that lists what there is; a failure by 404 names it
  */
 export function createClient({ origin, token, whyNoToken }: Connection, listedBy?: string): Client {
   const request = <R extends Route>(route: R, asked: Asked<R>, deadlineMs: number) => {
@@ -137,7 +137,7 @@ async function* piecesOf(
   }
 }
 
-/** Each line of JSON as a record, however the pieces cut it. */
+/** Yields each line of JSON as a record. A line may come in several pieces. */
 async function* linesOf<E>(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<E> {
   const decoder = new TextDecoder()
   let rest = ''
@@ -148,7 +148,7 @@ async function* linesOf<E>(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<E>
   }
 }
 
-/** Whether nothing listens there, by the name of the network error. */
+/** The names of the network errors that mean that no service listens at the address. */
 const ABSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
 
 function unreachable(origin: string, error: unknown, deadlineMs: number): Failure {
@@ -162,7 +162,7 @@ function unreachable(origin: string, error: unknown, deadlineMs: number): Failur
   return new Failure('unavailable', message, { cause: error })
 }
 
-/** The name of a network error, else what it says. */
+/** Returns the name of a network error, else its message. */
 export function networkCause(error: unknown, deadlineMs: number): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
@@ -195,7 +195,7 @@ const codes: Record<number, FailureCode> = {
   503: 'unavailable',
 }
 
-/** What helps next by the status of the answer, where the service's own words do not say it. */
+/** What a person can do next, by the status of the answer, where the service's own message does not say so. */
 type NextSteps = Record<number, string | undefined>
 
 const BAD_TOKEN = 'Give another by --token or QUAYSIDE_TOKEN.'
@@ -205,7 +205,7 @@ const nextSteps: NextSteps = {
   503: `Try again in a few seconds; \`${commandLine('status')}\` and the log say more.`,
 }
 
-/** The same by the reason, of several processes. */
+/** What a person can do next, by the reason of a refusal that comes from one of several processes. */
 const stepsOfReasons = new Map([
   ['no_api', 'Use --url or the configuration of a web process.'],
   ['no_worker', `Start one: ${commandLine('serve --role worker')}`],
@@ -222,31 +222,31 @@ function refusal(origin: string, status: number, answer: unknown, more: NextStep
   const message = hint ? `${error.message}\n${hint}` : error.message
   return new Failure(codes[status] ?? (status >= 500 ? 'internal' : 'rejected'), message, {
     fields: error.fields,
-    // A service of another version may answer any word.
+    // A service of another version may answer with any text as its code.
     reason: error.code as FailureReason,
     requestId,
   })
 }
 
-/** One segment of a path. Empty, `.` and `..` would be another path. */
+/** Encodes one segment of a path. An empty text, `.` and `..` are refused, since they would lead to another path. */
 function segment(text: string): string {
   if (text === '' || text === '.' || text === '..') throw new Failure('invalid', `not an id: '${text}'`)
   return encodeURIComponent(text)
 }
 
-/** The configuration by default; without it, the demo runs. */
+/** The default configuration file. Where it is missing, the demo runs. */
 export const CONFIG_FILE = 'config/quayside.json'
 
 type Env = Record<string, string | undefined>
 
-/** Where the demo keeps everything: apart from the data folder of a configuration, which may come later. */
+/** Returns the folder of the demo. It is not the data folder of a configuration, which may be written later. */
 export const demoFolder = (env: Env): string => env.QUAYSIDE_DATA_DIR ?? 'data/demo'
 
 /**
- * The configuration that a command goes by: the named one, else the usual one, else the file that the demo wrote at its last start.
- * That file has the ports that the demo found free.
+ * Finds the configuration of a command: the named file, else the default file, else the file that the demo wrote at its last
+ * start. The demo's file has the ports that the demo found free.
  *
- * @returns undefined when there is none, and the defaults apply
+ * @returns undefined when there is no configuration, and the defaults apply
  */
 export function configFileOf(named: string | undefined, env: Env): { file: string; demo: boolean } | undefined {
   const wanted = named ?? env.QUAYSIDE_CONFIG
@@ -260,17 +260,17 @@ export interface Connection {
   /** Scheme, host and port of the running service. */
   origin: string
   token: Secret | undefined
-  /** What to do about a refusal, where there is no token to send. */
+  /** Why no token is sent, and what to do about a refusal. */
   whyNoToken?: string
 }
 
 export type ConnectionOptions = Partial<Record<'config' | 'url' | 'token', string | undefined>>
 
 /**
- * Where the service is and what opens it: `--url` and `--token`, else QUAYSIDE_URL and QUAYSIDE_TOKEN, else the
- * configuration's address and the owner token in its data folder.
+ * Finds the address of the service and the token for it: `--url` and `--token`, else QUAYSIDE_URL and QUAYSIDE_TOKEN, else
+ * the configuration's address and the owner token in its data folder.
  *
- * The owner token goes to the configuration's own address on this machine alone: every other service needs a token of its
+ * The owner token is sent only to the configuration's own address on this machine. Every other service needs a token of its
  * own.
  *
  * @throws Failure `invalid` for a wrong address or configuration, `forbidden` for a token file that others can read
@@ -293,7 +293,7 @@ export function connectionOf(options: ConnectionOptions, env: Env): Connection {
   return { origin, token, whyNoToken }
 }
 
-/** The part of the configuration that says where the service is; faults elsewhere in it are not this command's. */
+/** The part of the configuration that says where the service is. Faults in the other parts do not stop a command. */
 const placeShape = configShape.pick({ listen: true, dataDir: true }).strip()
 
 /**
@@ -308,10 +308,10 @@ export function readPlace(file: string | undefined): z.infer<typeof placeShape> 
   throw new Failure('invalid', message, { fields })
 }
 
-/** Relative paths of the configuration are relative to its folder. */
+/** Resolves a relative path of the configuration, which starts at the folder of the configuration. */
 export const resolveFrom = (file = CONFIG_FILE, relative: string): string => path.resolve(path.dirname(file), relative)
 
-/** A service that listens everywhere is reached on loopback. */
+/** Returns the address at which this machine reaches the service. A service that listens everywhere is reached on loopback. */
 function originOf({ host, port }: { host: string; port: number }): string {
   const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${near.includes(':') ? `[${near}]` : near}:${port}`
@@ -325,7 +325,7 @@ function readAddress(text: string): string {
   throw new Failure('invalid', `not an address of a service: ${shown}; give one such as http://127.0.0.1:8080`)
 }
 
-/** Whether both lead to one port of this machine, however it is named: `localhost`, 127.0.0.1 or ::1. */
+/** Says whether both addresses lead to one port of this machine. The machine is `localhost`, 127.0.0.1 or ::1. */
 function isSameService(origin: string, own: string): boolean {
   const isLoopback = (one: string) => /^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(one)
   return isLoopback(origin) && isLoopback(own) && new URL(origin).port === new URL(own).port
@@ -346,7 +346,7 @@ function readOwnerToken(file: string): Secret | undefined {
   }
 }
 
-/** A token goes into a header, which takes no spaces and no line ends. */
+/** Checks a token: a token goes into a header, which takes no spaces and no line ends. */
 function readToken(text: string, where: string): Secret {
   if (/^[\x21-\x7e]{1,500}$/.test(text)) return new Secret(text)
   throw new Failure('invalid', `${where} holds no token: 1 to 500 visible characters without spaces`)

@@ -1,7 +1,7 @@
 /**
- * How the rows of the command line become commands: `commandFrom` makes one out of each.
+ * Makes commands from the rows of the command line: `addCommand` makes one command from each row.
  *
- * Everything is written through `io`: tables and words for people, one JSON document with `--json`.
+ * All output is written through `io`: tables and words for people, or one JSON document with `--json`.
  */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { sentence } from '../domain/text-layout.ts'
@@ -24,31 +24,31 @@ import { type Facts, factsText } from './facts.ts'
 import { type Columns, table } from './tables.ts'
 import { commandLine } from './words.ts'
 
-/** The outside of one command. */
+/** What one command uses of the world outside: streams, environment, clock, randomness and signals. */
 export interface Io {
   stdin: NodeJS.ReadableStream
   stdout: NodeJS.WritableStream
   stderr: NodeJS.WritableStream
   env: Record<string, string | undefined>
-  /** Standard input and output are both a terminal: questions may be asked and a line be drawn again. */
+  /** Whether standard input and output are both a terminal: then questions may be asked, and a line may be drawn again. */
   isTerminal: boolean
-  /** Width of the terminal. */
+  /** The width of the terminal. */
   columns: number
   /** Epoch milliseconds. */
   now: () => number
   sleep: (ms: number) => Promise<void>
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   random: () => number
-  /** From a cryptographic source. */
+  /** Returns bytes from a cryptographic source. */
   randomBytes: (count: number) => Uint8Array
-  /** Resolves at the first SIGTERM or SIGINT; the second ends the process at once. */
+  /** Resolves at the first SIGTERM or SIGINT. The second signal ends the process at once. */
   stopSignal: () => Promise<void>
 }
 
-/** One run of the command line: what the commands share. */
+/** What the commands share in one run of the command line. */
 export interface Session {
   io: Io
-  /** Of the command that ran. */
+  /** The exit code of the command that ran. */
   exitCode: number
 }
 
@@ -59,33 +59,33 @@ export interface Call {
   /** The arguments of the command, in order. */
   args: string[]
   json: boolean
-  /** Whether a person sits there who can be asked. */
+  /** Whether a person at a terminal can be asked questions. */
   asks: boolean
-  /** Columns that a table may take. */
+  /** How many columns a table may take. */
   width: number
   /** The text of an option; undefined when it was not given. */
   option(name: string): string | undefined
   flag(name: string): boolean
-  /** Options as a query or a body takes them: by name, numbers and flags as such, what was not given undefined. */
+  /** Returns options as a query or a body takes them. Numbers and flags stay what they are; a missing option is undefined. */
   values<K extends string>(...names: K[]): { [N in K]?: unknown }
   /** Writes the document with `--json`, the text otherwise. */
   print(document: unknown, text: () => string): void
 }
 
-/** What every command has, by the way it is written in the help. */
+/** What every row has. These texts stand in the help of the command. */
 interface CommandHead {
   /** The words and arguments of the command: `deliveries show <id>`. */
   command: string
   about: string
-  /** What its arguments are, in order (default: `its id`). */
+  /** What the arguments are, in their order (default: `its id`). */
   args?: string[]
   /** Flags, each with what it means. */
   options?: Record<string, string | OptionRow>
-  /** Stands below its help; `quayside` at the beginning of a command becomes what a person can paste. */
+  /** A text below the help of the command. In it, `quayside` before a command becomes what a person can paste. */
   help?: string
-  /** Ways to call it, below that: `status --json`. */
+  /** Ways to call the command, which stand below that text: `status --json`. */
   examples?: string[]
-  /** The command that lists what its argument names (default: `list` of its group). */
+  /** The command that lists what the argument may name (default: `list` of the same group). */
   listedBy?: string
 }
 
@@ -96,64 +96,64 @@ interface OptionRow {
   required?: boolean
 }
 
-/** A group of commands; it does nothing itself. */
+/** A group of commands. The group itself does nothing. */
 interface GroupRow extends CommandHead {
   call?: never
 }
 
-/** A command that does not speak to the service. What it runs is loaded when it runs. @returns the exit code; nothing for 0 */
+/** A command that does not speak to the service. Its code is loaded when it runs. @returns the exit code; undefined for 0 */
 interface LocalRow extends CommandHead {
   call?: never
   run(io: Io, options: object, ...args: string[]): Promise<number | undefined>
 }
 
-/** A command that speaks to the service in more than one call. @returns the exit code; nothing for 0 */
+/** A command that speaks to the service in more than one call. @returns the exit code; undefined for 0 */
 interface ActingRow extends CommandHead {
   call?: never
   act: (call: Call) => Promise<number | undefined>
 }
 
-/** One operation of the service. */
+/** A command that calls one operation of the service. */
 interface OperationHead<R extends Route> extends CommandHead {
   /**
-   * Its route. The arguments fill the places in their order; a `:store` that is no argument is `--store`, or the only store, and one
-   * that is may be given by its name alone.
+   * The route of the operation. The arguments fill its places in their order. A `:store` that is an argument may be the store's
+   * name without its id. Any other `:store` is `--store`, or else the only store.
    */
   call: R
-  /** The list whose newest entry is meant where no `[id]` is given, and what it means that there is none. */
+  /** The list whose newest entry is meant where no `[id]` is given, and the message for an empty list. */
   newest?: { of: 'GET /sweeps' | 'GET /sync/runs'; none: string }
   /** Options that become query parameters as they are. */
   filters?: QueryName<R>[]
-  /** Query parameters that are always sent, or depend on flags. */
+  /** Query parameters that are always sent, or that depend on flags. */
   query?: Query<R> | ((call: Call) => Query<R>)
-  /** Options that become fields of the body as they are, or what makes the body. */
+  /** Options that become fields of the body as they are, or a function that makes the body. */
   body?: BodyName<R>[] | ((call: Call) => Body<R> | Promise<Body<R>>)
-  /** The version of what the change is based on, for If-Match. */
+  /** Returns the version that the change is based on, for If-Match. */
   ifMatch?: (call: Call) => Promise<string>
   deadlineMs?: number
-  /** Whether the answer says that what was asked did not succeed: then the exit code is 1. */
+  /** Says whether the answer reports that the request did not succeed: then the exit code is 1. */
   fails?: (answer: Answer<R>) => boolean
 }
 
-/** How a list is shown: as a table. */
+/** How a list is shown as a table. */
 interface ListView<R extends Route> {
   columns: Columns<Item<R>> | ((call: Call) => Columns<Item<R>>)
   /** What an empty list means, as a sentence. */
   empty: string
-  /** The option that goes on after a page (default: `before`); null: the list comes whole. */
+  /** The option that asks for the next page (default: `before`); null: the list comes whole. */
   page?: 'after' | null
-  /** What to do next, or what the table has no room for. */
+  /** Returns the text below the table: what to do next, or what the table has no room for. */
   below?: (rows: Item<R>[], call: Call) => string
 }
 
-/** An operation, and how its answer is shown: as a text, as facts below each other, or as a table. */
+/** An operation, and how its answer is shown: as a text, as one fact on each line, or as a table. */
 type RowOf<R extends Route> = OperationHead<R> &
   ({ text: (answer: Answer<R>, call: Call) => string } | RecordView<Answer<R>> | ListView<R>)
 type OperationRow = { [R in Route]: RowOf<R> }[Route]
 
 export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow
 
-/** What a command is given of its options, by the way they are written: `--data-dir <folder>` is `dataDir`, a text. */
+/** The options that a command is given, typed by how they are written: `--data-dir <folder>` becomes `dataDir`, a text. */
 export type Given<O> = { [F in keyof O as O[F] extends Always ? never : NameOf<F>]?: Value<F, O[F]> } & {
   [F in keyof O as O[F] extends Always ? NameOf<F> : never]: Value<F, O[F]>
 }
@@ -182,7 +182,7 @@ export const serviceOptions = {
 }
 export type ServiceFlags = Given<typeof serviceOptions>
 
-/** Adds the command of a row to the command that its first words name. */
+/** Makes the command of a row and adds it to its group, which the words before the last one name. */
 export function addCommand(root: Command, session: Session, row: CommandRow): void {
   const [words = [], names = []] = [/^[^<[]+/, /[<[].*/].map((part) =>
     (part.exec(row.command)?.[0] ?? '').trim().split(' '),
@@ -202,7 +202,7 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   }
   if (!row.call && !('act' in row)) return
   if ('columns' in row && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
-  // `webhooks create --url` is the webhook's address; that command finds the service without the option.
+  // In `webhooks create`, `--url` is the webhook's address, so that command finds the service without this option.
   const addressed = !command.options.some((option) => option.long === '--url')
   addOptions(command, serviceOptions)
   const group = words.slice(0, -1).join(' ')
@@ -215,14 +215,14 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   })
 }
 
-/** An answer without a field that this version reads comes from a service that was not restarted after an upgrade. */
+/** Explains a TypeError: a service that was not restarted after an upgrade answers without a field that this version reads. */
 const otherVersion = (origin: string) => (error: unknown) => {
   if (!(error instanceof TypeError)) throw error
   const message = `what ${origin} answers cannot be shown: ${error.message}.\nIs it of another version? Restart it.`
   throw new Failure('unavailable', message, { cause: error })
 }
 
-/** The commands of a help, at the beginning of a line or in backquotes, as a person can paste them. */
+/** Writes the commands of a help as a person can paste them. They stand at the beginning of a line or in backquotes. */
 export const helpText = (help: string): string => help.replaceAll(/(?<=^ {2}|`)quayside (?=[a-z])/gm, commandLine(''))
 
 const examplesText = (examples: string[]): string =>
@@ -268,7 +268,7 @@ function callOf(
   }
 }
 
-/** Calls the operation of a row and prints its answer. @param given one row: the types of its route agree with each other */
+/** Calls the operation of a row and prints its answer. @param given a row whose types all belong to its route */
 async function perform(given: OperationRow, call: Call): Promise<number> {
   const row = given as RowOf<Route>
   const paging = 'columns' in row && row.page !== null ? ['limit', row.page ?? 'before'] : []
@@ -284,7 +284,7 @@ async function perform(given: OperationRow, call: Call): Promise<number> {
   return row.fails?.(answer) ? exitCodes.failed : exitCodes.ok
 }
 
-/** What the varying pieces of the route are. */
+/** Returns the variable pieces of the route. */
 async function pathOf({ call: route, command, newest }: OperationHead<Route>, call: Call) {
   const path: Record<string, string> = {}
   const args = call.args.values()
@@ -310,23 +310,23 @@ function textOf(row: RowOf<Route>, answer: Answer<Route>, call: Call): string {
   return table(items, columns, call.width, call.io.now()) + more + (row.below?.(items, call) ?? '')
 }
 
-/** How a record is shown: its facts, and what follows them. */
+/** How a record is shown: its facts, and the parts that follow them. */
 export interface RecordView<A extends object> {
   facts: Facts<A>
-  /** Each after an empty line; empty ones are left out. */
+  /** Each part stands after an empty line. Empty parts are left out. */
   parts?: (answer: A, call: Call) => string[]
 }
 
-/** A record for people, as `RecordView` says. */
+/** Writes a record for people, as `RecordView` says. */
 export const recordText = <A extends object>(record: A, { facts, parts }: RecordView<A>, call: Call): string =>
   [factsText(record, facts, call.width, call.io.now()), ...(parts?.(record, call) ?? [])].filter(Boolean).join('\n')
 
-/** The store of `--store`, or the only one. @throws Failure `invalid` where there are several */
+/** Returns the store of `--store`, or the only store. @throws Failure `invalid` where there are several stores */
 export const storeOf = async (call: Call): Promise<string> =>
   call.option('store') ?? (await storeNamed(call, undefined, 'Name it by --store: one of'))
 
 /**
- * @param named its id, or its name alone; undefined for the only store
+ * @param named the id of the store, or its name alone; undefined for the only store
  * @throws Failure `not_found` where no store, or more than one, has the name; `invalid` where there are several to choose from
  */
 async function storeNamed({ client }: Call, named: string | undefined, choose = 'There are'): Promise<string> {
@@ -342,17 +342,17 @@ async function storeNamed({ client }: Call, named: string | undefined, choose = 
   throw new Failure('not_found', message)
 }
 
-/** The flag for a reason, also of commands that can do without one. */
+/** The option for a reason. Some commands need a reason, others only take one. */
 export const REASON = { '--reason <text>': 'why; the audit keeps it' }
 
-/** @throws Failure `invalid` where none was given */
+/** Returns the reason that was given. @throws Failure `invalid` where no reason was given */
 export function neededReason({ option }: Call): string {
   const reason = option('reason')
   if (reason === undefined) throw new Failure('invalid', "give a reason, for later readers: --reason '…'")
   return reason
 }
 
-/** The value must be one of these words. */
+/** Makes a parser that accepts only one of these words. */
 export const oneOf =
   <T extends string>(words: readonly T[]) =>
   (text: string): T => {
@@ -361,7 +361,7 @@ export const oneOf =
     throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
   }
 
-/** A whole number from 0 to `max`. */
+/** Makes a parser that accepts only a whole number from 0 to `max`. */
 export const whole =
   (max: number) =>
   (text: string): number => {
@@ -369,7 +369,7 @@ export const whole =
     throw new InvalidArgumentError(`Give a whole number from 0 to ${max}.`)
   }
 
-/** The service sets the bounds; here a word must not become NaN. */
+/** Makes a parser of whole numbers, so that a word does not become NaN. The service checks the bounds. */
 export const wholeOf =
   (unit: string) =>
   (text: string): number => {
@@ -381,8 +381,8 @@ export function print(io: Io, json: boolean | undefined, document: unknown, text
   io.stdout.write(json ? `${JSON.stringify(document, undefined, 2)}\n` : text())
 }
 
-/** Files and pipes get whole lines, so that nothing is missing from what is searched. */
+/** Returns the width of output. Files and pipes get lines without a limit, so that a search in them misses nothing. */
 export const widthOf = (io: Io): number => (io.isTerminal ? io.columns : Number.POSITIVE_INFINITY)
 
-/** Columns of what `init` and `doctor` say in sentences, also into a pipe. */
+/** Returns the width of the sentences of commands such as `init` and `doctor`, also for a pipe. */
 export const proseWidth = (io: Io): number => Math.min(io.columns, 80)

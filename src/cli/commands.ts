@@ -1,10 +1,10 @@
 /**
  * The command line: a table of commands. A command speaks to the running service over its REST API and changes nothing
- * itself; only `init`, `database create`, `migrate-engine` and `restore` open the database, and only while no service
- * runs. `doctor` reads it beside the service. What a command runs beyond asking the service is loaded when it runs.
+ * itself. Only `init`, `database create`, `migrate-engine` and `restore` open the database, and only while no service runs.
+ * `doctor` reads the database beside the service. Code that does more than ask the service is loaded when its command runs.
  *
- * What a command throws ends here and becomes its exit code; its words go to standard error, with what to do next, or as
- * one JSON document with `--json`.
+ * An error that a command throws is caught here and becomes an exit code. Its message goes to standard error, with what to do
+ * next, or as one JSON document with `--json`.
  */
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
@@ -45,12 +45,12 @@ import { stores, trigger } from './stores.ts'
 import { tail } from './tail.ts'
 import { commandLine } from './words.ts'
 
-/** Runs one command. @param argv without the program itself; @returns the exit code, never throws */
+/** Runs one command. Never throws. @param argv the arguments, without the program @returns the exit code */
 export async function runCommand(argv: string[], io: Io): Promise<number> {
   const json = beforeDashes(argv).includes('--json')
   const session: Session = { io, exitCode: exitCodes.ok }
   let lost: unknown
-  // A reader that has seen enough, such as `head`, closes the pipe: that is no fault. Nothing lost must stop a service.
+  // A reader that has seen enough, such as `head`, closes the pipe: that is no fault. Lost output must not stop a service.
   io.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') lost ??= error
   })
@@ -60,26 +60,26 @@ export async function runCommand(argv: string[], io: Io): Promise<number> {
   } catch (error) {
     session.exitCode = writeFault(io, error, json)
   }
-  // The error of the last write comes after it.
+  // The error of the last write is reported only in a later turn of the event loop.
   await setImmediate()
   if (lost === undefined || session.exitCode !== exitCodes.ok) return session.exitCode
   return writeFault(io, systemFailure(lost, 'standard output') ?? lost, json)
 }
 
-/** Says why a command ended. @returns its exit code */
+/** Writes why a command ended. @returns the exit code of the command */
 function writeFault(io: Io, thrown: unknown, json: boolean): number {
   const error = systemFailure(thrown) ?? thrown
   const code = exitCodeOf(error)
   if (json && code !== exitCodes.ok) io.stderr.write(`${JSON.stringify(failureDocument(error), undefined, 2)}\n`)
-  // Commander has written what it has to say before it throws.
+  // Before Commander throws an error, it has written the message itself.
   else if (!(error instanceof CommanderError)) io.stderr.write(faultText(error, proseWidth(io)))
   return code
 }
 
-/** What follows `--` is no option. */
+/** Returns the arguments before `--`: no argument after that is an option. */
 const beforeDashes = (argv: string[]): string[] => argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined)
 
-/** @param json faults are written by the caller, as JSON */
+/** Makes the command line. @param json whether the caller writes the faults, as JSON */
 function commandsOf(session: Session, json: boolean): Command {
   const { io } = session
   const root = new Command('quayside')
@@ -325,7 +325,7 @@ const groups: Record<string, CommandRow[]> = {
   ],
 }
 
-/** What people try, and what does it. */
+/** Commands that people type and that do not exist, each with a sentence that names the right command. */
 const GUESSES: [typed: RegExp, sentence: string][] = [
   [/^config\b.*/, 'there is no `config`: `quayside doctor` checks the configuration, and all that it leads to'],
   [/^(logs?)\b.*/, 'there is no `$1`: `quayside tail` shows what happens; the log is what `serve` writes'],
@@ -342,7 +342,7 @@ const GUESSES: [typed: RegExp, sentence: string][] = [
   ],
 ]
 
-/** @throws Failure `invalid` that names the command in the place of what was typed */
+/** @throws Failure `invalid` for a command that is known not to exist; it names the right command */
 function assertNoGuess(typed: string): void {
   for (const [pattern, sentence] of GUESSES) {
     if (pattern.test(typed)) throw new Failure('invalid', helpText(typed.replace(pattern, sentence)))
@@ -360,19 +360,19 @@ Examples:
 Exit codes:
 ${exitCodesText}`
 
-/** A fault for a person: what is wrong, what to do next, then the fields. The same in a pipe as in a terminal. */
+/** Writes a fault for a person: what is wrong, what to do next, then the fields. A pipe gets the same text as a terminal. */
 function faultText(error: unknown, width: number): string {
   const strange = `this should not happen: ${messageOf(error)}`
   const failure = error instanceof Failure ? error : new Failure('internal', strange)
   const lines = messageLines(failure)
     .map(plain)
-    // A line that is a command stays in one piece, to be copied.
+    // A line that is a command is not wrapped, so that it can be copied.
     .map((line, index) =>
       line.startsWith(commandLine(''))
         ? `  ${line}\n`
         : sentence(line, width, { lead: index === 0 ? 'quayside: ' : '', hang: 2 }),
     )
-  // A message that lists its faults, as the configuration's does, is not followed by the list again.
+  // Some messages list their faults themselves, as that of the configuration does. Such faults are not listed again.
   const unsaid = failure.fields.filter((fault) => !failure.message.includes(fault.message))
   const faults = unsaid.map(({ field, message }) =>
     sentence(`${field}: ${plain(message)}`, width, { lead: '  ', hang: 4 }),

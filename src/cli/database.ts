@@ -30,7 +30,7 @@ const restoredFacts: Facts<Restored> = {
     replaced === null ? 'nothing: there was no database' : `${replaced}, the database that was there`,
 }
 
-/** What was done, and what comes next. */
+/** Returns the text that says what was done and what comes next. */
 function endText<R extends object>(io: Io, done: R, facts: Facts<R>, next: string[]): string {
   const width = proseWidth(io)
   return `${factsText(done, facts, width, io.now())}\n${next.map((line) => sentence(line, width)).join('')}`
@@ -46,7 +46,7 @@ const NEXT = [
   'Tokens that were revoked since are valid again, and freezes since are gone.',
 ]
 
-/** Creates what `serve` never creates by itself. */
+/** Creates the database, which `serve` never creates by itself. */
 export async function runDatabaseCreate(io: Io, { config, json, besideFile }: CreateFlags): Promise<undefined> {
   const file = config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const settings = loadConfig(file, io.env)
@@ -54,7 +54,7 @@ export async function runDatabaseCreate(io: Io, { config, json, besideFile }: Cr
   print(io, json, created, () => `Created: ${created.database}\n${firstOrderText(settings, configOption(config))}`)
 }
 
-/** What is left until the first order: `init` does that too, and this configuration was written by hand. */
+/** Says what is left to do until the first order. `init` does this by itself, but this configuration was written by hand. */
 function firstOrderText({ stores }: Pick<Config, 'stores'>, option: string): string {
   const lines = (commands: string[]) => commands.map((command) => `  ${commandLine(command + option)}\n`).join('')
   const first = `\nNext:\n${lines(['doctor', 'serve'])}`
@@ -106,7 +106,7 @@ const movedFacts: Facts<MovedEngine> = {
 const MOVED =
   'Start the service: it uses the server. It does not start on the file again; keep that until you trust the server.'
 
-/** Wait between two drawings of how far it is. */
+/** The wait between two drawings of the progress. */
 const DRAW_MS = 100
 
 function progressLine({ step, table, rows, total }: CopyProgress, width: number): string {

@@ -4,7 +4,7 @@ import { severities } from '../domain/alert-notice.ts'
 import { Secret } from '../secret.ts'
 import { amount } from '../stores/store-settings.ts'
 
-/** In the name of a variable and of a file. */
+/** A channel's name is part of the name of a variable and of a file. */
 const channelName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'a name of small letters, digits and dashes, such as "on-duty"')
@@ -30,17 +30,17 @@ const channelShape = z.discriminatedUnion(
 export type ChannelSettings = z.infer<typeof channelShape>
 
 export const alertsShape = z.strictObject({
-  /** By name. Where each sends to is a secret. */
+  /** The channels by name. The address that a channel sends to is a secret. */
   channels: z.record(channelName, channelShape).default({}),
-  /** An open alert that no person has acknowledged is sent again after so long. */
+  /** After so many hours an open alert that no person has acknowledged is sent again. */
   repeatHours: z.number().min(1).max(720).default(24),
-  /** The balance is too low below this amount, in the supplier's currency; null: no amount is. */
+  /** A balance below this amount, in the supplier's currency, is too low; null: no amount is too low. */
   balanceBelow: amount.nullable().default(null),
-  /** The balance is too low when it lasts for fewer days; null: not looked at. As the console warns. */
+  /** A balance that lasts for fewer days than this is too low; null: the days are not looked at. The default is the console's. */
   balanceDays: z.number().positive().max(90).nullable().default(3),
-  /** The catalogue is stale when it was not read for so long; null: by its schedule. */
+  /** A catalogue that was not read for so many hours is stale; null: its schedule decides. */
   syncStaleHours: z.number().positive().max(720).nullable().default(null),
-  /** The disk of the data folder is too full with less room than this; null: not looked at. */
+  /** The disk of the data folder is too full when it has less room than this; null: the disk is not looked at. */
   diskFreeMb: z.number().int().min(1).max(1_000_000).nullable().default(500),
 })
 
@@ -57,7 +57,7 @@ export interface ChannelAddress {
   key?: Buffer
 }
 
-/** @returns the address; a sentence that says what would be right where the text is something else */
+/** Reads the address of a channel. @returns the address, or a sentence that says what the text must be */
 export function channelAddress(kind: ChannelSettings['kind'], text: string): ChannelAddress | string {
   const [address = '', secret, ...more] = text.trim().split(/\s+/)
   const isMail = kind === 'email'

@@ -1,7 +1,7 @@
 /** Which addresses of a configuration are reached unencrypted over a public network. */
 import type { Config } from './config.ts'
 
-/** What this configuration sends over a public network unencrypted, in sentences. */
+/** Returns one sentence for each address at which this configuration sends data over a public network unencrypted. */
 export function clearTextWarnings({
   supplier,
   stores,
@@ -18,13 +18,13 @@ export function clearTextWarnings({
   ]
 }
 
-/** What to do about each of them. */
+/** What to do about each of these warnings. */
 export const ENCRYPT = 'use an https:// address; http:// is for this machine and private networks'
 
 /** Names that no public name server answers. */
 const PRIVATE_NAMES = /^[^.]+$|\.(localhost|local|localdomain|internal|intranet|lan|home\.arpa|svc)$/
 
-/** 10/8, 127/8, 169.254/16, 172.16/12, 192.168/16, and 100.64/10, which VPNs give out. */
+/** Private are 10/8, 127/8, 169.254/16, 172.16/12, 192.168/16, and 100.64/10, which VPNs give out. */
 function isPrivateIpv4(host: string): boolean {
   const [a = 0, b = 0] = host.split('.').map(Number)
   if (a === 10 || a === 127) return true
@@ -34,7 +34,7 @@ function isPrivateIpv4(host: string): boolean {
   return a === 100 && b >= 64 && b <= 127
 }
 
-/** Loopback, unique local and link-local; an IPv4 address in IPv6 form is judged as IPv4. */
+/** Private are loopback, unique local and link-local addresses. An IPv4 address in IPv6 form is judged as IPv4. */
 function isPrivateIpv6(host: string): boolean {
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(host)
   if (mapped) {
@@ -45,8 +45,8 @@ function isPrivateIpv6(host: string): boolean {
 }
 
 /**
- * Whether requests to this address cross a public network unencrypted: `http://` and a host that is neither this machine
- * nor on a private network. A name with a dot counts as public, even if it resolves to a private address.
+ * Says whether requests to this address cross a public network unencrypted. They do with `http://` and a host that is neither
+ * this machine nor on a private network. A name with a dot counts as public, even if the name resolves to a private address.
  */
 export function isClearText(address: string): boolean {
   const { protocol, hostname } = new URL(address)

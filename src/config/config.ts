@@ -1,5 +1,5 @@
 /**
- * The configuration: one JSON file for settings, the environment for secrets. Read once, then frozen.
+ * The configuration: one JSON file for settings, the environment for secrets. It is read once, then frozen.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
@@ -23,7 +23,7 @@ import {
 } from '../stores/store-settings.ts'
 import { alertsShape, type ChannelAddress, channelAddress, channelSource } from './alert-settings.ts'
 
-/** An address without a path, so that the links of the pages and their cookie hold for all of it. */
+/** An address without a path, because the links and the cookie of the console begin at the root of its host. */
 const consoleAddress = webAddress.refine(
   (url) => /^https:\/\/[^/?#@]+\/?$/.test(url),
   'an address that starts with https:// and has no path, such as "https://console.example"',
@@ -44,9 +44,9 @@ export const configShape = z.strictObject({
       .regex(/^[^\0:]+$/, 'the name of a dialect, or the path of its file')
       .default('reseller-v1.1'),
   }),
-  /** None in an installation to which its first shop is still to be added. */
+  /** Empty in an installation to which its first shop is still to be added. */
   stores: z.array(storeShape),
-  /** Rates of exchange, from the supplier's currency to that of a store and back; none is derived from another. */
+  /** Exchange rates, from the supplier's currency to that of a store and back. No rate is derived from another rate. */
   rates: ratesShape,
   listen: z
     .strictObject({
@@ -103,30 +103,30 @@ export const configShape = z.strictObject({
       tickSeconds: z.number().int().min(1).max(60).default(2),
       /** Purchases in progress at once. */
       inFlight: z.number().int().min(1).max(4).default(4),
-      /** An offer that was read within this time is not read again before it is bought; 0: always. */
+      /** An offer that was read within this time is not read again before it is bought; 0: it is always read again. */
       offerFreshnessSeconds: z.number().int().min(0).max(86_400).default(1_800),
-      /** How old the reading of a shop's order may be when a purchase for it is sent first. */
+      /** How old the reading of a shop's order may be when a purchase for that order is first sent. */
       entitlementSeconds: z.number().int().min(1).max(3_600).default(60),
       /** A purchase that could not be sent for this long is cancelled. */
       deadlineHours: z.number().positive().max(720).default(72),
-      /** Ceiling of a line without a unit price: cost at intake plus this. */
+      /** The ceiling of a line without a unit price is its cost at intake plus this percentage. */
       ceilingPercent: percent.default('10'),
-      /** Ceiling of a line with a unit price: that price less this margin. */
+      /** The ceiling of a line with a unit price is that price less this margin. */
       minMarginPercent: percent.default('0'),
     })
     .prefault({}),
   backups: z
     .strictObject({
-      /** When one is made; null: only on request. */
+      /** When a backup is made; null: only on request. */
       cron: cron.nullable().default('20 2 * * *'),
-      /** Where they are kept; null: `backups` in the data folder. */
+      /** Where the backups are kept; null: `backups` in the data folder. */
       folder: folder.nullable().default(null),
-      /** How many are kept, and for how many days; the newest is always kept. */
+      /** How many backups are kept, and for how many days. The newest backup is always kept. */
       keep: z.number().int().min(1).max(10_000).default(14),
       keepDays: z.number().int().min(1).max(3_650).default(30),
     })
     .prefault({}),
-  /** Most that may be reserved or spent, in the supplier's currency; null: no cap. */
+  /** The most that may be reserved or spent, in the supplier's currency; null: no cap. */
   spendCaps: z
     .strictObject({
       order: amount.nullable().default(null),
@@ -154,9 +154,9 @@ export interface Config extends Omit<Settings, 'stores'> {
   /** Where each channel of alerts sends to, by its name. */
   alertAddresses: ReadonlyMap<string, ChannelAddress>
   /**
-   * The next key-encryption key, read at each call; undefined when there is none.
+   * Reads the next key-encryption key, again at each call; undefined when there is no such key.
    *
-   * @throws Failure `invalid` when other users can read it, or it is empty
+   * @throws Failure `invalid` when other users can read the file of the key, or the file is empty
    */
   nextKeyEncryptionKey: () => Secret | undefined
 }
@@ -167,7 +167,7 @@ export const SECRETS = {
   keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
   /** For `quayside keys rotate`. May be absent. */
   nextKeyEncryptionKey: { variable: 'QUAYSIDE_NEXT_KEY_ENCRYPTION_KEY', file: 'next-key-encryption-key' },
-  /** The address of a PostgreSQL database, which holds a password. May be absent. */
+  /** The address of a PostgreSQL database. The address may hold a password. May be absent. */
   databaseUrl: { variable: 'QUAYSIDE_DATABASE_URL', file: 'database-url' },
   /** The password for an address without one. May be absent. */
   databasePassword: { variable: 'QUAYSIDE_DATABASE_PASSWORD', file: 'database-password' },
@@ -176,14 +176,14 @@ export const SECRETS = {
 type Env = Record<string, string | undefined>
 
 /**
- * Reads and checks everything at once.
+ * Reads and checks the whole configuration at once.
  *
  * @throws Failure `invalid` with every fault of the file, the dialect and the secrets
  */
 export const loadConfig = (file: string, env: Env): Config => checkedConfig(file, readJson(file), env)
 
 /**
- * Checks settings that are not in the file yet.
+ * Checks settings that need not be in the file yet, and reads their secrets and their dialect.
  *
  * @param made secrets that are not in their files yet
  * @throws Failure `invalid`, see `loadConfig`
@@ -254,9 +254,9 @@ export function checkedConfig(
 }
 
 /**
- * The API key that the service will use: one in the environment wins over a given one.
+ * Returns the API key that the service will use: a key in the environment wins over the given key.
  *
- * @throws Failure `invalid` where there is none
+ * @throws Failure `invalid` where there is no key
  */
 export function readApiKey(file: string, env: Env, given: Secret | undefined): Secret {
   const faults: FieldFault[] = []
@@ -291,7 +291,7 @@ function readCredentials(
   return credentials
 }
 
-/** Says what credentials would be right. @param text those that cannot be read */
+/** Says what the credentials must be. @param text the credentials that cannot be read */
 export function credentialsFault({ credentials, readCredentials }: ShopAccess, text: string): string {
   const [key, secret, ...more] = text.split(':')
   const areSwapped = readCredentials([secret, key, ...more].join(':')) !== undefined
@@ -356,7 +356,7 @@ function readNextKey(folder: string, env: Env): Secret | undefined {
   return secret
 }
 
-/** Whether there is anything to read of a secret that may be absent. */
+/** Says whether a secret that may be absent is set. */
 const isGiven = ({ variable, file }: { variable: string; file: string }, folder: string, env: Env): boolean =>
   Boolean(env[variable] || env[`${variable}_FILE`]) || existsSync(path.join(folder, 'secrets', file))
 
@@ -379,7 +379,7 @@ export function readText(file: string): string {
   }
 }
 
-/** @throws Failure as `readText` does; `invalid` where the text is no JSON */
+/** @throws Failure as `readText` does; also `invalid`, where the text is not JSON */
 export function readJson(file: string): unknown {
   const text = readText(file)
   try {
@@ -403,7 +403,7 @@ function readSettings(json: unknown): { value?: Settings; faults: FieldFault[] }
   }
 }
 
-/** Each store buys for itself what it reads: one shop under two ids would have every order bought twice. */
+/** Refuses a shop under two ids: each store buys for all orders that it reads, so every order would be bought twice. */
 function shopsTwice(stores: StoreSettings[]): FieldFault[] {
   const places = stores.map((store) => {
     const { shop, addressOf } = kindOf(store)
@@ -417,7 +417,7 @@ function shopsTwice(stores: StoreSettings[]): FieldFault[] {
   })
 }
 
-/** Host and folder: a shop is the same by http and https, and with or without `www`. */
+/** Returns host and folder: a shop is the same by http and https, and with or without `www`. */
 function placeOfShop(url: string): string {
   const { host, pathname } = new URL(url)
   return host.replace(/^www\./, '') + pathname.replace(/\/+$/, '')
@@ -450,7 +450,7 @@ function readSecret(
   }
 }
 
-/** The file of `supplier.dialect`. @param folder where the configuration is */
+/** Returns the file that `supplier.dialect` names. @param folder where the configuration is */
 export const dialectFileOf = (name: string, folder: string): string =>
   name.endsWith('.json')
     ? path.resolve(folder, name)
@@ -466,7 +466,7 @@ function readDialectOf(settings: Settings, folder: string, faults: FieldFault[])
   }
 }
 
-/** Beyond loopback, sessions and keys that are shown would be sent in clear text. */
+/** Refuses a console beyond loopback without TLS: it would send sessions and licence keys in clear text. */
 function checkConsole({ console: { listen, url } }: Settings, faults: FieldFault[]): void {
   if (listen === null || url !== null || isLoopback(listen.host)) return
   const message = `${listen.host} is not loopback: put a proxy that speaks TLS before it and set console.url to its https address, or use 127.0.0.1`
@@ -488,7 +488,7 @@ function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): 
 
 /* Faults of a configuration, in words that say what would be right. */
 
-/** A sentence for an issue without a message of its own: what would be right, with the allowed values. */
+/** Says what would be right, with the allowed values, for an issue that has no message of its own. */
 export function sayWhatIsRight(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type') {
     return issue.input === undefined
@@ -514,7 +514,7 @@ const A: Record<string, string> = {
   object: 'an object',
 }
 
-/** One fault for each unknown key, with the known keys. */
+/** Returns the faults of an issue: for unknown keys, one fault for each, with the known keys. */
 export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): FieldFault[] {
   const ofUnion = issue.code === 'invalid_union' ? faultsOfUnion(shape, issue) : []
   if (ofUnion.length > 0) return ofUnion
@@ -527,7 +527,7 @@ export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): Field
   }))
 }
 
-/** For an object of an unknown kind: the faults by the kind that it fits best, and a list of the kinds. Else none. */
+/** Returns, for an object of an unknown kind, the known kinds and the faults by the kind that fits best. Else returns no fault. */
 function faultsOfUnion(shape: z.core.$ZodType, { path: at, errors }: z.core.$ZodIssueInvalidUnion): FieldFault[] {
   const [nearest = []] = errors.toSorted((one, other) => one.length - other.length)
   const kinds = errors

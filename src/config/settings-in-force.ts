@@ -3,21 +3,21 @@ import { kindOf } from '../stores/kinds.ts'
 import { type Config, configShape } from './config.ts'
 
 export interface SettingInForce {
-  /** As the configuration names it: `ordering.inFlight`. */
+  /** The name in the configuration: `ordering.inFlight`. */
   name: string
-  /** Texts as they are, all else as JSON. */
+  /** A text stands as it is, any other value as JSON. */
   value: string
-  /** Whether it is what it would be if the configuration did not name it. */
+  /** Whether the value is the default, as it would be if the configuration did not name the setting. */
   isDefault: boolean
 }
 
-/** An address without credentials and query, which may hold a password or a token. */
+/** Returns an address without its credentials and its query, which may hold a password or a token. */
 export function withoutSecrets(address: string): string {
   const { origin, pathname } = new URL(address)
   return origin + pathname
 }
 
-/** Every setting, in the order of the configuration; those of a store begin with its id: `stores.demo-1234.name`. */
+/** Returns every setting, in the order of the configuration. A store's settings are named by its id: `stores.demo-1234.name`. */
 export function settingsInForce(config: Config): SettingInForce[] {
   const defaults = configShape.parse({ supplier: { baseUrl: 'https://supplier.example/v1' }, stores: [] })
   const usual = {
@@ -33,20 +33,20 @@ export function settingsInForce(config: Config): SettingInForce[] {
       const { shape } = kindOf(store).settings
       const usualOfStore = Object.entries(shape).map(([key, one]) => [key, one.safeParse(undefined).data])
       const { currency } = config.dialectFacts.money
-      // Nothing that the reading of the configuration adds, such as credentials.
+      // What the program adds when it reads the configuration, such as credentials, is left out.
       const own = Object.entries(store).filter(([key]) => key in shape)
       return leavesOf(`stores.${store.id}`, Object.fromEntries(own), { ...Object.fromEntries(usualOfStore), currency })
     }),
   ]
 }
 
-/** What differs where the database is on a server: its operator makes the backups, and its address may be a secret. */
+/** The settings that differ for a database on a server: its operator makes the backups, and its address may be a secret. */
 const onServer = ({ backups, databaseUrl }: Pick<Config, 'backups'> & Partial<Pick<Config, 'databaseUrl'>>) => ({
   backups: { ...backups, cron: 'off: PostgreSQL' },
   database: { url: databaseUrl ? serverOf(databaseUrl.reveal()) : null },
 })
 
-/** The address without user, password and options. */
+/** Returns the address without user, password and options. */
 function serverOf(address: string): string {
   if (!URL.canParse(address)) return 'set'
   const { protocol, host, pathname } = new URL(address)

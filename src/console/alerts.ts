@@ -1,4 +1,4 @@
-/** What is wrong now, who looks after it, and whether people are notified of it. */
+/** The page of alerts: what is wrong now, who looks after it, and whether people are notified. */
 
 import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import { counted, duration } from '../domain/figures.ts'
@@ -16,7 +16,7 @@ import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
 type AlertView = ItemOf<'listAlerts'>
 
-/** Where people see what an alert reports, by the first word of the command that it advises. */
+/** The pages that show what an alert reports, by the word that follows `quayside` in the command that the alert advises. */
 const alertPages: Record<string, (subject: string) => string> = {
   balance: () => '/balance',
   deliveries: (id) => `/deliveries/${id}`,
@@ -30,7 +30,7 @@ const alertPages: Record<string, (subject: string) => string> = {
   sync: () => '/syncs',
 }
 
-/** Kinds that advise to check the machine: the page has more. */
+/** Kinds of alerts that advise to check the machine. The page of refused deliveries says more. */
 const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
 export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
@@ -39,7 +39,7 @@ export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | '
   return alertPages[word]?.(subject ?? '') ?? '/settings'
 }
 
-/** The critical ones first, then the newest. */
+/** Returns the open alerts: first the critical alerts, then the newest. */
 const openOf = ({ alerts }: StatusView): AlertView[] =>
   alerts
     .filter(({ state }) => state === 'open')
@@ -85,7 +85,7 @@ interface Attending {
   done: string
 }
 
-/** What a person can do about alerts: the operation, what it is asked, and what was done. */
+/** What a person can do about alerts: each entry has its operation, the body of the request, and the words for what was done. */
 const attending: Record<string, Attending> = {
   acknowledge: {
     text: 'I look after them',
@@ -144,7 +144,7 @@ const aboutCell = (one: AlertView): Piece =>
 
 const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
 
-/** What a person does about it. */
+/** Says what a person does about an alert. */
 function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now: number): Piece {
   const isMuted = mutedUntil !== null && Date.parse(mutedUntil) > now
   if (acknowledgedAt === null && !isMuted) return undefined

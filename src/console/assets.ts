@@ -23,10 +23,10 @@ const read = Object.entries(files).map(([key, { name, type, file }]) => {
   return { key, type, bytes, path: `/assets/${digest}/${name}` }
 })
 
-/** The address of each. */
+/** The address of each file. */
 export const assets = Object.fromEntries(read.map(({ key, path }) => [key, path])) as Record<keyof typeof files, string>
 
-/** These files are the same for all and need no sign-in. */
+/** Serves these files. They are the same for all people and need no sign-in. */
 export function assetsRouter(): Router {
   const router = Router({ strict: true, caseSensitive: true })
   for (const { path, type, bytes } of read) {

@@ -97,7 +97,7 @@ function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html
   return html`${isFiltered ? 'The last that matches' : 'The last'}: ${name} ${auditWords[newest.action] ?? newest.action}, ${ago(newest.at, now)}.`
 }
 
-/** The name, which may have brackets of its own, and the session or token behind it. */
+/** Splits an actor into a name, which may have brackets of its own, and the session or token behind the name. */
 function splitActor({ actor }: Pick<ItemOf<'listAudit'>, 'actor'>): { name: string; by: string } {
   const [, name = actor, by = ''] = /^(.*) \(([^()]*)\)$/.exec(actor) ?? []
   return { name, by }

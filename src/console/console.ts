@@ -1,6 +1,6 @@
 /**
- * The console: pages for people, on a listener of its own. They call the operations of the API in process, so that a page can show and
- * do what its reader may by the API, and nothing else.
+ * The console has pages for people, on a listener of its own. The pages call the operations of the API in process. So a page can
+ * show and do what its reader may see and do by the API, and nothing else.
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -10,18 +10,18 @@ import { consolePages } from './pages.ts'
 import { consoleRouter, type RouterNeeds } from './router.ts'
 
 export interface ConsoleParts extends RouterNeeds {
-  /** The address that people use behind TLS; null: loopback. */
+  /** The address that people use behind TLS; null where they use loopback. */
   url: string | null
   count?: (route: string, status: number) => void
 }
 
 export interface Console extends Pick<HttpServer, 'drain' | 'close'> {
   listen(host: string, port: number): Promise<void>
-  /** Where people reach it; null before it listens. */
+  /** The address at which people reach the console; null before the console listens. */
   address(): string | null
 }
 
-/** Of every answer: our own files alone, no script or style in a page, no frame around it, and no other site as a reader. */
+/** Headers of every answer: our own files alone, no script or style in a page, no frame around it, and no reader at other sites. */
 const headers = {
   'content-security-policy': [
     "default-src 'none'",
@@ -33,7 +33,7 @@ const headers = {
     "frame-ancestors 'none'",
     "base-uri 'none'",
   ].join('; '),
-  // With `no-referrer` browsers send the actions without their origin, by which they are let in.
+  // With `no-referrer`, browsers would send actions without their origin, and the console admits actions by their origin.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',

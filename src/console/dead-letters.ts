@@ -1,4 +1,4 @@
-/** What used up its attempts: deliveries that came in, and messages to stores. */
+/** The page of dead letters: deliveries that came in and messages to stores that used up their attempts. */
 
 import { counted } from '../domain/figures.ts'
 import { effectLabels } from '../domain/labels.ts'

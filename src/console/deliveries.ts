@@ -1,4 +1,4 @@
-/** The list of deliveries, and what was refused before it became one. */
+/** The list of deliveries, and the requests that were refused before they became deliveries. */
 
 import { counted } from '../domain/figures.ts'
 import { type DeliveryState, deliveryLabels } from '../domain/labels.ts'
@@ -103,13 +103,13 @@ function headline({ counts: { deliveries, upTo }, refusedDeliveries }: StatusVie
   return html`${waiting === 0 ? 'Every delivery that was taken is dealt with.' : html`Nothing needs a person.${queued}`}${refused}`
 }
 
-/** Who sends under this source: a store by its name. */
+/** Returns who sends under this source. A store goes by its name. */
 export function senderOf(source: string, names: StoreNames): string {
   const store = source.startsWith('stores/') ? source.slice('stores/'.length) : undefined
   return store === undefined ? 'the supplier' : storeName(names, store)
 }
 
-/** The order of an event leads to the order that it was bought for, where that is known. */
+/** Shows the supplier order of an event. It links to the store order that it was bought for, where that order is known. */
 const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView): Piece =>
   supplierOrderId &&
   (purchaseId === null
@@ -118,7 +118,7 @@ const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView): Piece
 
 export const eventText = ({ event }: Pick<DeliveryView, 'event'>): string => event ?? 'event not read'
 
-/** Deliveries, to be ticked by people who may replay them. */
+/** Draws a table of deliveries. People who may replay deliveries can tick them. */
 export const deliveryTable = (
   caption: string,
   { items, stores, now, mayAct }: { items: readonly DeliveryView[]; stores: StoreNames; now: number; mayAct: boolean },
@@ -147,14 +147,14 @@ export const replayedNotice = (replayed: number, left: number): Notice => ({
   text: `${countedInWords(replayed, 'delivery is', 'deliveries are')} in the inbox again.${left > 0 ? ` ${countedInWords(left, 'other')} cannot be read again: the body was deleted.` : ''}`,
 })
 
-/** What replaying does, whichever deliveries it is. */
+/** What replaying does. The effect is the same for all deliveries. */
 const replayEffect: Effect = {
   Money: 'Nothing is bought. A delivery is only a hint to read an order.',
   Store: 'A key that was handed over does not go out again.',
   Undo: 'Not needed: replaying one that was applied is harmless.',
 }
 
-/** @param to where it is posted */
+/** @param to the path to which the form is posted */
 export const replayForm = (visit: Visit, items: readonly DeliveryView[], to: string): Html =>
   html`<div>${actOnSeveral(visit, {
     id: 'replay',

@@ -108,7 +108,7 @@ ${section(
 </div></div>`
 }
 
-/** What it was bought for. */
+/** Returns the store order that the purchase of the delivery belongs to, where there is a purchase. */
 const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<ItemOf<'listOrders'>[]> =>
   purchaseId === null ? [] : (await call('listOrders', { query: { search: purchaseId, limit: '1' } })).items
 
@@ -166,7 +166,7 @@ function bodyPart({ body, bytes }: DeliveryDetailView, at: string, visit: Visit)
   })}</div>`
 }
 
-/** JSON with its fields below each other, where that changes nothing else; anything else as it came. */
+/** Lays out JSON with its fields below each other, where that changes nothing else. Any other body stays as it came. */
 function readable(body: string): string {
   try {
     const json: unknown = JSON.parse(body)

@@ -1,4 +1,4 @@
-/** Where our purchases and the supplier's orders differ, and the sweeps that look for that. */
+/** The pages of the differences between our purchases and the supplier's orders, and of the sweeps that look for them. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, discrepancyLabels, runLabels, wordOf } from '../domain/labels.ts'
@@ -100,7 +100,7 @@ const sweepCauses: Record<string, string> = {
   stale: 'deliveries came too late',
 }
 
-/** Other causes are the names of people. */
+/** Returns the cause in words. A cause without words of its own is the name of a person. */
 const sweepCause = (cause: string): string => sweepCauses[cause] ?? `asked for by ${cause}`
 
 export const sweepPage: Page = {

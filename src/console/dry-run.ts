@@ -1,4 +1,4 @@
-/** The dry run of a sync: what it would change, while it goes on and after it. */
+/** The page of the dry run: what a sync would change, shown while the dry run goes on and after its end. */
 
 import { counted, grouped } from '../domain/figures.ts'
 import { listingLabels, runLabels } from '../domain/labels.ts'

@@ -11,28 +11,28 @@ export const effectList = (effect: Effect): Html =>
   html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
 export interface ActionForm {
-  /** Ends in "…". */
+  /** The text that opens the action. It ends in "…". */
   summary: string
-  /** Where it is posted: `/overview/freeze`. */
+  /** The path to which the form is posted: `/overview/freeze`. */
   to: string
-  /** One sentence: what it does. */
+  /** One sentence that says what the action does. */
   about: Piece
   effect: Effect
   fields?: Piece
-  /** Repeats the object: "Release 23.99 EUR". */
+  /** The text of the button. It repeats the object: "Release 23.99 EUR". */
   button: string
   /** The action ends or stops something. */
   stops?: boolean
   isOpen?: boolean
-  /** Of the form, for controls that stand elsewhere on the page. */
+  /** The id of the form, for controls that stand elsewhere on the page. */
   id?: string
 }
 
-/** An action: a first click shows what it will do, a second one does it. */
+/** Draws an action. A first click shows what the action will do, and a second click does it. */
 export const act = ({ summary, to, about, effect, fields, button, stops, isOpen, id }: ActionForm): Html =>
   html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
 
-/** Actions that do not apply, each with its reason. */
+/** Lists actions that do not apply, each with its reason. */
 export function notNow(...given: (string | false)[]): Html | undefined {
   const reasons = given.filter((reason) => reason !== false)
   return reasons.length === 0
@@ -40,18 +40,18 @@ export function notNow(...given: (string | false)[]): Html | undefined {
     : html`<ul class="not-now">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`
 }
 
-/** What operators may do, and why another reader may not. @param what `Release, ignore` */
+/** Shows what operators may do, or tells a viewer why not. @param what the actions: `Release, ignore` */
 export const forOperators = (what: string, visit: Pick<Visit, 'caller'>, content: Piece): Piece =>
   visit.caller.role === 'viewer' ? notNow(needsRole(what, 'operator', visit)) : content
 
-/** Why a reader may not. @param what `Release, ignore` */
+/** Says why a reader may not take some actions. @param what the actions: `Release, ignore` */
 export const needsRole = (what: string, role: PersonRole, { caller }: Pick<Visit, 'caller'>): string =>
   `${what}: ${/,| and /.test(what) ? 'they need' : 'it needs'} the role ${role}; you are ${caller.role}.`
 
 export interface TextField {
   label: string
   name: string
-  /** What stands in it before the person types; what was typed before a failure wins. */
+  /** The text in the field before the person types. Text that was typed before a failure comes first. */
   value?: string
   isRequired?: boolean
   maxLength?: number
@@ -61,7 +61,7 @@ export interface TextField {
   at?: string
 }
 
-/** A field of one line, with what was typed and what is wrong with it. */
+/** Draws a field of one line, with the typed text and what is wrong with that text. */
 export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, field: TextField): Html {
   const { label, name, value = '', isRequired = false, maxLength = 200, isShort, isDecimal, at = '' } = field
   const id = `f-${name}${at && `-${at}`}`
@@ -71,15 +71,15 @@ export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, fiel
   return html`<label for="${id}">${label}${input}</label>${fault && html`<p class="fault small" id="${id}-fault">${fault}</p>`}`
 }
 
-/** The reason that the audit log keeps. */
+/** Draws the field of the reason that the audit log keeps. */
 export const reasonField = (visit: Pick<Visit, 'form' | 'faults'>, at = ''): Html =>
   textField(visit, { label: 'Reason, for the audit log', name: 'reason', isRequired: true, at })
 
-/** The same for an action that may go without. */
+/** Draws the field of the reason for an action that needs no reason. */
 export const maybeReasonField = (visit: Pick<Visit, 'form' | 'faults'>, at: string): Html =>
   textField(visit, { label: 'Reason, for the audit log (optional)', name: 'reason', maxLength: 500, at })
 
-/** What was typed there, as operations take it. */
+/** Returns the typed reason in the form that operations take. */
 export function maybeReason(form: URLSearchParams): { reason?: string } {
   const reason = form.get('reason')?.trim()
   return reason ? { reason } : {}
@@ -94,7 +94,7 @@ export interface Choice {
   effect: Effect
 }
 
-/** A decision: all choices with their effects side by side, none of them chosen before. */
+/** Draws a decision: all choices with their effects side by side. No choice is made in advance. */
 export const pick = (name: string, choices: readonly Choice[]): Html =>
   html`<ul class="pick">${choices.map(
     ({ value, label, about, effect }) =>
@@ -104,14 +104,14 @@ export const pick = (name: string, choices: readonly Choice[]): Html =>
 export interface SelectField {
   label: string
   name: string
-  /** The first one stands for no choice. */
+  /** In filters, the first option stands for no choice. */
   options: readonly (string | readonly [value: string, text: string])[]
   chosen: string
   /** Makes the id unique where a page has several fields of a name. */
   at?: string
 }
 
-/** A list to choose from, for filters. */
+/** Draws a list to choose from. */
 export function selectField({ label, name, options, chosen, at = '' }: SelectField): Html {
   const id = `f-${name}${at && `-${at}`}`
   return html`<label for="${id}">${label}<select id="${id}" name="${name}">${options.map((option) => {
@@ -120,27 +120,27 @@ export function selectField({ label, name, options, chosen, at = '' }: SelectFie
   })}</select></label>`
 }
 
-/** A field of one line among filters. @param known what may stand in it, offered while a person types */
+/** Draws a field of one line among filters. @param known texts that are offered while a person types */
 export const filterField = (label: string, name: string, value: string, known: readonly string[] = []): Html =>
   html`<label for="f-${name}">${label}<input type="text" id="f-${name}" name="${name}" value="${value}" maxlength="200" autocomplete="off"${known.length > 0 && html` list="f-${name}-known"`}></label>${known.length > 0 && html`<datalist id="f-${name}-known">${known.map((one) => html`<option value="${one}"></option>`)}</datalist>`}`
 
-/** An instant of a filter, to the minute, in UTC. */
+/** Draws the field of an instant in a filter, to the minute, in UTC. */
 export const instantField = (label: string, name: string, value: string): Html =>
   html`<label for="f-${name}">${label}<input type="datetime-local" id="f-${name}" name="${name}" value="${value}"></label>`
 
-/** What `instantField` sends, as the API takes it; undefined where nothing was chosen. */
+/** Returns what `instantField` sends in the form that the API takes; undefined where nothing was chosen. */
 export const instantOf = (given: string | null): string | undefined =>
   given ? (/^[\d-]+T\d\d:\d\d$/.test(given) ? `${given}:00Z` : given) : undefined
 
-/** Filters of a list: they stand in the address, so that a list can be sent to another person. */
+/** Draws the filters of a list. They stand in the address, so that a person can send the list to another person. */
 export const filters = (to: string, fields: Piece): Html =>
   html`<form class="filters" method="get" action="${to}" role="search">${fields}<button>Show</button></form>`
 
-/** Ticks a row of a list for an action that stands below it. @param form the `id` of `actOnSeveral` */
+/** Draws the box that ticks a row for an action below the list. @param form the `id` of `actOnSeveral` */
 export const tick = (form: string, value: string, label: string): Html =>
   html`<input type="checkbox" name="id" value="${value}" form="${form}" aria-label="Tick ${label}"> `
 
-/** An action on the rows that are ticked, or on all that are shown. @param ids those that are shown */
+/** Draws an action on the ticked rows, or on all rows that are shown. @param ids the ids of the rows that are shown */
 export function actOnSeveral(
   { form, faults }: Pick<Visit, 'form' | 'faults'>,
   { ids, fields, ...action }: ActionForm & { id: string; ids: readonly string[] },
@@ -163,7 +163,7 @@ export function actOnSeveral(
   })
 }
 
-/** Does it to each: one that has changed meanwhile is left out. @returns how many @throws why, where it was none */
+/** Calls `act` for each id, and leaves refused ids out. @returns how many succeeded @throws the first refusal, if none did */
 export async function doToEach(ids: readonly string[], act: (id: string) => Promise<unknown>): Promise<number> {
   const outcomes = await Promise.allSettled(ids.map(act))
   const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
@@ -173,7 +173,7 @@ export async function doToEach(ids: readonly string[], act: (id: string) => Prom
 
 const NONE_TICKED = 'no row is ticked: tick some in the list above, or choose all that are shown'
 
-/** The ids that `actOnSeveral` sends. @throws Failure `invalid`, beside its field, where none is ticked */
+/** Returns the ids that `actOnSeveral` sends. @throws Failure `invalid`, beside the field, where no row is ticked */
 export function idsOf(form: URLSearchParams, id: string): string[] {
   const which = `which-${id}`
   const ids = form.get(which) === 'shown' ? (form.get('shown') ?? '').split(' ') : form.getAll('id')

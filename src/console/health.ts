@@ -1,4 +1,4 @@
-/** The health line: one sentence that says whether everything is well. The worst thing speaks. */
+/** The health line: one sentence that says whether everything is well. It speaks of the worst thing alone. */
 
 import { counted, grouped, lastsText } from '../domain/figures.ts'
 import type { Sign } from '../domain/labels.ts'
@@ -6,12 +6,12 @@ import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { ageOf, clock, countedInWords, money } from './words.ts'
 
-/** Under this many days of sales Quayside warns. */
+/** Quayside warns when the balance lasts for fewer days of sales than this. */
 export const WARN_DAYS = 3
 
 export interface HealthFacts {
   status: StatusView
-  /** Of the last 24 hours. */
+  /** The activity of the last 24 hours. */
   day: Pick<AnswerOf<'viewActivity'>, 'total' | 'countedSince'>
   /** How long the balance lasts at the spend of the last days; null where nothing was spent. */
   daysLeft: number | null
@@ -26,7 +26,7 @@ export interface Health {
   fact: string
 }
 
-/** By severity: no worker, frozen, the supplier is silent, its answers cannot be read, the balance is low, attention, well. */
+/** Returns the worst of these: no worker, frozen, supplier silent, answers unreadable, balance low, attention needed, well. */
 export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): Health {
   const { freeze, supplier, unreadable, counts, balance, workerAbsentSince } = status
   const { orders, keys } = day.total

@@ -1,4 +1,4 @@
-/** Prices that jumped: each with what it would be, how it comes about, and its release. */
+/** The page of prices that jumped: each with the price that it would be, how that price comes about, and its release. */
 
 import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'
@@ -13,7 +13,7 @@ import { mark } from './marks.ts'
 import type { Visit } from './page.ts'
 import { countedInWords, money, sentenceOf, storeName, storeNames } from './words.ts'
 
-/** Each is explained in full, so that a page has few. */
+/** How many held prices a page shows. The number is small because each price is explained in full. */
 const SHOWN = 10
 
 export const heldPricesPage = listPage({
@@ -33,7 +33,7 @@ export const heldPricesPage = listPage({
   rows: ({ visit, items }) => heldPriceParts(visit, items),
 })
 
-/** What waits, each in a section of its own, with its actions. */
+/** Draws the held prices, each in a section of its own with its actions. */
 export async function heldPriceParts(visit: Visit, items: readonly ItemOf<'listHeldPrices'>[]): Promise<Html> {
   const names = await storeNames(visit)
   const drawn = items.map(async ({ store, id }) => ({

@@ -1,4 +1,4 @@
-/** Markup as a template of its own kind: what is put into it is escaped, save for markup that was made in the same way. */
+/** The template for markup. It escapes what is put into it, except markup that was made by the same template. */
 import { html as template } from 'hono/html'
 
 /** Finished markup. */
@@ -7,7 +7,7 @@ export interface Html {
   toString(): string
 }
 
-/** What a template takes: text and numbers are escaped, markup is not, and nothing else shows. */
+/** What a template takes. Text and numbers are escaped, markup is not escaped, and all other values show nothing. */
 export type Piece = string | number | boolean | null | undefined | Html | readonly Piece[]
 
 /** @example html`<p>${name}</p>` */

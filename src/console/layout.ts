@@ -9,7 +9,7 @@ import { type NavigationEntry, type Notice, navigationGroups } from './page.ts'
 
 const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
 
-/** Without the first, htmx writes a style element, which the policy refuses. */
+/** Settings of htmx. Without the first setting, htmx writes a style element, and the content policy refuses that. */
 const HTMX = JSON.stringify({
   includeIndicatorStyles: false,
   allowEval: false,
@@ -35,9 +35,9 @@ export interface Frame {
   main: Html
   caller: SessionCaller
   navigation: readonly NavigationEntry[]
-  /** Path of the page of the navigation that it belongs to. */
+  /** The path of the navigation entry to which the page belongs. */
   current: string
-  /** Absent where it cannot be read: the navigation then has no counts. */
+  /** The status; undefined where it cannot be read. The navigation then has no counts. */
   status: StatusView | undefined
   notice?: Notice | undefined
   footer: string
@@ -86,7 +86,7 @@ function groupOf(
   return html`<div>${group && html`<h2>${group}</h2>`}<ul>${entries}</ul></div>\n`
 }
 
-/** Whether something is bought now. */
+/** Shows by a mark whether buying is on. */
 export function buyingMark(
   { freeze, unreadable, workerAbsentSince }: StatusView,
   words = ['Buying is on', 'Buying is frozen', 'Buying is paused', 'No worker buys'],
@@ -117,7 +117,7 @@ ${below}
 </html>
 `
 
-/** What a page says that could not be shown, or an action that has no page to return to. */
+/** What a person reads in the place of a page that could not be shown, or after an action that has no page to return to. */
 export interface Refusal {
   status: number
   /** A sentence. */
@@ -140,7 +140,7 @@ const titles: Record<number, string> = {
 
 export const refusalTitle = (status: number): string => titles[status] ?? 'This page could not be made'
 
-/** What went wrong, in the place of the content of a page. */
+/** Says what went wrong, in the place of the content of a page. */
 export const refusalPart = ({ status, text, requestId }: Refusal): Html =>
   html`<header class="title"><h1>${status >= 500 ? mark('stop', refusalTitle(status)) : refusalTitle(status)}</h1></header>
 <div class="sheet stack"><p>${text}</p>${status >= 500 && html`<p>Buying and hand-over do not depend on the console.</p>`}<p class="small quiet">Reference for the log: <span class="id">${requestId}</span>. <a href="/overview">Overview</a>${status >= 500 && html`, or run <code>quayside doctor</code>`}.</p></div>`

@@ -1,4 +1,4 @@
-/** A page that is a list: its heading, its filters, the rows or what would be there, and the way to the next page. */
+/** A page that is a list: its heading, its filters, its rows (or a text on what would be here), and the link to the next page. */
 import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, ItemOf, OperationId } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
@@ -7,12 +7,12 @@ import type { NavigationEntry, OperationInput, Page, Shown, Visit } from './page
 import { type Column, empty, type None, pager, table } from './tables.ts'
 import { type StoreNames, storeNames } from './words.ts'
 
-/** The operations that answer a list. */
+/** The operations whose answer is a list. */
 type ListId = { [N in OperationId]: AnswerOf<N> extends List ? N : never }[OperationId]
 
 interface List {
   items: unknown[]
-  /** Absent where all are on one page. */
+  /** The cursor of the next page; absent where one page has all items. */
   next?: string | null
 }
 
@@ -24,9 +24,9 @@ export interface Seen<N extends ListId> {
   items: ItemOf<N>[]
   status: StatusView
   stores: StoreNames
-  /** The person may do more than look. */
+  /** Whether the person may do more than look. */
   mayAct: boolean
-  /** The address narrows the list, or goes on after its first page. */
+  /** Whether the address narrows the list, or asks for a page after the first. */
   isFiltered: boolean
 }
 
@@ -36,30 +36,30 @@ export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions
   operation: N | ((query: URLSearchParams) => N)
   /** Names in the address that narrow the list. */
   filters?: readonly string[]
-  /** What the operation is asked besides the page (default: the filters as they are). */
+  /** Returns what the operation is asked, besides the page (default: the filters as they are). */
   ask?: (visit: Visit, status: StatusView) => Pick<OperationInput<N>, 'path' | 'query'>
-  /** The parameter that goes on after a page (default: `before`). */
+  /** The parameter that asks for the next page of the list (default: `before`). */
   by?: 'before' | 'after'
-  /** One sentence: how it stands. */
+  /** One sentence that says how things stand. */
   headline: (seen: Seen<N>) => Piece | Promise<Piece>
   /** Filters, and what comes before the list. */
   above?: (seen: Seen<N>) => Piece | Promise<Piece>
-  /** The heading of the list, and what stands beside it (default: one for screen readers alone). */
+  /** The heading of the list, and what stands beside it (default: a heading for screen readers alone). */
   heading?: (seen: Seen<N>) => [title: Piece, beside?: Piece]
-  /** Where there are no rows: what would be here, and how it gets here. */
+  /** The text where there are no rows. It says what would be here, and how that gets here. */
   none: None
-  /** The same where a filter leaves none (default: `none`). */
+  /** The text where a filter leaves no rows (default: `none`). */
   noMatch?: None | ((seen: Seen<N>) => None)
-  /** A table of the rows, under a caption for screen readers alone. */
+  /** The caption of the table of rows, for screen readers alone. */
   caption?: string | ((seen: Seen<N>) => string)
   columns?: (seen: Seen<N>) => readonly Column<ItemOf<N>>[]
   isPairs?: boolean
-  /** The rows where `columns` cannot say them. */
+  /** Draws the rows where `columns` cannot draw them. */
   rows?: (seen: Seen<N>) => Html | Promise<Html>
   below?: (seen: Seen<N>) => Piece | Promise<Piece>
 }
 
-/** @returns its page, which an action may show with something before the list */
+/** @returns the page of the list. An action may show this page with something before the list. */
 export function listPage<N extends ListId>(list: ListPage<N>) {
   const { path, navigation, operation, filters = [], by = 'before', actions, parts } = list
   function rowsOf(seen: Seen<N>): Html | Promise<Html> | undefined {
@@ -106,6 +106,6 @@ ${await list.below?.(seen)}`,
   return { path, role: 'viewer', navigation, show, ...(actions && { actions }), ...(parts && { parts }) } as const
 }
 
-/** What is the same for all, or depends on what is seen. */
+/** Returns the given value, or computes it where it depends on what is seen. */
 const settled = <T extends string | None, S>(given: T | ((seen: S) => T), seen: S): T =>
   typeof given === 'function' ? given(seen) : given

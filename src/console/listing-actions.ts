@@ -1,4 +1,4 @@
-/** What people do with a listing. Each is posted to the page of the listing, from wherever it is drawn. */
+/** What people do with a listing. Each action is posted to the page of the listing, wherever the action is drawn. */
 
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
@@ -12,10 +12,10 @@ import { money } from './words.ts'
 export const listingPath = (store: string, id: string): string =>
   `/listings/${encodeURIComponent(store)}/${encodeURIComponent(id)}`
 
-/** Where an action came from, if it was not from the page of the listing. */
+/** The page that follows an action which was not drawn on the page of the listing. */
 const BACK = '/held-prices'
 
-/** The same fields on a page of many listings belong to one of them each. */
+/** What the actions of one listing are drawn from. A page of many listings draws its fields once for each listing. */
 export interface Drawn {
   visit: Pick<Visit, 'form' | 'faults'>
   /** The id of the store; `name` is what people call it. */
@@ -23,19 +23,19 @@ export interface Drawn {
   name: string
   listing: AnswerOf<'viewStoreListing'>
   isOpen?: boolean
-  /** Drawn on the page of the held prices. */
+  /** Whether the action is drawn on the page of the held prices. */
   isAway?: boolean
 }
 
 const back = (isAway: boolean | undefined) => isAway === true && hidden('back', BACK)
 
-/** Decimal text minus decimal text; undefined where they have no common currency. */
+/** Returns one amount less another, both as decimal text; undefined where one of them cannot be read in the currency. */
 export function lessThan(one: string, other: string, currency: string): string | undefined {
   const [from, less] = [parseDecimal(one, currency), parseDecimal(other, currency)]
   return from === undefined || less === undefined ? undefined : formatDecimal({ minor: from - less, currency })
 }
 
-/** What a unit leaves over its cost, where both are in one currency. */
+/** Says what the sale of a unit leaves over its cost, where price and cost are in one currency. */
 function marginOf(listing: AnswerOf<'viewStoreListing'>, price: string): string | undefined {
   const { explained } = listing
   const [cost] = explained?.steps ?? []
@@ -175,7 +175,7 @@ export const listingActions: Record<string, Action> = {
   link: byOperator(async ({ call, path: { store = '', variant = '' }, form }) => {
     const offer = form.get('offerSku') ?? ''
     const path = { store, variant }
-    // A person has the one or the other at hand; the SKU is asked for first.
+    // A person has a SKU or a product id at hand. The text is tried as a SKU first.
     await call('linkListing', { path, body: { offerSku: offer } }).catch(async (error: unknown) => {
       if (!(error instanceof Failure) || error.code !== 'not_found') throw error
       await call('linkListing', { path, body: { productId: offer } }).catch((second: unknown) => {

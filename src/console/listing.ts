@@ -84,7 +84,7 @@ const stepNames: Record<string, string> = {
   cap: 'At most',
 }
 
-/** The price by the current rules, one line a step. */
+/** Explains the price by the current rules, with one line for each step. */
 export function priceSteps({ explained, detail }: ListingDetailView): Html {
   if (!explained) {
     return html`<p>It has no offer of the supplier now, so it has no price.${detail && ` ${sentenceOf(detail)}`}</p>`

@@ -27,11 +27,11 @@ export interface Figure {
   name: string
   value: Piece
   unit?: string
-  /** What to compare it with. */
+  /** What to compare the value with. */
   beside: Piece
 }
 
-/** At most six beside each other. */
+/** Draws figures beside each other, six at most. */
 export const figures = (all: readonly Figure[]): Html =>
   html`<dl class="figures">${all.map(
     ({ name, value, unit, beside }) =>
@@ -42,13 +42,13 @@ export interface Duty {
   sign: Sign
   what: string
   to: string
-  /** Why, in two sentences, with the money that it is about. */
+  /** Why the duty waits, in two sentences, with the money at stake. */
   why: Piece
-  /** Since when it waits; absent where that is not known. */
+  /** Since when the duty waits; absent where that is not known. */
   since?: string | undefined
 }
 
-/** What waits for a person. */
+/** Draws what waits for a person. */
 export const duties = (all: readonly Duty[], now: number): Html =>
   html`<ul class="duties">${all.map(
     (duty) =>
@@ -68,10 +68,10 @@ export interface LogEvent {
   more?: { summary: string; text: string } | undefined
 }
 
-/** A pause that a person should see. */
+/** A person should see a pause that is longer than this. */
 const GAP_MS = 10_000
 
-/** What happened, the oldest first. Pauses that matter are drawn, and days other than today are named once. */
+/** Draws what happened, the oldest event first. Pauses that matter are drawn, and days other than today are named once. */
 export function timeline(events: readonly LogEvent[], now: number): Html {
   return html`<ol class="log">${events.map((event, index) => {
     const before = events[index - 1]
@@ -83,7 +83,7 @@ export function timeline(events: readonly LogEvent[], now: number): Html {
   })}</ol>`
 }
 
-/** Equal events in a row as one, with how often and until when: reads that brought no news are shown once. */
+/** Joins equal quiet events in a row, with their count and the last instant. So reads that brought no news are shown once. */
 export function folded<E extends LogEvent>(events: readonly E[]): E[] {
   const runs: E[][] = []
   const textOf = ({ what, detail, tag }: E) => `${what} ${detail} ${tag}`
@@ -101,7 +101,7 @@ export function folded<E extends LogEvent>(events: readonly E[]): E[] {
   })
 }
 
-/** The answer to a click, at the top of the page and focused, or what a page has to say before all else. */
+/** Draws a notice: the answer to a click, or what a page has to say before all else. */
 export const notice = ({ kind, word, text }: { kind: Notice['kind']; word: string; text: Piece }): Html =>
   html`<p class="notice is-${kind}">${mark(kind, word)}<span>${text}</span></p>`
 
@@ -110,11 +110,11 @@ export interface Step {
   amount: Piece
 }
 
-/** A computation, explained: one numbered line a step. */
+/** Explains a computation, with one numbered line for each step. */
 export const steps = (all: readonly Step[]): Html =>
   html`<ol class="steps">${all.map(({ text, amount }) => html`<li><span>${text}</span><b>${amount}</b></li>\n`)}</ol>`
 
-/** How far a run is that reads page after page. @param total null while it is not known */
+/** Shows how far a run is that reads page after page. @param total null while the number of pages is not known */
 export const pagesRead = (pages: number, total: number | null): Html =>
   html`<label>Page ${pages}${total !== null && ` of ${total}`}<progress${total !== null && html` max="${Math.max(1, total)}" value="${Math.min(pages, total)}"`}></progress></label>`
 

@@ -1,25 +1,25 @@
-/** Parts of a page that stay current: htmx reads each again every few seconds and puts it in its place if it has changed. */
+/** Parts of a page that stay current: htmx reads each part again every few seconds, and replaces it if it has changed. */
 import { createHash } from 'node:crypto'
 import { type Html, html } from './html.ts'
 
-/** The content with what the browser sends along when it asks again. */
+/** Returns the content with its digest. The browser sends the digest along when it asks again. */
 export const withDigest = (content: Html): Html =>
   html`<input type="hidden" name="seen" value="${digestOf(content)}">${content}`
 
 export const digestOf = (content: Html): string =>
   createHash('sha256').update(content.toString()).digest('base64url').slice(0, 16)
 
-/** A live part, without an element around it; a browser without JavaScript shows it as it was. */
+/** A live part. Its content has no element around it. A browser without JavaScript shows the part as it was. */
 export interface Live {
   /** `section` unless the page needs another element. */
   tag?: 'section' | 'header' | 'figure' | 'div'
   id: string
   class?: string
-  /** Id of its heading. */
+  /** The id of the part's heading. */
   labelledBy?: string
-  /** Announced when it changes: for one part of a page at most. */
+  /** Whether screen readers announce a change. One part of a page at most has this. */
   isPolite?: boolean
-  /** Where it is read again, with its query. */
+  /** The address from which the part is read again, with its query. */
   from: string
   content: Html
 }

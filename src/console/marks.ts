@@ -14,13 +14,13 @@ const shapes = {
 
 const classOf = (sign: Sign): string => `is-${sign === 'planned' ? 'off' : sign}`
 
-/** The shape alone, where the word stands beside it. */
+/** Draws the shape alone, where the word stands beside it. */
 export const sign = (kind: Sign): Html =>
   html`<svg class="${classOf(kind)}" viewBox="0 0 12 12" aria-hidden="true">${shapes[kind]}</svg>`
 
-/** Shape and word. */
+/** Draws a shape and its word. */
 export const mark = (kind: Sign, word: string): Html =>
   html`<span class="mark ${classOf(kind)}"><svg viewBox="0 0 12 12" aria-hidden="true">${shapes[kind]}</svg>${word}</span>`
 
-/** A state under its word. */
+/** Draws a state as the shape and the word of its label. */
 export const stateMark = ({ sign, word }: Pick<Label, 'sign' | 'word'>): Html => mark(sign, word)

@@ -11,7 +11,7 @@ import { money, sentenceOf } from './words.ts'
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
 export interface OrderEvent extends LogEvent {
-  /** The store's own id of the line that it is about; undefined: the whole order. */
+  /** The store's own id of the line that the event is about; undefined: the event is about the whole order. */
   line: string | undefined
 }
 
@@ -22,10 +22,10 @@ type Deed = OrderHistoryView['audit'][number]
 type Purchase = OrderHistoryView['lines'][number]['purchases'][number]
 type Found = { purchase: Purchase; line: OrderHistoryView['lines'][number] } | undefined
 
-/** An entry before it has its place: of one instant, the cause comes before what it caused. */
+/** An entry before the entries are sorted. Its `rank` puts a cause before what it caused in the same instant. */
 type Entry = Omit<OrderEvent, 'line' | 'tag'> & { rank: number; purchaseId: string | undefined }
 
-/** The oldest first. @param store what people call it */
+/** Returns the events of an order, the oldest first. @param store the store's name */
 export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
   const purchases = new Map(
     order.lines.flatMap((line) => line.purchases.map((purchase) => [purchase.id, { purchase, line }] as const)),
@@ -93,7 +93,7 @@ function plannedEntry({ purchase, line }: NonNullable<Found>): Entry {
   }
 }
 
-/** An answer and the change that it causes are written at once; the next try comes later than this. */
+/** An answer and the change that it causes are written within this time. The next try comes later. */
 const AT_ONCE_MS = 1_000
 
 const inputsOf: Record<string, string[]> = {
@@ -102,7 +102,7 @@ const inputsOf: Record<string, string[]> = {
   look_up: ['found', 'absent'],
 }
 
-/** Takes the change that an answer caused out of the others: the answer shows it. */
+/** Takes the change that an answer caused out of `left`, and returns it: the entry of the answer shows that change. */
 function movedBy(attempt: Attempt, left: Set<Transition>): Transition | undefined {
   if (attempt.stage === 'sent') return undefined
   for (const one of left) {
@@ -139,7 +139,7 @@ function attemptEntry(attempt: Attempt, found: Found, moved: Transition | undefi
   return { rank: 5, at, sign, what, detail, isQuiet: attempt.kind !== 'place' && sign === 'moving', more, purchaseId }
 }
 
-/** What a read has brought to an end is news, and that it was read is not. */
+/** Returns words for a read that ended a purchase or brought it to review: that is news, and the read alone is not. */
 function endWords({ kind }: Attempt, moved: Transition | undefined): ReturnType<typeof answerWords> | undefined {
   if (kind === 'place' || !moved || !['failed', 'cancelled', 'review'].includes(moved.after)) return undefined
   const { became, sign } = purchaseLabels[moved.after]
@@ -185,7 +185,7 @@ function requestText({ idempotencyKey, body }: Purchase): string {
   try {
     shown = JSON.stringify(JSON.parse(body), null, 1)
   } catch {
-    // Shown as it is.
+    // A body that is not JSON is shown as it is.
   }
   return `POST /orders\nidempotency-key: ${idempotencyKey}\nx-api-key: (set)\n\n${shown}`
 }
@@ -204,7 +204,7 @@ const answerText = ({ status, requestId, code, supplierOrderId, detail, answerDi
     .filter((line) => line !== false)
     .join('\n')
 
-/** Keys that were stored at once, shown with the change that stored them. */
+/** Returns one entry for keys that were stored at once, with the change that stored them. */
 function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[] {
   const keys = lines.flatMap((line) => line.keys)
   return [...Map.groupBy(keys, ({ purchaseId, storedAt }) => `${purchaseId} ${storedAt}`).values()].flatMap((group) => {
@@ -220,7 +220,7 @@ function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[
   })
 }
 
-/** The request says that it is being sent. */
+/** Returns the entry of a change. `sent` and `released` have no entry: the request says that the order is being sent. */
 function transitionEntry(one: Transition, found: Found): Entry[] {
   if (one.row === 'sent' || one.row === 'released') return []
   const { at, purchaseId } = one

@@ -25,7 +25,7 @@ type Key = Line['keys'][number]
 
 const PATH = '/orders/:store/:reference'
 
-/** An order by the two names that its address has. */
+/** Names an order by its store and reference, which the address of the page has. */
 const named = ({ path: { store = '', reference = '' } }: Pick<Visit, 'path'>) => ({
   path: { reference },
   query: { store },
@@ -141,7 +141,7 @@ function waitsFor({ purchases }: Line): Purchase['holdReason'] | 'review' {
   return current.find(isHeld)?.holdReason ?? null
 }
 
-/** What a person should see first. */
+/** Draws what a person should see first. */
 function attention(line: Line, purchase: Purchase): Html[] {
   const what = line.name ?? line.sku
   if (purchase.state === 'review') {
@@ -153,7 +153,7 @@ function attention(line: Line, purchase: Purchase): Html[] {
   return [notice({ kind: 'held', word: `Line ${line.id} is held`, text })]
 }
 
-/** Entries that one page shows: an order with more has parts that fail again and again. */
+/** How many entries one page shows. An order with more entries has parts that fail again and again. */
 const EVENTS_MAX = 200
 
 function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'now'>, store: string): Html {
@@ -183,7 +183,7 @@ ${timeline(
 )}</div>`
 }
 
-/** Lines that have a tab of their own. */
+/** How many tabs there are at most. Other lines have no tab of their own. */
 const LINES_MAX = 12
 
 function lineSection(order: OrderHistoryView, line: Line, index: number, around: Around): Html {
@@ -212,7 +212,7 @@ ${actions.length > 0 && html`<div>${actions}</div>`}`,
   )
 }
 
-/** Parts of a line that have their facts and actions on the page. */
+/** How many parts of a line have their actions on the page. */
 const PARTS_SHOWN = 8
 const KEYS_SHOWN = 20
 
@@ -303,7 +303,7 @@ function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], i
   })
 }
 
-/** One of several forms with fields of one name: what was typed belongs to the one that carries this name and value. */
+/** Prepares one of several forms with the same fields. Typed text belongs to the form that carries this name and value. */
 function formOf(visit: Visit, name: string, value: string) {
   const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
   return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }
@@ -397,7 +397,7 @@ function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, wo
   })}</div>`
 }
 
-/** What concerns all lines, and what does not apply now. */
+/** Draws what concerns all lines, and names the actions that do not apply now. */
 function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
   const here = orderPath(order)
   const { role } = visit.caller

@@ -1,4 +1,4 @@
-/** What customers bought in the stores: found by what a person has in hand, the newest first. */
+/** The page of what customers bought in the stores, the newest first. A person can search by reference, supplier order or SKU. */
 
 import { counted, duration } from '../domain/figures.ts'
 import { lineLabels, orderLabels, purchaseLabels } from '../domain/labels.ts'
@@ -15,7 +15,7 @@ import { clockTag, countedInWords, money, sentenceStart, storeName } from './wor
 
 type OrderEntryView = ItemOf<'listOrders'>
 
-/** Where an order is shown. */
+/** Returns the path of the page that shows an order. */
 export const orderPath = ({ store, reference }: Pick<OrderEntryView, 'store' | 'reference'>): string =>
   `/orders/${encodeURIComponent(store)}/${encodeURIComponent(reference)}`
 
@@ -61,7 +61,7 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
     ['State', orderMark, 'top'],
   ],
   parts: {
-    /** New rows are announced, and not pushed in above the reader. */
+    /** Announces new rows. They are not pushed in above the rows that a person reads. */
     newer: async ({ call, query }) => {
       const newest = query.get('newest') ?? ''
       const { items } = await call('listOrders', {
@@ -77,7 +77,7 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
   },
 })
 
-/** How many open orders the first sentence names, and how many new ones are counted. */
+/** How many open orders the first sentence names, and how many new orders are counted. */
 const NAMED_MAX = 5
 const NEWER_MAX = 20
 
@@ -114,7 +114,7 @@ function stateTabs(query: URLSearchParams) {
   })
 }
 
-/** What a person sees of the state: an open order that stands still says why. */
+/** Draws the state of an order for a person. An open order that stands still says why. */
 export const orderMark = ({ state, lines }: Pick<OrderEntryView, 'state' | 'lines'>): Html => {
   if (state !== 'open') return stateMark(orderLabels[state])
   if (lines.some(({ waitsFor }) => waitsFor === 'review')) return stateMark(purchaseLabels.review)

@@ -1,4 +1,4 @@
-/** Is everything well, what waits for a person, how long the balance lasts, and what happened lately. */
+/** The overview: whether everything is well, what waits for a person, how long the balance lasts, and what happened lately. */
 
 import { daysLeft } from '../domain/activity.ts'
 import { alertText } from '../domain/alert-kinds.ts'
@@ -31,10 +31,10 @@ const periodOf = ({ query }: Visit): Period => {
 
 const activityOf = ({ call }: Visit, period: Period) => call('viewActivity', { query: { period } })
 
-/** Reviews that are named one by one; the page of reviews has all of them. */
+/** How many reviews are named one by one. The page of reviews has all of them. */
 const REVIEWS_SHOWN = 5
 
-/** Alerts about what stands in the list, or in the health line, in words of its own. */
+/** Kinds of alerts that are left out, because the list or the health line says the same in its own words. */
 const SAID_ELSEWHERE = new Set([
   'freeze',
   'supplier_unreachable',
@@ -47,7 +47,7 @@ const SAID_ELSEWHERE = new Set([
 /** Holds that wait for a person; the others end by themselves. */
 const waitingHolds = ['ceiling', 'spend_cap', 'balance'] as const
 
-/** What waits for a person, the oldest decision first. */
+/** Returns what waits for a person, the oldest decision first. */
 async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const { counts, stores } = status
   const reviews =
@@ -146,7 +146,7 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   ]
 }
 
-/** How long the balance lasts, by what was spent in the last seven days, or since the counting began. */
+/** Returns how long the balance lasts at the spend of the last seven days, or since the counting began. */
 function lastsFor(status: StatusView, week: ActivityView, now: number) {
   if (!status.balance || week.countedSince === null) return undefined
   const since = Math.max(Date.parse(week.total.at), Date.parse(week.countedSince))
@@ -214,7 +214,7 @@ async function buyingPart(visit: Visit): Promise<Html> {
   ])
 }
 
-/** Freezing and unfreezing; for those who may. */
+/** Draws the action that freezes or unfreezes buying, for people who may do it. */
 async function buyingActions(visit: Visit): Promise<Html | undefined> {
   const { freeze, supplier, counts } = await visit.status()
   if (visit.caller.role === 'viewer') return html`<p class="small quiet">Freezing needs the role operator.</p>`
@@ -415,7 +415,7 @@ async function freshPart(visit: Visit): Promise<Html> {
   }
 }
 
-/** Older than this, what was read is called old: three runs of the usual schedule were left out. */
+/** After this time, what was read is called old: three runs of the usual schedule were left out. */
 const OLD_MS = { catalogue: 2 * 3_600_000, balance: 20 * 60_000, sweep: 3_600_000 }
 
 function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, now: number) {

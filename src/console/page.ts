@@ -1,4 +1,4 @@
-/** What a page of the console is: pages, their actions and their live parts are data, from which the routes are made. */
+/** What a page of the console is. Pages, their actions and their live parts are data, and the routes are made from this data. */
 import type { PersonRole, SessionCaller } from '../access/sessions.ts'
 import type { Sign } from '../domain/labels.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -9,11 +9,11 @@ import type { Html } from './html.ts'
 export interface NavigationEntry {
   /** Pieces that vary start with a colon: `/orders/:id`. */
   path: string
-  /** Where it stands in the navigation; absent for a page that is reached from another one. */
+  /** The place of the page in the navigation; absent for a page that is reached from another page. */
   navigation?: {
     group: NavigationGroup
     label: string
-    /** How many things of it wait for a person. */
+    /** Returns how many things of the page wait for a person. */
     waiting?: (status: StatusView) => number
   }
 }
@@ -21,10 +21,10 @@ export interface NavigationEntry {
 /** A page for people who are signed in. */
 export interface Page extends NavigationEntry {
   role: PersonRole
-  /** Path of the page of the navigation that it belongs to (default: its own). */
+  /** The path of the navigation entry to which the page belongs (default: its own path). */
   below?: string
   show: (visit: Visit) => Promise<Shown>
-  /** Forms of it, by the last piece of their path: `POST <path>/freeze`. */
+  /** The actions of the page, by the last piece of their path: `POST <path>/freeze`. */
   actions?: Record<string, Action>
   /** Parts that are read again every few seconds: `GET <path>/parts/balance`. See `live`. */
   parts?: Record<string, (visit: Visit) => Promise<Html>>
@@ -34,7 +34,7 @@ export const navigationGroups = ['', 'Needs attention', 'Selling', 'Supplier', '
 export type NavigationGroup = (typeof navigationGroups)[number]
 
 export interface Shown {
-  /** Of the window; the page has its own heading. */
+  /** The title of the window. The page has its own heading. */
   title: string
   main: Html
 }
@@ -42,13 +42,13 @@ export interface Shown {
 export interface Action {
   role: PersonRole
   /**
-   * @returns what was done, said at the top of the page that follows, or a page that is shown this once
-   * @throws Failure, which the page of the action then shows with what was typed: nothing was done
+   * @returns what was done, which the page that follows says at its top, or a page that is shown this once
+   * @throws Failure when nothing was done. The page of the action then shows the failure with what was typed.
    */
   run: (visit: Visit) => Promise<Done | Shown>
 }
 
-/** An action of those who may decide, and one of those who may do all. */
+/** `byOperator` makes an action for people who may decide, and `byAdmin` makes an action for people who may do all. */
 export const byOperator = (run: Action['run']): Action => ({ role: 'operator', run })
 export const byAdmin = (run: Action['run']): Action => ({ role: 'admin', run })
 
@@ -78,23 +78,23 @@ export interface Visit {
   /** Pieces of the path, decoded. */
   path: Record<string, string>
   query: URLSearchParams
-  /** What was typed: of an action, and of its page after a failure. */
+  /** What a person typed into an action. After a failure, the page of the action has it too. */
   form: URLSearchParams
-  /** What is wrong with it, by the name of the field. */
+  /** What is wrong with what was typed, by the name of the field. */
   faults: ReadonlyMap<string, string>
   /** Epoch milliseconds. */
   now: number
   /**
-   * Calls an operation of the API by its name, in process: the same permission, checks and audit.
+   * Calls an operation of the API by its name, in process, with the same permission, checks and audit.
    *
    * @throws Failure as the API would answer it
    */
   call: <N extends OperationId>(name: N, asked?: OperationInput<N>) => Promise<AnswerOf<N>>
-  /** `viewStatus`, at most two seconds old; an action makes it new. */
+  /** Returns the answer of `viewStatus`, at most two seconds old. After an action it is read again. */
   status: () => Promise<StatusView>
 }
 
-/** A parameter of the query that stands in neither the address nor the form is left out: an empty value is none. */
+/** The input of an operation. A query parameter without a value is left out, and so is a parameter with an empty value. */
 export interface OperationInput<N extends OperationId> {
   path?: Given<PathNameOf<N>>
   query?: Given<N extends OperationId ? QueryNameOf<N> : never>

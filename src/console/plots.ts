@@ -1,5 +1,5 @@
 /**
- * Plots as SVG that the server draws, with classes alone. Each says in words what it shows, and has its numbers as a table.
+ * Plots as SVG that the server draws, with classes alone. Each plot says in words what it shows, and has its numbers as a table.
  * A value that is not there is a gap, never a zero.
  */
 
@@ -15,7 +15,7 @@ const BASE = 142
 
 const short = (value: number): string => String(Math.round(value * 10) / 10)
 
-/** Steps of an axis that people read easily: 1, 2 or 5 and a power of ten, three to five lines in all. */
+/** Returns steps of an axis that people read easily: 1, 2 or 5 times a power of ten, with three to five lines in all. */
 export function axisSteps(max: number): number[] {
   const rough = Math.max(max, 1) / 4
   const power = 10 ** Math.floor(Math.log10(rough))
@@ -56,18 +56,18 @@ const gridLine = (y: number, text: string): Html =>
 
 export interface BarPlot extends PlotWords {
   values: readonly number[]
-  /** A second part of each bar, drawn above the first and named where it happened. */
+  /** The second part of each bar, drawn above the first part. The largest second part is named at its bar. */
   refused?: readonly number[]
-  /** A most that is drawn as a line. */
+  /** An upper limit that is drawn as a line. */
   limit?: { value: number; text: string } | undefined
   /** Amounts are drawn lighter than counts. */
   isSoft?: boolean
   heads: readonly string[]
-  /** A value in the table. */
+  /** Returns the text of a value in the table. */
   text?: (value: number) => string
 }
 
-/** Counts or amounts, a bar for each step. */
+/** Draws counts or amounts, with a bar for each step. */
 export function barPlot(given: BarPlot): Html {
   const { values, refused = [], limit, isSoft = false, labels, heads, text = grouped } = given
   const width = (RIGHT - LEFT) / values.length
@@ -109,13 +109,13 @@ const MINUTE = 60 * SECOND
 const TIMES = [SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE, 24 * 60 * MINUTE]
 
 export interface TimePlot extends PlotWords {
-  /** Milliseconds; null where there was none. */
+  /** Milliseconds of each step; null where a step has no value. */
   p50: readonly (number | null)[]
   p95: readonly (number | null)[]
   none: string
 }
 
-/** How long something took, on a logarithmic scale. */
+/** Draws how long something took, on a logarithmic scale. */
 export function timePlot(given: TimePlot): Html {
   const { p50, p95, labels, none } = given
   const known = [...p50, ...p95].filter((value) => value !== null)
@@ -155,8 +155,8 @@ export function timePlot(given: TimePlot): Html {
 }
 
 /**
- * A curve through all points that never shows more or less than the points have: between two of them it is monotone
- * (Fritsch and Carlson, SIAM J. Numer. Anal. 17, 1980).
+ * Returns a curve through all points. Between two points the curve is monotone, so that it never shows more or less than the
+ * points have (Fritsch and Carlson, SIAM J. Numer. Anal. 17, 1980).
  */
 export function monotonePath(points: readonly (readonly [x: number, y: number])[]): string {
   const slopes = points.slice(1).map(([x, y], index) => {
@@ -182,14 +182,14 @@ export function monotonePath(points: readonly (readonly [x: number, y: number])[
 }
 
 export interface TideCurve {
-  /** Orders of each hour, the last one under way. */
+  /** The orders of each hour. The last hour is still under way. */
   orders: readonly number[]
   ordersBefore: readonly number[]
   /** `10:00` */
   labels: readonly string[]
 }
 
-/** Orders of 24 hours over the whole width, the day before dotted. It is stretched, so its hours are HTML. */
+/** Draws the orders of 24 hours over the whole width, and the day before as dots. The SVG is stretched, so the hours are HTML. */
 export function tideCurve({ orders, ordersBefore, labels }: TideCurve): Html {
   const peak = Math.max(...orders, ...ordersBefore, 1)
   const points = (values: readonly number[]) =>
@@ -210,10 +210,10 @@ ${numbersTable(
 )}`
 }
 
-/** Days that the tide staff shows. */
+/** How many days the tide staff shows. */
 const STAFF_DAYS = 14
 
-/** The balance as days of sales, with the mark at which Quayside warns. */
+/** Draws the balance as days of sales, with the mark at which Quayside warns. */
 export function tideStaff(days: number, warnDays: number): Html {
   const x = (day: number) => 2 + (Math.min(day, STAFF_DAYS) / STAFF_DAYS) * 326
   const ticks = Array.from({ length: STAFF_DAYS + 1 }, (_, day) => {

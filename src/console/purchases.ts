@@ -1,4 +1,4 @@
-/** Purchases that wait for a person: those that only a decision moves on, and those that a rule holds. */
+/** Purchases that wait for a person: purchases in review, which only a decision moves on, and purchases that a rule holds. */
 
 import { countText } from '../domain/figures.ts'
 import { type HoldReason, holdReasons } from '../domain/hold.ts'

@@ -34,7 +34,7 @@ export const reviewPage: Page = {
   actions: {
     decide: byOperator(async ({ call, path, form }) => {
       const [decision = '', which] = (form.get('decision') ?? '').split('-')
-      // The id itself travels with the form: what was shown under that number is what is adopted.
+      // The form carries the id itself, so that the order that was shown under the number is the order that is adopted.
       const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
       const { purchase, order } = await call('decidePurchase', {
         path,
@@ -82,15 +82,15 @@ function headline({ purchase, order, keys }: EvidenceView): string {
 interface Compared {
   name: string
   ours: Piece
-  /** Of each order at the supplier. */
+  /** The fact as each order at the supplier has it. */
   theirs: Piece[]
   held: Piece
   agrees: boolean | null
-  /** In the place of "no". */
+  /** The word that is shown in the place of "no". */
   differs?: string
 }
 
-/** What we ordered, what the supplier says and what we hold, beside each other. */
+/** Draws what we ordered, what the supplier says and what we hold beside each other. */
 function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): Html {
   const { quantity, currency } = purchase
   const of = (show: (reading: NonNullable<Order['reading']>) => Piece) =>
@@ -286,7 +286,7 @@ function purchaseFacts({ purchase, order, generations, discrepancies }: Evidence
   ])
 }
 
-/** Changes and requests, the oldest first; the answer and the change that it caused stand beside each other. */
+/** Returns changes and requests, the oldest first. An answer and the change that it caused stand beside each other. */
 function eventsOf({ attempts, transitions, audit }: EvidenceView): LogEvent[] {
   const events: LogEvent[] = [
     ...attempts
@@ -317,5 +317,5 @@ function eventsOf({ attempts, transitions, audit }: EvidenceView): LogEvent[] {
   return folded(events.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))).slice(-EVENTS_MAX)
 }
 
-/** The last ones say how it came to this; the order has all of them. */
+/** How many events are shown. The last events say how it came to this; the page of the order has all events. */
 const EVENTS_MAX = 60

@@ -1,4 +1,4 @@
-/** The routes of the console, made from its pages, and what every request passes: its host, its session, its origin, its role. */
+/** The routes of the console, made from its pages, and the checks that every request passes: host, session, origin and role. */
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express'
 import {
   type PersonRole,
@@ -30,7 +30,7 @@ import { sentenceOf } from './words.ts'
 export interface RouterNeeds {
   /** The page of the sandbox, where that is the supplier of a demo. */
   sandboxUrl?: string | undefined
-  /** Of the API, called in process. */
+  /** The operations of the API, which are called in process. */
   operations: readonly Operation[]
   access: TokenContext
   monotonic: () => number
@@ -41,7 +41,7 @@ export interface RouterParts extends RouterNeeds {
   pages: readonly Page[]
   /** The address of each Host header that is ours. */
   origins: () => ReadonlyMap<string, string>
-  /** The session is kept behind TLS. */
+  /** Whether the session is kept behind TLS. */
   isSecure: boolean
   version: string
 }
@@ -68,7 +68,7 @@ export const routesOf = (pages: readonly Page[]): Route[] =>
     ),
   ])
 
-/** How old a status may be that pages and parts share: they ask at the same moments. */
+/** How old a status may be. Pages and parts share one status, because they ask at the same moments. */
 const STATUS_MS = 2_000
 
 export function consoleRouter(parts: RouterParts): Router {
@@ -84,7 +84,7 @@ export function consoleRouter(parts: RouterParts): Router {
     return text === undefined ? undefined : sessionCaller(access, text)
   }
 
-  /** The page of an action that failed, with what was typed and what is wrong with it. */
+  /** Sends the page of an action that failed, with what was typed and what is wrong with that. */
   async function sendFailed(response: Response, visit: Visit, page: Page, thrown: unknown): Promise<void> {
     const { status, message, fields = [] } = errorOf(thrown, log, response.get('x-request-id'))
     const faults = new Map(fields.map((fault) => [fault.field, sentenceOf(fault.message)]))
@@ -161,7 +161,7 @@ export function consoleRouter(parts: RouterParts): Router {
     const text = sentenceOf(refusal.message)
     response.status(status)
     const main = refusalPart({ status, text, requestId })
-    // What is not for this console gets no page of it.
+    // A request that is not for this console gets no page of the console.
     const caller = status === 421 ? undefined : await callerOf(request).catch(() => undefined)
     if (!caller) return send(response, landing(refusalTitle(status), main))
     const shown = { title: refusalTitle(status), main }
@@ -170,12 +170,12 @@ export function consoleRouter(parts: RouterParts): Router {
   return router
 }
 
-/** What pages ask the API for, in the name of the person who opened them. */
+/** Opens visits, by which pages ask the API in the name of the person who opened them. */
 function openVisits({ access, monotonic, operations }: RouterParts) {
   const performers = new Map(operations.map((one) => [one.name, performerOf(one)]))
   let read: { at: number; status: Promise<StatusView> } | undefined
   return {
-    /** The next page reads the status again: an action may have changed it. */
+    /** Makes the next page read the status again: an action may have changed the status. */
     readAgain: (): void => {
       read = undefined
     },
@@ -206,7 +206,7 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
   }
 }
 
-/** Sends a page with its frame. */
+/** Returns the function that sends a page with its frame. */
 function pageSender({ monotonic, version, pages, sandboxUrl }: RouterParts) {
   const startedAt = monotonic()
   const navigation: readonly NavigationEntry[] = sandboxUrl
@@ -221,13 +221,13 @@ function pageSender({ monotonic, version, pages, sandboxUrl }: RouterParts) {
 }
 
 function sendSignedOut(request: Request, response: Response): void {
-  // A live part: the page around it asks to be opened again, and says then what this one would.
+  // For a live part, the browser opens the whole page again, and that page then says what this answer would say.
   if (request.headers['hx-request'] !== undefined) response.set('hx-refresh', 'true')
   response.status(401)
   send(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
 }
 
-/** How a person signs in by a link, and out again. */
+/** Adds the routes by which a person signs in with a link, and signs out again. */
 function routeSigning(
   router: Router,
   { access, monotonic, isSecure }: RouterParts,
@@ -271,7 +271,7 @@ function routeSigning(
   })
 }
 
-/** What the console refuses by itself, before any operation is asked. */
+/** A request that the console refuses by itself, before it asks any operation. */
 class ConsoleRefusal extends Error {
   readonly status: number
 
@@ -285,14 +285,14 @@ const send = (response: Response, content: Html): void => void response.type('ht
 
 type Values = Record<string, string | null | undefined>
 
-/** A form without the id of what it is about asks for what nothing has. */
+/** Fills in an empty text for a missing value. So a form without its id asks for an id that nothing has. */
 const filledIn = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? '']))
 
-/** Those that have a value. */
+/** Returns the entries that have a value. */
 const given = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 
-/** A path with its pieces put in. */
+/** Returns the path with its pieces put in. */
 export const filled = (path: string, pieces: Record<string, string>): string =>
   path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(pieces[name] ?? ''))

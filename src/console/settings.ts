@@ -1,4 +1,4 @@
-/** What the service goes by, which secrets are set, how they are rotated, and who may come in. */
+/** The page of settings: the settings in force, which secrets are set, how secrets are rotated, and who may come in. */
 
 import { counted } from '../domain/figures.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
@@ -232,7 +232,7 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSes
   )
 }
 
-/** Tokens that are good: revoked and expired ones stay in the API's list and in the audit. */
+/** Whether a token is good. Revoked and expired tokens stay in the API's list and in the audit. */
 const isGood = ({ revokedAt, expiresAt }: TokenView, now: number): boolean =>
   revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > now)
 

@@ -8,12 +8,12 @@ import { facts, section } from './lists.ts'
 import type { Page } from './page.ts'
 import { clockTag } from './words.ts'
 
-/** How the browser keeps a session. Behind TLS the name holds the cookie to this very host. */
+/** The cookie in which the browser keeps a session. Behind TLS, the name of the cookie binds it to this very host. */
 export const sessionCookie = (isSecure: boolean) => {
   const name = isSecure ? '__Host-quayside' : 'quayside'
   const more = `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
   return {
-    /** The text of the session; undefined where there is none, or where two are sent. */
+    /** Returns the text of the session; undefined where the browser sends no such cookie, or two. */
     read: ({ cookie = '' }: IncomingHttpHeaders): string | undefined => {
       const values = cookie.split(';').flatMap((pair) => {
         const [key = '', ...value] = pair.trim().split('=')
@@ -26,7 +26,7 @@ export const sessionCookie = (isSecure: boolean) => {
   }
 }
 
-/** So many failed sign-ins in a minute, of all people together, are looked at; a good link is never among them. */
+/** How many sign-ins may fail in a minute, of all people together. A good link never counts as a failure. */
 const FAILURES_MAX = 10
 const MINUTE_MS = 60_000
 
@@ -34,7 +34,7 @@ const MINUTE_MS = 60_000
  * Counts sign-ins that failed.
  *
  * @param monotonic milliseconds of a clock that never jumps
- * @returns seconds that the one that has just failed should wait; 0: none
+ * @returns a function that counts a failure and returns the seconds to wait; 0: there is no wait
  */
 export function failureLimit(monotonic: () => number): () => number {
   let failedAt: number[] = []
@@ -54,7 +54,7 @@ const mayDo: Record<PersonRole, string> = {
   admin: 'An admin can do everything, also reveal keys and bodies and change secrets.',
 }
 
-/** Shown by the link. Nothing is used up by it: a program that looks at links in advance does not sign in. */
+/** Draws the page of a link. Opening it does not use the link up: a program that opens links in advance does not sign in. */
 export const signInPage = (link: string, good: { role: PersonRole; endsAt: number }, now: number): Html => {
   const until = new Date(good.endsAt).toISOString()
   return landing(
@@ -70,7 +70,7 @@ export const signInPage = (link: string, good: { role: PersonRole; endsAt: numbe
 
 const newLink = html`<p class="small">Make a new one on the machine where Quayside runs:</p><pre tabindex="0">quayside console</pre><p class="small quiet">In a container: <code>docker compose exec quayside /app/src/quayside.js console</code></p>`
 
-/** Shown in the place of every page to people who are not signed in. */
+/** Draws the page that people who are not signed in get in the place of every page. */
 export const signedOutPage = (why: string, path: string | undefined): Html =>
   landing(
     'Signed out',
@@ -84,7 +84,7 @@ ${path !== undefined && html`<p class="small quiet">You came from another site? 
 export const SIGNED_OUT = 'The console opens by a link that works once, or by the session that such a link began.'
 export const LINK_GONE = `The link has expired, was used, or is not whole. A link works once, within ${LINK_MS / MINUTE_MS} minutes.`
 
-/** Who is signed in here, and the ways out. */
+/** The page that says who is signed in here, with the ways to sign out. */
 export const sessionPage: Page = {
   path: '/session',
   role: 'viewer',

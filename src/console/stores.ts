@@ -50,7 +50,7 @@ function headline(stores: readonly StoreView[]): string {
   return `${countedInWords(troubled.length, 'store')} need a look: ${troubled.map(({ name }) => name).join(', ')}.`
 }
 
-/** What is wrong with a store, the worst first. */
+/** Returns the worst thing that is wrong with a store; undefined where nothing is wrong. */
 function problemOf({ shop, pausedUntil, listings }: StoreView): { sign: Sign; word: string; text: string } | undefined {
   if (shop?.failingSince) return { sign: 'stop', word: 'orders not read', text: 'its orders cannot be read' }
   if (pausedUntil) return { sign: 'held', word: 'paused', text: 'it refused its listings, and is tried again later' }
@@ -70,7 +70,7 @@ const pagesText = (count: number): string => (count === 0 ? 'nothing' : counted(
 
 const listingsText = ({ listings }: StoreView): string => countsByWord(listings, listingLabels) || 'none yet'
 
-/** Callbacks that a backend can be sent an example of. */
+/** The types of callbacks of which a backend can get an example. */
 const exampleTypes: AnswerOf<'triggerUpdate'>['type'][] = [
   'line.fulfilled',
   'line.failed',
@@ -125,7 +125,7 @@ async function storeOf(visit: Visit): Promise<StoreView> {
   const id = visit.path.store ?? ''
   const store = (await visit.call('listStores')).items.find((one) => one.id === id)
   if (store) return store
-  // Which store there is, and which a caller may see, is said by the API.
+  // The API says which stores there are, and which of these stores the caller may see.
   await visit.call('listStoreListings', { path: { store: id }, query: { limit: '1' } })
   throw new Error(`the store ${id} has listings and is not configured`)
 }
@@ -260,7 +260,7 @@ ${notNow(
 )}`
 }
 
-/** What a test found, shown this once. */
+/** Draws what a test found, which is shown this once. */
 const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
   section(
     'tested-h',
@@ -277,7 +277,7 @@ const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
     healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
   )
 
-/** The new secret, shown this once. */
+/** Draws the new secret, which is shown this once. */
 const rotatedPart = ({ secret, generation, previousUntil }: AnswerOf<'rotateCallbackSecret'>, now: number): Html =>
   html`${notice({ kind: 'done', word: 'Rotated', text: html`Generation ${generation} is in use. The one before stays valid until ${clockTag(previousUntil, now, 'minutes')}.` })}
 <section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new secret, shown this once</h2><pre tabindex="0" id="secret">${secret}</pre><p class="small quiet">Put it into the store now. When you leave this page it is gone; only another rotation makes one.</p></section>`

@@ -1,4 +1,4 @@
-/** Sync runs: the list, the request of one, and each run with what changed from what to what. */
+/** The pages of sync runs: the list, the request for a run, and each run with its changes from the old to the new value. */
 
 import { counted, duration, grouped } from '../domain/figures.ts'
 import { runLabels } from '../domain/labels.ts'
@@ -99,7 +99,7 @@ const causes: Record<string, string> = {
 export const causeText = ({ cause, dry }: Pick<SyncRunView, 'cause' | 'dry'>): string =>
   dry ? 'dry run, changed nothing' : (causes[cause] ?? `asked for by ${cause}`)
 
-/** Runs with more changes than this are not filtered: a run that lists a whole catalogue for the first time. */
+/** A run with more changes than this has no filter. Such a run lists a whole catalogue for the first time. */
 const FILTERED_MAX = 20_000
 
 const kinds = [
@@ -203,7 +203,7 @@ const fields: Record<string, string> = {
   providerStock: "provider's stock",
 }
 
-/** What changed, from what to what. */
+/** Draws what changed, with the old and the new value. */
 export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[], none: None): Html =>
   table<Omit<ItemOf<'listSyncChanges'>, 'id'>>({
     none,
@@ -222,5 +222,5 @@ export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id
     ],
   })
 
-/** Descriptions change too, and are long. */
+/** Shortens a text: descriptions change too, and they are long. */
 const short = (text: string): string => (text.length > 40 ? `${text.slice(0, 39)}…` : text)

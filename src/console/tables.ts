@@ -1,7 +1,7 @@
-/** Tables: rows on a desk, cards on a phone. The roles are written out, because `display: grid` takes the native ones away. */
+/** Tables have rows on a desk and cards on a phone. Their roles are written out, because `display: grid` removes native roles. */
 import { type Html, html, type Piece } from './html.ts'
 
-/** Numbers stand to the right; on a phone the top one is beside the header of its row, and a plain one has no heading. */
+/** Kinds of columns. Numbers stand to the right. On a phone, a top cell is beside the row's header, a plain cell has no heading. */
 const kinds = {
   number: { classes: 'num', isNamed: true },
   top: { classes: 'top', isNamed: false },
@@ -9,16 +9,16 @@ const kinds = {
   plain: { classes: '', isNamed: false },
 }
 
-/** The first column is the header of its row. */
+/** A column of a table. The first column holds the header of each row. */
 export type Column<R> = readonly [head: string, cell: (row: R) => Piece, kind?: keyof typeof kinds]
 
 export interface Table<R> {
   caption: string
   columns: readonly Column<R>[]
   rows: readonly R[]
-  /** Short values, two beside each other on a phone. */
+  /** Whether values are short, so that a phone shows two beside each other. */
   isPairs?: boolean
-  /** Where there are no rows: what would be here, and how it gets here. */
+  /** The text where there are no rows. It says what would be here, and how that gets here. */
   none?: None | undefined
 }
 
@@ -40,7 +40,7 @@ export function table<R>({ caption, columns, rows, isPairs, none }: Table<R>): H
 <tbody role="rowgroup">${rows.map((row) => html`<tr role="row"><th scope="row" role="rowheader">${first?.[1](row)}</th>${others.map((column) => cellOf(column, row))}</tr>\n`)}</tbody></table>`
 }
 
-/** The numbers of a plot, in a region that takes the keyboard. */
+/** Draws the numbers of a plot, in a region that the keyboard can reach. */
 export const numbersTable = (
   caption: string,
   heads: readonly string[],
@@ -51,7 +51,7 @@ export const numbersTable = (
   )}</tr></thead><tbody>
 ${rows.map(([head, ...cells]) => html`<tr><th scope="row">${head}</th>${cells.map((cell) => html`<td class="num">${cell}</td>`)}</tr>\n`)}</tbody></table></div></details>`
 
-/** Nothing to list: what would be here, and how it gets here. */
+/** Draws the place of an empty list. It says what would be here, and how that gets here. */
 export const empty = (title: string, about: Piece): Html =>
   html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><p><b>${title}</b></p><p class="quiet small">${about}</p></div>`
 
@@ -60,13 +60,13 @@ export interface Pager {
   at: string
   /** Filters, and the `before` or `after` of this page. */
   query: URLSearchParams
-  /** Of the page that the API answered. */
+  /** The `next` of the page that the API answered. */
   next: string | null
-  /** The parameter that goes on after a page. */
+  /** The parameter that asks for the next page of the list. */
   by?: 'before' | 'after'
 }
 
-/** Ways to the newest page and to the next one; nothing where a list has one page. */
+/** Draws links to the first page and to the next page; nothing where a list has one page. */
 export function pager({ at, query, next, by = 'before' }: Pager): Html | undefined {
   const linkTo = (cursor: string | null) => {
     const wanted = new URLSearchParams(query)
@@ -79,6 +79,6 @@ export function pager({ at, query, next, by = 'before' }: Pager): Html | undefin
   return html`<nav class="pager" aria-label="Pages of the list"><span>${!isFirst && html`<a href="${linkTo(null)}">First page</a>`}</span><span>${next !== null && html`<a href="${linkTo(next)}" rel="next">Next page</a>`}</span></nav>`
 }
 
-/** `/orders?state=open`; without a question mark where there is nothing to ask. */
+/** Returns `/orders?state=open`; the path alone where the query is empty. */
 export const withQuery = (path: string, query: URLSearchParams): string =>
   query.size === 0 ? path : `${path}?${query.toString()}`

@@ -5,23 +5,23 @@ import type { Visit } from './page.ts'
 
 const SMALL = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve']
 
-/** The same in words up to twelve, for the beginning of a sentence: `Four things`. */
+/** Counts things, with the number in words up to twelve, for the beginning of a sentence: `Four things`. */
 export const countedInWords = (count: number, one: string, several = `${one}s`, upTo?: number): string =>
   sentenceStart(`${SMALL[count] ?? countText(count, upTo)} ${count === 1 ? one : several}`)
 
 export const sentenceStart = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** A message of the API as a sentence. */
+/** Returns a message of the API as a sentence. */
 export const sentenceOf = (message: string): string => sentenceStart(/[.!?…]$/.test(message) ? message : `${message}.`)
 
-/** `19.99 EUR`; a dash where there is none. */
+/** Returns `19.99 EUR`; a dash where there is no amount. */
 export const money = (amount: string | null | undefined, currency: string | null | undefined): string =>
   amount == null ? '–' : moneyText(amount, currency)
 
-/** How long ago it was: `11 min`. */
+/** Returns how long ago an instant was: `11 min`. */
 export const ageOf = (at: string, now: number): string => age(now - Date.parse(at))
 
-/** `09:31:04`; with the day where that is another one. */
+/** Returns `09:31:04`, with the day where it is not the day of `now`. */
 export function clock(at: string, now: number, digits: 'minutes' | 'seconds' | 'milliseconds' = 'seconds'): string {
   const iso = new Date(at).toISOString()
   const time = iso.slice(11, { minutes: 16, seconds: 19, milliseconds: 23 }[digits])
@@ -58,5 +58,5 @@ export async function storeNames(visit: Pick<Visit, 'status'>): Promise<StoreNam
   return new Map(stores.map(({ store, name }) => [store, name]))
 }
 
-/** A store that is configured no more goes by its id. */
+/** Returns the name of a store. A store that is no longer configured goes by its id. */
 export const storeName = (names: StoreNames, store: string): string => names.get(store) ?? store

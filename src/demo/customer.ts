@@ -1,12 +1,12 @@
-/** The demo's customer: buys in the demo store, slowly, by the same API as any store. */
+/** The demo's customer buys slowly in the demo store, through the same API as any store. */
 import { messageOf } from '../errors.ts'
 
 export interface CustomerOptions {
-  /** Of the service. */
+  /** Returns the address of the service. */
   url: () => string
   /** Returns the token of the store in which it buys. */
   token: () => string
-  /** The first number of its references: `D-0001`. */
+  /** Returns the number of the customer's first reference: 1 for `D-0001`. */
   number: () => Promise<number>
   random?: () => number
   now?: () => number
@@ -14,20 +14,20 @@ export interface CustomerOptions {
 
 export type Customer = ReturnType<typeof createCustomer>
 
-/** How its references begin. */
+/** The customer's references begin with this text. */
 export const CUSTOMER_PREFIX = 'D-'
 
 /** `D-0193` */
 export const customerReference = (number: number): string => `${CUSTOMER_PREFIX}${String(number).padStart(4, '0')}`
 
-/** The first order comes seconds after the start, so that the overview is alive at once; then one in 20 to 40 s, slow enough to follow. */
+/** A first order seconds after the start makes the overview alive. Later orders are 20 to 40 s apart: slow enough to follow. */
 const FIRST_MS = 2_000
 const PAUSE_MS = { least: 20_000, most: 40_000 }
 
 /** An order must be taken within this time: it is stored and answered in milliseconds. */
 const TIMEOUT_MS = 10_000
 
-/** One customer in five buys two. */
+/** One order in five is for two units. */
 const TWO_OF = 5
 
 interface Offered {
@@ -75,7 +75,7 @@ export function createCustomer({ url, token, number, random = Math.random, now =
     return { sku: chosen.id, quantity: random() < 1 / TWO_OF ? 2 : 1 }
   }
 
-  /** A reference that is taken by a person is passed over. */
+  /** Places an order. A reference that a person has taken is passed over. */
   async function place(): Promise<string> {
     const line = await choose()
     next ??= await number()
@@ -104,7 +104,7 @@ export function createCustomer({ url, token, number, random = Math.random, now =
   function plan(ms: number): void {
     clearTimeout(timer)
     timer = setTimeout(() => {
-      // What went wrong is in its state; the next order tries again.
+      // The customer's state says what went wrong. The next order tries again.
       void orderNow()
         .catch(() => {})
         .finally(() => {

@@ -50,7 +50,7 @@ export function writeDemoConfig(place: DemoPlace): string {
   return file
 }
 
-/** The text of a secret of the demo; made when it is not there, read by its owner alone. */
+/** Returns the text of a secret of the demo. A missing secret is made, in a file that its owner alone can read. */
 export function keepSecret(folder: string, name: string, make: () => string): string {
   const secrets = path.join(folder, 'secrets')
   makeFolder(secrets)
@@ -60,7 +60,7 @@ export function keepSecret(folder: string, name: string, make: () => string): st
   return readFileSync(file, 'utf8')
 }
 
-/** The wanted port, or a free one when something listens there. @param strict rejects instead of taking another */
+/** Returns the wanted port, or a free port when something listens there. @param strict rejects instead of taking another port */
 export function freePort(wanted = 0, { strict = wanted === 0 } = {}): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()

@@ -1,6 +1,6 @@
 /**
- * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier and a demo store, each
- * reached by its address like the real ones would be. Everything is kept in the data folder, so that a restart goes on.
+ * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier, and a demo store. Each is
+ * reached by its address, as in a real installation. Everything is kept in the data folder, so that the demo survives a restart.
  */
 import { appendFileSync, existsSync } from 'node:fs'
 import path from 'node:path'
@@ -23,12 +23,12 @@ import { DEMO_STORE, freePort, keepSecret, writeDemoConfig } from './files.ts'
 import { type ShopCallback, startShop } from './shop.ts'
 
 export interface DemoOptions {
-  /** Of the service (default: 8080, or a free one). The supplier, the store and the console take the three that follow, or free ones. */
+  /** The port of the service (default: 8080, or a free port). Supplier, store and console take the next three, or free ports. */
   port: number | undefined
   dataDir: string
   onFatal: (failure: Failure) => void
   out: { write: (text: string) => unknown }
-  /** A command of this program as a person can paste it, such as `npx quayside status`. */
+  /** Returns a command of this program in the form in which a person can paste it, such as `npx quayside status`. */
   commandLine: (command: string) => string
   /** Shows the link into the console, where only a person at a terminal sees it. */
   showLink?: (link: string) => void
@@ -51,7 +51,7 @@ export async function openDemo({
 }: DemoOptions): Promise<{ close: () => Promise<void> }> {
   const folder = path.resolve(dataDir)
   makeFolder(folder)
-  // A second demo in this folder must not write its ports over those of the first.
+  // A second demo in this folder must not write its ports over the ports of the first demo.
   assertFree(databaseFileOf(folder))
   const port = await freePort(wanted ?? 8080, { strict: wanted !== undefined })
   const after = (step: number) => freePort(port + step > PORT_MAX ? 0 : port + step)
@@ -97,7 +97,7 @@ export async function openDemo({
     },
   })
   const append = (text: string) => appendFileSync(path.join(folder, 'quayside.log'), text, { mode: 0o600 })
-  // A log that cannot be written fails the start here, and nothing later.
+  // A log that cannot be written makes the start fail here, and nothing fails because of it later.
   append('')
   const log = createLog({ level: 'info', write: append })
   const app = await openApp({ config, log, onFatal, sandboxUrl: new URL(sandbox.baseUrl).origin })
@@ -135,14 +135,14 @@ export async function openDemo({
   }
 }
 
-/** The first reference from 1001 on that no order has: a taken one repeats its order, and nothing happens. */
+/** Returns the first reference from 1001 on that no order has. A taken reference would repeat its order: nothing would happen. */
 async function freeReference(db: Database): Promise<string> {
   let number = 1001
   while (await first(db, storeOrderByReference(DEMO_STORE, String(number)))) number += 1
   return String(number)
 }
 
-/** The first number of the customer's references that no order has. It takes them one after the other: a few look-ups find it. */
+/** Returns the customer's first free number. The customer takes numbers one after the other, so that a few look-ups find it. */
 async function freeNumber(db: Database): Promise<number> {
   const isTaken = async (number: number) =>
     (await first(db, storeOrderByReference(DEMO_STORE, customerReference(number)))) !== undefined
@@ -158,8 +158,8 @@ async function freeNumber(db: Database): Promise<number> {
 }
 
 /**
- * What the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys are the sandbox's
- * own, worth nothing.
+ * Returns what the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys are made by the
+ * sandbox and are worth nothing.
  */
 export function callbackLine({ type, data, test }: ShopCallback): string {
   const lead = `  store ◂ ${type.padEnd(17)}${test ? 'TEST ' : ''}`
@@ -188,7 +188,7 @@ export function callbackLine({ type, data, test }: ShopCallback): string {
 }
 
 interface Shown {
-  /** Of the service. */
+  /** The address of the service. */
   url: string
   consoleUrl: string
   sandboxUrl: string
@@ -201,7 +201,7 @@ interface Shown {
   commandLine: DemoOptions['commandLine']
 }
 
-/** What the demo says when everything runs; a terminal of 80 columns shows it whole. */
+/** Returns what the demo says when everything runs. A terminal of 80 columns shows the whole text. */
 export function banner({
   url,
   consoleUrl,

@@ -3,17 +3,17 @@ import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { addressOf, closeServer, listen } from '../sandbox/server.ts'
 
-/** One callback as it came: its id, type and data, nothing read into it. */
+/** One callback as it came, with its id, type and data. Nothing of the data is interpreted. */
 export interface ShopCallback {
   id: string
   type: string
   timestamp: string
   data: Record<string, unknown>
-  /** An example that a developer asked for: shown, and not kept. */
+  /** True for an example that a developer asked for. Such a callback is shown, and not kept. */
   test?: true
 }
 
-/** A licence key that came more than once: where it was first, and where again. */
+/** A licence key that came more than once, with the line where it came first and the line where it came again. */
 export interface DuplicateKey {
   key: string
   first: string
@@ -38,11 +38,11 @@ export interface ShopListing {
 export type ListingResult = { id: string; ok: boolean; reason?: string; price?: string; stock?: number | null }
 
 export interface ShopOptions {
-  /** `whsec_` and base64, as Standard Webhooks has it. */
+  /** The secret in the form of Standard Webhooks: `whsec_` and base64. */
   secret: string
   port?: number
   host?: string
-  /** JSON lines of what was received, read again at the start; holds licence keys, so it is made for its owner alone. */
+  /** The file of JSON lines of what was received, read at the start. It holds licence keys, so its owner alone can read it. */
   file?: string
   now?: () => number
   /** Called once for each callback that was recorded. */
@@ -52,7 +52,7 @@ export interface ShopOptions {
 export interface Shop {
   /** Where callbacks are to be sent. */
   url: string
-  /** What was recorded, in order, each callback once. */
+  /** Returns the recorded callbacks in order, each callback once. */
   received: () => ShopCallback[]
   /** Licence keys by `reference/line`, in the order they came. */
   keys: () => Map<string, string[]>
@@ -62,11 +62,11 @@ export interface Shop {
   refused: () => number
   /** How many authentic callbacks came again under an id that was recorded. */
   repeated: () => number
-  /** What it sells, by id: of each listing the one with the largest revision. */
+  /** Returns what the shop sells, by id. Of each listing, the push with the largest revision counts. */
   listings: () => Map<string, ShopListing>
-  /** Answers for each listing what this makes of it, from now on: undefined leaves it out; `simple` is no body at all. */
+  /** Sets how listings are answered from now on. A listing with the answer undefined is left out; `simple` answers with no body. */
   answerListings: (answer: ((listing: ShopListing) => ListingResult | undefined) | 'simple') => void
-  /** Answers the next authentic callbacks with that status, unrecorded, or recorded if asked: a lost answer. */
+  /** Answers the next authentic callbacks with this status. They are not recorded, unless `recorded` asks for a lost answer. */
   answerNext: (status: number, times?: number, recorded?: 'recorded') => void
   close: () => Promise<void>
 }
@@ -75,7 +75,7 @@ export interface Shop {
 const toleranceMs = 300_000
 const bodyMax = 1_048_576
 
-/** The demo store: takes in callbacks, trusts nothing unsigned, records each once. */
+/** Starts the demo store. It takes in callbacks, trusts nothing unsigned, and records each callback once. */
 export async function startShop(options: ShopOptions): Promise<Shop> {
   const { secret, file, now = Date.now, onCallback } = options
   const callbacks = file !== undefined && existsSync(file) ? readRecord(file) : []
@@ -151,7 +151,7 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
   }
 }
 
-/** The answer of a shop that keeps what it gets. */
+/** Returns the answer of a shop that keeps what it gets. */
 const stored = ({ id, price, stock }: ShopListing): ListingResult => ({ id, ok: true, price, stock })
 
 const listingsIn = ({ type, data }: ShopCallback): ShopListing[] =>
@@ -162,7 +162,7 @@ function keep(listings: Map<string, ShopListing>, listing: ShopListing): void {
   if (!known || listing.revision > known.revision) listings.set(listing.id, listing)
 }
 
-/** HMAC-SHA256 over `id.timestamp.body`; one of the space-separated `v1,<base64>` signatures must agree. */
+/** Checks the HMAC-SHA256 over `id.timestamp.body`: one of the space-separated `v1,<base64>` signatures must equal it. */
 function isAuthentic(secret: string, headers: IncomingHttpHeaders, body: Buffer, at: number): boolean {
   const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures } = headers
   if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof signatures !== 'string') return false
@@ -186,7 +186,7 @@ function readCallback(id: string, body: Buffer): ShopCallback | undefined {
   }
 }
 
-/** A last line without its end was cut off by a kill, before any answer said that it is recorded: it goes. */
+/** Reads the record. A last line without its line end is removed: a kill cut it off before any answer confirmed it. */
 function readRecord(file: string): ShopCallback[] {
   const bytes = readFileSync(file)
   const whole = bytes.subarray(0, bytes.lastIndexOf('\n') + 1)

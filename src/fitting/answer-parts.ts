@@ -8,7 +8,7 @@ export interface Answer {
   /** Method and path, for people: `GET /products/{id}`. */
   request: string
   status: number
-  /** By lower-case name. */
+  /** The headers by lower-case name. */
   headers: Record<string, string | string[] | undefined>
   /** Undefined when the body is no JSON. */
   json: unknown
@@ -22,16 +22,16 @@ export interface Part<T> {
   expected: boolean
 }
 
-/** Deeper than any record. */
+/** The search goes this deep. No record is so deep. */
 const DEPTH_MAX = 5
 
-/** Values by their dotted path, one for each record that has it. Lists are not searched. */
+/** Returns values by dotted path: one value for each record that has the path. Lists are not searched. */
 export function valuesByPath(records: readonly unknown[]): Map<string, unknown[]> {
   const found = new Map<string, unknown[]>()
   const visit = (value: unknown, prefix: string, depth: number): void => {
     if (!isObject(value) || depth > DEPTH_MAX) return
     for (const [name, inner] of Object.entries(value)) {
-      // A dotted path cannot lead there.
+      // A dotted path cannot lead to a field with such a name.
       if (name === '' || name.includes('.')) continue
       const path = prefix === '' ? name : `${prefix}.${name}`
       found.set(path, [...(found.get(path) ?? []), inner])
@@ -45,19 +45,19 @@ export function valuesByPath(records: readonly unknown[]): Map<string, unknown[]
 /** Longest text of a value that is shown. */
 const SHOWN_MAX = 40
 
-/** A value that is no secret, for people; a text is shortened. */
+/** Shows a value that is no secret to people. A long text is shortened. */
 export function shownText(value: unknown): string {
   if (typeof value !== 'string') return seenText(value)
   return JSON.stringify(value.length > SHOWN_MAX ? `${value.slice(0, SHOWN_MAX)}…` : value)
 }
 
-/** A path below another. */
+/** Joins a path to the path above it. */
 export const below = (prefix: string, path: string): string => [prefix, path].filter(Boolean).join('.')
 
 /**
- * The list of an answer: at the path of the dialect, else the longest list in it.
+ * Finds the list of an answer: the list at the path of the dialect, else the longest list in the answer.
  *
- * @param items the path inside of the page; GET /webhooks may have one of its own
+ * @param items the path inside of the page; GET /webhooks may have a path of its own
  */
 export function findList(
   json: unknown,
@@ -74,8 +74,8 @@ export function findList(
 }
 
 /**
- * The record of an answer: at the path of the dialect, else the outermost object with the known id, else the only object in
- * the answer.
+ * Finds the record of an answer: the object at the path of the dialect, else the outermost object with the known id, else the
+ * only object in the answer.
  *
  * @param known the requested id
  */
@@ -95,32 +95,32 @@ export function findRecord(json: unknown, { envelope }: Dialect, known?: string)
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof LongInteger)
 
-/* Which path of a real answer could be meant where the dialect has a wrong one. */
+/* Finds the path of a real answer that could be meant where the dialect has a wrong path. */
 
 export interface Wanted {
   /** Words that may occur in the name of the field, the most specific first. */
   names: string
-  /** Undefined for a value that the field cannot have. */
+  /** Returns undefined for a value that the field cannot have. */
   read: (value: unknown) => unknown
   /** Every record must have a different value. */
   unique?: boolean
-  /** The supplier must have such a thing; else only similar names count. */
+  /** True: the supplier must have such a field. If not true, only paths with similar names count. */
   required?: boolean
 }
 
 export interface Candidate {
   path: string
-  /** The first value there. */
+  /** The first value at the path. */
   value: unknown
 }
 
-/** Most candidates that are shown. */
+/** The most candidates that are shown. */
 const CANDIDATES_MAX = 3
 
 /**
- * Paths whose values fit the field, the most similar names first.
+ * Returns paths whose values fit the field, the most similar names first.
  *
- * If any name is similar, only similar names count; else all paths with fitting values, of a field that must be there.
+ * If any name is similar, only similar names count. Else all paths with fitting values count, if the field must be there.
  *
  * @param claimed paths that other fields are read from
  */
@@ -137,7 +137,7 @@ export function candidatesFor(records: readonly unknown[], wanted: Wanted, claim
   return meant.slice(0, CANDIDATES_MAX).map(({ path, value }) => ({ path, value }))
 }
 
-/** The most similar of some names, such as headers; none when no name is similar. */
+/** Returns the most similar of some names, such as those of headers. Returns no name when no name is similar. */
 export function namesLike(known: readonly string[], names: string): string[] {
   const found = known.map((name) => ({ name, likeness: likenessOf(name, wordsOf(names)) }))
   return nearest(found)
@@ -145,13 +145,13 @@ export function namesLike(known: readonly string[], names: string): string[] {
     .map(({ name }) => name)
 }
 
-/** The similar ones, without those that are much less similar than the first. */
+/** Returns what is similar at all, without what is much less similar than the most similar. */
 function nearest<T extends { likeness: number }>(found: T[]): T[] {
   const alike = found.filter(({ likeness }) => likeness > 0).sort((a, b) => b.likeness - a.likeness)
   return alike.filter(({ likeness }) => likeness >= (alike[0]?.likeness ?? 0) * 0.8)
 }
 
-/** `vipPrice_net` is vip, price and net. */
+/** Splits a name into words: `vipPrice_net` gives vip, price and net. */
 const wordsOf = (text: string): string[] =>
   text
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -159,7 +159,7 @@ const wordsOf = (text: string): string[] =>
     .split(/[^a-z0-9]+/)
     .filter(Boolean)
 
-/** How similar a path is to the wanted words; its last name counts in full, the names above it count half. */
+/** Returns how similar a path is to the wanted words. The last name of a path counts in full, the names above count half. */
 function likenessOf(path: string, wanted: string[]): number {
   const names = path.split('.').map(wordsOf)
   const own = names.pop() ?? []
@@ -168,7 +168,7 @@ function likenessOf(path: string, wanted: string[]): number {
   return share(own) + share(names.flat()) / 2
 }
 
-/** 1 for the same word, 0.6 where one begins with the other, such as `stock` and `stocks`. */
+/** Returns 1 for the same word, and 0.6 where one word begins with the other, such as `stock` and `stocks`. */
 function alike(one: string, other: string): number {
   if (one === other) return 1
   const [short, long] = one.length < other.length ? [one, other] : [other, one]

@@ -7,7 +7,7 @@ import type { Judged } from './check.ts'
  * Compares a dialect with the exact statements of the supplier's OpenAPI document: listed names of parameters and fields,
  * listed values, and bounds. Titles and descriptions are for people and are not read.
  *
- * A name that is missing from a list differs; without a list there is no finding.
+ * A name that is missing from a list gets the verdict `differs`. Without a list there is no finding.
  *
  * @param document the parsed answer of GET /openapi; anything else gives no findings
  */
@@ -21,7 +21,7 @@ export function checkDocument(dialect: Dialect, document: unknown): Judged[] {
   ]
 }
 
-/** Most names that are shown for a missing one. */
+/** The most listed names that are shown for a missing name. */
 const NAMED_MAX = 6
 
 /** Compares names of the dialect with the names that the document lists. */
@@ -41,7 +41,7 @@ function namesAmong(names: [fact: string, name: string | null][], listed: Iterab
   })
 }
 
-/** Compares a value with the document's; undefined: the document states none. */
+/** Compares a value of the dialect with the value of the document; undefined: the document states no value. */
 function stated(fact: string, dialect: unknown, document: unknown): Judged[] {
   if (document === undefined) return []
   const value = `the document says ${JSON.stringify(document)}`
@@ -68,7 +68,7 @@ function queryFacts({ paging, products, orders }: Dialect, openapi: OpenapiDocum
   ]
 }
 
-/** The requests: an order and a webhook. */
+/** Checks the requests: an order and a webhook. */
 function orderFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const { headers, orderRequest, orderRequired, quantityMax, externalOrderIdMax, webhookRequest } = dialect
   const order = openapi.operation('post', '/orders')
@@ -97,7 +97,7 @@ function requiredFacts(
   return [{ fact: 'orderRequired', verdict: same ? 'documented' : 'differs', value }]
 }
 
-/** The answers: statuses of orders, codes of errors, and the secret in the answer to POST /webhooks. */
+/** Checks the answers: statuses of orders, codes of errors, and the secret in the answer to POST /webhooks. */
 function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const { envelope, order, orderStatuses, error, errors, webhook } = dialect
   const orders = openapi.fields(openapi.operation('get', '/orders/{}')?.success)
@@ -127,7 +127,7 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
       if (codes.length === 0 || own.length === 0) return []
       if (own.some((code) => codes.includes(code)))
         return [{ fact, verdict: 'documented', value: 'the document lists it' }]
-      // A supplier may not have this error: only a code that no kind has makes it a fault.
+      // A supplier may not have this error. So there is a fault only where the document lists a code that no kind has.
       return unknownCodes.length === 0
         ? []
         : [{ fact, verdict: 'differs', value: `the document lists ${unknownCodes.slice(0, NAMED_MAX).join(', ')}` }]
@@ -137,7 +137,7 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
 
 const wordsOf = (schema: Node | undefined): string[] => valuesOf(schema).filter((value) => typeof value === 'string')
 
-/** The deliveries: names of events, their headers and the fields of their payloads. */
+/** Checks the deliveries: names of events, their headers and the fields of their payloads. */
 function eventFacts({ signature, event, eventId }: Dialect, openapi: OpenapiDocument): Judged[] {
   const { events } = openapi
   const operations = [...events.values()]

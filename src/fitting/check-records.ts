@@ -18,17 +18,17 @@ import type { Sample } from './sample.ts'
 /** The records of one kind in the sample. */
 interface Records {
   group: RecordGroup
-  /** The name of their list, for people. */
+  /** The name of the records, for people. */
   from: string
-  /** From a list, each once. */
+  /** The records of a list, each once. */
   rows: unknown[]
-  /** Read one by one; the same records or others. */
+  /** Records that were read one by one: the same records or others. */
   single: unknown[]
-  /** Why there are none: `no order yet`. */
+  /** Why there are no records: `no order yet`. */
   absent: string
 }
 
-/** Products, orders, the balance and webhooks, field by field. */
+/** Checks products, orders, the balance and webhooks, field by field. */
 export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
   const products = rowsOf(sample.products.json, dialect)
   const id = products[0] === undefined ? undefined : asId(valueAt(products[0], dialect.product.id))
@@ -99,7 +99,7 @@ function checkGroup(dialect: Dialect, { group, from, rows, single, absent }: Rec
   ]
 }
 
-/** The readers of the running service decide: a record that they refuse is a fault, also when each field could be read. */
+/** Lets the readers of the running service decide. A record that they refuse is a fault, even if each field could be read. */
 function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], facts: Judged[]): Judged[] {
   const read: Record<RecordGroup, (record: unknown, dialect: Dialect) => Read<unknown>> = {
     product: parseOffer,
@@ -114,7 +114,7 @@ function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], 
   return [{ fact: first.setting, verdict: 'unreadable', value }]
 }
 
-/** Settings about how the fields of several records are written, judged by the fields that could be read. */
+/** Judges the settings about how fields of several kinds of records are written, by the fields that could be read. */
 function checkWriting({ money }: Dialect, facts: Judged[]): Judged[] {
   const readBy = (setting: FieldKind['setting']) =>
     facts.find(({ fact, verdict, value }) => {
@@ -160,7 +160,7 @@ export interface Field {
   from: string
 }
 
-/** One field in all records of a kind. */
+/** Judges one field in all records of a kind. */
 function judgeField(dialect: Dialect, { fact, path, check, records, from }: Field): Judged {
   if (path === null) return { fact, verdict: 'none' }
   const { kind, required = false } = check
@@ -236,7 +236,7 @@ function shownValue(fact: string, value: unknown): string {
   return text.includes('[removed]') && typeof value === 'string' ? `a text of ${value.length} characters` : text
 }
 
-/** Every status word of the orders and of the dialect. */
+/** Checks every status word of the orders and of the dialect. */
 function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Judged[] {
   const words = orders.map((record) => valueAt(record, order.status)).filter((value) => typeof value === 'string')
   const seen = new Map<string, number>()
@@ -265,7 +265,7 @@ function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Ju
   ]
 }
 
-/** The keys of a completed order, and the reason of a failed one. A key itself is never shown. */
+/** Checks the keys of a completed order, and the reason of a failed order. A key itself is never shown. */
 export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   const { order, orderStatuses } = dialect
   const inState = (states: string[]) =>
@@ -316,7 +316,7 @@ export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
   const isText = (value: unknown) => typeof value === 'string' && isTextKey(normalKey(value))
   if (texts.every(isText)) return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
-  // The name of its type is a text too: only one that looks like a key is offered.
+  // The name of a key's type is a text too. So only a text that looks like a key is offered.
   const inside = [...valuesByPath(keys.slice(0, 1))].filter(([, [one]]) => isText(one) && /removed/.test(seenText(one)))
   const candidates = inside.map(([path]) => ({ path, value: 'a text' }))
   const hint = isText(keys[0]) ? 'a key is plain text: null' : 'keys that are no text, or lie elsewhere, cannot be sold'
@@ -329,7 +329,7 @@ export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
 const shape = (value: unknown): string =>
   typeof value === 'object' || value === undefined ? seenText(value) : `a ${typeof value}`
 
-/** Our words for the events that webhooks are registered for. */
+/** Checks the dialect's words for events: a webhook may be registered for such a word. */
 function checkEvents({ webhook, event }: Dialect, hooks: unknown[]): Judged[] {
   const words = new Set(hooks.flatMap((record) => valueAt(record, webhook.events) ?? []))
   return eventNames.flatMap((name): Judged[] => {

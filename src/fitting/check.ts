@@ -1,6 +1,6 @@
 /**
- * Does a dialect fit its supplier? `sample` reads the supplier, and the dialect is compared with the answers, field by
- * field; `detect` finds how a captured delivery is signed. No order depends on it.
+ * Does a dialect fit its supplier? `sample` reads the supplier, and this file compares the dialect with the answers, field by
+ * field. `detect` finds how a captured delivery is signed. No order depends on these files.
  *
  * A real answer decides. The supplier's OpenAPI document counts only for facts that no answer shows, and only where it
  * states them exactly (`check-document`). Nothing is guessed from sentences.
@@ -33,15 +33,15 @@ export type SettingVerdict =
   | 'unreadable'
   /** An answer, or the document, contradicts the dialect: the dialect is wrong. */
   | 'differs'
-  /** No record has it, and it is optional. */
+  /** No record has the value, and the value is optional. */
   | 'missing'
   /** The dialect says that the supplier has no such thing. */
   | 'none'
   /** There was no record to check: no order yet, no webhook yet. */
   | 'no_sample'
-  /** No answer shows it, and the document agrees with the dialect. */
+  /** No answer shows the value, and the document agrees with the dialect. */
   | 'documented'
-  /** Neither an answer nor the document shows it: a person must ask the supplier. */
+  /** Neither an answer nor the document shows the value: a person must ask the supplier. */
   | 'not_shown'
 
 export interface DialectFinding {
@@ -93,7 +93,7 @@ export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[]
     .toSorted((a, b) => rank(a.fact) - rank(b.fact))
 }
 
-/** What to do where a finding does not say so itself. */
+/** Returns what to do about a finding that does not say so itself. */
 function cureOf(dialect: Dialect, { fact, verdict, hint, candidates = [], right }: Judged): { hint?: string } {
   const isMissing = verdict === 'missing'
   if (hint !== undefined || !(isMissing || (isFault({ verdict }) && candidates.length === 0))) return {}
@@ -110,7 +110,7 @@ export const offersIn = ({ products }: Sample, dialect: Dialect): SupplierOffer[
     .map((record) => parseOffer(record, dialect))
     .flatMap((read) => (read.ok ? [read.value] : []))
 
-/** Each setting by its path. A list is one setting, and so is a setting with several forms. */
+/** Returns each setting by its path. A list is one setting, and so is a setting with several forms. */
 function settingsOf(dialect: Dialect): Map<string, unknown> {
   const settings = new Map<string, unknown>()
   const visit = (value: unknown, path: string): void => {
@@ -186,7 +186,7 @@ function checkHeaders({ headers, ...dialect }: Dialect, sample: Sample): Judged[
   return found
 }
 
-/** The envelope of a success: its flag, and the record in it. */
+/** Checks the envelope of a success: its flag, and the record in the envelope. */
 function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   const answers = answersOf(sample)
   const { envelope, flags } = dialect
@@ -217,7 +217,7 @@ function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
   return found
 }
 
-/** A field that means yes or no, and its words. */
+/** Judges a field that means yes or no, and the setting of its words. */
 function flagFacts(fact: string, setting: string, values: unknown[], fits: (value: unknown) => boolean): Judged[] {
   const wrong = values.find((value) => !fits(value))
   if (wrong === undefined && values.every((value) => value !== undefined)) {
@@ -232,7 +232,7 @@ function flagFacts(fact: string, setting: string, values: unknown[], fits: (valu
   return [{ fact, verdict: 'unreadable', value: `${seenText(wrong)} is there`, ...hint }]
 }
 
-/** Two refusals that cost nothing: a product that does not exist, and a request without the key. */
+/** Checks two refusals that cost nothing: a product that does not exist, and a request without the key. */
 function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
   const { error, flags } = dialect
   const found: Judged[] = []
@@ -290,7 +290,7 @@ function codeFacts({ errors }: Dialect, code: unknown, status: number, expected:
   return facts
 }
 
-/** Pages: the path of their items, their parameters, and the filters of GET /orders. */
+/** Checks the lists: the path of the items of a page, the parameters of pages, and the filters of GET /orders. */
 export function checkLists(dialect: Dialect, sample: Sample): Judged[] {
   return [
     ...checkListPaths(dialect, sample),
@@ -331,7 +331,7 @@ function checkListPaths(dialect: Dialect, { products, webhooks }: Sample): Judge
   return found
 }
 
-/** The page that holds a list; its own fields give the length of the list. */
+/** Returns the page that holds a list. The fields of the page give the length of the list. */
 function pageOf(answer: Answer, dialect: Dialect): Record<string, unknown> | undefined {
   const { lists, envelope, paging } = dialect
   const expected = valueAt(answer.json, lists.data ?? envelope.data)
@@ -339,7 +339,7 @@ function pageOf(answer: Answer, dialect: Dialect): Record<string, unknown> | und
   return isObject(answer.json) ? answer.json : undefined
 }
 
-/** How a page shows that more pages follow. */
+/** Checks how a page shows that more pages follow. */
 function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
   const { paging, flags } = dialect
   const page = pageOf(products, dialect)
@@ -387,7 +387,7 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
   return found
 }
 
-/** Whether the parameters of a page work. */
+/** Checks whether the parameters of a page work. */
 function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
   const { products, limit, refused, second } = sample
   const { paging } = dialect
@@ -434,7 +434,7 @@ function checkPaging(dialect: Dialect, sample: Sample): Judged[] {
 const STUCK =
   'ask how the list of orders is paged: without its pages nothing is proven absent, and a purchase whose answer is lost stays unknown'
 
-/** Where the second page of a list begins in its first: -1 where it does not, or is not there. */
+/** Finds where the second page of a list begins within the first page: -1 where it begins outside, or is not there. */
 function secondPage(what: 'products' | 'orders', list: Answer, second: Answer | undefined, dialect: Dialect) {
   const path = what === 'products' ? dialect.product.id : dialect.order.id
   const idOf = (row: unknown) => asId(valueAt(row, path)) ?? JSON.stringify(row)
@@ -448,7 +448,7 @@ function secondPage(what: 'products' | 'orders', list: Answer, second: Answer | 
 
 const FINDS_NONE = 'find its right name; null lets Quayside page through instead'
 
-/** The filters of GET /orders: a filter that no order matches must give none. */
+/** Checks the filters of GET /orders. A filter that no order matches must give no orders. */
 function checkFilters(dialect: Dialect, { filters }: Sample): Judged[] {
   const { total } = dialect.paging
   const empty = filters.find(({ answer, none }) => none && findList(answer.json, dialect)?.value.length === 0)

@@ -20,8 +20,8 @@ export type Detection =
  * Finds out how a delivery is signed: tries every header as the signature, alone or as a list, in every encoding and with
  * any prefix, with every timestamp of the delivery.
  *
- * The MAC and the verifier of the running service prove the result, except for two settings that no delivery shows: the
- * tolerance, by default that of the default dialect, and the header of the delivery ID, which is found by its name.
+ * The MAC and the verifier of the running service prove all settings but two, which no delivery shows. The tolerance is by
+ * default that of the default dialect. The header of the delivery ID is found by its name.
  *
  * @param secret the signing secret of the webhook
  */
@@ -69,7 +69,7 @@ interface Candidate {
   signatures: { encoding: Layout['encoding']; prefix: string; bytes: Buffer }[]
 }
 
-/** The whole text first, then its parts: a comma may be part of the prefix, a blank never is. */
+/** The whole text is tried first, then its parts: a comma may be part of the prefix, a blank never is. */
 const SEPARATORS = [null, ' ', ';', ','] as const
 
 /** Longest signature header; longer headers are cookies and the like. */
@@ -92,7 +92,7 @@ function* candidatesOf(headers: CapturedDelivery['headers']): Generator<Candidat
   }
 }
 
-/** Seconds have ten digits, milliseconds thirteen, from 2001 to 2286. @param header undefined inside the signature's */
+/** From 2001 to 2286, seconds have ten digits, milliseconds thirteen. @param header undefined in the signature's header */
 function timestampIn(text: string, header?: string): Timestamp[] {
   const match = /^(?:([a-z]+)=)?([1-9](?:\d{9}|\d{12}))$/.exec(text)
   const [, field, digits] = match ?? []
@@ -102,7 +102,7 @@ function timestampIn(text: string, header?: string): Timestamp[] {
   return [{ location, unit: digits.length === 10 ? 's' : 'ms', text: digits }]
 }
 
-/** 32 bytes at the end of a text, and before them nothing or a word and its sign, such as `sha256=`, `v1,` or `hs256:`. */
+/** The text ends with 32 bytes. Before them stands nothing, or a word and its sign: `sha256=`, `v1,` or `hs256:`. */
 const SHAPES: Record<Layout['encoding'], RegExp> = {
   hex: /^((?:[A-Za-z][\w-]*[=:,])?)([0-9a-fA-F]{64})$/,
   base64: /^((?:[A-Za-z][\w-]*[=:,])?)([A-Za-z0-9+/]{43}=)$/,
@@ -116,7 +116,7 @@ function signaturesIn(piece: string): Candidate['signatures'] {
   })
 }
 
-/** Not `-event` or `-webhook` alone: suppliers name the event there. */
+/** A name that ends in `-event` or `-webhook` alone does not match: suppliers name the event there. */
 const ID_NAME = /\b(?:delivery|message|msg)(?:-?id)?$|\b(?:event|webhook)-?id$/
 
 function idHeaderOf(headers: CapturedDelivery['headers'], used: string[]): string | null {

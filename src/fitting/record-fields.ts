@@ -17,7 +17,7 @@ import {
 
 export type RecordGroup = 'product' | 'order' | 'balance' | 'webhook'
 
-/** The kind of a value, in words, and the setting that says how it is written. */
+/** The kind of a value, in words, and the setting that says how such a value is written. */
 export interface FieldKind {
   what: string
   /** @returns a reader of a value and the object that contains it */
@@ -29,7 +29,7 @@ export interface FieldCheck {
   kind: FieldKind
   /** Usual names, in single words. */
   names: string
-  /** A record cannot be used without it: a mapped field that no record has is a fault. */
+  /** True: a record cannot be used without the field, so a mapped field that no record has is a fault. */
   required?: boolean
   unique?: boolean
 }
@@ -69,7 +69,7 @@ const instant: FieldKind = {
   setting: 'instants',
 }
 
-/** Every field that a GET may show; `order.keyText` is inside of `order.keys`. */
+/** Every field that a GET may show. `order.keyText` is left out: it is inside of `order.keys`. */
 export const recordFields: { [G in RecordGroup]: Partial<Record<keyof Dialect[G], FieldCheck>> } = {
   product: {
     id: { kind: id, names: 'id uuid nr no number code product', required: true, unique: true },
@@ -121,7 +121,7 @@ export const recordFields: { [G in RecordGroup]: Partial<Record<keyof Dialect[G]
   },
 }
 
-/** Another setting that would read every value; undefined when there is none. */
+/** Returns another setting that would read every value; undefined when no setting would. */
 export function otherWriting(
   kind: FieldKind,
   dialect: Dialect,
@@ -152,7 +152,7 @@ export function otherWriting(
   return words === undefined ? undefined : { setting: 'flags.available', to: words }
 }
 
-/** An object of an amount and its exponent, as the dialect writes it. A sign of the exponent says what it counts. */
+/** Reads an object of an amount and an exponent as a setting. The sign of the exponent says what the exponent counts. */
 function scaledIn(value: unknown): (Dialect['money']['representation'] & object)[] | undefined {
   const nameIn = (names: string[]) => names.find((name) => valueAt(value, name) !== undefined)
   const amount = nameIn(['amount', 'value', 'units', 'minor'])
@@ -161,7 +161,7 @@ function scaledIn(value: unknown): (Dialect['money']['representation'] & object)
   return [{ amount, exponent, counts: Number(valueAt(value, exponent)) < 0 ? 'power_of_ten' : 'decimals' }]
 }
 
-/** With two decimals, with three, and with none. */
+/** A currency with two decimals, one with three, and one without decimals. */
 const CURRENCIES = ['EUR', 'KWD', 'JPY']
 
 /** Reads a value in any writing, so that a path is found although the dialect has the wrong writing too. */
@@ -183,9 +183,9 @@ const NO = /^(n|no|false|f|0|off|error|fail(ed|ure)?|unavailable|out.?of.?stock|
 const WORDS_MAX = 6
 
 /**
- * The words of some values as `flags` takes them; a meaning that no usual word has is left to a person.
+ * Returns the words of some values as `flags` takes them. The meaning of an unusual word is left to a person.
  *
- * @returns undefined when they are no such words, `null` when they are JSON true and false
+ * @returns undefined when the values are no such words, `null` when the values are JSON true and false
  */
 export function flagWordsIn(values: unknown[]): string | undefined {
   if (values.length === 0) return undefined

@@ -11,14 +11,14 @@ import { type Answer, candidatesFor, findList, isObject } from './answer-parts.t
 import { recordFields } from './record-fields.ts'
 
 export interface SampleSource {
-  /** Ends in `/v1`. */
+  /** The address of the supplier, which ends in `/v1`. */
   baseUrl: string
   dialect: Dialect
   apiKey: Secret
   /** Epoch milliseconds. */
   now: () => number
   sleep: (ms: number) => Promise<void>
-  /** Instead of GET /openapi. */
+  /** The document that is used instead of the answer to GET /openapi. */
   document?: unknown
 }
 
@@ -31,7 +31,7 @@ export interface Sample {
   products: Answer
   /** The page size that worked; null where the supplier gave products only without parameters. */
   limit: number | null
-  /** The status for the largest page of the dialect, where that gave no product. */
+  /** The status of the answer to the largest page of the dialect, where that answer had no product. */
   refused: number | undefined
   /** The second pages, each of `secondSize` records. */
   second?: Answer
@@ -46,7 +46,7 @@ export interface Sample {
   orders: Answer
   /** Single orders: one of each status in the list. */
   order: Answer[]
-  /** GET /orders by each filter of the dialect. `none`: no order can match; else the order of `reference` must. */
+  /** The answers by each filter of GET /orders. `none`: no order can match; else the order of `reference` must match. */
   filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean; reference?: string }[]
   /** The parsed answer of GET /openapi; undefined without one. */
   document: unknown
@@ -54,21 +54,21 @@ export interface Sample {
   openapiNeedsKey?: boolean
 }
 
-/** Short, because a person waits for the check. */
+/** The deadline of a request is short, because a person waits for the check. */
 const DEADLINE_MS = 10_000
 
-/** What a supplier answers in a bad moment: asked for twice more. */
+/** The statuses that a supplier answers in a bad moment. The request is sent up to twice more. */
 const PASSING = [500, 502, 503, 504]
 
 /** The longest pause that the check waits for. */
 const PAUSE_MAX_MS = 60_000
 
-/** Most single orders that are read: one of each status. */
+/** The most single orders that are read: one of each status. */
 const ORDERS_MAX = 4
 
 const DAY_MS = 86_400_000
 
-/** Three: where a page is asked for by the number of its first record, the second page then overlaps the first. */
+/** With three records, the second page overlaps the first where a page is asked for by the number of its first record. */
 export const secondSize = (rows: unknown[]): number => (rows.length > 3 ? 3 : 1)
 
 /** Reads each kind of record once. @throws Failure `unavailable` when the supplier is not reached or refuses the key */
@@ -178,7 +178,7 @@ function reader({ baseUrl, dialect, apiKey, now, sleep }: SampleSource, agent: R
 }
 
 /**
- * GET /balance with the key in the header of the dialect, then in the headers of the other shipped dialects.
+ * Sends GET /balance with the key in the header of the dialect, then in the headers of the other shipped dialects.
  *
  * The key goes only to the supplier that it belongs to.
  */
@@ -215,7 +215,7 @@ async function readDocument(get: Get, keyHeader: string): Promise<Pick<Sample, '
 const rowsOf = ({ status, json }: Answer, dialect: Dialect): unknown[] =>
   status < 300 ? (findList(json, dialect)?.value ?? []) : []
 
-/** The ids of the records, by the dialect's path; if it leads to none, by the most likely path. */
+/** Returns the ids of the records at the dialect's path. If no id is there, returns those at the most likely path. */
 function idsIn(rows: unknown[], group: 'product' | 'order', dialect: Dialect): (string | undefined)[] {
   const { names = '' } = recordFields[group].id ?? {}
   const at = (path: string) => rows.map((row) => asId(valueAt(row, path)))
@@ -225,13 +225,13 @@ function idsIn(rows: unknown[], group: 'product' | 'order', dialect: Dialect): (
   return candidate === undefined ? stated : at(candidate.path)
 }
 
-/** An id of the same form that no product has. */
+/** Returns an id of the same form that no product has. */
 function absentId(id: string | undefined): string {
   if (id === undefined || /^[0-9a-f-]{36}$/i.test(id)) return randomUUID()
   return /^\d+$/.test(id) ? '999999999' : `${id.slice(0, 20)}-none`
 }
 
-/** One order of each status: only a completed one has keys, and only a failed one a reason. */
+/** Returns the id of one order of each status. Only a completed order has keys, and only a failed order has a reason. */
 function ordersToRead(rows: unknown[], dialect: Dialect): string[] {
   const ids = idsIn(rows, 'order', dialect)
   const byStatus = new Map<string, string>()

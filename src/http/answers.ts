@@ -23,20 +23,20 @@ const statuses: Record<FailureCode, number> = {
   unknown_outcome: 503,
 }
 
-/** Reasons with a status of their own. */
+/** Failure reasons that have their own status. */
 const finer: Record<string, number> = { evidence_changed: 412, too_large: 413, unsupported_media_type: 415 }
 
-/** Seconds that a sender is asked to wait: a locked database is free again by then, and a restart is over. */
+/** Seconds that a sender is asked to wait. A locked database is free again by then, and a restart is over. */
 const RETRY_AFTER_SECONDS = 5
 
-/** Codes of what no handler is asked for. */
+/** Codes of errors that are answered before any handler is asked. */
 const httpCodes = {
   headers_too_large: 'the request line and the headers are too large',
   method_not_allowed: 'the path exists under another method; see the header Allow',
   too_slow: 'the request did not come in time',
 } as const
 
-/** Every code of an error, with what it means. */
+/** Every error code with its meaning. */
 export const errorCodes = { ...failureCodes, ...failureReasons, ...httpCodes }
 export type ErrorCode = keyof typeof errorCodes
 
@@ -47,7 +47,7 @@ export interface ApiError {
   fields?: FieldFault[]
 }
 
-/** The error envelope of the Reseller API: one shape for clients of both APIs. */
+/** Returns the error envelope of the Reseller API, so that clients of both APIs see one shape. */
 export const errorBody = (error: ApiError, requestId: string | null) => ({
   success: false,
   error,
@@ -63,7 +63,7 @@ export function answerError(response: Response, status: number, error: ApiError)
   response.status(status).json(errorBody(error, response.get('x-request-id') ?? null))
 }
 
-/** Answers what a handler threw, and logs it once. */
+/** Answers an error that a handler threw, and logs the error once. */
 export const answerFailure =
   (log: Log) =>
   (thrown: unknown, _request: Request, response: Response, _next: NextFunction): void => {
@@ -71,7 +71,7 @@ export const answerFailure =
     answerError(response, status, error)
   }
 
-/** What callers see of anything thrown; what people must look at is logged under the id of the request. */
+/** Returns what callers see of a thrown error. An error that people must look at is logged under the id of the request. */
 export function errorOf(thrown: unknown, log: Log, requestId: string | undefined): ApiError & { status: number } {
   const refused = refusalOf(thrown)
   if (refused) return refused
@@ -84,7 +84,7 @@ export function errorOf(thrown: unknown, log: Log, requestId: string | undefined
   return { status, code: nameOf(thrown), message, ...fields }
 }
 
-/** The reason of a failure if it has one that callers know, else its code. */
+/** Returns the reason of a failure if callers know that reason, else the failure's code. */
 function nameOf(thrown: unknown): ErrorCode {
   const reason = thrown instanceof Failure ? thrown.reason : undefined
   return reason !== undefined && Object.hasOwn(failureReasons, reason) ? (reason as ErrorCode) : codeOf(thrown)
@@ -103,7 +103,7 @@ export const notFound: RequestHandler = (_request, response) => {
   answerError(response, 404, { code: 'not_found', message: 'there is nothing at this path' })
 }
 
-/** Answers every path of the API at a worker. @param acts whether it is the one that works now */
+/** Answers every path of the API at a worker. @param acts whether this process is the acting worker now */
 export const noApi =
   (acts: () => boolean): RequestHandler =>
   (_request, response) => {
@@ -111,7 +111,7 @@ export const noApi =
     answerError(response, 404, { code: 'no_api', message: `this process is a worker, ${standing}, and has no API` })
   }
 
-/** The errors that body parsers and the router throw at malformed requests, in words that repeat nothing of them. */
+/** Answers errors that body parsers and the router throw at malformed requests. The words repeat nothing of the request. */
 function refusalOf(error: unknown): (ApiError & { status: number }) | undefined {
   if (!(error instanceof Error) || error instanceof Failure || !('status' in error)) return undefined
   switch (error.status) {

@@ -1,17 +1,17 @@
-/** Reading bodies: JSON, CSV and forms of checked callers whole, deliveries that are not verified yet within bounds. */
+/** Reads bodies. JSON, CSV and forms of checked callers are read whole; unverified deliveries are read within bounds. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import getRawBody from 'raw-body'
 import { Failure, type FailureReason } from '../errors.ts'
 
-/** 256 KiB: a hundred order lines with the longest texts are under 150. */
+/** 256 KiB: a hundred order lines with the longest texts take less than 150 KiB. */
 const JSON_MAX = 256 * 1024
 
 /**
  * Reads a JSON body; an absent one is `{}`.
  *
- * @throws Failure `invalid` for a body that is not JSON, is too large or has another type; raw-body's own error for one
- * that was cut off
+ * @throws Failure `invalid` for a body that is not JSON, is too large or has another type
+ * @throws raw-body's own error for a body that was cut off
  */
 export async function readJson(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
   const { 'content-length': length, 'transfer-encoding': transfer } = request.headers
@@ -83,24 +83,24 @@ async function readWhole(
 
 /** Bounds for bodies of requests that are not verified yet. */
 const bodyLimits = {
-  /** 256 KiB: a hundred times what a delivery needs. */
+  /** 256 KiB: a hundred times the size of a usual delivery. */
   bytesMax: 256 * 1024,
   /** A genuine body needs one round trip; 256 KiB in 5 s are 420 kbit/s. */
   timeoutMs: 5_000,
-  /** Unfinished bodies of one remote address: a quarter of the total. All requests of a supplier or a proxy may come from one address. */
+  /** The most unfinished bodies of one remote address, a quarter of `total`: a supplier or a proxy may have only one address. */
   perAddress: 250,
-  /** Unfinished bodies of all addresses: 256 MiB when all of them are as large as they may be. */
+  /** The most unfinished bodies of all addresses: 256 MiB when each body has the largest size. */
   total: 1_000,
 }
 
 export type BodyLimits = typeof bodyLimits
 
-/** Why there is no body. `aborted`: the sender disconnected. */
+/** The reasons for which a body was not read. `aborted`: the sender disconnected. */
 export type NoBody = 'too_large' | 'too_slow' | 'gave_way' | 'aborted'
 
 export interface RawBodies {
   read(request: IncomingMessage, response: ServerResponse): Promise<Buffer | NoBody>
-  /** How many bodies are unfinished. */
+  /** Returns the number of unfinished bodies. */
   waiting(): number
 }
 
@@ -112,13 +112,13 @@ interface Slot {
 /**
  * Reads the bodies of requests that are not verified yet, in a bounded number of slots.
  *
- * A sender that begins bodies and ends none must not keep a genuine delivery out. So a new body is always let in: when no
- * slot is free, the oldest unfinished body is dropped. A genuine body arrives within a moment, so that the oldest one is
+ * A sender that begins bodies and never ends them must not keep a genuine delivery out. So a new body is always let in: when
+ * no slot is free, the oldest unfinished body is dropped. A genuine body arrives within a moment, so the oldest body is
  * hardly ever genuine, even when a flood and the supplier come through the address of one proxy.
  */
 export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
   const { bytesMax, timeoutMs, perAddress, total } = { ...bodyLimits, ...changed }
-  /** Oldest first, as in each set of `byNetwork`. */
+  /** All slots, the oldest first. Each set of `byNetwork` has the same order. */
   const slots = new Set<Slot>()
   const byNetwork = new Map<string, Set<Slot>>()
 
@@ -163,8 +163,8 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
 }
 
 /**
- * Answers `Expect: 100-continue`, only when all checks but those of the body are done, and never for a body that is too large. A
- * sender whose body is never read gets its final answer before it sends any of the body.
+ * Answers `Expect: 100-continue` when only the checks of the body are left, and never for a body that is too large. So a sender
+ * whose body is never read gets the final answer before sending any of the body.
  */
 function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
   const { expect, 'content-length': length = '0' } = request.headers
@@ -173,7 +173,7 @@ function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax
 
 const isTooLarge = (error: unknown): boolean => error instanceof Error && 'status' in error && error.status === 413
 
-/** The remote address, or of an IPv6 address the /64: one sender has all addresses of such a network. */
+/** Returns an IPv4 address as it is, and the /64 network of an IPv6 address: one sender has all addresses of such a network. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped

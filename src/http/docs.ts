@@ -4,8 +4,8 @@ import swagger from 'swagger-ui-dist/package.json' with { type: 'json' }
 import { methodNotAllowed } from './answers.ts'
 
 /**
- * `/docs`: the description of the API as a page for people, drawn by Swagger UI from the installed package. It needs
- * no token and cannot use one: it sends no requests, because a wrong click could buy something.
+ * Serves `/docs`: the description of the API as a page for people, drawn by Swagger UI from the installed package. The page
+ * needs no token and cannot use a token. It sends no requests to the API, because a wrong click could buy something.
  */
 export function referenceRouter(): Router {
   const router = Router({ strict: true, caseSensitive: true })
@@ -17,7 +17,7 @@ export function referenceRouter(): Router {
   for (const name of assets) {
     router.get(`/docs/${swagger.version}/${name}`, (_request, response) => {
       response.set('cache-control', packaged)
-      // Below a root only the name is looked at, so that an installation under a folder with a dot is served as well.
+      // With `root`, Express checks only the name for dots, so that an installation under a folder with a dot works as well.
       response.sendFile(name, { root: folder })
     })
   }
@@ -27,16 +27,16 @@ export function referenceRouter(): Router {
 }
 
 const folder = fileURLToPath(new URL('.', import.meta.resolve('swagger-ui-dist/package.json')))
-/** All that the page needs of the package; the rest of it is not served. */
+/** The files of the package that the page needs. Other files of the package are not served. */
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js'] as const
 const starter = 'start.js'
 
-/** Asked for each time: it changes with an update of ours, and is small. */
+/** Browsers ask for our own files each time, because these files are small and may change with an update. */
 const own = 'no-cache'
-/** A year, the most that is of use: the version of the package is in the path. */
+/** Browsers keep the package's files for a year, the longest useful time: the version of the package is in the path. */
 const packaged = 'public, max-age=31536000, immutable'
 
-/** Only our own files and the icons inside the style sheet; no script and no style in the page itself. */
+/** Allows only our own files and the icons inside the style sheet, and neither scripts nor styles in the page itself. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -67,7 +67,7 @@ const page = `<!DOCTYPE html>
 </html>
 `
 
-/** Without this setting Swagger UI would send our address to a third party; the locks lead to a form for tokens. */
+/** `validatorUrl: null` keeps Swagger UI from sending our address to a third party. The plugin hides the form for tokens. */
 const start = `SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#reference',

@@ -7,7 +7,7 @@ export const failureExample = errorBody(
   '01kb3q8z4x9r2m5t7v0w1y3a6c',
 )
 
-/** One page for developers of a store's backend, as the OpenAPI document and its page begin with it. */
+/** A guide for developers of a store's backend. The OpenAPI document and its page begin with this guide. */
 export const guide = `Quayside buys licence keys for the paid orders of a store and hands them over. A store posts an order, and gets
 its keys by callback.
 

@@ -8,11 +8,11 @@ import { decisionTypes } from '../ordering/choices.ts'
 import type { OrderInput } from '../ordering/intake.ts'
 import { updateTypes } from '../stores/examples.ts'
 
-/** The message of every fault of a field: what would be right. */
+/** Makes the message of every fault of a field. The message says what would be right. */
 const must = (words: string) => (issue: { input?: unknown }) =>
   issue.input === undefined ? `missing: ${words}` : `must be ${words}`
 
-/** An object in which every unknown field is a fault: a misspelt one must not pass as absent. */
+/** Describes an object in which every unknown field is a fault, because a misspelt field must not pass as absent. */
 export const fields = <S extends z.core.$ZodLooseShape>(shape: S) =>
   z.strictObject(shape, {
     error: (issue) =>
@@ -22,8 +22,8 @@ export const fields = <S extends z.core.$ZodLooseShape>(shape: S) =>
   })
 
 /**
- * What the document says of a text: its length, and no ASCII control characters and no space at its ends. Patterns of
- * other languages know neither classes of Unicode nor look-around, so that the description says the rest in words.
+ * Describes a text in the document: its length, no ASCII control characters, and no space at its ends. Patterns of other
+ * languages know neither classes of Unicode nor look-around, so the description states the rest in words.
  */
 const described = (about: string, min: number, max: number, rule: string) => ({
   description: `${about}. ${min} to ${max} characters, ${rule}`,
@@ -33,9 +33,9 @@ const described = (about: string, min: number, max: number, rule: string) => ({
 })
 
 /**
- * Text that reads the same everywhere: no control characters, no lone surrogates, nothing blank at its ends.
+ * Describes text that reads the same everywhere: no control characters, no lone surrogates, nothing blank at its ends.
  *
- * @param about what it is, for the document
+ * @param about what the text is, for the document
  */
 function text(max: number, about: string, min = 1) {
   const rule = 'without control characters and without spaces at its ends'
@@ -46,8 +46,8 @@ function text(max: number, about: string, min = 1) {
 }
 
 /**
- * A name that a store or a person gives: two of them that look alike are the same. Invisible characters and those that
- * change the direction of writing are refused.
+ * Describes a name that a store or a person gives. Two names that look alike must be the same name, so invisible characters
+ * are refused, and characters that change the direction of writing.
  */
 function reference(max: number, about: string) {
   const rule = 'without control, invisible and bidirectional characters and without spaces at its ends'
@@ -57,7 +57,7 @@ function reference(max: number, about: string) {
   return matching(pattern, `text of 1 to ${max} characters, ${rule}`).meta(described(about, 1, max, rule))
 }
 
-/** Text that must match a pattern that is not part of the document. */
+/** Describes text that must match a pattern. The pattern is not part of the document. */
 const matching = (pattern: RegExp, words: string) =>
   z.string({ error: must(words) }).refine((given) => pattern.test(given), { error: must(words) })
 
@@ -66,7 +66,7 @@ function whole(min: number, max: number) {
   return z.int({ error }).min(min, { error }).max(max, { error })
 }
 
-/** A whole number in a query, where everything is text; for clients it is a number. */
+/** Describes a whole number in a query. The query has it as text; the document describes it as a number. */
 const queryNumber = (min: number, max: number, fallback: number, about: string) =>
   matching(/^\d{1,5}$/, `a whole number from ${min} to ${max}`)
     .transform(Number)
@@ -74,14 +74,14 @@ const queryNumber = (min: number, max: number, fallback: number, about: string) 
     .default(fallback)
     .meta({ description: about, override: { type: 'integer', minimum: min, maximum: max, default: fallback } })
 
-/** Likewise a yes or no. */
+/** Describes a `true` or `false` in a query. The query has it as text; the document describes it as a boolean. */
 export const queryFlag = (about: string, fallback = false) =>
   z
     .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: must('one of true, false') })
     .default(fallback)
     .meta({ description: about, override: { type: 'boolean', default: fallback } })
 
-/** A text in a query that may be left out. The document wants its description outside. */
+/** Describes a text in a query that may be left out. The document reads the description from the outer, optional schema. */
 function queryText(about: string) {
   const shape = text(200, about)
   return shape.optional().meta({ description: shape.description })
@@ -93,7 +93,7 @@ const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: must(`one of ${values.join(', ')}`) })
 const id = z.string({ error: must('an id') }).regex(/^[0-9A-Za-z_-]{1,64}$/, { error: must('an id') })
 
-/** Reports what is wrong with a field of a body whose fields are good one by one. */
+/** Returns a function that reports a fault of a field. The fields of such a body are good one by one, but not together. */
 const faultsOf =
   (context: z.core.$RefinementCtx, ...above: PropertyKey[]) =>
   (field: string, message: string) =>
@@ -102,7 +102,7 @@ const faultsOf =
 const line = fields({
   id: reference(100, "The store's own id of the line, unique in the order, which callbacks carry"),
   sku: text(100, 'What was bought: the `id` or the `sku` of a listing'),
-  /** 10,000: far above what a customer buys, far below what would flood the supplier with parts. */
+  /** At most 10,000: far more than a customer buys, and far too few to flood the supplier with parts of an order. */
   quantity: whole(1, 10_000).meta({ description: 'How many licence keys the customer bought' }),
   unitPrice: decimal('decimal text such as "19.99"')
     .optional()
@@ -118,7 +118,7 @@ const line = fields({
     .meta({ description: 'The currency of `unitPrice`, ISO 4217. With `unitPrice`', examples: ['EUR'] }),
 }).meta({ id: 'OrderLineBody' })
 
-/** The sandbox sells it. */
+/** An example of an order. The sandbox sells its product. */
 export const orderExample = {
   reference: '1001',
   lines: [{ id: '1', sku: 'GAM-RAIL4', quantity: 2, unitPrice: '24.90', currency: 'EUR' }],
@@ -126,7 +126,7 @@ export const orderExample = {
 
 /** Body of POST /orders. */
 export const orderBody = fields({
-  /** The two that are left out are path segments that clients resolve away. */
+  /** `.` and `..` are refused, because clients resolve these path segments away. */
   reference: reference(
     200,
     "The store's own number of the order, unique in the store, and neither `.` nor `..`",
@@ -152,7 +152,7 @@ export const orderBody = fields({
   })
   .meta({ examples: [orderExample] })
 
-/** A checked body in the words of ordering: `"19.9"` and `"19.90"` are one amount. */
+/** Turns a checked body into the input of ordering. `"19.9"` and `"19.90"` become the same amount. */
 export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): OrderInput => ({
   reference,
   lines: lines.map(({ id, sku, quantity, unitPrice, currency }) => ({
@@ -165,7 +165,7 @@ export const orderInput = ({ reference, lines }: z.infer<typeof orderBody>): Ord
   })),
 })
 
-/** SHA-256 in hex, equal for equal orders: the sequence of fields and lines does not matter. */
+/** Returns a SHA-256 in hex that is equal for equal orders. The sequence of fields and lines does not matter. */
 export function orderDigest({ reference, lines }: OrderInput): string {
   const canonical = lines
     .map(({ currency, id, quantity, sku, unitPriceMinor }) => ({ currency, id, quantity, sku, unitPriceMinor }))
@@ -175,7 +175,7 @@ export function orderDigest({ reference, lines }: OrderInput): string {
     .digest('hex')
 }
 
-/** An instant in a query, as epoch milliseconds for us. */
+/** Describes an instant in a query, and turns the instant into epoch milliseconds. */
 export const queryInstant = (about: string) =>
   z
     .string()
@@ -193,7 +193,7 @@ const overrideSpendCap = z
   .optional()
   .meta({ description: 'Let this purchase exceed the spend caps of its order, the hour and the day' })
 const reason = (min = 1) => text(500, 'Why, for the audit', min)
-/** A body of a reason alone, with an example of one. */
+/** Describes a body that has only a reason, with an example of the reason. */
 const reasonOnly = (example: string, min?: number) =>
   fields({ reason: reason(min) }).meta({ examples: [{ reason: example }] })
 const maybeReasonOnly = (example: string) =>
@@ -206,7 +206,7 @@ export const releaseBody = fields({
   overrideSpendCap,
   reason: reason().optional(),
 }).meta({ examples: [{ ceiling: '24.90', reason: 'the customer paid more' }] })
-/** Body of what people may give a reason for. */
+/** Body of a request for which people may give a reason. */
 export const maybeReasonBody = maybeReasonOnly('the customer asked for it')
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
@@ -227,16 +227,16 @@ export const decisionBody = fields({
   .meta({
     examples: [{ decision: 'close', reason: 'the customer was refunded' }],
   })
-/** Body of a look at licence keys. */
+/** Body of a request that shows licence keys. */
 export const revealBody = fields({
   line: reference(100, "The store's own id of a line; all lines if it is left out").optional(),
   reason: reason(3),
 }).meta({ examples: [{ line: '1', reason: 'the customer lost the mail' }] })
-/** Body of an export with what is otherwise sealed. */
+/** Body of an export that shows sealed values. */
 export const exportBody = reasonOnly('the audit of the year 2026', 3)
 /** Body of changes of a listing that need a reason. */
 export const reasonBody = reasonOnly('sold by hand')
-/** Body of the approval of a held price: the price that was shown. */
+/** Body of the approval of a held price. It carries the price that was shown. */
 export const approvalBody = fields({
   price: decimal('decimal text such as "23.99"').meta({ description: 'The `wantedPrice` that was shown' }),
   reason: reason(),
@@ -256,7 +256,7 @@ export const linkBody = fields({
   })
   .meta({ examples: [{ offerSku: 'GAM-RAIL4', variation: 'Europe' }] })
 export const freezeBody = reasonOnly('checking prices')
-/** Body of the end of a freeze: the causes that were shown. */
+/** Body of a request that ends a freeze. It carries the causes that were shown. */
 export const unfreezeBody = fields({
   causes: z
     .array(text(20, 'Id of a cause'), { error: must('a list of ids of causes') })
@@ -265,9 +265,9 @@ export const unfreezeBody = fields({
     .meta({ description: 'The causes that were shown by GET /status; a newer one stays' }),
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
 export const alertStates = ['open', 'ended'] as const
-/** Body of what a person does about an alert. */
+/** Body of a request by which a person acts on an alert. */
 export const alertBody = maybeReasonOnly('the hoster works on it')
-/** A month at most: a person looks again. */
+/** Body of a request that mutes an alert. An alert is muted for a month at most, so that a person looks at it again. */
 export const muteBody = fields({
   hours: whole(1, 720).default(24).meta({ description: 'For how long nothing of it is sent' }),
   reason: reason().optional(),
@@ -279,7 +279,7 @@ export const alertTestBody = fields({
 export const triggerBody = fields({
   type: oneOf(updateTypes).meta({ description: 'Which callback: an example of it is sent' }),
 }).meta({ examples: [{ type: 'line.fulfilled' }] })
-/** Body of the rotation of a callback secret: a week is enough to install it, weekend included. */
+/** Body of the rotation of a callback secret. A week is enough to install the new secret, even with a weekend in it. */
 export const rotateSecretBody = fields({
   overlapHours: whole(0, 720).default(168).meta({ description: 'How long the previous secret stays valid' }),
 }).meta({ examples: [{ overlapHours: 168 }] })
@@ -314,7 +314,7 @@ export const consoleLinkBody = fields({
   role: oneOf(personRoles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
 }).meta({ examples: [{ name: 'anna', role: 'operator' }] })
 
-/** Query of every list: how many, and the id of the last one seen. */
+/** Query of every list: how many entries a page has at most, and the id of the last entry of the page before. */
 export const paging = {
   limit: queryNumber(1, 200, 50, 'How many a page has at most'),
   before: id.optional().meta({ description: '`next` of the page before this one' }),
@@ -328,7 +328,7 @@ export const replayBody = fields({
     .max(200, { error: must('at most 200 ids') })
     .meta({ description: 'Ids of deliveries' }),
 }).meta({ examples: [{ ids: ['01jtq3k5ze0000qsv1a2b3c4d5'] }] })
-/** In the place of `before`, where a list goes by the store's own ids. */
+/** Takes the place of `before` in a list that goes by the store's own ids. */
 export const after = queryText('`next` of the page before this one')
 export const search = queryText(
   "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",
@@ -343,13 +343,13 @@ export const auditSubject = queryText('Only what was done to this: an id, or a w
 export const orderLine = queryText("The store's own id of a line: its units are taken; default: the whole order")
 export const inStore = queryText('Id of a store: only its orders count')
 export const fromStore = queryText('Id of a store: only deliveries that it sent')
-/** How many changes are listed one by one. */
+/** The most changes that are listed one by one. */
 export const most = queryNumber(0, 10_000, 1_000, 'How many changes of offers, and of listings, are listed')
 
 /**
- * The version that a change requires, from the header If-Match.
+ * Reads the version that a change requires from the header If-Match.
  *
- * @throws Failure `invalid` for a missing or malformed one
+ * @throws Failure `invalid` for a missing or malformed header
  */
 export function versionIn(header: string | undefined): string {
   const version = /^"([!#-~]{1,100})"$/.exec(header ?? '')?.[1]
@@ -357,18 +357,18 @@ export function versionIn(header: string | undefined): string {
   throw invalidField('If-Match', must('a version in quotes, such as "review-9f86d081884c"')({ input: header }))
 }
 
-/** An input that only what it is about shows to be wrong. */
+/** Returns the failure for a field whose fault the shape of the input cannot show. */
 export const invalidField = (field: string, message: string): Failure =>
   new Failure('invalid', `${field}: ${message}`, { fields: [{ field, message }] })
 
-/** @param about what the filter is for */
+/** Describes an optional filter in a query. @param about the purpose of the filter */
 export const choice = <const T extends readonly string[]>(values: T, about: string) =>
   oneOf(values).optional().meta({ description: about })
 
-/** Most faults that one answer lists: an input with more was not made for this API. */
+/** The most faults that one answer lists. An input with more faults was not made for this API. */
 const FAULTS_MAX = 100
 
-/** @throws Failure `invalid` that names every field at fault */
+/** Checks a value against a shape. @throws Failure `invalid` that names every field at fault */
 export function check<S extends z.ZodType>(shape: S, value: unknown, whole: string): z.infer<S> {
   const result = shape.safeParse(value)
   if (result.success) return result.data

@@ -15,7 +15,7 @@ import { failureExample, guide } from './guide.ts'
 import { fields } from './input.ts'
 import { csvFile, lineShapeOf, type Operation, rowShapeOf } from './operation.ts'
 
-/** The OpenAPI 3.1 document, made from the operations that also make the routes. */
+/** Makes the OpenAPI 3.1 document from the same operations as the routes. */
 export function openApiDocument(operations: Operation[]) {
   const paths: ZodOpenApiPathsObject = { '/openapi.json': ownPath }
   for (const one of operations) {
@@ -46,10 +46,10 @@ export function openApiDocument(operations: Operation[]) {
 }
 
 /**
- * Answers may gain fields. Whole numbers end where those of JSON do, which needs no mention.
+ * Changes the schemas of the document. Answers may gain fields. The limits of whole numbers in JSON need no mention.
  *
- * The rest is for generators that know OpenAPI 3.0 better than 3.1: what may be null is a type and not an alternative, a
- * constant text an enumeration of one, and a constant yes or no, of which they make code that does not run, is described.
+ * The rest is for generators that know OpenAPI 3.0 better than 3.1. A value that may be null has two types and no alternative.
+ * A constant text is an enumeration of one. A constant boolean is only described: generators make broken code of it.
  */
 function override({ jsonSchema, zodSchema: { _zod } }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -112,15 +112,15 @@ const headerComponents = {
   'Content-Disposition': answerHeader('The name of the file', { type: 'string' }),
 }
 const headerNamed = (name: keyof typeof headerComponents) => ({ [name]: { $ref: `#/components/headers/${name}` } })
-/** Headers that every answer has. */
+/** The headers that every answer has. */
 const headers = headerNamed('X-Request-Id')
-/** Headers that some failures have, by the name of their component. */
+/** The headers that some failures have besides, by the name of the failure's component. */
 const extraHeaders: Record<string, Headers> = {
   Unauthenticated: headerNamed('WWW-Authenticate'),
   Unavailable: headerNamed('Retry-After'),
 }
 
-/** Operations as people look for them, by the first piece of their path. */
+/** Groups of operations as people look for them. The first piece of its path puts an operation into a group. */
 const groups: Record<string, { description: string; pieces: string[] }> = {
   Orders: { description: 'Store orders: stores place them, people watch them.', pieces: ['orders'] },
   Listings: {
@@ -162,7 +162,7 @@ const ownPath = {
   },
 }
 
-/** Failures that are answered alike everywhere, under the names of their components. */
+/** Failures that every operation answers alike, by the names of their components. */
 const commonFailures = {
   Invalid: 'Some input is wrong; `fields` names each fault',
   Unauthenticated: 'No token, or one that is unknown, revoked or expired',
@@ -175,7 +175,7 @@ const commonFailures = {
   Unavailable: 'Not now: try again after Retry-After',
 }
 
-/** What a piece of a path is, by its name; anything else is an id from a list. */
+/** Descriptions of the pieces of paths, by name. A piece without a description is an id from a list. */
 const piecesOfPaths: Record<string, string> = {
   reference: "The store's own number of the order",
   store: 'Id of a store, as GET /stores shows it',
@@ -223,7 +223,7 @@ function describe(one: Operation): ZodOpenApiOperationObject {
   }
 }
 
-/** What every success of an operation has. Its envelope has a name: generators would number those without one. */
+/** Describes the successes of an operation. Each envelope has a name, because generators would number nameless envelopes. */
 function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 'description'> {
   const file = { ...headers, ...headerNamed('Content-Disposition') }
   if (answer === csvFile) return { headers: file, content: csv }
@@ -231,7 +231,7 @@ function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 
   // In a stream of JSON lines each line is one document.
   if (row) return { headers: file, content: { ...csv, 'application/x-ndjson': { schema: named(row, `${name}Row`) } } }
   const line = lineShapeOf(answer)
-  // Each line is one.
+  // Each line of a stream is one document.
   if (line) return { headers, content: { 'application/x-ndjson': { schema: named(line, `${name}Line`) } } }
   const envelope = z.object({
     success: z.literal(true).meta({ description: 'Always true' }),
@@ -240,13 +240,13 @@ function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 
   return { headers, content: json(named(envelope, `${name}Success`)) }
 }
 
-/** A shape that has no name of its own is a component under the name of its operation. */
+/** Names a shape after its operation, if the shape has no name of its own. A named shape becomes a component. */
 const named = (shape: z.ZodType, name: string): z.ZodType =>
   (shape instanceof z.ZodPipe ? z.globalRegistry.get(shape.def.out) : shape.meta())?.id
     ? shape
     : shape.meta({ ...shape.meta(), id: pascal(name) })
 
-/** The sentence that readers look for first; machines find the same under `security`. */
+/** Returns the sentence that readers look for first: which tokens may call. Machines find the same under `security`. */
 function audience({ allowed: { people, store } }: Operation): string {
   const tokens = [
     ...(store ? [`a store token with the scope \`${store}\``] : []),

@@ -22,22 +22,22 @@ import { methodNotAllowed } from './answers.ts'
 import { readCsv, readJson } from './bodies.ts'
 import { check, fields, versionIn } from './input.ts'
 
-/** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
+/** When each reading of the supplier begins next, in epoch milliseconds; null where the time is not known. */
 export interface NextRuns {
   catalogue: number | null
   balance: number | null
   sweep: number | null
 }
 
-/** What the handlers of the API work with: each calls the functions of the flows itself. */
+/** The parts of the service that the handlers of the API use. A handler calls the functions of the flows itself. */
 export interface ApiContext {
   /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
   ordering: Fulfilment
-  /** As it was read at the start. */
+  /** The configuration as it was read at the start. */
   config: Config
   /** The configured stores. */
   stores: readonly ConfiguredStore[]
-  /** Where shops reach us; null: they do not. */
+  /** The address where shops reach us; null when shops cannot reach us. */
   publicUrl: string | null
   syncs: Pick<SyncRunner, 'start'>
   sweeps: Pick<SweepRunner, 'start'>
@@ -51,34 +51,34 @@ export interface ApiContext {
   keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
   nextRuns: () => NextRuns
-  /** With several processes: since when no process is known to be the worker, epoch ms, or null. Absent where one process does all. */
+  /** Returns since when no process is known to be the worker, in epoch ms, or null. Absent where one process does all work. */
   workerAbsentSince?: () => number | null
-  /** Where people reach the console; null: it is switched off. */
+  /** Returns the address of the console; null when the console is switched off. */
   consoleAddress: () => string | null
   randomBytes: (count: number) => Buffer
 }
 
-/** @throws Failure `not_found` for a store that is not configured */
+/** Finds a configured store. @throws Failure `not_found` for a store that is not configured */
 export function configuredStore({ stores }: Pick<ApiContext, 'stores'>, id: string): ConfiguredStore {
   const store = stores.find((one) => one.id === id)
   if (!store) throw new Failure('not_found', `the configuration has no store ${id}`)
   return store
 }
 
-/** A checked request. @typeParam P names of the pieces of its path that vary */
+/** A checked request. @typeParam P names of the varying pieces of the request's path */
 export interface Call<Q, B, P extends string = string> {
   caller: Caller
-  /** Pieces of the path, decoded. */
+  /** The varying pieces of the path, decoded. */
   path: Record<P, string>
   query: Q
   body: B
-  /** From If-Match; empty for an operation without it. */
+  /** The version from the header If-Match; empty for an operation without this header. */
   version: string
-  /** The file of an operation that takes one; empty elsewhere. */
+  /** The file of an operation that takes a file; empty for other operations. */
   file: Uint8Array
 }
 
-/** Method, and path below /api/v1; pieces that vary start with a colon: `GET /orders/:reference`. */
+/** A method and a path below /api/v1. Pieces that vary start with a colon: `GET /orders/:reference`. */
 export type Route = `${'GET' | 'POST' | 'DELETE'} /${string}`
 
 /** The names of the pieces that vary. */
@@ -88,7 +88,7 @@ export type PieceOf<P extends string> = P extends `${string}:${infer Piece}/${in
     ? Piece
     : never
 
-/** One operation of the API, as data: the routes and the OpenAPI document are made from it, so that they agree. */
+/** One operation of the API, as data. The routes and the OpenAPI document are made from this data, so that both agree. */
 interface Declaration<
   R extends Route,
   Q extends z.core.$ZodLooseShape,
@@ -99,23 +99,23 @@ interface Declaration<
   /** The operationId. */
   name: string
   route: R
-  /** What it does, one sentence for people. */
+  /** Says in one sentence for people what the operation does. */
   summary: string
   allowed: Allowed
   query?: Q
   /** An absent body is read as `{}`. */
   body?: B
-  /** The request requires If-Match: what its version is, for the document. */
+  /** Present when the request requires If-Match. Describes the version for the document. */
   ifMatch?: string
-  /** The body is a CSV file instead, of at most so many bytes. */
+  /** Present when the body is a CSV file, of at most `bytesMax` bytes. */
   file?: { bytesMax: number }
-  /** What a success carries under `data`, made from what `handle` returns; `csvFile` or `rowsFile` for a file, `jsonLines` for a stream of events. */
+  /** Shapes the result of `handle` into the `data` of a success. `csvFile` and `rowsFile` are for files, `jsonLines` for events. */
   answer: A
-  /** Statuses of success, and when each is answered. */
+  /** The statuses of success, and when each status is answered. */
   success: Record<S, string>
-  /** Statuses of failure beyond those of the token and of the input, and when. */
+  /** Statuses of failure and when each is answered. Failures of the token and of the input are left out. */
   failures?: Record<number, string>
-  /** The operation calls the supplier or a store, or changes what the worker remembers: with several processes the worker performs it. */
+  /** True where, of several processes, the worker performs it: it calls the supplier or a store, or changes what a worker knows. */
   needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => boolean)
   handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => Promise<{ status: S; data: z.input<A> }>
 }
@@ -123,7 +123,7 @@ interface Declaration<
 type Loose = Declaration<Route, z.core.$ZodLooseShape, z.ZodType, z.ZodType, number>
 type LooseCall = Call<Record<string, unknown>, unknown>
 
-/** An operation whose types are left behind, its route in two pieces. */
+/** An operation without its precise types. Its route is divided into method and path. */
 export interface Operation extends Omit<Loose, 'handle' | 'needsWorker'> {
   method: 'get' | 'post' | 'delete'
   path: string
@@ -131,10 +131,10 @@ export interface Operation extends Omit<Loose, 'handle' | 'needsWorker'> {
   handle: (call: LooseCall) => Promise<{ status: number; data: unknown }>
 }
 
-/** An operation of a list, which keeps the types of its route, its input and its answer for those who call it. */
+/** An operation that fits a list of operations. It keeps the types of its route, input and answer for its callers. */
 type Declared<N, R, Q, B, A> = Operation & { name: N; route: R; types?: { query: Q; body: B; answer: A } }
 
-/** Lets the compiler check a handler against its shapes; the result fits a list of operations. */
+/** Lets the compiler check a handler against the operation's shapes. The result fits a list of operations. */
 export function operation<
   const N extends string,
   const R extends Route,
@@ -148,33 +148,33 @@ export function operation<
   return made as unknown as Declared<N, R, Q, z.input<B>, z.output<A>>
 }
 
-/** Who may: people of this role or above. */
+/** Who may call: people with this role or a higher role. */
 export const viewer = { people: 'viewer' } as const
 export const operator = { people: 'operator' } as const
 export const admin = { people: 'admin' } as const
 
-/** The usual success. */
+/** Returns the usual success, with status 200. */
 export const ok = <T>(data: T) => ({ status: 200 as const, data })
 
 const NO_FILE = new Uint8Array()
 
-/** What a caller asks of an operation, nothing of it checked but who the caller is. */
+/** A request to an operation. Only the identity of the caller has been checked. */
 export interface Asked {
   caller: Caller
   path?: Record<string, string>
   query?: object
   /** The header If-Match. */
   ifMatch?: string | undefined
-  /** Called when all that comes before the body is good. */
+  /** Called when all checks before the body have passed. */
   readBody?: () => Promise<unknown>
   readFile?: (bytesMax: number) => Promise<Uint8Array>
 }
 
 /**
- * Calls an operation in process, with the same permission, checks and answer as over HTTP. A call passes the permission of its caller,
- * then its query, its version and its body; the first fault ends it.
+ * Returns a function that calls an operation in process, with the permission, checks and answer of a call over HTTP. The function
+ * checks the permission of the caller, then the query, the version and the body. The first fault ends the call.
  *
- * @returns its status and what it carries under `data`; of a file or a stream of events the source of the pieces
+ * @returns a function that returns the status and `data`. For a file or a stream of events `data` is the source of the pieces
  */
 export function performerOf({ allowed, query, body, ifMatch, file, answer, handle }: Operation) {
   const queryShape = fields(query ?? {})
@@ -194,13 +194,13 @@ export function performerOf({ allowed, query, body, ifMatch, file, answer, handl
   }
 }
 
-/** An absent body is an empty object; `null` is none. */
+/** Reads the body. An absent body is an empty object, but a body of `null` is not. */
 async function bodyOf({ readBody }: Asked): Promise<unknown> {
   const read = await readBody?.()
   return read === undefined ? {} : read
 }
 
-/** Routes for the operations. */
+/** Makes the routes for the operations. */
 export function routerOf(operations: Operation[], authenticate: Authenticate): Router {
   const router = Router({ strict: true, caseSensitive: true })
   for (const one of operations) {
@@ -235,7 +235,7 @@ export function routerOf(operations: Operation[], authenticate: Authenticate): R
   return router
 }
 
-/** Events, each sent when it happens. */
+/** Events, each of which is sent when it happens. */
 export type Events<E> = AsyncIterableIterator<E, void>
 
 const Broken = z
@@ -244,27 +244,27 @@ const Broken = z
 
 const lineShapes = new WeakMap<z.ZodType, z.ZodType>()
 
-/** The `answer` of an operation that sends events, a line of JSON each. */
+/** Makes the `answer` of an operation that sends events, each as a line of JSON. */
 export function jsonLines<S extends z.ZodType>(event: S) {
   const answer = z.custom() as z.ZodType<Events<z.output<S> | z.output<typeof Broken>>, Events<z.input<S>>>
   lineShapes.set(answer, z.union([event, Broken]))
   return answer
 }
 
-/** The shape of one line of such an answer; undefined for another kind. */
+/** Returns the shape of one line of a `jsonLines` answer; undefined for another kind of answer. */
 export const lineShapeOf = (answer: z.ZodType): z.ZodType | undefined => lineShapes.get(answer)
 
-/** Sends events as they come. The answer has begun, so an error becomes its last line. */
+/** Sends events as they come. The answer has begun by then, so an error becomes the last line of the answer. */
 async function sendLines(response: Response, status: number, events: Events<unknown>, line: z.ZodType): Promise<void> {
   response.status(status).set('content-type', 'application/x-ndjson; charset=utf-8')
-  // The first event may come much later, and the client learns now that it was let in.
+  // The first event may come much later. The headers show the client now that its request was accepted.
   response.flushHeaders()
-  // The server answers clients that have closed their half of the connection; one that watches has left then.
+  // The server still answers clients that have closed their half of the connection. A client that watches has left then.
   response.req.socket.once('end', () => response.destroy())
   await sendPieces(response, linesOf(events, line))
 }
 
-/** Written by hand, because `return` of a generator that never ran does not end its source. */
+/** Makes lines of events. No generator is used, because `return` of a generator that never ran does not end its source. */
 function linesOf(events: Events<unknown>, line: z.ZodType): AsyncIterableIterator<string> {
   let broken = false
   return {
@@ -296,9 +296,9 @@ function brokenBy(error: unknown): z.infer<typeof Broken> {
   return { type: 'error', code, message }
 }
 
-/** A success that is a file and not JSON. */
+/** The data of a success that is a file and not JSON. */
 export interface SentFile {
-  /** The file name that a browser stores it under. */
+  /** The name under which a browser stores the file. */
   name: string
   /** Default: `text/csv`. */
   type?: 'text/csv' | 'application/x-ndjson'
@@ -310,14 +310,14 @@ export const csvFile = z.custom<SentFile>()
 
 const rowShapes = new WeakMap<z.ZodType, z.ZodType>()
 
-/** The `answer` of an operation that sends rows as a file, of CSV or of a line of JSON for each. */
+/** Makes the `answer` of an operation that sends rows as a file: CSV, or a line of JSON for each row. */
 export function rowsFile(row: z.ZodType) {
   const answer = z.custom<SentFile>()
   rowShapes.set(answer, row)
   return answer
 }
 
-/** The shape of one row of such an answer; undefined for another kind. */
+/** Returns the shape of one row of a `rowsFile` answer; undefined for another kind of answer. */
 export const rowShapeOf = (answer: z.ZodType): z.ZodType | undefined => rowShapes.get(answer)
 
 const isFile = (answer: z.ZodType): boolean => answer === csvFile || rowShapes.has(answer)
@@ -335,7 +335,7 @@ async function sendFile(response: Response, status: number, { name, type, pieces
  * Sends the rest of an answer piece by piece, as fast as the client reads it. An answer that breaks off is cut short, so
  * that the client does not take it for complete. No further piece is made after the client has disconnected.
  *
- * @param pieces `return` of their iterator is called when they are left early
+ * @param pieces the pieces. `return` of their iterator is called when the answer ends early
  */
 async function sendPieces(response: Response, pieces: AsyncIterable<string>): Promise<void> {
   await pipeline(Readable.from(pieces, { objectMode: false }), response).catch((error: NodeJS.ErrnoException) => {

@@ -4,30 +4,30 @@ import type { Metrics } from '../observe/metrics.ts'
 import { methodNotAllowed } from './answers.ts'
 
 export interface Health {
-  /** Why no request should come here: `draining`, `database`. Empty when ready. */
+  /** The reasons why no request should come here: `draining`, `database`. Empty when the process is ready. */
   reasons: string[]
-  /** What an operator should look into while the service works: `clock_suspect`, `answers_unreadable`, `supplier_unreachable`, `no_worker`. */
+  /** Troubles that people should look into: `clock_suspect`, `answers_unreadable`, `supplier_unreachable`, `no_worker`. */
   notes: string[]
 }
 
-/** The names of the notes that hold. */
+/** Returns the names of the notes that are true. */
 export const notesOf = (notes: Record<string, boolean>): string[] => Object.keys(notes).filter((name) => notes[name])
 
 export interface HealthOptions {
   status: () => Health | Promise<Health>
-  /** The process is the worker of several, which has no console. */
+  /** True where several processes run and this process is a worker, which has no console. */
   isWorker?: boolean
 }
 
-/** For people who open the printed address; strangers can read it too, so that it says nothing of the installation. */
+/** A text for people who open the printed address. Strangers can read the text too, so it says nothing of the installation. */
 const WELCOME =
   'This is Quayside, which connects online stores to a supplier of licence keys; `quayside console` prints the link to its console.\n'
 const WELCOME_OF_WORKER =
   'This is a worker of Quayside, which connects online stores to a supplier of licence keys; another process of it has the console.\n'
 
 /**
- * `/livez` answers as long as the process can: a failing one is worth a restart. `/readyz` answers 503 with the reasons
- * while requests should go elsewhere; `degraded` is still ready, because a restart would not help. `/` is for people.
+ * Serves the probes. `/livez` answers as long as the process can, so a process that fails it needs a restart. `/readyz` answers 503
+ * with the reasons while requests should go elsewhere. `degraded` is still ready: a restart would not help. `/` is for people.
  */
 export function healthRouter({ status, isWorker = false }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })
@@ -45,7 +45,7 @@ export function healthRouter({ status, isWorker = false }: HealthOptions): Route
   return router
 }
 
-/** A status that cannot be read counts as not ready. */
+/** Reads the status. A status that cannot be read counts as not ready. */
 async function read(status: HealthOptions['status']): Promise<Health> {
   try {
     return await status()
@@ -54,7 +54,7 @@ async function read(status: HealthOptions['status']): Promise<Health> {
   }
 }
 
-/** `/metrics`, for viewers: counts of orders and a balance are confidential. */
+/** Serves `/metrics` to viewers only, because counts of orders and a balance are confidential. */
 export function metricsRouter(authenticate: Authenticate, metrics: Metrics): Router {
   const router = Router({ strict: true, caseSensitive: true })
   router.get('/metrics', async (request, response) => {

@@ -2,8 +2,8 @@
  * The HTTP server for deliveries, the API and the probes. It knows limits, statuses and the shape of answers; the flows
  * that its routers call decide what a request does.
  *
- * Every answer carries an id of ours and repeats nothing of the request. Slow, silent, oversized and malformed senders
- * get a short answer or none, and are then disconnected.
+ * Every answer carries our own request id and repeats nothing of the request. Slow, silent, oversized and malformed senders
+ * get a short answer or no answer, and are then disconnected.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -11,38 +11,38 @@ import express, { type Express, type Request, type RequestHandler, type Router }
 import type { Log } from '../log.ts'
 import { type ApiError, answerError, answerFailure, errorBody, notFound } from './answers.ts'
 
-/** Limits of the server, each against one way to keep it busy. */
+/** Limits of the server. Each limit stops one way to keep the server busy. */
 export const serverLimits = {
-  /** Request line and headers. Genuine deliveries have under 1 KiB. */
+  /** The largest size of the request line and the headers together. Genuine deliveries have less than 1 KiB. */
   headerMaxBytes: 16 * 1024,
-  /** A sender that has not finished its headers by then is answered 408. */
+  /** A sender that has not finished its headers within this time is answered 408. */
   headersTimeoutMs: 10_000,
   /** The time for a whole request: 256 KiB in 15 s is slower than the line of any supplier. */
   requestTimeoutMs: 15_000,
-  /** How often the two above are checked; Node's default of 30 s would make them useless. */
+  /** How often the two timeouts above are checked. Node's default of 30 s would make these timeouts useless. */
   checkIntervalMs: 2_000,
-  /** Silent sockets live for 12 s and cost some 10 KiB each: 8,192 of them fit in 80 MiB and leave room for the rest. */
+  /** The most connections. A silent socket lives for 12 s and takes some 10 KiB, so 8,192 of them take some 80 MiB. */
   connectionsMax: 8_192,
-  /** How long running requests may take after `drain`. Less than the 10 s after which Docker kills. */
+  /** How long running requests may take after `drain`. The time is shorter than the 10 s after which Docker kills the process. */
   drainMs: 8_000,
 }
 
 export type ServerLimits = typeof serverLimits
 
 export interface HttpOptions {
-  /** Served at their own full paths. */
+  /** Routes of deliveries, served at their own full paths. */
   webhooks?: Router
-  /** Mounted under `/api/v1`. */
+  /** Routers that are mounted under `/api/v1`. */
   api?: RequestHandler[]
-  /** Served while draining too. */
+  /** The probes, which are also served while the server drains. */
   health?: Router
-  /** Pages for people, which answer every path: on a server of their own. */
+  /** Pages for people. These pages answer every path, so they need a server of their own. */
   pages?: Router
-  /** Headers of every answer, beside the usual ones. */
+  /** Headers that every answer has besides the usual headers. */
   headers?: Record<string, string>
   log: Log
   newId: () => string
-  /** Milliseconds of a clock that never jumps. */
+  /** Returns milliseconds of a clock that never jumps. */
   monotonic: () => number
   /** Counts an answered request; `route` is a pattern, never a path that came in. */
   count?: (route: string, status: number) => void
@@ -50,13 +50,13 @@ export interface HttpOptions {
 }
 
 export interface HttpServer {
-  /** @returns the address it listens on: with port 0, the one it was given */
+  /** Starts to listen. @returns the address of the server; with port 0, the system has chosen the port in this address */
   listen(host: string, port: number): Promise<AddressInfo>
-  /** From now on every request but a probe is answered 503; running requests are finished. */
+  /** Answers every new request but a probe with 503 from now on. Running requests are finished. */
   drain(): void
   /**
-   * Drains, stops listening, closes idle sockets now and the busy ones after their answer or at the deadline, which
-   * counts from `drain`.
+   * Drains and stops listening. Closes idle sockets now, and busy sockets after their answer or at the deadline. The
+   * deadline counts from `drain`.
    */
   close(): Promise<void>
 }
@@ -71,12 +71,12 @@ export function createHttpServer(options: HttpOptions): HttpServer {
       headersTimeout: limits.headersTimeoutMs,
       requestTimeout: limits.requestTimeoutMs,
       connectionsCheckingInterval: limits.checkIntervalMs,
-      // Refused by `isFramed`, so that its answer has our shape and an id.
+      // `isFramed` refuses a request without a host, so that the answer has our shape and an id.
       requireHostHeader: false,
     },
     app,
   )
-  // Node would answer 417 and 100 by itself, before anything is judged.
+  // Otherwise Node would answer 417 and 100 by itself, before the request is judged.
   server.on('checkExpectation', app)
   server.on('checkContinue', app)
   // A sender that ends its side after a whole request still reads its answer.
@@ -139,15 +139,15 @@ function application(options: HttpOptions, draining: () => boolean): Express {
 
 const API = '/api/v1'
 
-/** Notes where the router that follows is mounted: after an error Express has forgotten it. */
+/** Notes where the next router is mounted, because Express has forgotten the mount path after an error. */
 const mounted: RequestHandler = (request, response, next) => {
   response.locals.mount = request.baseUrl
   next()
 }
 
 /**
- * A path as servers and proxies agree on it: from the root, without a host before it, a second slash, a fragment or a
- * backslash. Express would read some of the others as a different path.
+ * The form of a path that servers and proxies read alike. The path begins at the root, without a host, a second slash, a
+ * fragment or a backslash. Express would read some paths of another form as a different path.
  */
 const PATH_FORM = /^\/(?!\/)[!\x22\x24-\x5b\x5d-\x7e]*$/
 
@@ -173,7 +173,7 @@ function admit({ log, newId, monotonic, count, headers }: HttpOptions): RequestH
       const durationMs = Math.round(monotonic() - startedAt)
       log.info('http.request', { requestId, method: request.method, path: route, status, durationMs })
     })
-    // A sender that has its final answer instead of a 100 sends no body: what it sends next would be read as one.
+    // A sender that gets its final answer instead of a 100 sends no body. Its next request would be read as the body.
     if (request.headers.expect !== undefined) response.set('connection', 'close')
     if (!isFramed(request)) {
       response.set('connection', 'close')
@@ -186,8 +186,8 @@ function admit({ log, newId, monotonic, count, headers }: HttpOptions): RequestH
 }
 
 /**
- * Refuses what Node accepts and proxies may read otherwise: no version, no host or several, an absurd length, an
- * expectation that this server does not fulfil.
+ * Returns false for requests that Node accepts and proxies may read differently: another major version, no host or several
+ * hosts, an absurd length, or an expectation that this server does not fulfil.
  */
 const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct }: Request): boolean => {
   const hosts = headersDistinct.host?.length ?? 0
@@ -199,7 +199,7 @@ const isFramed = ({ httpVersionMajor, httpVersionMinor, headers, headersDistinct
   )
 }
 
-/** Knows which sockets wait for an answer: the others may be closed at any time. */
+/** Tracks which sockets wait for an answer. The other sockets may be closed at any time. */
 function trackSockets(server: Server, options: HttpOptions): { closeIdle(): void } {
   const pending = new Map<Socket, Set<ServerResponse>>()
   const broken = new WeakSet<Socket>()
@@ -218,7 +218,7 @@ function trackSockets(server: Server, options: HttpOptions): { closeIdle(): void
   }
   for (const event of ['request', 'checkExpectation', 'checkContinue']) server.on(event, track)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // The parser reports the same for every further byte.
+    // The parser reports the same error again for every further byte.
     if (broken.has(socket)) return
     broken.add(socket)
     const gone = error.code === 'ECONNRESET'
@@ -226,8 +226,8 @@ function trackSockets(server: Server, options: HttpOptions): { closeIdle(): void
       const isAnswered = !isCut && error.code !== 'HPE_INVALID_EOF_STATE' && socket.writable
       hangUp(socket, isAnswered ? refusalOf(error.code, options) : '')
     }
-    // Requests that were read whole get their answers first, and so does one whose answer has begun: the error is what
-    // came after it.
+    // Requests that were read whole get their answers first, and so does a request whose answer has begun. The error
+    // concerns bytes that came later.
     const first = [...(pending.get(socket) ?? [])].filter(({ req, headersSent }) => req.complete || headersSent)
     const begun = first.some(({ req }) => !req.complete)
     let waited = first.length
@@ -252,8 +252,8 @@ function trackSockets(server: Server, options: HttpOptions): { closeIdle(): void
 const LINGER_MS = 1_000
 
 /**
- * Ends a connection after its last bytes. What the sender still writes is read and dropped for a moment: a connection that
- * is cut with unread bytes loses the answer that is on its way.
+ * Ends a connection after its last bytes. Bytes that the sender still writes are read and dropped for a moment, because a
+ * connection that is cut with unread bytes loses the answer that is on its way.
  */
 function hangUp(socket: Socket, text: string): void {
   if (!socket.writable) {
@@ -265,7 +265,7 @@ function hangUp(socket: Socket, text: string): void {
   socket.once('close', () => clearTimeout(cut))
 }
 
-/** What the HTTP parser refuses, by the code of its error; anything else is malformed. */
+/** Answers to requests that the HTTP parser refuses, by the code of its error. After any other error the request is malformed. */
 const refusals: Record<string, ApiError & { status: number }> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
@@ -276,7 +276,7 @@ const refusals: Record<string, ApiError & { status: number }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'too_slow', message: 'the request did not come in time' },
 }
 
-/** The answer to a request that no handler ever sees, as bytes: the same headers, body and log line as every other. */
+/** Returns the whole answer to a request that no handler ever sees. Headers, body and log line are those of every other answer. */
 function refusalOf(cause: string | undefined, { log, newId, count, headers: more }: HttpOptions): string {
   const { status, ...error } = refusals[cause ?? ''] ?? { status: 400, ...MALFORMED }
   const requestId = newId()

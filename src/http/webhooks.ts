@@ -4,7 +4,7 @@ import { SUPPLIER_PATH } from '../inbox/sources.ts'
 import { type ApiError, answerError, methodNotAllowed } from './answers.ts'
 import { createRawBodies, type NoBody, type RawBodies } from './bodies.ts'
 
-/** The one answer to a stored delivery, made once: this server gives it most often. */
+/** The answer to every stored delivery. The answer is made once, because this server gives it most often. */
 const STORED = Buffer.from(JSON.stringify({ success: true, data: { stored: true } }))
 const STORED_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'content-length': STORED.length }
 
@@ -19,8 +19,8 @@ const NO_BODY: Record<Exclude<NoBody, 'aborted'>, [status: number, error: ApiErr
 /**
  * The endpoints of deliveries: each source has a path of its own.
  *
- * An answer says as little as it can: 200 once the delivery is stored, now or before; one and the same 401 for anything
- * that is not authentic or not fresh. Never a redirect and never 410: suppliers unsubscribe at that.
+ * An answer says as little as it can. It is 200 when the delivery is stored, now or before, and always the same 401 when the
+ * delivery is not authentic or not fresh. It is never a redirect and never 410, because suppliers unsubscribe after these.
  *
  * Path and headers are judged before the body is read, so that a refused request holds no memory for a body.
  *
@@ -35,7 +35,7 @@ export function webhookRouter(
   async function take(request: Request, response: Response): Promise<void> {
     const encodings = request.headersDistinct['content-encoding'] ?? []
     if (encodings.length > 1 || encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
-      // Never inflated: a kilobyte may hold a gigabyte.
+      // A body is never inflated: a kilobyte may hold a gigabyte.
       inbox.countRefused('compressed')
       refuseUnread(response, 415, { code: 'unsupported_media_type', message: 'the body must not be compressed' })
       return
@@ -58,14 +58,14 @@ export function webhookRouter(
       return
     }
     if (outcome === 'retired' || outcome === 'ping') {
-      // Nothing to keep, and nothing for the sender to repeat.
+      // There is nothing to keep, and nothing for the sender to repeat.
       response.status(200).json({ success: true, data: { stored: false } })
       return
     }
     answerError(response, 401, NOT_AUTHENTIC)
   }
 
-  // Matched as it came, not as it decodes: a piece of any other shape was never handed out.
+  // The raw last piece of the path is matched, before decoding. A piece of another form was never handed out.
   router.all(NAMED_PATHS, (request, _response, next) => {
     next(/^[A-Za-z0-9_-]{1,64}$/.test(request.path.slice(request.path.lastIndexOf('/') + 1)) ? undefined : 'router')
   })

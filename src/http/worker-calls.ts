@@ -1,8 +1,8 @@
 /**
- * Operations that need the worker, asked for at another process: a row asks, the worker performs the operation and answers in the
- * row. Question and answer are sealed, because a new secret may be in one.
+ * Passes operations that need the worker from another process to the worker. The process asks in a row; the worker performs the
+ * operation and answers in the row. Question and answer are sealed, because each may contain a new secret.
  *
- * Nothing is done twice: the worker begins a call by a guarded change, and what it began and did not end is never begun again.
+ * Nothing is done twice: the worker begins a call by a guarded change, and a call that was begun is never begun again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../context.ts'
@@ -20,7 +20,7 @@ import {
 } from '../storage/worker-calls.ts'
 import type { Call, Operation } from './operation.ts'
 
-/** What a process knows of the worker; see `Processes`. */
+/** The facts about the worker that a process knows; see `Processes`. */
 interface Standing {
   /** Whether this process is the worker now. */
   acts: () => boolean
@@ -34,20 +34,20 @@ type Answer =
   | { status: number; data: unknown }
   | { failure: { code: FailureCode; message: string; reason?: FailureReason; fields: FieldFault[] } }
 
-/** How long a worker may take to begin, and then to end. */
+/** A worker may take `BEGIN_MS` to begin a call, and then `END_MS` to end the call. */
 const BEGIN_MS = 15_000
 const END_MS = 120_000
-/** How often its answer is looked for. */
+/** The time between two looks for the worker's answer. */
 const LOOK_MS = 100
-/** Calls that are performed at once. */
+/** The most calls that are performed at once. */
 const AT_ONCE = 8
 
 const place = (row: string, ordinal: 0 | 1) => ({ table: 'worker_calls', row, ordinal })
 
 /**
- * The operations as a process offers them that may not be the worker: those that need it are left to it meanwhile.
+ * Returns the operations for a process that may not be the worker. Meanwhile operations that need the worker are left to it.
  *
- * @param ended called after the worker has ended one: it may have made a webhook
+ * @param ended called after the worker has ended an operation, because the operation may have made a webhook
  */
 export const leavingToWorker = (
   parts: Parts,
@@ -65,7 +65,7 @@ export const leavingToWorker = (
         throw new Failure('unavailable', message, { reason: 'no_worker' })
       }
       const answer = await ask(parts, one.name, call)
-      // The call is done, whether or not this process can read now what the worker has changed.
+      // The call is done, even if this process cannot read now what the worker has changed.
       await ended().catch((error: unknown) => warn(parts, error))
       return answer
     }
@@ -75,7 +75,7 @@ export const leavingToWorker = (
 const needsWorker = ({ needsWorker: needs }: Operation, call: Parameters<Operation['handle']>[0]): boolean =>
   typeof needs === 'function' ? needs(call) : needs === true
 
-/** @throws Failure of the worker; `unavailable` where none has begun; `unknown_outcome` where one has and did not end */
+/** @throws the worker's Failure; Failure `unavailable` where no worker has begun; `unknown_outcome` where the call did not end */
 async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>) {
   const { db, vault, now, monotonic, newId } = parts
   const id = newId()
@@ -84,7 +84,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
   const passed = { ...question, caller: { ...caller, scopes: [...caller.scopes] } }
   const { ciphertext, keyId } = vault.seal(place(id, 0), JSON.stringify(passed))
   await db.commit([insertWorkerCall({ id, operation, askedAt: now(), question: ciphertext, keyId })])
-  // From here on a worker may begin: a database that cannot be asked says nothing of what becomes of the call.
+  // From here on a worker may begin the call. A failed query shows nothing about the call, so the loop goes on.
   const answer = async (ms: number): Promise<Answer | undefined> => {
     for (const until = monotonic() + ms; monotonic() < until; ) {
       const row = await first(db, answeredWorkerCall(id)).catch(() => undefined)
@@ -100,7 +100,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
     if (withdrawn === 1) throw new Failure('unavailable', 'no worker has begun it: nothing was done')
     ended = await answer(END_MS)
   }
-  // What stays is forgotten at night.
+  // A row that stays is deleted at night.
   await db.commit([deleteWorkerCall(id)]).catch((error: unknown) => warn(parts, error))
   if (!ended) throw new Failure('unknown_outcome', 'the worker did not answer: look whether it was done')
   if (!('failure' in ended)) return ended
@@ -111,11 +111,11 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
 const warn = ({ log }: Pick<Parts, 'log'>, error: unknown, id?: string): void =>
   log.warn('worker.failed', { kind: 'calls', ...(id && { id }), error: messageOf(error) })
 
-/** What other processes have left to this one. */
+/** The calls that other processes have left to this process. */
 export interface WorkerCalls {
-  /** Begins those that wait, as many as may run at once. @returns how many */
+  /** Begins waiting calls, as many as may run at once. @returns how many calls it has begun */
   begin(): Promise<number>
-  /** Resolves when none is under way. */
+  /** Resolves when no call is under way. */
   idle(): Promise<void>
 }
 
@@ -135,10 +135,10 @@ export function performCalls(parts: Parts, operations: readonly Operation[]): Wo
             throw error
           }
           const { caller, ...asked } = JSON.parse(vault.open(place(id, 0), question, keyId).toString('utf8'))
-          // The version before passed none.
+          // A process of the version before passes no scopes.
           const scopes = new Set(Array.isArray(caller.scopes) ? caller.scopes : [])
           const call = { ...asked, caller: { ...caller, scopes } }
-          // Who waits for a slow one keeps no other waiting.
+          // The call is not awaited here, so that a slow call does not delay other calls.
           const one: Promise<void> = perform(parts, operations, { id, operation, call })
             .catch((error: unknown) => warn(parts, error, id))
             .finally(() => running.delete(one))
@@ -174,7 +174,7 @@ async function perform(
   await db.commit([answerWorkerCall(id, ciphertext)])
 }
 
-/** What the caller learns of a failure. The text of an error that no code expects is for the log alone. */
+/** Returns what the caller learns of a failure. The text of an unexpected error goes to the log alone. */
 function failureOf(parts: Parts, error: unknown, id: string): Answer {
   if (error instanceof Failure) {
     const { code, message, reason, fields } = error

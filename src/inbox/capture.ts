@@ -26,48 +26,48 @@ export interface CaptureEntry {
   receivedAt: number
 }
 
-/** The delivery as it came; `body` in base64. */
+/** A refused delivery as it came. `body` is in base64. */
 export interface CaptureContent extends CaptureEntry {
   headers: Record<string, string[]>
   body: string
-  /** `signature` of the dialect, by which it verifies under a secret that is held; null: under none. */
+  /** The setting `signature` with which the delivery verifies under a secret that we hold; null when no secret fits. */
   signature: Dialect['signature'] | null
 }
 
-/** Keeps a few refused deliveries for a person who fits a dialect. Nothing else reads them. */
+/** Keeps a few refused deliveries for a person who fits a dialect. Nothing else reads these deliveries. */
 export interface Captures {
-  /** Records refused deliveries from now on; those of an earlier capture are deleted. */
+  /** Records refused deliveries from now on. Deletes the deliveries of an earlier capture. */
   start(actor: string): Promise<CaptureWindow>
-  /** The open capture; undefined when there is none. */
+  /** Returns the open capture; undefined when no capture is open. */
   open(): CaptureWindow | undefined
   list(): Promise<CaptureEntry[]>
-  /** @throws Failure `not_found`. Records in the audit that it was shown */
+  /** Shows a delivery, and records this in the audit. @throws Failure `not_found` */
   show(id: string, actor: string): Promise<CaptureContent>
   /** Wraps `receive` and records refused deliveries while a capture is open. */
   watch(receive: Inbox['receive']): Inbox['receive']
-  /** Wraps `judge` such that every body is read while a capture is open: `receive` then refuses and records it. */
+  /** Wraps `judge`, so that every body is read while a capture is open. `receive` then refuses and records a bad delivery. */
   watchHead(judge: Inbox['judge']): Inbox['judge']
   /** Reads the window that another process may have opened, and deletes deliveries that have been kept for long enough. */
   refresh(): Promise<void>
 }
 
-/** Long enough for a supplier to try again, short enough not to be forgotten. */
+/** How long a capture is open: long enough for a supplier to try again, short enough that people do not forget the capture. */
 const OPEN_MS = 15 * 60_000
 
-/** After the last one could be taken, so that it too can be looked at. */
+/** How long deliveries are kept after the capture has closed, so that people can look at the last one too. */
 const KEPT_MS = 15 * 60_000
 
-/** One delivery shows the layout; ten show whether all are laid out alike. With 256 KiB each they are 2.5 MiB. */
+/** One delivery shows the layout; ten show whether all have the same layout. Ten bodies of 256 KiB are 2.5 MiB. */
 const CAPTURES_MAX = 10
 
 export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Captures {
-  /** As it was stored, less what this process has taken since. */
+  /** The stored window. Its `left` no longer counts the deliveries that this process has taken since. */
   let window: CaptureWindow | undefined
-  /** Paths and bodies of those that this process has taken: a delivery that comes again shows nothing new. */
+  /** Path, reason and body of each delivery that this process has taken: a delivery that comes again shows nothing new. */
   let taken: string[] = []
   let isFirst = true
 
-  /** The window while it takes another one. */
+  /** Returns the window while it can take another delivery. */
   const taking = (): CaptureWindow | undefined =>
     window !== undefined && window.left > 0 && now() < window.closesAt ? window : undefined
 
@@ -110,7 +110,7 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
     },
     watch: (receive) => (request) => {
       const receipt = receive(request)
-      // The answer does not wait for it, and a delivery that could not be kept was refused all the same.
+      // The answer does not wait until the delivery is kept. If it cannot be kept, it is refused all the same.
       if (window !== undefined) {
         keep(receipt, request).catch((error: unknown) => log.warn('capture.lost', { error: messageOf(error) }))
       }
@@ -128,7 +128,7 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
         await db.commit([captureWindow.clear(stored), deleteCaptures()])
       } else if (now() < stored.closesAt) {
         const left = stored.left - (await db.query(listCaptures())).length
-        // What this process has taken is perhaps not stored yet.
+        // The deliveries that this process has taken are perhaps not stored yet.
         const own = window?.closesAt === stored.closesAt ? window.left : left
         window = { ...stored, left: Math.min(left, own) }
       }

@@ -1,4 +1,4 @@
-/** Deliveries as rows that people take along, page by page: so many of them are in memory. */
+/** Exports deliveries as rows, page by page, so that only one page of deliveries is in memory. */
 
 import { setImmediate as pause } from 'node:timers/promises'
 import { type ExportFilter, filterText } from '../domain/data-export.ts'
@@ -19,7 +19,7 @@ interface DeliveryExport extends Omit<ExportFilter, 'state'> {
 type Head = Omit<Delivery, 'ciphertext'>
 
 export interface DeliveryRow extends Head {
-  /** Null where it was not asked for, or is deleted. */
+  /** Null where the body was not asked for, or was deleted. */
   body: string | null
 }
 
@@ -30,14 +30,14 @@ interface Exporting {
   newId: () => string
 }
 
-/** With bodies of 256 KiB they are 12 MiB. */
+/** How many deliveries a page has. With bodies of 256 KiB a page takes 12 MiB. */
 const PAGE_DELIVERIES = 50
 
 /**
- * Deliveries, newest first, as they are while they are read. The audit has who asked for what before the first is read, and
- * how many bodies they will get at most.
+ * Exports deliveries, newest first, each in its state when it is read. Before the first row is read, the audit records who
+ * asked for what. With a reason, it also records the most bodies that the export can show.
  *
- * @param asked `reason`: opens the bodies too, and says why
+ * @param asked with a `reason` the bodies are opened too
  */
 export async function exportDeliveries(
   exporting: Exporting,
@@ -73,7 +73,7 @@ async function* rowsOf(
   }
 }
 
-/** Newest first, so that what comes meanwhile is left out. */
+/** Reads deliveries newest first, so that deliveries that come meanwhile are left out. */
 async function* pagesOf({ db }: Exporting, { from, to, store, ...filter }: DeliveryExport): AsyncGenerator<Head[]> {
   const asked = { ...filter, from: from === undefined ? undefined : idBound(from), limit: PAGE_DELIVERIES }
   const source = store === undefined ? undefined : storeSourceId(store)

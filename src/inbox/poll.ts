@@ -1,9 +1,9 @@
 /**
- * Polling: shops are asked for the orders that changed, because no shop repeats a delivery that was lost. What is read is taken
- * as a delivery is; an order that comes both ways is taken once.
+ * Polling asks shops for the orders that changed, because no shop repeats a delivery that was lost. An order that polling reads is
+ * taken like an order of a delivery. An order that comes both ways is taken once.
  *
- * An order that the shop does not give with the others of its page is late: the others go on, and it is read again by itself
- * until the shop gives it.
+ * An order that the shop does not give with the other orders of its page is late. The other orders go on. The late order is read
+ * again by itself until the shop gives it.
  */
 import type { Context } from '../context.ts'
 import { codeOf, messageOf } from '../errors.ts'
@@ -29,44 +29,44 @@ export interface PolledStore {
   ordersSince: NonNullable<Store['ordersSince']>
   /** Reads one order; a store without it gives all orders of a page or none. */
   order?: Store['order']
-  /** A push to the store that has begun acts within this time, or never will. */
+  /** A push to the store that has begun takes effect within this time or never. */
   actsMs: number
-  /** Called before the shop is asked: what it returns takes an order that was read after that. */
+  /** Called before the shop is asked. The returned function takes an order that was read after this call. */
   asking: () => Promise<TakeOrder>
 }
 
 type Polling = Pick<Context, 'db' | 'now' | 'newId' | 'log'>
 
-/** The first reading begins so long before the connection: orders that a lost database has left unbought are seen then. */
+/** The first reading begins this long before the connection, so that it finds orders that a lost database has left unbought. */
 const EARLIER_MS = 7 * 24 * 60 * 60_000
-/** Between two readings of a shop whose orders are all read. */
+/** The time between two readings of a shop whose orders are all read. */
 const POLL_MS = 60_000
-/** Longest wait for a shop that gives no orders. */
+/** The longest wait before a shop that gives no orders is asked again. */
 const WAIT_MAX_MS = 5 * 60_000
-/** A shop that gives no orders for so long is a matter for a person: nothing that its customers pay for is bought. */
+/** People are alerted of a shop that gives no orders for this long: nothing that its customers pay for is bought. */
 const ALERT_MS = 15 * 60_000
-/** Longest wait before a late order is read again. */
+/** The longest wait before a late order is read again. */
 const LATE_WAIT_MAX_MS = 15 * 60_000
-/** Tries after which people are alerted of a late order: some four minutes. */
+/** After this number of tries, some four minutes, people are alerted of a late order. */
 const LATE_ALERT_TRIES = 3
-/** With more late orders than that the shop counts as one that gives none: its next page waits. */
+/** A shop with more late orders than this counts as a shop that gives no orders: its next page waits. */
 const LATE_MAX = 500
-/** After a shop was away for so long, what waits for it is tried soon: its next turn may lie hours ahead. */
+/** After a shop was away for this long, effects that wait for it are tried soon: their next turn may lie hours ahead. */
 const AWAY_MS = 5 * 60_000
 
-/** The stores for which `pollOrders` has something to do. */
+/** Selects the stores for which `pollOrders` has something to do. */
 export const storesDue = (now: number) => storesToPoll(now, now + WAIT_MAX_MS, now + LATE_WAIT_MAX_MS)
 
 /**
- * Reads the next page of the orders of a shop that changed, if that is due, else a late order that is.
+ * Reads the next page of changed orders of a shop, if a page is due. Otherwise reads a late order that is due.
  *
- * @returns 1 when it read one, else 0
+ * @returns 1 when a page or a late order was read, else 0
  */
 export async function pollOrders(polling: Polling, store: PolledStore): Promise<number> {
   const { db, now } = polling
   const reading = await need(db, storeReadingOf(store.id), 'store', store.id)
   const wait = reading.ordersDueAt - now()
-  // A longer one was set by a clock that has gone back since.
+  // A longer wait was set by a clock that has gone back since.
   if (wait > 0 && wait <= WAIT_MAX_MS) return reading.failingSince === null ? readLateOrder(polling, store) : 0
   const take = await store.asking()
   const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt - EARLIER_MS)
@@ -97,7 +97,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const { failingSince } = reading
   const ended = failingSince === null ? {} : { failingSince: null, attempts: 0, lastError: null }
   const wasAway = failingSince !== null && at - failingSince >= AWAY_MS
-  // A shop that gives a list and none of its orders is not asked for the next page at once.
+  // A shop that lists orders but gives no order of the list is not asked for the next page at once.
   const isNextDue = page.more && (page.orders.length > 0 || news.length === 0)
   const next = { ordersCursor: page.cursor, ordersReadAt: at, ordersDueAt: isNextDue ? at : at + POLL_MS }
   await db.commit([
@@ -117,8 +117,8 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
 }
 
 /**
- * An order that cannot be taken must not keep the others back: a person is alerted, and it is taken when the shop shows another
- * change of it. Where the database fails, the page is read again.
+ * Takes an order. An order that cannot be taken must not keep the other orders back: people are alerted, and the order is taken
+ * when the shop shows another change of it. Where the database fails, the page is read again.
  */
 async function takeOne(
   polling: Polling,
@@ -144,7 +144,7 @@ async function takeOne(
   }
 }
 
-/** Reads a late order again, if one is due. @returns 1 when it read one, else 0 */
+/** Reads a late order again, if a late order is due. @returns 1 when it read an order, else 0 */
 async function readLateOrder(polling: Polling, store: PolledStore): Promise<number> {
   const { db, now, log } = polling
   const readAt = now()

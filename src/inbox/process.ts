@@ -48,9 +48,9 @@ export interface ProcessDeps extends HandlerDeps {
   log: Log
   /** Counts a processed delivery by its state. */
   countProcessed: (state: string) => void
-  /** A purchase has a new hint. */
+  /** Called when a purchase has a new hint. */
   wake: (worker: 'refresh') => void
-  /** A delivery named the order of a purchase. */
+  /** Called when a delivery named the order of a purchase. */
   announced: (purchaseId: string) => void
   /** Reads one offer from the supplier. */
   refreshOffer: (productId: string) => Promise<void>
@@ -58,22 +58,22 @@ export interface ProcessDeps extends HandlerDeps {
   checkBalance: () => Promise<void>
 }
 
-/** Rows of one run: with bodies of 256 KiB they are 25 MiB. */
+/** The most rows of one run. With bodies of 256 KiB these rows take 25 MiB. */
 const BATCH_MAX = 100
 
-/** Reads from the other side in one run, all at once; the others wait, so that orders never queue behind them. */
+/** The most reads from the other side in one run, all at once. Further reads wait, so that orders never queue behind them. */
 const READS_MAX = 8
 
-/** How long the next eight wait: about as long as eight reads take. */
+/** How long the next eight reads wait: about as long as eight reads take. */
 const READS_GAP_MS = 2_000
 
 /**
  * Processes the deliveries that are due. Runs may overlap: the run that settles a delivery first has done it.
  *
- * Orders of the supplier need only the database and come first. Products and the balance are read from the supplier, each once
- * however many deliveries ask for it; orders of stores are read from their store.
+ * Orders of the supplier need only the database and come first. Each product and the balance are read from the supplier once,
+ * however many deliveries ask for the read. Orders of stores are read from their store.
  *
- * @returns how many left the queue; call again until it is 0
+ * @returns how many deliveries left the queue; call again until the number is 0
  */
 export async function processDue(deps: ProcessDeps): Promise<number> {
   const rows = await deps.db.query(dueDeliveries(deps.now(), BATCH_MAX))
@@ -107,14 +107,14 @@ function readRow(deps: ProcessDeps, row: Delivery): Opened {
   }
 }
 
-/** What must be read from the supplier or a store; equal for deliveries that one read serves. */
+/** Returns a text for what must be read from the supplier or a store. Deliveries that one read serves have equal texts. */
 function subjectToRead({ row, reading }: { row: Delivery; reading: Opened }): string | undefined {
   if (reading.kind === 'balance') return 'balance'
   if (reading.kind === 'store_order') return `delivery ${row.id}`
   return reading.kind === 'product' ? `product ${reading.productId}` : undefined
 }
 
-/** The decision on a delivery that needs no request. */
+/** Decides on a delivery that needs no request. */
 async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promise<DeliveryVerdict> {
   const finishedAt = deps.now()
   switch (reading.kind) {
@@ -149,7 +149,7 @@ function unreadable(deps: ProcessDeps, row: Delivery, note: string, lastError: s
   return { set: { state: 'quarantined', finishedAt, lastError }, changes: [alert] }
 }
 
-/** Reads from the supplier or the store once, for all deliveries that ask for the same. */
+/** Reads from the supplier or the store once, for all deliveries that ask for the same read. */
 async function readOnce(deps: ProcessDeps, items: { row: Delivery; reading: Opened }[]): Promise<boolean[]> {
   const [first] = items
   const about = first?.reading
@@ -194,7 +194,7 @@ async function defer(deps: ProcessDeps, items: { row: Delivery; reading: Opened 
   )
 }
 
-/** Decides on one delivery and commits what was decided. A failing one is tried again and harms no other. */
+/** Decides on one delivery and commits the decision. A delivery that fails is tried again and harms no other delivery. */
 async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<DeliveryVerdict>): Promise<boolean> {
   const startedAt = deps.now()
   let verdict: DeliveryVerdict
@@ -225,10 +225,10 @@ async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<
 const changesOf = (row: Delivery, { set, changes }: DeliveryVerdict): Change[] => [...changes, settleDelivery(row, set)]
 
 /**
- * Commits, or leaves the delivery as it is when another run was faster or the database fails.
+ * Commits the changes. Leaves the delivery as it is when another run was faster or the database fails.
  *
- * @param instead what to commit when the changes themselves are at fault: else a row that can never be settled would be tried
- *   again without end
+ * @param instead returns the changes to commit when the first changes themselves are at fault. Otherwise a row that can never
+ *   be settled would be tried again without end
  */
 async function commit(
   deps: ProcessDeps,
@@ -248,12 +248,12 @@ async function commit(
   }
 }
 
-/** The verdict on a delivery that could not be processed: again later, and after ten attempts a dead letter. */
+/** Returns the verdict on a delivery that could not be processed: another try later, and `dead` after ten attempts. */
 function failed(deps: ProcessDeps, row: Delivery, error: unknown): DeliveryVerdict {
   const now = deps.now()
   const lastError = messageOf(error).slice(0, 500)
   const wait = deliveryDelayMs(row.attempts + 1, deps.random())
-  // An orphan has many attempts behind it that did not fail; it ends by its age.
+  // An orphan has had many attempts that did not fail, so its age ends it and not the number of attempts.
   if (row.state === 'orphan') return { set: { state: 'orphan', notBefore: now + 60_000, lastError }, changes: [] }
   if (wait !== undefined) return { set: { state: 'retry', notBefore: now + wait, lastError }, changes: [] }
   const payload = { note: 'a delivery used up its attempts: replay it once the cause is gone', delivery: row.id }
@@ -261,7 +261,7 @@ function failed(deps: ProcessDeps, row: Delivery, error: unknown): DeliveryVerdi
   return { set: { state: 'dead', finishedAt: now, lastError }, changes: [dead] }
 }
 
-/** The delivery ID is outside the signature: one ID with two authentic bodies is a fault of the sender, or an attack. */
+/** Alerts people of one delivery ID with two authentic bodies: a fault of the sender, or an attack. No signature covers the ID. */
 async function idConflict(deps: ProcessDeps, row: Delivery): Promise<Change[]> {
   const under = await deps.db.query(deliveriesUnderId(row.source, row.deliveryId))
   if (under.length < 2) return []
@@ -271,30 +271,30 @@ async function idConflict(deps: ProcessDeps, row: Delivery): Promise<Change[]> {
 
 const DAY_MS = 24 * 3_600_000
 
-/** Long enough to replay what a mistake of ours made of a delivery; after that a body is only a risk. */
+/** How long a body is kept. In this time we can replay deliveries after our own mistake; after it a body is only a risk. */
 const BODIES_MS = 30 * DAY_MS
-/** What a store sends has its customers in it, and the order can be read from the store again. */
+/** How long a store's body is kept. The body shows the store's customers, and the order can be read from the store again. */
 const STORE_BODIES_MS = 7 * DAY_MS
-/** Suppliers repeat deliveries for days, not for months: until then a repeat is known as one. */
+/** How long a row is kept. Its repeats are recognised for this time; suppliers repeat deliveries for days, not for months. */
 const ROWS_MS = 90 * DAY_MS
-/** How long the state of a shop order is kept that was never taken. */
+/** How long the state of a shop order that was never taken is kept. */
 const UNTAKEN_MS = 7 * DAY_MS
 
-/** Every price of a store for a month, then one a day for a year: as far back as a question about an order goes. */
+/** Every price of a store is kept for a month, and one price a day for a year: questions about orders go back so far. */
 const PRICES_MS = 30 * DAY_MS
 const DAILY_PRICES_MS = 365 * DAY_MS
-/** Days that are thinned each night: a week, should the service have been down. */
+/** The prices of this many days are thinned each night: a week, because the service may have been down. */
 const THINNED_MS = 7 * DAY_MS
 
-/** As far back as a question about an order goes. */
+/** Outages are kept for as long as people ask about an order. */
 const OUTAGES_MS = 365 * DAY_MS
 
-/** Rows that one commit deletes or empties: it keeps the service for some milliseconds, and what came meanwhile goes next. */
+/** The most rows that one commit deletes or empties. A commit blocks the service for some milliseconds; waiting work goes next. */
 const FORGOTTEN_MAX = 25
 
-/** How long the service has to itself after each step, in times of what the step took. */
+/** After each step the job rests for this many times the duration of the step, so that the service can work. */
 const REST = 2
-/** At most: a step also waits for those who read the database, and a backup reads it for minutes. */
+/** The longest rest. A step also waits for readers of the database, and a backup reads the database for minutes. */
 const REST_MAX_MS = 1_000
 
 export interface Forgetting {
@@ -305,24 +305,24 @@ export interface Forgetting {
   monotonic: () => number
   /** As `setTimeout` of `node:timers/promises`. */
   sleep: (ms: number, value: undefined, options: { signal: AbortSignal | undefined }) => Promise<unknown>
-  /** Ends it after the commit that is under way; the next night goes on. Default: nothing does. */
+  /** Ends the work after the commit that is under way; the next night goes on. Default: nothing ends the work. */
   signal?: AbortSignal | undefined
 }
 
 /**
- * Deletes the bodies of deliveries after 30 days, those of stores after 7, and their rows after 90; what was read of orders that
- * were never taken after 7; outages after a year. Thins the prices of listings; the current price of each is never deleted. All
- * in commits of a few rows, however many there are, with a log that stays short and rests in which the service keeps up with its
- * deliveries.
+ * Deletes the bodies of deliveries after 30 days, bodies from stores after 7 days, and the rows after 90 days. Deletes the state
+ * of shop orders that were never taken, after 7 days, and outages after a year. Thins the prices of listings, but never deletes a
+ * current price. Each commit changes a few rows, and the log of the database stays short. Rests between the commits let the
+ * service keep up with its deliveries.
  *
- * @throws what one of its jobs failed with, once the others are done
+ * @throws the failure of a job, once the other jobs are done
  */
 export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgetting): Promise<void> {
   const step = async (...changes: Change[]): Promise<void> => {
     const beganAt = monotonic()
     await db.commit(changes)
     await pause()
-    // Old rows lie all over the indexes: what ten steps leave in the log would be folded in one go of a tenth of a second.
+    // Old rows lie all over the indexes. Without this call, the log of ten steps would be folded at once, for a tenth of a second.
     await db.emptyLog?.(signal)
     const restMs = Math.min(REST * (monotonic() - beganAt), REST_MAX_MS)
     await sleep(restMs, undefined, { signal }).catch(() => undefined)
@@ -332,14 +332,14 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
     (await first(db, deliveryAfter(from, before, FORGOTTEN_MAX)))?.id
   const bodies = async (sources: string, keptMs: number, forgotten: typeof bodiesForgotten): Promise<void> => {
     const end = idBound(now() - keptMs)
-    // Beyond the end after a night whose clock was ahead: the one step puts it back.
+    // After a night whose clock was ahead, `from` lies beyond `end`. A single step then stores `end`.
     const from = (await forgotten.read(db)) ?? rowsEnd
     const work = (start: string, before: string) =>
       step(forgetBodies(start, before, sources), forgotten.put(before, now()))
     await inSteps(from, end, delivery, work, signal)
   }
   const daily = now() - PRICES_MS
-  // Prices of one instant are one step.
+  // All prices of one instant go into one step.
   const price = async (from: number, before: number) => {
     const at = (await first(db, priceAfter(from, before, FORGOTTEN_MAX)))?.at
     return at === undefined ? undefined : Math.min(Math.max(at, from + 1), before)
@@ -352,7 +352,7 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
       await step(...orders.flatMap(({ store, reference }) => forgetEntitlement(store, reference, before)))
     }
   }
-  // The short ones first: a long one may take several nights.
+  // The short jobs come first, because a long job may take several nights.
   const jobs: (() => Promise<unknown>)[] = [
     () => step(forgetOutages(idBound(now() - OUTAGES_MS)), forgetHourlyCounts(now() - ACTIVITY_KEPT_MS)),
     untaken,
@@ -370,7 +370,7 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
 /**
  * Works from one key to another by steps, until the signal ends it.
  *
- * @param next the key at which the step that begins at `from` ends; undefined where it is the last
+ * @param next returns the key at which the step that begins at `from` ends; undefined for the last step
  */
 async function inSteps<K>(
   from: K,
@@ -388,9 +388,9 @@ async function inSteps<K>(
 }
 
 /**
- * Puts deliveries back into the inbox, all of them or, after an error, none. The audit has an entry for each.
+ * Puts deliveries back into the inbox. After an error no delivery is put back. The audit has an entry for each delivery.
  *
- * @returns the ids of those that were put back: the others are deleted, or their body is
+ * @returns the ids of the deliveries that were put back. Another delivery is deleted, or its body is deleted
  */
 export async function replay(
   { db, now, newId, wake }: HandlerDeps & { wake: (worker: 'inbox') => void },
@@ -408,7 +408,7 @@ export async function replay(
 }
 
 /**
- * The body of a delivery as it was received. The audit records that it was shown.
+ * Returns the body of a delivery as it was received. The audit records that the body was shown.
  *
  * @throws Failure `not_found`; `conflict`, `body_deleted`
  */
@@ -423,7 +423,7 @@ export async function reveal(
   return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
 }
 
-/** The answer about a delivery whose body was deleted after its time. */
+/** Returns the failure for a delivery whose body was deleted after its time. */
 export const bodyDeleted = (): Failure =>
   new Failure('conflict', 'the body was deleted: it is kept for thirty days, that of a store for seven', {
     reason: 'body_deleted',

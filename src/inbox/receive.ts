@@ -1,8 +1,8 @@
 /**
- * The inbox: a delivery is verified, stored once and answered; nothing acts on it in the request that brought it.
+ * The inbox verifies a delivery, stores it once and answers it. Nothing acts on a delivery in the request that brought it.
  *
  * An acknowledged delivery is committed and fsynced. A delivery that is not authentic leaves no row. `process.ts` works on
- * stored ones, also after a crash: each is never more than a hint to read from the other side.
+ * stored deliveries, also after a crash. A delivery is never more than a hint to read from the other side.
  */
 import { strict as assert } from 'node:assert'
 import type { Context } from '../context.ts'
@@ -19,19 +19,19 @@ export interface ReceiveDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'new
   dialect: Dialect
   /** The stores that send deliveries. Default: none. */
   storeSources?: readonly Source[]
-  /** Counts what became of a request; reasons are for people who run the service, never for the sender. */
+  /** Counts the outcome of a request. Reasons are for people who run the service, never for the sender. */
   countReceived: (outcome: Receipt['outcome'] | 'refused', reason: string) => void
-  /** Counts what happened for the plots of the hour. */
+  /** Counts an event for the plots by the hour. */
   count: CountActivity
-  /** A row was stored: there is something to process. */
+  /** Called when a row was stored, so that there is a delivery to process. */
   onStored: () => void
-  /** An authentic delivery was stale and never stored, so others may be lost: asks for a sweep, at most once a minute. */
+  /** Asks for a sweep, at most once a minute: an authentic delivery was stale and never stored, so others may be lost. */
   onStale: () => void
 }
 
-/** What is known of a request before its body is read. */
+/** The part of a request that is known before its body is read. */
 export interface RequestHead {
-  /** As the request names it: `/webhooks/supplier`. */
+  /** The path as the request names it, such as `/webhooks/supplier`. */
   path: string
   headers: Headers
 }
@@ -46,47 +46,47 @@ export type Receipt =
   /** This delivery was stored before, under the given id. */
   | { outcome: 'duplicate'; id: string }
   | { outcome: 'not_authentic'; reason: string }
-  /** Authentic, never stored, and outside the time that the dialect tolerates. Only the first copy counts for anything. */
+  /** The delivery is authentic, never stored, and outside the tolerated time. Only its first copy counts towards a suspicion. */
   | { outcome: 'stale' }
-  /** Authentic, through a webhook that is retired: counted, not kept, and of no effect. */
+  /** The delivery is authentic and came through a retired webhook. It is counted and not kept, and has no effect. */
   | { outcome: 'retired' }
-  /** The sender tries whether the address answers. */
+  /** The sender only tests whether the address answers. */
   | { outcome: 'ping' }
   /** No source has this path. */
   | { outcome: 'unknown_path' }
 
-/** What path and headers alone can say. */
+/** The refusals that path and headers alone can cause. */
 export type HeadRefusal = Extract<Receipt, { outcome: 'unknown_path' | 'not_authentic' }>
 
 export interface Inbox {
-  /** @returns undefined when the body is worth reading: only the body shows whether it was signed */
+  /** Judges path and headers. @returns undefined when the body must be read, since only the body shows whether it was signed */
   judge(head: RequestHead): HeadRefusal | undefined
   /**
    * Verifies and stores one delivery.
    *
    * @returns `stored` and `duplicate` only when the row is committed with an fsync
-   * @throws Failure `unavailable` or `unknown_outcome` when the database fails: the sender must come again
+   * @throws Failure `unavailable` or `unknown_outcome` when the database fails: the sender must send the delivery again
    */
   receive(request: ReceivedRequest): Promise<Receipt>
   /**
    * Reads the webhooks and their secrets again.
    *
-   * @throws Failure `invalid` when a secret is too short, empty or padded; those in use stay in use
+   * @throws Failure `invalid` when a secret is too short, empty or padded; the secrets in use then stay in use
    */
   reload(): Promise<void>
   /** Counts a delivery whose body was not read. @param reason such as `too_large` */
   countRefused(reason: string): void
-  /** What came from each source since the start, by its id. */
+  /** Returns the traffic of each source since the start, by the id of the source. */
   traffic(): Map<string, Traffic>
-  /** What was refused since the start of the service, by reason. */
+  /** Returns the refused deliveries since the start of the service, by reason. */
   refused(): { since: number; reasons: Map<string, Traffic> }
-  /** True while every authentic delivery is stale: the clock of this machine is probably wrong. */
+  /** Returns true while every authentic delivery is stale: the clock of this machine is probably wrong. */
   clockSuspect(): boolean
-  /** True while the signatures of deliveries do not fit and none came whose signature does: the secret is probably wrong. */
+  /** Returns true while deliveries come and no signature fits: the secret is probably wrong. */
   secretSuspect(): boolean
 }
 
-/** Deliveries of one kind: those of one source that were authentic and fresh, or those that were refused for one reason. */
+/** Deliveries of one kind: the authentic and fresh deliveries of one source, or the deliveries refused for one reason. */
 export interface Traffic {
   count: number
   /** Epoch milliseconds. */
@@ -100,7 +100,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   const traffic = new Map<string, Traffic>()
   const refused = new Map<string, Traffic>()
   const openedAt = now()
-  /** When the last deliveries came whose signature does not fit, since the last one whose signature does. */
+  /** When the latest deliveries with a wrong signature came. A delivery with a right signature empties this list. */
   let misfitsAt: number[] = []
   const countIn = (kinds: Map<string, Traffic>, kind: string, at: number): void => {
     kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, lastAt: at })
@@ -153,7 +153,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     return receipt
   }
 
-  /** A supplier repeats what it thinks was not taken, and so does a sender who captured it: neither changes anything. */
+  /** Answers a stale delivery. A repeat changes nothing, whether the supplier sends it or a sender who captured the delivery. */
   async function stale({ id: source, state }: Source, proof: DeliveryProof, body: Buffer): Promise<Receipt> {
     const { deliveryId, mac } = proof
     const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac: vault.bodyHmac(body), mac }))
@@ -161,7 +161,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
       countReceived('duplicate', 'stale')
       return { outcome: 'duplicate', id: twin.id }
     }
-    // A secret that is out of use says nothing about the clock.
+    // A delivery signed with a retired secret says nothing about the clock.
     const seen = state === 'retired' ? 'counted' : staleness.sawStale(mac)
     countReceived('stale', seen === 'counted' ? 'stale' : 'repeated')
     countRefusal('stale')
@@ -217,23 +217,23 @@ async function storeDelivery(
     deps.onStored()
     return { outcome: 'stored', id }
   }
-  // "Nothing inserted" is not yet "stored before": the row that was in the way is read before it is acknowledged.
+  // No inserted row does not yet mean that the delivery was stored before: the earlier row is read before it is acknowledged.
   const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac, mac }))
   assert(twin, 'a delivery that was refused as a duplicate has a twin')
   return { outcome: 'duplicate', id: twin.id }
 }
 
-/** One or two wrong signatures are strangers who try; three within an hour, and none that fits, are a wrong secret. */
+/** One or two wrong signatures come from strangers who try. Three within an hour and no right one mean a wrong secret. */
 const MISFITS_MIN = 3
 const MISFITS_MS = 3_600_000
 
-/** Every source by its path. */
+/** Reads every source, by its path. */
 async function readSources(deps: ReceiveDeps): Promise<Map<string, Source>> {
   const sources = [...(await supplierSources(deps)), ...(deps.storeSources ?? [])]
   return new Map(sources.map((source) => [source.path, source]))
 }
 
-/** The answer does not wait for it: the deliveries are refused anyway, and a later one tries again. */
+/** Alerts people that all deliveries are stale. The answer does not wait for the alert: a later stale delivery tries it again. */
 function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
   const note =
     'three different deliveries were authentic and outside the tolerated time, and none was fresh: ' +
@@ -246,7 +246,7 @@ function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
 
 interface StalenessWatch {
   sawFresh(): void
-  /** @param mac of the delivery; one that was counted before is not counted again: it is a replay */
+  /** @param mac the `mac` of the delivery. A delivery that was counted before is a replay and is not counted again */
   sawStale(mac: Buffer): 'counted' | 'repeated'
   suspect(): boolean
 }
@@ -258,26 +258,26 @@ interface StalenessOptions {
   onSuspect: () => void
 }
 
-/** Long enough to hold a few deliveries of a small shop, short enough that the doubt ends soon after the clock is right. */
+/** The window holds a few deliveries of a small shop, and is so short that the suspicion ends soon after the clock is right. */
 const WINDOW_MS = 10 * 60_000
 
-/** One or two stale deliveries are replays or a slow queue; three different ones, and no fresh one in the window, are a clock. */
+/** One or two stale deliveries are replays or a slow queue. Three different ones without a fresh one mean a wrong clock. */
 const STALE_MIN = 3
 
-/** A stale delivery may stand for lost ones; many at once are one reason to sweep. */
+/** A stale delivery may stand for lost deliveries. Many stale deliveries within this time cause one sweep. */
 const SWEEP_GAP_MS = 60_000
 
-/** A wrong clock makes every delivery stale: one alert says so. */
+/** A wrong clock makes every delivery stale. One alert within this time is enough. */
 const ALERT_GAP_MS = 3_600_000
 
 /**
- * How many counted deliveries are remembered; the oldest go first. A sender who replays captured deliveries needs more
- * than this number of them to have one counted twice. Together they take about 1 MB.
+ * How many counted deliveries are remembered; the oldest are dropped first. Only a sender who replays more captured
+ * deliveries than this number gets a delivery counted twice. The remembered deliveries take about 1 MB.
  */
 const COUNTED_MAX = 10_000
 
 /**
- * Watches whether the clock of this machine, rather than the sender, makes deliveries stale.
+ * Watches whether deliveries are stale because the clock of this machine is wrong, and not because of the sender.
  *
  * Each delivery counts once. `onStale` runs at most once a minute, `onSuspect` at most once an hour.
  */
@@ -291,7 +291,7 @@ function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): Stalenes
   function suspect(): boolean {
     const at = now()
     const since = at - WINDOW_MS
-    // A delivery that is fresh in the future came before the clock was put back.
+    // When `freshAt` lies in the future, the clock was put back after that delivery came.
     if (freshAt > since && freshAt <= at) return false
     return staleAt.length === STALE_MIN && staleAt.every((seenAt) => seenAt > since)
   }
@@ -316,7 +316,7 @@ function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): Stalenes
       if (!countOnce(mac)) return 'repeated'
       const at = now()
       staleAt = [...staleAt, at].slice(-STALE_MIN)
-      // A clock that was put back must not silence either of them until it has caught up.
+      // A clock that was put back must not silence `onStale` or `onSuspect` until the clock has caught up.
       if (Math.abs(at - sweptAt) >= SWEEP_GAP_MS) {
         sweptAt = at
         onStale()

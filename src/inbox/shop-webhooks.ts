@@ -1,6 +1,6 @@
 /**
- * The webhooks by which shops send us their orders. They are made by us and watched, because a shop switches one off after a few
- * failures. Without a public address there are none: the orders are polled.
+ * The webhooks by which shops send us their orders. We make and watch these webhooks, because a shop switches a webhook off after
+ * a few failures. Without a public address there are no webhooks, and the orders are polled.
  */
 import type { Context } from '../context.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
@@ -9,13 +9,13 @@ import type { Store } from '../stores/store.ts'
 interface Provisioning extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   stores: readonly { id: string }[]
   storeOf: (id: string) => Pick<Store, 'provision'> | undefined
-  /** Null: no shop can reach us. */
+  /** Our public address; null when no shop can reach us. */
   publicUrl: string | null
 }
 
 const DAY_MS = 24 * 3_600_000
 
-/** Makes every shop send its orders here. One that does not let us is alerted of once a day, and polled meanwhile. */
+/** Makes every shop send its orders here. People are alerted once a day of a shop that refuses; such a shop is polled. */
 export async function provisionShops({ stores, storeOf, publicUrl, ...context }: Provisioning): Promise<void> {
   if (publicUrl === null) return
   for (const { id: store } of stores) {
@@ -33,5 +33,5 @@ export async function provisionShops({ stores, storeOf, publicUrl, ...context }:
   }
 }
 
-/** Where a shop sends its orders. */
+/** Returns the address to which a shop sends its orders. */
 export const storeWebhookUrl = (publicUrl: string, store: string): string => `${publicUrl}/webhooks/stores/${store}`

@@ -1,6 +1,6 @@
 /**
  * The sources of deliveries: each webhook that we have at the supplier, and each store that signs what it sends. A source
- * knows who may send to its path and how an authentic body is read; storing, repeats and retries are the same for all.
+ * knows who may send to its path and how an authentic body is read. Storing, repeats and retries are the same for all sources.
  */
 import type { Dialect } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
@@ -13,19 +13,19 @@ import type { Vault } from '../vault/vault.ts'
 import { type DeliveryReading, readDelivery, type TakeOrder } from './supplier-events.ts'
 
 export interface Source {
-  /** Stored with each delivery: `supplier`, `supplier/<webhook>`, `stores/<store>`. */
+  /** The id that is stored with each delivery: `supplier`, `supplier/<webhook>` or `stores/<store>`. */
   id: string
-  /** Path of its endpoint, as a request names it. */
+  /** The path of the source's endpoint, as a request names it. */
   path: string
-  /** `replaced`: a newer one took over; deliveries are counted apart. `retired`: its secret proves nothing any more. */
+  /** `replaced`: a newer webhook took over; deliveries are counted separately. `retired`: its secret proves nothing any more. */
   state: 'live' | 'replaced' | 'retired'
-  /** What is wrong with the headers, whatever the body is; undefined when only the body can show it. */
+  /** Returns the fault that the headers have, whatever the body is; undefined when only the body can show a fault. */
   faultOfHeaders(headers: Headers): string | undefined
   /** @param now epoch milliseconds */
   verify(request: StoreRequest, now: number): SourceVerification
 }
 
-/** Reads an authentic body: what it is about, and nothing that only the other side can know. */
+/** Reads from an authentic body what the delivery is about. Reads nothing that only the other side can know. */
 export type ReadDelivery = (body: Buffer) => DeliveryReading
 
 /** A store that sends its orders. */
@@ -36,12 +36,12 @@ export interface StoreSource extends Source {
 /** Node's `headersDistinct`. */
 export type Headers = Record<string, string[] | undefined>
 
-/** What identifies an authentic delivery beside its body. */
+/** The values that identify an authentic delivery, beside its body. */
 export interface DeliveryProof {
   deliveryId: string
   /** The 32 bytes of the signature: equal for equal deliveries. */
   mac: Buffer
-  /** Epoch milliseconds; null where the signature covers no time, so that a delivery is never stale. */
+  /** Epoch milliseconds; null where the signature covers no time. Such a delivery is never stale. */
   signedAt: number | null
 }
 
@@ -51,18 +51,18 @@ export type SourceVerification =
   /** `reason` is for the metrics, never for the sender. */
   | { outcome: 'not_authentic'; reason: string }
 
-/** Where the supplier's deliveries come in, under the public address. */
+/** The path under the public address where the supplier's deliveries come in. */
 export const SUPPLIER_PATH = '/webhooks/supplier'
 
-/** @param webhook last piece of its path; empty for the first webhook */
+/** Returns the source id of a webhook. @param webhook the last piece of the webhook's path; empty for the first webhook */
 export const supplierSourceId = (webhook: string): string => (webhook === '' ? 'supplier' : `supplier/${webhook}`)
 
-/** The signing secret of a webhook. @throws Failure `invalid` when it cannot be used */
+/** Opens the signing secret of a webhook. @throws Failure `invalid` when the secret cannot be used */
 export const openSecret = (vault: Vault, { id, secret, keyId }: Webhook) =>
   signingKey(new Secret(vault.open({ table: 'webhooks', row: id }, secret, keyId).toString('utf8')))
 
 /**
- * A source for each webhook at the supplier. Opens every secret once, so that a request finds its keys in memory.
+ * Returns a source for each webhook at the supplier. Opens every secret once, so that a request finds its keys in memory.
  *
  * @throws Failure `invalid` when the secret of a webhook cannot be used
  */
@@ -98,8 +98,8 @@ export async function supplierSources({
 }
 
 /**
- * The way in which deliveries of a source are read. It follows from the id that is stored with a delivery, so that also
- * deliveries of a retired webhook can be read, by any process.
+ * Returns the function that reads deliveries of a source. The source id is stored with each delivery, so any process can also
+ * read the deliveries of a retired webhook.
  *
  * @throws Error when the configuration no longer has the store
  */
@@ -115,11 +115,11 @@ const STORE_SOURCES = 'stores/'
 export const storeSourceId = (store: string): string => `${STORE_SOURCES}${store}`
 
 /**
- * The source of a store. A delivery is a hint: the order is read from the store, and taken as the store has it now.
+ * Returns the source of a store. A delivery is a hint: the order is read from the store, and taken as the store has it now.
  *
- * @param asking called before the store is asked: what it returns takes an order that was read after that
+ * @param asking called before the store is asked. The returned function takes an order that was read after this call
  *
- * @returns undefined for a kind of store that sends nothing: its orders come over the API
+ * @returns undefined for a kind of store that sends no deliveries: its orders come over the API
  */
 export function storeSource(
   id: string,

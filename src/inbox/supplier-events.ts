@@ -7,19 +7,19 @@ import { hintPurchase, type Purchase, purchasesNamed } from '../storage/purchase
 import type { StoreOrderRead } from '../stores/store.ts'
 import { readJson, textAt } from '../supplier/records.ts'
 
-/** What a delivery says, as far as it is believed: which event, and what of ours it is about. */
+/** The part of a delivery that is believed: the event, and the ids of the order or product that it is about. */
 export type DeliveryReading =
   | { kind: 'order'; event: EventName; supplierOrderId: string | undefined; externalOrderId: string | undefined }
   | { kind: 'product'; event: EventName; productId: string }
   | { kind: 'balance'; event: EventName }
-  /** An event of a product that it does not name. */
+  /** An event of a product that the event does not name. */
   | { kind: 'nameless'; event: EventName }
-  /** An order of a store, which is read from the store. */
+  /** An order of a store. `take` reads the order from the store and takes it. */
   | { kind: 'store_order'; event: string; take: () => Promise<StoreOrderTaken> }
   | { kind: 'unknown_event' }
   | { kind: 'unreadable'; why: string }
 
-/** `unfinished`: the order was taken, and the store did not confirm what it had to: the order is to be read again. */
+/** `unfinished`: the order was taken, but the store did not confirm what it had to, so the order must be read again. */
 export type StoreOrderTaken =
   | { outcome: 'taken' }
   | { outcome: 'ignored' | 'unreadable' | 'unfinished'; detail: string }
@@ -27,7 +27,7 @@ export type StoreOrderTaken =
 /** Takes an order as a store has it now. */
 export type TakeOrder = (order: StoreOrderRead) => Promise<StoreOrderTaken>
 
-/** What becomes of a delivery, and what is committed together with that. */
+/** The next state of a delivery, and the changes that are committed together with it. */
 export interface DeliveryVerdict {
   set: Partial<Delivery> & Pick<Delivery, 'state'>
   changes: Change[]
@@ -36,8 +36,8 @@ export interface DeliveryVerdict {
 export type HandlerDeps = Pick<Context, 'db' | 'now' | 'newId'>
 
 /**
- * Reads the body of an authentic delivery: the event and ids, and nothing else. A status, an amount or a key that it
- * carries is not looked at, because GET decides.
+ * Reads the event and the ids from the body of an authentic delivery, and nothing else. A status, an amount or a key in the
+ * body is ignored, because a GET request to the supplier decides.
  */
 export function readDelivery(body: Buffer, { event: paths }: Dialect): DeliveryReading {
   const json = readJson(body)
@@ -72,10 +72,10 @@ export function readDelivery(body: Buffer, { event: paths }: Dialect): DeliveryR
 const isPresent = (json: unknown, path: string): boolean => (valueAt(json, path) ?? null) !== null
 
 /**
- * Joins an order event to a purchase of ours and asks for a read of it.
+ * Joins an order event to our purchase and asks for a read of the purchase.
  *
- * Ids are matched with rows of ours before anything else is done with them. A delivery that contradicts the row changes nothing:
- * an order of another line must not bring its keys to this one.
+ * The ids are matched with our own rows before any other use. A delivery that contradicts the row changes nothing, because an
+ * order of another line must not bring its keys to this line.
  */
 export async function joinOrder(
   { db, newId, now }: HandlerDeps,
@@ -102,10 +102,10 @@ export async function joinOrder(
   }
 }
 
-/** An event may overtake the commit of its order, or follow a restore; after a day it was never ours. */
+/** An event may overtake the commit of its order, or follow a restore. An event that is an orphan for a day was never ours. */
 const ORPHAN_MAX_MS = 24 * 60 * 60_000
 
-/** A delivery that overtook its order is joined long before; a person looks at one that is still an orphan then. */
+/** A delivery that overtook its order is joined much earlier. People are alerted of a delivery that is an orphan for this long. */
 const ORPHAN_ALERT_MS = 15 * 60_000
 
 function orphan(
@@ -119,7 +119,7 @@ function orphan(
   if (ageMs >= ORPHAN_MAX_MS) return { set: { ...read, state: 'ignored', finishedAt: at, lastError }, changes: [] }
   const note = 'the supplier announced an order that no purchase of ours knows'
   const payload = { note, source: row.source, delivery: row.id }
-  // By the hour of receipt, so that an orphan is alerted once, and not once for each hour that it waits.
+  // The occasion names the hour of receipt, so that an orphan causes one alert, and not one for each hour that it waits.
   const occasion = hourly(row.source, row.receivedAt)
   const late = enqueueAlert({ newId, now }, { type: 'orphan_delivery', occasion, payload })
   return {
@@ -128,16 +128,16 @@ function orphan(
   }
 }
 
-/** Half its age: 5 s at first, 15 minutes from half an hour on, some 110 tries in a day. */
+/** An orphan waits for half its age: 5 s at first, 15 minutes from half an hour on. These are some 110 tries in a day. */
 const orphanDelayMs = (ageMs: number): number => Math.min(Math.max(ageMs / 2, 5_000), 15 * 60_000)
 
-/** After the supplier was read: nothing of the delivery itself is kept. */
+/** Returns the verdict after the supplier was read. Only the event of the delivery itself is kept. */
 export const applied = ({ now }: Pick<HandlerDeps, 'now'>, event: string): DeliveryVerdict => ({
   set: { event, state: 'applied', finishedAt: now(), lastError: null },
   changes: [],
 })
 
-/** The balance was read and is on record; it is an alert too, since only people can pay. */
+/** Returns the verdict on a low balance after the balance was read and recorded. Adds an alert, since only people can pay. */
 export function balanceLow({ newId, now }: HandlerDeps, row: Delivery, event: EventName): DeliveryVerdict {
   const note = 'the supplier says that the balance is low'
   const payload = { note, delivery: row.id }
@@ -145,5 +145,5 @@ export function balanceLow({ newId, now }: HandlerDeps, row: Delivery, event: Ev
   return { ...applied({ now }, event), changes: [low] }
 }
 
-/** The occasion of an alert that comes at most once an hour for one source. */
+/** Returns the occasion of an alert that comes at most once an hour for one source. */
 export const hourly = (source: string, at: number): string => `${source}:${Math.floor(at / 3_600_000)}`

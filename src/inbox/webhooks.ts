@@ -27,12 +27,12 @@ export interface WebhookDeps extends Pick<Context, 'db' | 'vault' | 'now' | 'new
 }
 
 /**
- * Creates a webhook at the supplier and keeps its secret, sealed. The first one gets the bare path, later ones a piece
- * of their own: each secret has its own endpoint, so that one can take over from another without losing a delivery.
+ * Creates a webhook at the supplier and keeps its secret, sealed. The first webhook gets the bare path, and each later webhook
+ * gets a longer path of its own. So each secret has its own endpoint, and webhooks replace each other without lost deliveries.
  *
  * @param publicUrl address under which the supplier reaches this service
- * @param first false when another webhook at the supplier has the bare path, although we do not know of any
- * @throws Failure `unknown_outcome` when it may exist at the supplier without our holding its secret
+ * @param first false when a webhook whose secret we do not hold may have the bare path at the supplier
+ * @throws Failure `unknown_outcome` when the webhook may exist at the supplier although we do not hold its secret
  */
 export async function createWebhook(
   deps: WebhookDeps,
@@ -65,18 +65,18 @@ export async function createWebhook(
   return row
 }
 
-/** A webhook that took over, and those that it took over from: they stay valid until each is retired. */
+/** A webhook that took over, and the ids of the webhooks that it replaces. Each of these stays valid until it is retired. */
 export interface Rotation {
   webhook: Webhook
   replaces: string[]
 }
 
 /**
- * Takes a new signing secret into use: a second webhook beside the one that there is. Both are verified from here on,
- * each on its own path, so that no delivery is lost in between; an event that comes through both has one effect.
+ * Takes a new signing secret into use by a second webhook beside the existing webhook. From now on both are verified, each on
+ * its own path, so that no delivery is lost in between. An event that comes through both webhooks has one effect.
  *
  * @throws Failure `conflict` when there is no webhook yet
- * @throws Failure `unknown_outcome` when it may exist at the supplier without our holding its secret
+ * @throws Failure `unknown_outcome` when the new webhook may exist at the supplier although we do not hold its secret
  */
 export async function rotateWebhook(deps: WebhookDeps, publicUrl: string, actor: string): Promise<Rotation> {
   const live = (await deps.db.query(allWebhooks())).filter(({ retiredAt }) => retiredAt === null)
@@ -89,11 +89,11 @@ export async function rotateWebhook(deps: WebhookDeps, publicUrl: string, actor:
 }
 
 /**
- * Takes the secret of a webhook out of use, once another one has taken over. What is still signed with it is answered
- * 200 and counted, and has no effect. Retiring twice is harmless.
+ * Takes the secret of a webhook out of use, once another webhook has taken over. A delivery that is still signed with the
+ * secret is answered 200 and counted, and has no effect. Retiring twice is harmless.
  *
  * @throws Failure `not_found` for an unknown id
- * @throws Failure `conflict` when no later one has taken over: every delivery would be thrown away
+ * @throws Failure `conflict` when no later webhook has taken over: every delivery would be thrown away
  */
 export async function retireWebhook(
   { db, now, newId }: Pick<WebhookDeps, 'db' | 'now' | 'newId'>,
@@ -118,7 +118,7 @@ export async function retireWebhook(
   return { ...row, retiredAt: at }
 }
 
-/** A secret that the verifier would refuse must not be stored: every later start would stop at it. */
+/** Checks that the verifier accepts a secret. Another secret must not be stored: every later start would stop at it. */
 function assertUsable(secret: Secret): void {
   try {
     signingKey(secret)
@@ -129,31 +129,31 @@ function assertUsable(secret: Secret): void {
 
 export interface CheckDeps extends WebhookDeps {
   supplier: Pick<Supplier, 'createWebhook' | 'webhooks'>
-  /** Where the supplier reaches this service; null when it cannot. */
+  /** The address where the supplier reaches this service; null when the supplier cannot reach it. */
   publicUrl: string | null
   log: Log
 }
 
-/** What differs between the supplier's webhooks and ours. */
+/** The differences between the supplier's webhooks and our webhooks. */
 export interface WebhookCheck {
-  /** Webhooks that lead here and whose secret we do not hold: every delivery of theirs is refused. */
+  /** Webhooks that lead here although we do not hold their secret. Every delivery from them is refused. */
   unheld: UnheldWebhooks['webhooks']
-  /** Ids of ours that are gone at the supplier, those that are retired left out. */
+  /** Ids of our webhooks that the supplier does not list any more. Retired webhooks are left out. */
   gone: string[]
 }
 
-/** A webhook that brought one of so many deliveries, within this time, needs no other one in its place. */
+/** A webhook is healthy when it brought one of the last `DELIVERIES_MAX` deliveries within `DELIVERED_MS`. */
 const DELIVERIES_MAX = 200
 const DELIVERED_MS = 7 * 24 * 3_600_000
 
-/** The check replaces at most one a day: a supplier whose answers get lost must not get one webhook after the other. */
+/** The check creates at most one webhook a day. Otherwise lost answers would leave one webhook after the other at the supplier. */
 const REPLACE_GAP_MS = 24 * 3_600_000
 
 /**
- * Compares the supplier's webhooks with those whose secret we hold.
+ * Compares the supplier's webhooks with the webhooks whose secret we hold.
  *
- * One that leads here under a secret that we do not hold was made by a request whose answer was lost, or is older than the backup
- * that this database came from. Only people can remove it: an alert names it. One of ours that delivers, or a new one, replaces it.
+ * A webhook may lead here although we do not hold its secret, after a lost answer or after a restore from a backup. Only people can
+ * remove such a webhook, so an alert names it. A healthy webhook of ours replaces it, or else a new webhook.
  *
  * @throws Failure when the supplier's webhooks cannot be read
  */
@@ -173,7 +173,7 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   const there = new Set(theirs.items.map(({ id }) => id))
   const live = held.filter(({ retiredAt }) => retiredAt === null)
   const newest = await db.query(listDeliveries({ from: idBound(at - DELIVERED_MS), limit: DELIVERIES_MAX }))
-  // What delivers is healthy, also where the supplier lists it under another id, or not at all.
+  // A webhook that delivers is healthy, even if the supplier lists it under another id, or not at all.
   const healthy = live.filter(({ path }) => newest.some(({ source }) => source === supplierSourceId(path)))
   const isHealthy = (one: string) => healthy.some(({ id, url }) => url === one && !there.has(id))
   const webhooks = theirs.items
@@ -191,7 +191,7 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   const [first] = open
   if (first === undefined || at - before.replacedAt < REPLACE_GAP_MS) return { unheld: webhooks, gone }
 
-  // Noted before the attempt, so that an attempt whose answer is lost counts too.
+  // The time is noted before the attempt, so that an attempt whose answer is lost counts too.
   seen = { webhooks, replacedAt: at }
   await db.commit([putUnheldWebhooks(seen, at)])
   try {
@@ -205,7 +205,7 @@ export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
   return { unheld: seen.webhooks, gone }
 }
 
-/** The public address that a webhook's address begins with; undefined when it does not lead to the endpoint of deliveries. */
+/** Returns the public address at the head of a webhook's address; undefined when the address does not lead to the endpoint. */
 function baseOf(url: string): string | undefined {
   const end = url.lastIndexOf(SUPPLIER_PATH)
   return end > 0 && /^(\/[A-Za-z0-9_-]{1,64})?$/.test(url.slice(end + SUPPLIER_PATH.length))
@@ -213,7 +213,7 @@ function baseOf(url: string): string | undefined {
     : undefined
 }
 
-/** Once for each of them, however often they are compared. */
+/** Makes the alert about a webhook whose secret we do not hold: once for each webhook, however often webhooks are compared. */
 const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
   enqueueAlert(deps, {
     type: 'webhook_unheld',
@@ -227,20 +227,20 @@ const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
 
 /** What people do with webhooks, one after the other. */
 export interface WebhookActions {
-  /** Creates a webhook at the supplier and keeps its secret. @param url our public address; default: the configured one */
+  /** Creates a webhook at the supplier and keeps its secret. @param url our public address; default: the configured address */
   create(url: string | undefined, actor: string): Promise<Webhook>
-  /** Creates a second webhook with a secret of its own; those before it stay valid until they are retired. */
+  /** Creates a second webhook with its own secret. Earlier webhooks stay valid until they are retired. */
   rotate(url: string | undefined, actor: string): Promise<Rotation>
-  /** Takes the secret of a webhook out of use; `conflict` when no later one has taken over. */
+  /** Takes the secret of a webhook out of use. Fails with `conflict` when no later webhook has taken over. */
   retire(id: string, actor: string): Promise<Webhook>
-  /** Compares the supplier's webhooks with ours, reports those whose secret is not held, and replaces them. */
+  /** Compares the supplier's webhooks with our webhooks. Reports and replaces webhooks whose secret we do not hold. */
   check(): Promise<WebhookCheck>
 }
 
-/** @param inbox reloads after every change at once: what is signed with a new secret may come before the answer does */
+/** @param inbox reloads at once after every change: a delivery signed with a new secret may come before our answer is sent */
 export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inbox, 'reload'> }): WebhookActions {
   let last: Promise<unknown> = Promise.resolve()
-  /** A webhook that is being created is at the supplier before its secret is here: a check beside it would replace it. */
+  /** Runs actions one by one. A new webhook is at the supplier before its secret is here, so a check meanwhile would replace it. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = last.then(work).finally(inbox.reload)
     last = turn.catch(() => undefined)

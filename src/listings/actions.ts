@@ -8,9 +8,9 @@ import { resumePublishing } from '../storage/publications.ts'
 import { newListing } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** What people do with listings. Each is recorded in the audit, in the commit that does it, and pushed to the store next. */
+/** What a person's action on a listing needs. Its commit also writes the audit, and the listing is pushed to the store next. */
 export interface Linking extends Pick<Publisher, 'db' | 'now' | 'newId'> {
-  /** There is something to publish. */
+  /** Notifies publishing that there is something to publish. */
   wake: () => void
 }
 
@@ -26,18 +26,18 @@ export interface Asked extends Place {
 }
 
 export interface Link {
-  /** The offer, by one of the two. */
+  /** The offer is named by its product id or by its SKU. */
   productId?: string | undefined
   offerSku?: string | undefined
-  /** The SKU that the store has for it; default: as before, else the variant itself. */
+  /** The SKU that the store has for the variant. Default: the SKU stays as it is, and a new listing takes the variant itself. */
   sku?: string | undefined
   variation?: string | undefined
 }
 
 /**
- * Links a variant of the store to an offer; from then on its SKU does not matter.
+ * Links a variant of the store to an offer. From then on the SKU of the variant does not matter.
  *
- * @throws Failure `not_found` when the supplier has no such offer; `conflict`, `ambiguous_sku`, when its SKU is of several
+ * @throws Failure `not_found` when the supplier has no such offer; `conflict`, `ambiguous_sku`, when several offers have the SKU
  */
 export async function linkListing(linking: Linking, asked: Asked, link: Link): Promise<void> {
   const productId = await offerOf(linking, link)
@@ -46,7 +46,7 @@ export async function linkListing(linking: Linking, asked: Asked, link: Link): P
   )
 }
 
-/** What of a link is stored; a SKU or variation that is left out stays as it is. */
+/** The parts of a link that are stored. A SKU or variation that is left out stays as it is. */
 export interface NewLink {
   productId: string
   linkedBy: 'person' | 'csv'
@@ -54,7 +54,7 @@ export interface NewLink {
   variation?: string | null | undefined
 }
 
-/** A listing, stored or new, once it is linked. */
+/** Returns a listing, stored or new, as it is once it is linked. */
 export function linkedTo(known: ListingRow | undefined, { store, variant }: Place, link: NewLink): ListingRow {
   const row = known ?? newListing(store, { variant, sku: variant, linkedBy: link.linkedBy }, 0)
   const { productId, linkedBy, sku = row.sku, variation = row.variation } = link
@@ -62,7 +62,7 @@ export function linkedTo(known: ListingRow | undefined, { store, variant }: Plac
 }
 
 /**
- * Takes back a link: from then on the SKU counts again, and a listing under whose SKU there is no offer gets no stock.
+ * Takes back a link. From then on the SKU counts again. A listing gets no stock when no offer has its SKU.
  *
  * @throws Failure `not_found`; `conflict`, `not_linked`, for a listing that has no link
  */
@@ -74,7 +74,7 @@ export const unlinkListing = (linking: Linking, asked: Asked): Promise<void> =>
     throw new Failure('conflict', message, { reason: 'not_linked' })
   })
 
-/** A listing once its link is taken back. An ignored one stays ignored: nothing says that it is to be sold. */
+/** Returns a listing without its link. An ignored listing stays ignored: nothing says that it is to be sold. */
 export function unlinked(row: ListingRow): ListingRow {
   const next: ListingRow = { ...row, productId: null, linkedBy: 'sku' }
   return row.state === 'ignored' ? next : due(next)
@@ -84,7 +84,7 @@ export function unlinked(row: ListingRow): ListingRow {
 export const ignoreListing = (linking: Linking, asked: Asked, reason: string): Promise<void> =>
   change(linking, asked, { action: 'listing.ignore', detail: reason }, (known) => ignored(known, asked, reason))
 
-/** A listing, stored or new, once it is left alone. */
+/** Returns a listing, stored or new, as it is once it is ignored. */
 export function ignored(known: ListingRow | undefined, { store, variant }: Place, reason: string): ListingRow {
   const row = known ?? newListing(store, { variant, sku: variant, linkedBy: 'sku' }, 0)
   return { ...row, state: 'ignored', reason: 'ignored', detail: reason, nextTryAt: null, wantedPriceMinor: null }
@@ -100,15 +100,15 @@ export const unignoreListing = (linking: Linking, asked: Asked): Promise<void> =
 
 /** A price that is approved. */
 export interface Release {
-  /** The one that waits, as the person was shown it: decimal text in the currency of the store. */
+  /** The price that waits, as the person saw it: decimal text in the currency of the store. */
   price: string
   reason: string
 }
 
 /**
- * Approves the price that a listing is held for: the one that the person was shown, and no other.
+ * Approves the price that a listing is held for. Only the price that the person saw is approved.
  *
- * @throws Failure `not_found`; `conflict`, `not_held`, when no price waits, `changed`, when another one does
+ * @throws Failure `not_found`; `conflict`, reason `not_held` when no price waits, or `changed` when another price waits
  */
 export const releaseListing = (linking: Linking, asked: Asked, { price, reason }: Release): Promise<void> =>
   change(linking, asked, { action: 'listing.release', detail: reason }, (known) => {
@@ -120,7 +120,7 @@ export const releaseListing = (linking: Linking, asked: Asked, { price, reason }
         const message = `the price of ${asked.variant} that waits now is ${now}, not ${price}; see it again, then decide`
         throw new Failure('conflict', message, { reason: 'changed' })
       }
-      // Nothing waits any more, which is shown at once and not after the next batch.
+      // No price waits any more. People see that at once, and not only after the next batch.
       const passed = { approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null }
       return due({ ...row, ...passed })
     }
@@ -146,10 +146,10 @@ export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
     [resumePublishing(asked.store, linking.now())],
   )
 
-/** To be decided next, and pushed whatever is known of it. */
+/** Makes a listing due: it is decided next, and pushed whatever is known of it. */
 const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
 
-/** The next try of the listing is now, and the waits start from the shortest again. */
+/** Makes the next try of a listing due now. The waits between tries start from the shortest again. */
 const again = (row: ListingRow): ListingRow => (row.attempts === 0 ? due(row) : { ...row, attempts: 1, nextTryAt: 0 })
 
 function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {
@@ -157,7 +157,7 @@ function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {
   return row
 }
 
-/** The row as it is written over the one that was read. */
+/** Returns the row that is written over the row that was read. */
 export const following = (known: ListingRow | undefined, next: ListingRow, now: number): ListingRow => ({
   ...next,
   version: (known?.version ?? 0) + 1,
@@ -165,7 +165,7 @@ export const following = (known: ListingRow | undefined, next: ListingRow, now: 
   nextTryAt: next.nextTryAt === null ? null : now,
 })
 
-/** Publishing may have written the same listing in between. */
+/** How often a change is tried: publishing may have written the same listing in between. */
 const TRIES_MAX = 5
 
 async function change(

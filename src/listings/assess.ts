@@ -12,25 +12,25 @@ import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants
 import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import type { StoreListing } from '../stores/store.ts'
 
-/** A store as its listings see it. */
+/** The parts of a store that its listings depend on. */
 export interface SellingStore {
   id: string
   policy: StorePolicy
 }
 
-/** One listing, stored or about to be, and what is to become of it. */
+/** A listing that is stored or about to be stored, with the decision on it. */
 export interface Assessed {
-  /** As it is stored; version 0 for a new one. */
+  /** The listing as it is stored. A new listing has version 0. */
   row: ListingRow
   match: Match<Offer>
   decision: ListingDecision
 }
 
 /**
- * Reads everything that the listings of some offers depend on, and decides on each: a handful of reads, however many.
+ * Reads everything that the listings of some offers depend on, and decides on each listing. The reads are few for any number.
  *
- * @param offers with those that are gone
- * @param rows listings to decide on beside those of the offers
+ * @param offers the offers, including offers that are gone
+ * @param rows more listings to decide on, beside the listings of the offers
  */
 export async function assess(
   db: Pick<Database, 'query'>,
@@ -74,11 +74,11 @@ async function gather(db: Pick<Database, 'query'>, store: string, offers: Offer[
   return { listings, around }
 }
 
-/** Listings that the store begins of its own accord: under the SKU, or to be created where it has products of its own. */
+/** Returns the listings that a store begins by itself. In a store with products of its own, the product is created first. */
 function newListings({ id, policy }: SellingStore, offers: Offer[], listings: ListingRow[], at: number): ListingRow[] {
   const { products, filter } = policy
   if (products && products.create === null) return []
-  // Where the store has products of its own, their ids are no SKUs.
+  // In a store with products of its own, the variants are ids and no SKUs.
   const taken = new Set(listings.flatMap(({ variant, sku }) => (products ? [sku] : [variant, sku])))
   return newSkus(offers, taken, filter).map((sku) => {
     const variant = products ? variantToCreate(sku) : sku
@@ -86,7 +86,7 @@ function newListings({ id, policy }: SellingStore, offers: Offer[], listings: Li
   })
 }
 
-/** Begins the variant of a listing that the store has no product for yet; no store makes such ids. */
+/** The variant of a listing begins with this text while the store has no product for it. No store makes such ids. */
 const TO_CREATE = 'new:'
 
 /** The variant of the listing of a SKU for which the store has no product yet. */
@@ -96,7 +96,7 @@ export const variantToCreate = (sku: string): string => `${TO_CREATE}${sku}`
 export const isToCreate = ({ variant, linkedBy }: Pick<ListingRow, 'variant' | 'linkedBy'>): boolean =>
   linkedBy === 'sku' && variant.startsWith(TO_CREATE)
 
-/** A listing as it is to be now, as our API shows it to its store. */
+/** A listing as the store should have it now, in the form in which our API shows it to the store. */
 export type ListingRecord = Omit<StoreListing, 'revision' | 'isGone' | 'stockAlone'>
 
 export const listingRecord = (
@@ -113,11 +113,11 @@ export const listingRecord = (
   available,
 })
 
-/** The offer that it is sold from, or was. */
+/** Returns the product id of the offer that the listing is sold from, or was sold from last. */
 export const productOf = ({ row, match }: Pick<Assessed, 'row' | 'match'>): string | null =>
   match.outcome === 'matched' ? match.offer.productId : row.productId
 
-/** Nothing is under way to the store. */
+/** These fields say that nothing of a listing is under way to the store. */
 export const notSent = {
   sentPriceMinor: null,
   sentCompareAtMinor: null,
@@ -126,7 +126,7 @@ export const notSent = {
   sentCategory: null,
 }
 
-/** A listing that was never pushed. */
+/** Returns a listing that was never pushed. */
 export const newListing = (
   store: string,
   named: Pick<ListingRow, 'variant' | 'sku' | 'linkedBy'> & Partial<Pick<ListingRow, 'productId' | 'variation'>>,
@@ -168,20 +168,20 @@ export function factsOf(row: ListingRow): ListingFacts {
     approvedPriceMinor: row.approvedPriceMinor,
     settled: row.state !== 'pending' && row.state !== 'failed',
     failing: row.attempts > 0,
-    // A store that has answered what it has instead has nothing else until the next push.
+    // Once a store has answered what it has instead of the push, that stays true until the next push.
     open: sent !== null && !(differs && row.state === 'failed'),
     jumpFrom: isForeign(row) ? sent : known,
   }
 }
 
 /**
- * Whether the store has made a price of its own of the pushed one. No cost of ours is behind it, and no jump is measured
- * from it, whatever became of the listing since: the pushed price is kept until the store takes a price of ours.
+ * Whether the store has a price of its own in the place of the pushed price. No cost of ours is behind the store's price, and no
+ * jump is measured from it, whatever became of the listing since. The pushed price is kept until the store takes a price of ours.
  */
 export const isForeign = (row: ListingRow): boolean =>
   row.knownPriceMinor !== null && row.knownCostMinor === null && row.sentPriceMinor !== null
 
-/** What was pushed and the store has not confirmed. */
+/** Returns what was pushed and not confirmed by the store; null when there is no such push. */
 function sentOf(row: ListingRow): ListingContent | null {
   const { sentPriceMinor: priceMinor, sentCurrency: currency, sentName: name, sentCategory: category } = row
   if (priceMinor === null || currency === null || name === null) return null
@@ -197,7 +197,7 @@ function sentOf(row: ListingRow): ListingContent | null {
   }
 }
 
-/** What the store has confirmed last, or said that it has; null when it did neither. */
+/** Returns what the store confirmed last or said that it has; null when the store did neither. */
 export function knownOf(row: ListingRow): ListingContent | null {
   const { knownPriceMinor, knownCurrency, knownName } = row
   if (knownPriceMinor === null || knownCurrency === null || knownName === null) return null
@@ -215,27 +215,27 @@ export function knownOf(row: ListingRow): ListingContent | null {
 
 const unique = (texts: string[]): string[] => [...new Set(texts)]
 
-/** Each listing of a store once. */
+/** Returns each listing of a store once. */
 export const byVariant = (rows: ListingRow[]): ListingRow[] => [
   ...new Map(rows.map((row) => [row.variant, row])).values(),
 ]
 
-/** What a match is found among. */
+/** The offers and listings among which a match is found. */
 export interface Surroundings {
-  /** Offers by product id, those that are gone included. */
+  /** Offers by product id, including offers that are gone. */
   byProduct: ReadonlyMap<string, Offer>
   /** Offers that the supplier still has, by SKU. */
   bySku: ReadonlyMap<string, Offer[]>
-  /** What the store sells, by the SKU that the store has for it. */
+  /** Listings of the store, by the SKU that the store has for each. */
   listed: ReadonlyMap<string, Linked[]>
 }
 
-/** What of a listing its match depends on. */
+/** The fields of a listing that its match depends on. */
 export type Linked = Pick<ListingRow, 'variant' | 'sku' | 'linkedBy' | 'productId' | 'state'>
 
 /**
- * Finds the offer of a listing: the one that a person or a file has linked, else the only one under its SKU, letter by
- * letter. Where there are several, or where several variants share the SKU, the match is ambiguous.
+ * Finds the offer of a listing: the offer that a person or a file has linked, else the only offer with the SKU of the listing,
+ * letter by letter. The match is ambiguous where several offers have the SKU, or where several variants share it.
  */
 function matchListing(listing: Linked, around: Surroundings, filter: ImportFilter): Match<Offer> {
   const { sku, linkedBy, productId } = listing
@@ -272,7 +272,7 @@ function withoutOffer({ sku, linkedBy, productId }: Linked, offer: Offer | undef
   return { outcome: 'missing', detail: `no product of the supplier has the SKU ${sku}` }
 }
 
-/** SKUs under which a store begins to list offers of its own accord: offers that pass its filters and that it has not. */
+/** Returns the SKUs of the offers that a store begins to list by itself: they pass its filters and have no listing yet. */
 function newSkus(offers: Offer[], taken: ReadonlySet<string>, filter: ImportFilter): string[] {
   const begun = offers.filter((offer) => offer.goneAt === null && !taken.has(offer.sku) && passesFilter(offer, filter))
   return unique(begun.map(({ sku }) => sku))

@@ -1,9 +1,9 @@
 /**
- * Creates products in a store that lacks them. The store says which variant is the product of a SKU, made now or there before,
- * so that a crash between creation and record makes no second one. Price and stock follow with the next push.
+ * Creates products in a store that lacks them. For each SKU the store names the variant, whether it was made now or before. So a
+ * crash between the creation and its record makes no second product. Price and stock follow with the next push.
  *
- * A store that creates nothing now is left alone with that for a while, and goes on getting prices and stock. Once it takes some
- * of these, that while is shorter: `recordPushes` of `push.ts` ends it earlier.
+ * A store that creates nothing now is not asked to create for a while. It goes on getting prices and stock. Once the store takes
+ * some of these, `recordPushes` of `push.ts` makes the wait shorter.
  */
 import { publicationDelayMs } from '../domain/pace.ts'
 import { first } from '../storage/database.ts'
@@ -12,13 +12,13 @@ import type { CreatedVariant, NewVariant, Store } from '../stores/store.ts'
 import { type Assessed, isToCreate, newListing, type SellingStore } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** A listing whose product must be created before anything can be pushed. */
+/** Whether the product of a listing must be created before anything of the listing can be pushed. */
 export const isLacking = ({ policy }: SellingStore, { row, decision }: Assessed): boolean =>
   policy.products !== undefined && isToCreate(row) && decision.push
 
 /**
- * Creates the products of these listings, and records which variants they are. What cannot be created now waits, each time
- * longer, and with it all that the store lacks.
+ * Creates the products of these listings, and records their variants. A product that cannot be created now waits, longer each
+ * time. Where the store failed as a whole, everything that it lacks waits with that product.
  */
 export async function createProducts(
   publisher: Publisher,
@@ -44,7 +44,7 @@ export async function createProducts(
   const ids = answers.flatMap((answer) => ('refusal' in answer ? [] : answer.id))
   const linked = new Set((await db.query(listingsOfVariants(store, ids))).map(({ variant }) => variant))
   const bySku = new Map(answers.map((answer) => [answer.sku, asNew(answer, linked)]))
-  // The listings that fail together are tried together.
+  // Listings that fail together are tried again together.
   const jitter = random()
   for (const [sku, row] of rows) {
     const answer = bySku.get(sku) ?? (failure ? { refusal: failure.detail } : NOT_MENTIONED)
@@ -56,7 +56,7 @@ export async function createProducts(
       refused.push({ ...row, ...why, attempts: tries, nextTryAt, version: row.version + 1, changedAt: now })
     } else {
       const listing = newListing(store, { variant: answer.id, sku: row.sku, linkedBy: 'sku' }, now)
-      // Due: the publication that it was lacking in may be over.
+      // The new listing is due at once: the publication that it belonged to may be over.
       created.push({ ...listing, version: 1, nextTryAt: now })
     }
   }
@@ -71,13 +71,13 @@ export async function createProducts(
     log.warn('listings.not_created', { store, count: refused.length, outcome: failure.outcome, detail: failure.detail })
 }
 
-/** A variant that has a listing already keeps it: its SKU there follows when the store's products are read. */
+/** A variant that has a listing already keeps it. The SKU of that listing follows when the store's products are read. */
 const asNew = (answer: CreatedVariant, linked: ReadonlySet<string>): CreatedVariant =>
   !('refusal' in answer) && linked.has(answer.id)
     ? { sku: answer.sku, refusal: `the store has this SKU for ${answer.id}, which is a listing under another SKU` }
     : answer
 
-/** A store that forgets a product in its answer must not be asked for it again and again. */
+/** Stands for a missing answer. A store that leaves a product out must not be asked for that product again and again. */
 const NOT_MENTIONED = { refusal: 'the answer of the store does not mention it' }
 
 function variantOf({ match, row }: Assessed, isPublished: boolean): NewVariant[] {

@@ -27,11 +27,11 @@ import { type ListingRow, listingsOfVariants, pageOfListings, putListings } from
 import { offersByProduct, offersBySku } from '../storage/offers.ts'
 import { following, ignored, type Linking, linkedTo, unlinked } from './actions.ts'
 
-/** Whose listings a file is for, and who sent it. */
+/** The store that a file is for, and the person who sent the file. */
 export interface Import {
   store: string
   actor: string
-  /** Only reports what would happen. */
+  /** Whether the import only reports what would happen. */
   dryRun: boolean
 }
 
@@ -41,27 +41,27 @@ export interface ImportReport {
   linked: number
   unlinked: number
   ignored: number
-  /** The listing was as the line says. */
+  /** Lines whose listing was as the line says already. */
   unchanged: number
-  /** Nothing was done for the line; `problems` says why. */
+  /** Lines for which nothing was done; `problems` says why. */
   refused: number
-  /** By line. Unknown columns are reported too. */
+  /** The problems in the order of the lines. Unknown columns are reported too. */
   problems: LineProblem[]
-  /** There are more problems than are listed. */
+  /** Whether there are more problems than are listed. */
   truncated: boolean
 }
 
-/** Most problems that one report lists. */
+/** How many problems one report lists at most. */
 export const PROBLEMS_MAX = 1_000
 
-/** Lines that are decided on and committed together. */
+/** How many lines are decided on and committed together. */
 const BATCH_LINES = 100
 
 /**
- * Links, unlinks and ignores listings as the lines of a CSV file say: the same as by hand, recorded in the audit alike.
+ * Links, unlinks and ignores listings as the lines of a CSV file say. The effect and the audit are the same as by hand.
  *
- * Each line stands for itself: a refused one stops no other. Lines are committed a hundred at a time; after a crash the
- * same file goes on where it ended, since links and ignored variants that are there already are `unchanged`.
+ * A refused line stops no other line. Lines are committed a hundred at a time. After a crash, a second import of the same file goes
+ * on where the first one ended, because links and ignored variants that are there already are `unchanged`.
  *
  * @throws Failure `invalid` for a file that cannot be read; nothing has been changed then
  */
@@ -111,7 +111,7 @@ function twice({ line, variant }: ListingLine, others: number[]): LineProblem {
   return { line, column: 'variant', message }
 }
 
-/** Publishing may have written one of the listings in between. */
+/** How often a batch is tried: publishing may have written one of its listings in between. */
 const TRIES_MAX = 5
 
 /** Decides on lines of different variants and commits what they change. */
@@ -172,7 +172,7 @@ async function plan(linking: Linking, { store, actor }: Import, lines: ListingLi
   return { outcomes, changes: [...putListings(next), ...audits] }
 }
 
-/** The listing as a line makes it; undefined where it changes nothing. */
+/** Returns the listing as the line makes it; undefined where the line changes nothing. */
 function rowOf(outcome: LineOutcome, listing: ListingRow | undefined, named: { store: string; variant: string }) {
   if (outcome.outcome === 'link') return linkedTo(listing, named, { ...outcome, linkedBy: 'csv' })
   if (outcome.outcome === 'ignore') return ignored(listing, named, 'said so by a file')
@@ -200,12 +200,12 @@ function note(report: ImportReport, problem: LineProblem): void {
   else report.truncated = true
 }
 
-/** Listings that are read and written together: so much of the file is in memory. */
+/** How many listings are read and written together. Only so much of the file is in memory at once. */
 const PAGE_LISTINGS = 500
 
 /**
- * The listings of a store as a CSV file, by variant, piece by piece. An import of the unchanged file changes nothing: a
- * listing that is not linked by hand has no action.
+ * Yields the listings of a store as a CSV file, by variant, piece by piece. An import of the unchanged file changes nothing,
+ * because a listing that no person and no file has linked has no action.
  */
 export async function* exportLinks(db: Database, store: string): AsyncGenerator<string> {
   yield FILE_START + csvText([[...lineColumns, ...shownColumns]])
@@ -240,19 +240,19 @@ function actionOf({ state, linkedBy }: ListingRow): string {
 /** A file that can be read from its beginning to its end. */
 export interface ListingFile {
   header: CsvHeader
-  /** Lines with anything on them, below the header. */
+  /** How many lines below the header have anything on them. */
   lines: number
-  /** The first lines of each variant that stands in several. */
+  /** The first line numbers of each variant that stands in several lines. */
   repeated: ReadonlyMap<string, number[]>
-  /** Its lines again, one at a time. */
+  /** Reads the lines of the file again, one at a time. */
   read(): AsyncGenerator<ListingLine | LineProblem>
 }
 
 /**
- * Reads a file once through, so that one which cannot be read is refused before its first line has changed anything.
+ * Reads a file once to its end, so that an unreadable file is refused before its first line has changed anything.
  *
- * @throws Failure `invalid` with the line at fault: another encoding, quotes that do not match, no columns that mean
- *   anything; reason `too_large` when it goes beyond a limit
+ * @throws Failure `invalid`, with the line at fault, for another encoding, quotes that do not match, or a header without the
+ *   needed columns; reason `too_large` when the file goes beyond a limit
  */
 export async function openListingFile(bytes: Uint8Array, limits = fileLimits): Promise<ListingFile> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -272,7 +272,7 @@ export async function openListingFile(bytes: Uint8Array, limits = fileLimits): P
   return { header, read, ...(await survey(read(), limits)) }
 }
 
-/** Lines of one variant that are kept: more of them help no reader. */
+/** How many line numbers of one variant are kept. More of them would help no reader. */
 export const REPEATS_MAX = 6
 
 async function survey(lines: AsyncGenerator<ListingLine | LineProblem>, { linesMax }: typeof fileLimits) {
@@ -296,7 +296,7 @@ const tooLarge = (what: string) => new Failure('invalid', `the file has ${what}`
 const LF = 10
 const CR = 13
 
-/** Looks at each line as bytes. @returns the first one that is not empty */
+/** Checks each line as bytes. @returns the first line that is not empty */
 async function checkLines(buffer: Buffer, { bytesMax, lineBytesMax }: typeof fileLimits): Promise<string> {
   if (buffer.length > bytesMax) throw tooLarge(`more than ${Math.floor(bytesMax / 1024 / 1024)} MiB; divide it`)
   let firstLine = ''
@@ -305,7 +305,7 @@ async function checkLines(buffer: Buffer, { bytesMax, lineBytesMax }: typeof fil
     const end = lineEnd(buffer, start)
     const text = buffer.subarray(start, end)
     if (text.length > lineBytesMax) throw tooLarge(`more than ${lineBytesMax / 1024} KiB in line ${line}`)
-    // A file in UTF-16 that has no mark at its beginning is all zero bytes, which UTF-8 allows.
+    // A file in UTF-16 without a mark at its beginning is full of zero bytes, and UTF-8 allows zero bytes.
     if (!isUtf8(text) || (firstLine === '' && text.includes(0))) {
       throw new Failure('invalid', `line ${line} is not UTF-8: save the file as "CSV UTF-8"`)
     }
@@ -316,7 +316,7 @@ async function checkLines(buffer: Buffer, { bytesMax, lineBytesMax }: typeof fil
   return firstLine
 }
 
-/** Where a line ends that begins at an index: at LF, CR or both, or with the file. */
+/** Returns the index at which the line from `start` ends: that of the next LF or CR, or the end of the file. */
 function lineEnd(buffer: Buffer, start: number): number {
   for (let at = start; at < buffer.length; at += 1) if (buffer[at] === LF || buffer[at] === CR) return at
   return buffer.length
@@ -328,7 +328,7 @@ interface CsvRecord {
   cells: string[]
 }
 
-/** Bytes that are parsed before others have their turn. */
+/** How many bytes are parsed before other work has its turn. */
 const SLICE_BYTES = 16 * 1024
 
 async function* slicesOf(buffer: Buffer) {
@@ -338,7 +338,7 @@ async function* slicesOf(buffer: Buffer) {
   }
 }
 
-/** Records with the line that each begins in; they end at LF, CR or both, as they come. */
+/** Yields each record with the line in which it begins. Records end at LF, CR or both, in any mixture. */
 async function* recordsOf(
   buffer: Buffer,
   delimiter: Delimiter,
@@ -370,7 +370,7 @@ async function* recordsOf(
 
 interface Parsed {
   record: string[]
-  /** `bytes`: where the record ends, its line end taken with it. */
+  /** `bytes`: the position at which the record ends, including its line end. */
   info: { bytes: number }
 }
 
@@ -385,12 +385,12 @@ function readableFault(error: unknown, lines: ReturnType<typeof lineCounter>): u
   const { code, bytes } = error as { code?: unknown; bytes?: unknown }
   const sentence = faults[String(code)]
   if (sentence === undefined) return error
-  // The parser drops the records before, when it has read them at the same time.
+  // The parser drops earlier records that it has read at the same time: the counter goes past them here.
   if (typeof bytes === 'number') lines.goTo(bytes)
   return new Failure('invalid', `line ${lines.begin()} ${sentence}`, { cause: error })
 }
 
-/** The parser counts CR LF within quotes as two lines; editors do not. */
+/** Counts lines as editors do. The parser would count CR LF within quotes as two lines. */
 function lineCounter(buffer: Buffer) {
   let at = 0
   let line = 1
@@ -399,7 +399,7 @@ function lineCounter(buffer: Buffer) {
     at += lengthOfEnd(buffer, at)
   }
   return {
-    /** The line of the next record: empty ones before it are passed over. */
+    /** Returns the line of the next record. Empty lines before the record are passed over. */
     begin: (): number => {
       while (buffer[at] === LF || buffer[at] === CR) take()
       return line
@@ -414,10 +414,10 @@ function lineCounter(buffer: Buffer) {
   }
 }
 
-/** The mark tells spreadsheets that a file is UTF-8. */
+/** This mark shows spreadsheets that a file is UTF-8. */
 export const FILE_START = '\ufeff'
 
-/** Lines of a file; cells that a spreadsheet would take for formulas are escaped. */
+/** Returns rows as lines of a file. Cells that a spreadsheet would take for formulas are escaped. */
 export const csvText = (rows: string[][]): string =>
   stringify(
     rows.map((row) => row.map(escapedCell)),

@@ -9,9 +9,9 @@ import type { Database } from '../storage/database.ts'
 import { type ListingRow, listingsOfVariants } from '../storage/listings.ts'
 import { assess, knownOf, newListing, productOf, type SellingStore } from './assess.ts'
 
-/** One field of a listing that changed; null for what is not there. */
+/** One field of a listing that changed. A value that is not there is null. */
 export interface FieldDifference {
-  /** `price`, `compareAt`, `currency`, `stock`, `available`, `name`, `category`, or `state`: how it stands with us. */
+  /** `price`, `compareAt`, `currency`, `stock`, `available`, `name`, `category`, or `state`, the listing's state with us. */
   field: string
   before: string | null
   after: string | null
@@ -28,16 +28,16 @@ export interface ListingDifference {
   productId: string | null
   /** Whether it was pushed to the store. */
   pushed: boolean
-  /** How it stands now. */
+  /** The state of the listing now. */
   state: ListingRow['state']
   changes: FieldDifference[]
 }
 
 /**
- * Compares listings of one store with what is stored of them now. One that was dropped, or that shows no difference to
- * people, is left out.
+ * Compares listings of one store with what is stored of them now. A listing is left out if it was dropped, or if it has no
+ * difference to show to people.
  *
- * @param before as they were; a listing that was made since has version 0, and of it only store and variant are read
+ * @param before the listings as they were. Version 0 means that the listing was made since: only its store and variant are read
  */
 export async function listingDifferences(
   db: Pick<Database, 'query'>,
@@ -82,7 +82,7 @@ function contentChanges(before: ListingRow, after: ListingRow, match: Match, pol
       .filter(({ field }) => old !== null || FIRST.includes(field))
       .map(({ field, text }) => ({ field, before: old && text(old), after: text(content) }))
       .filter((change) => change.before !== change.after)
-      // Whether it can be bought says nothing that the stock does not.
+      // Where the stock changed too, `available` says nothing that the stock does not say.
       .filter(({ field }, _, all) => field !== 'available' || !all.some((one) => one.field === 'stock'))
       .map((change): FieldDifference => ({ ...change, reason: reasons[change.field] ?? 'as the supplier writes it' }))
   )
@@ -98,7 +98,7 @@ const shown: { field: string; text: (content: ListingContent) => string | null }
   { field: 'category', text: ({ category }) => category },
 ]
 
-/** Why price and stock are what they are, by field. */
+/** Returns the reasons, by field, for which price and stock are what they are. */
 function reasonsOf(
   match: Match,
   { detail }: ListingRow,
@@ -128,7 +128,7 @@ function reasonsOf(
   }
 }
 
-/** Only what becomes held, or is held no more: that a listing is synced after a push needs no line. */
+/** Returns state changes only of a listing that is or was held: that a listing is synced after a push needs no line. */
 function stateChanges(before: ListingRow, after: ListingRow, policy: StorePolicy): FieldDifference[] {
   const { state, reason, wantedPriceMinor } = after
   const isSame = before.state === state && before.reason === reason && before.wantedPriceMinor === wantedPriceMinor

@@ -24,10 +24,10 @@ import {
 } from './assess.ts'
 
 /**
- * A page of what a store can sell, by product: offers that are gone, and what waits to be decided and was never pushed, are
- * left out.
+ * Returns a page of what a store can sell, by product. Offers that are gone are left out, and so are listings that wait to be
+ * decided and were never pushed.
  *
- * @param query `after` is the `next` of the page before
+ * @param query its `after` is the `next` of the page before
  * @returns `next` undefined on the last page
  */
 export async function listListings(
@@ -36,7 +36,7 @@ export async function listListings(
   { after, limit }: { after?: string | undefined; limit: number },
   at: number,
 ): Promise<{ listings: ListingRecord[]; next: string | undefined }> {
-  // One more than asked for shows whether another page follows.
+  // One offer more than asked for shows whether another page follows.
   const offers = await db.query(listOffers({ limit: limit + 1, after }))
   const page = offers.slice(0, limit)
   const positions = new Map(page.map(({ productId }, index) => [productId, index]))
@@ -48,9 +48,9 @@ export async function listListings(
 }
 
 /**
- * The listing under a variant of the store, else under a SKU; undefined when there is none.
+ * Returns the listing whose variant this is, else the listing whose SKU this is; undefined when there is no such listing.
  *
- * @throws Failure `conflict`, reason `ambiguous_sku`, when it may be one of several offers
+ * @throws Failure `conflict`, reason `ambiguous_sku`, when the listing may be of any of several offers
  */
 export async function listingBySku(
   db: Database,
@@ -71,16 +71,16 @@ export async function listingBySku(
   return recordsOf(found)[0]
 }
 
-/** One listing with what it is to be now and the prices that the store has confirmed, newest first. */
+/** A listing, what the store should have of it now, and the prices that the store has confirmed, newest first. */
 export interface ListingHistory {
   row: ListingRow
   wanted: ListingContent | null
-  /** How its price and stock come about; null while it has no offer. */
+  /** How the price and the stock of the listing come about; null while the listing has no offer. */
   explained: OfferExplanation | null
   prices: ListingPrice[]
 }
 
-/** Prices that are shown: a change a day makes more than a quarter of a year. */
+/** How many prices are shown. With one change a day they span more than a quarter of a year. */
 const PRICES_MAX = 100
 
 /** @throws Failure `not_found` */
@@ -118,21 +118,21 @@ const explainFor = <O extends OfferExplanation['offer']>({ policy }: SellingStor
   stock: explainStock(offer, policy.stock),
 })
 
-/** The same with what the store has of it. */
+/** An explanation of an offer, with what the store has of that offer. */
 export interface Explanation extends OfferExplanation {
-  /** What the store has of it, by variant: the price above need not be there. */
+  /** The store's listings of the offer, by variant. The store need not have the explained price. */
   listings: ListingRow[]
-  /** Why none is begun for it, however well it passes: this listing of something else stands under its SKU. */
+  /** A listing of something else that has the offer's SKU. It keeps the store from beginning a listing of the offer. */
   takenBy: Pick<ListingRow, 'variant' | 'productId'> | null
-  /** Whether the store would begin to list it of its own accord. */
+  /** Whether the offer passes the filters under which the store lists offers by itself. */
   passes: boolean
 }
 
 /**
- * Explains what a store sells the offer of this SKU for, as of an instant, and how many units it shows.
+ * Explains the price at which a store sells the offer of this SKU at an instant, and how many units the store shows.
  *
- * @throws Failure `not_found` when no offer that the supplier still has is under the SKU
- * @throws Failure `conflict`, reason `ambiguous_sku`, when two are
+ * @throws Failure `not_found` when the supplier has no offer under the SKU now
+ * @throws Failure `conflict`, reason `ambiguous_sku`, when two offers are under the SKU
  */
 export async function explainOffer(db: Database, store: SellingStore, sku: string, at: number): Promise<Explanation> {
   const [offer, other] = await db.query(offersBySku([sku]))

@@ -1,13 +1,13 @@
 /**
- * Publishing: pushes to each store the listings that differ from what it is known to have, and nothing else.
+ * Publishing pushes to each store the listings that differ from what that store is known to have, and nothing else.
  *
- *   publications  "these products may look different now", queued in the commit of the change
- *   a batch       takes up to a hundred products, or as many as the store says, decides on their listings, stores the differing ones as pending, pushes
- *                 them, and records the store's answer to each together with the end of the publication
+ *   publications  say "these products may look different now", and are queued in the commit of the change
+ *   a batch       takes up to a hundred products, or as many as the store says, and decides on their listings. It stores the
+ *                 differing listings as pending, pushes them, and records each answer together with the end of the publication
  *
- * What may go wrong: after a crash before the record the same listings are pushed again under a higher revision, which a
- * store takes without harm. A store that cannot be reached is paused, longer each time, and its queue stays. A listing that
- * it refuses waits alone. One batch runs for a store at a time, so that no push overtakes another.
+ * What may go wrong: after a crash before the record, the same listings are pushed again under a higher revision. That does a
+ * store no harm. A store that cannot be reached is paused, longer each time, and its queue stays. A listing that a store
+ * refuses waits alone. One batch runs for a store at a time, so that no push overtakes another.
  */
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
@@ -49,17 +49,17 @@ export interface Publisher extends Omit<Context, 'vault'> {
   ) => Pick<Store, 'publish' | 'batchSize' | 'createSize' | 'productsMax' | 'create' | 'variants'> | undefined
 }
 
-/** Products of one batch, where the store says nothing else: their listings are one callback, as a rule. */
+/** How many products a batch takes where the store says nothing else. As a rule, one callback holds all their listings. */
 const PRODUCTS_MAX = 100
-/** Publications that are taken together: a sync run queues one for each page on which a product changed. */
+/** How many publications are taken together. A sync run queues a publication for each page on which a product changed. */
 const TOGETHER_MAX = 100
-/** Another commit changed the same listings while a batch was decided; three times in a row is no coincidence. */
+/** How often a batch is tried when another commit changes its listings meanwhile. Three times in a row is no coincidence. */
 const TRIES_MAX = 3
 
 /**
  * Publishes one batch for a store.
  *
- * @returns 1 when there was one, else 0: nothing is queued, or the store is paused
+ * @returns 1 when there was a batch, else 0: nothing is queued, or the store is paused
  * @throws StaleWrite when the same listings are changed elsewhere again and again
  */
 export async function publishNext(publisher: Publisher, store: SellingStore): Promise<number> {
@@ -76,7 +76,7 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   const now = publisher.now()
   const standing = await first(db, publishingOf(store.id))
   if (standing?.pausedUntil && standing.pausedUntil > now) return 0
-  // Before it is known what the store sells, its products would be taken for lacking.
+  // The store's products are read first: products that are not known would be taken for lacking.
   if (store.policy.products && to.variants && (await readVariants(publisher, store, to.variants))) return 1
   const work = await nextWork(db, store.id, now, to.productsMax ?? PRODUCTS_MAX)
   if (!work) return 0
@@ -84,7 +84,7 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   const lacking = assessed.filter((one) => isLacking(store, one))
   const due = lacking.filter(({ row }) => !isWaiting(row, now)).slice(0, to.createSize ?? to.batchSize)
   if (to.create && due.length > 0) {
-    // The same work comes again, and pushes what has a product by then.
+    // The same work comes again, and then pushes the listings that have a product by then.
     await createProducts(publisher, store, to.create, due)
     return 1
   }
@@ -115,13 +115,13 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
 interface Work {
   offers: Offer[]
   rows: ListingRow[]
-  /** These products changed: also a listing that waits for its next try is pushed at once. */
+  /** Whether these products changed. Then even a listing that waits for its next try is pushed at once. */
   isNews: boolean
-  /** Ends it, in the commit that records the batch. */
+  /** The changes that end the work, for the commit that records the batch. */
   done: Change[]
 }
 
-/** Changed products come before listings that are tried again, and these before the whole catalogue. */
+/** Returns the next work. Changed products come first, then listings that are tried again, then the whole catalogue. */
 async function nextWork(db: Database, store: string, now: number, max: number): Promise<Work | undefined> {
   const named = await db.query(nextPublications(store, TOGETHER_MAX))
   if (named.length > 0) return namedWork(db, named, max)
@@ -150,7 +150,7 @@ async function namedWork(db: Database, publications: Publication[], max: number)
   return { offers: await db.query(offersByProduct([...productIds])), rows: [], isNews: true, done }
 }
 
-/** The cursor of the whole catalogue: `p:` and the last product, then `v:` and the last variant without a product. */
+/** Goes on with the whole catalogue. The cursor is `p:` and the last product, then `v:` and the last variant without a product. */
 async function wholeWork(db: Database, store: string, { id, cursor }: Publication, max: number): Promise<Work> {
   const position = cursor ?? ''
   if (!position.startsWith('v:')) {
@@ -170,7 +170,7 @@ async function wholeWork(db: Database, store: string, { id, cursor }: Publicatio
   }
 }
 
-/** Sorts what was decided: listings to push, rows that change with us alone, and rows that are needless. */
+/** Sorts the decided listings into listings to push, rows that change only with us, and rows that are needless. */
 function planOf(assessed: Assessed[], isNews: boolean, now: number) {
   const pushes: ListingPush[] = []
   const updates: ListingRow[] = []
@@ -190,7 +190,7 @@ function planOf(assessed: Assessed[], isNews: boolean, now: number) {
       if (row.version > 0) drops.push(row.variant)
       continue
     }
-    // What the store said of it holds until the next push.
+    // What the store said of the listing holds until the next push.
     const said = state === 'synced' && isNoticed(row) ? row : { reason, detail }
     const why = { reason: said.reason, detail: said.detail }
     const stands = { state, ...why, wantedPriceMinor, attempts: 0, nextTryAt: null }
@@ -200,8 +200,8 @@ function planOf(assessed: Assessed[], isNews: boolean, now: number) {
 }
 
 /**
- * What the store may have once this is pushed: until it confirms one, the lowest of all pushed prices counts.
- * What cannot be bought there at a price that is known says nothing new.
+ * Returns what the store may have once this content is pushed. Until the store confirms a price, the lowest pushed price counts.
+ * Where the store's price is known, a push of something that cannot be bought says nothing new.
  */
 function sentWith(row: ListingRow, content: ListingContent): Partial<ListingRow> {
   if (row.knownPriceMinor !== null && !canBeBought(content)) return {}
@@ -222,14 +222,14 @@ const differs = (row: ListingRow, set: Partial<ListingRow>): boolean =>
   Object.entries(set).some(([name, value]) => row[name as keyof ListingRow] !== value)
 
 /**
- * Always increases, also across a restore, so that a store never takes a new push for an old one.
+ * Returns the next revision. It always increases, also across a restore, so that a store never takes a new push for an old push.
  */
 export const nextRevision = ({ revision }: ListingRow, now: number): number => Math.max(revision + 1, now)
 
 /**
- * Queues every listing of a store whose policy differs from the one that was published last: the configuration was
- * changed, or a rate came into force or went out of it. After a restore it is unknown what was pushed since
- * the backup: then every listing is pushed again.
+ * Queues every listing of a store whose policy differs from the policy that was published last. A policy differs when the
+ * configuration was changed, or when a rate came into force or went out of force. After a restore it is unknown what was
+ * pushed since the backup. Then every listing is pushed again.
  */
 async function enqueueChangedPolicy({ db, newId, now: clock, log }: Publisher, store: SellingStore): Promise<void> {
   const now = clock()
@@ -250,7 +250,7 @@ async function enqueueChangedPolicy({ db, newId, now: clock, log }: Publisher, s
 
 const digests = new WeakMap<StorePolicy, { inForce: string; digest: string }>()
 
-/** Differs when a policy would make other listings of the same offers; computed again only when other rates are in force. */
+/** Returns a digest. It differs when other listings would come of the same offers, and is kept while the same rates hold. */
 function policyDigest(policy: StorePolicy, now: number): string {
   const { rates } = policy.pricing
   const inForce = rates.map(({ validFrom, validUntil }) => (validFrom <= now && now < validUntil ? 1 : 0)).join('')

@@ -20,9 +20,9 @@ import type { Publisher } from './publish.ts'
 
 /** A listing that is pushed to the store. */
 export interface ListingPush {
-  /** As it was decided on. */
+  /** The listing as it was decided on. */
   before: ListingRow
-  /** As it is stored since: pending, under the revision that is pushed. */
+  /** The listing as it is stored since: pending, under the revision that is pushed. */
   row: ListingRow
   decision: ListingDecision
   content: ListingContent
@@ -30,7 +30,7 @@ export interface ListingPush {
 
 /** What came of the pushes of a batch. */
 export interface PushOutcome {
-  /** By variant; a listing that is not in it has no answer. */
+  /** The answers by variant. A listing that is not in this map has no answer. */
   answers: Map<string, Acknowledgement>
   /** Why the store took nothing more. */
   failure: NotConfirmed | undefined
@@ -58,7 +58,7 @@ export async function pushListings(
     const answered = result.answers === 'all' ? undefined : new Map(result.answers.map((answer) => [answer.id, answer]))
     for (const [index, sent] of listings.entries()) {
       const answer = answered?.get(sent.id)
-      // What the store did not get to before it stopped is neither taken nor refused.
+      // A listing that the store did not get to before it stopped is neither taken nor refused.
       if (failure && !answer) continue
       const floorMinor = some[index]?.decision.floorMinor ?? null
       answers.set(sent.id, answered ? acknowledgementOf({ ...sent, floorMinor }, answer) : { outcome: 'confirmed' })
@@ -78,15 +78,15 @@ const storeListing = ({ row, content, decision }: ListingPush): StoreListing => 
 interface PushedBatch {
   pushes: ListingPush[]
   outcome: PushOutcome
-  /** Ends the work of the batch. */
+  /** The changes that end the work of the batch. */
   done: Change[]
-  /** Messages in a row that the store had not taken before. */
+  /** How many messages in a row the store had not taken before this batch. */
   attempts: number
 }
 
 /**
- * Records in one commit what the store answered. Where it took nothing more, the work stays and the store gets nothing until a
- * pause is over.
+ * Records in one commit what the store answered. Where the store took nothing more, the work stays, and nothing is pushed until
+ * a pause is over.
  */
 export async function recordPushes(publisher: Publisher, store: string, batch: PushedBatch): Promise<void> {
   const { now: clock, random, log } = publisher
@@ -100,7 +100,7 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
     const later = () => publicationDelayMs(push.row.attempts + 1, random())
     if (answer?.outcome === 'confirmed') return confirmed(push, answer.notice, now, publisher.newId, random())
     if (answer) return failed(push, answer, now, later())
-    // The whole store failed: record it on every listing without counting it as that listing's failure.
+    // The store failed as a whole. No listing counts that as a failure of its own; a listing without one records the reason.
     const own = push.row.attempts > 0
     const why = own ? {} : { reason: failure?.outcome ?? null, detail: failure?.detail ?? null }
     return { row: after(push, { ...why, nextTryAt: pausedUntil }, now) }
@@ -134,12 +134,12 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
   else log.info('listings.published', fields)
 }
 
-/** Tries in a row after which people are alerted: some six minutes. */
+/** After how many failed tries in a row people are alerted. These tries take some six minutes. */
 const ALERT_TRIES = 3
-/** Listings that one alert names; the others are counted. */
+/** How many listings one alert names. The other listings are counted. */
 const NAMED_MAX = 5
 
-/** One alert for the listings that have just failed for the third time; a listing that goes on failing is not named again. */
+/** Returns one alert of all listings that have just failed for the third time. Later failures of them are not named again. */
 function alertOf(
   publisher: Pick<Publisher, 'newId' | 'now'>,
   store: string,
@@ -164,8 +164,8 @@ interface Recorded {
 }
 
 /**
- * What is stored once a store has not taken a listing. What it answers that it has instead is known from then on. Where that, or
- * what it had, may sell under the floor, the next push is due at once: it takes the stock out.
+ * Returns what is stored once a store has not taken a listing. If the store answers what it has instead, that is known from then
+ * on. Where the store may sell the listing under the floor, the next push is due at once and takes the stock out.
  */
 function failed(
   push: ListingPush,
@@ -185,18 +185,18 @@ function failed(
   return { row: isUrgent ? { ...next, nextTryAt: now } : next }
 }
 
-/** What is known of a store that has something else than what was pushed. */
+/** Returns what is known of a listing when the store has something else than what was pushed. */
 function hasInstead({ row, content, decision }: ListingPush, has: ListingContent): Partial<ListingRow> {
   const costMinor = decision.costMinor ?? row.knownCostMinor
   return {
     ...knownWith(has),
     knownCostMinor: has.priceMinor === content.priceMinor ? costMinor : null,
-    // Pushed at a price that the store itself had made, it got no price of ours: the one of before stays.
+    // A push at a price that the store itself had made sent no price of ours: the price that was sent before stays.
     ...(costMinor === null ? {} : sentFrom(content)),
   }
 }
 
-/** What the store has, by what it repeats; undefined when its price cannot be read. */
+/** Returns what the store has by its echo; undefined when the price in the echo cannot be read. */
 function echoed(content: ListingContent, { priceMinor, stock }: Echo): ListingContent | undefined {
   return priceMinor === null ? undefined : { ...content, priceMinor, stock, available: stock !== 0 }
 }
@@ -227,12 +227,12 @@ const after = ({ row }: ListingPush, set: Partial<ListingRow>, now: number): Lis
   changedAt: now,
 })
 
-/** Whether the store has it as it should, and said something of it that a person should look at. */
+/** Whether the store has the listing as it should, and said something of the listing that a person should look at. */
 export const isNoticed = ({ state, reason }: Pick<ListingRow, 'state' | 'reason'>): boolean =>
   state === 'synced' && listingNotices.some((one) => one === reason)
 
 /**
- * What is stored once a store has confirmed a listing.
+ * Returns what is stored once a store has confirmed a listing.
  *
  * @param random from 0 to 1, spreads the wait until a price that the store did not take is pushed again
  */
@@ -256,7 +256,7 @@ export function confirmed(
       pushedAt: now,
       ...knownWith(content),
       knownCostMinor: costMinor,
-      // An approved price was pushed, or the price went elsewhere: the next jump asks again.
+      // The approval ends: the approved price was pushed, or the price is another now. The next jump asks again.
       approvedPriceMinor: state === 'synced' ? null : before.approvedPriceMinor,
     },
     now,
@@ -270,10 +270,10 @@ export function confirmed(
 
 function standingOf({ before, decision }: ListingPush, now: number, random: number): Partial<ListingRow> {
   const { state, reason, detail } = decision
-  // At a price that the store itself had made: a jump is still measured from the price that was pushed before.
+  // Where the push repeated the store's own price, a jump is still measured from the price that was pushed before.
   const sent = isForeign(before) && decision.costMinor === null ? sentOf(before) : notSent
   if (state === 'failed') {
-    // The listing has no stock now. What the shop did not take is still to be pushed, and this push does not count as a try of it.
+    // The listing has no stock now. The content that the shop did not take must still be pushed: this push is no try of it.
     const nextTryAt = now + publicationDelayMs(before.attempts, random)
     return { ...sent, state, reason: before.reason, detail: before.detail, nextTryAt }
   }
@@ -296,8 +296,8 @@ function causeOf(before: ListingRow, priceMinor: number, costMinor: number | nul
 }
 
 /**
- * Commits the results of listings that did not change meanwhile. A change by an operator stays: the listing is pending still,
- * and is pushed again by the publication that the change enqueued.
+ * Commits the results of listings that did not change meanwhile. Where an operator has changed a listing, that change stays. It
+ * has made the listing due again, unless it ignores the listing.
  */
 async function commitUnchanged({ db }: Publisher, store: string, recorded: Recorded[], rest: Change[]): Promise<void> {
   for (let left = recorded; ; ) {

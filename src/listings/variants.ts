@@ -1,6 +1,6 @@
 /**
- * Reads what a store with products of its own sells, and begins a listing for each variant whose SKU is an offer's. Variants of
- * other SKUs are none of our business: no row is kept of them.
+ * Reads what a store with products of its own sells, and begins a listing for each variant whose SKU an offer has. Variants with
+ * other SKUs do not concern Quayside: no row is kept of them.
  */
 import { parseDecimal } from '../domain/money.ts'
 import { VARIANTS_EVERY_MS } from '../domain/pace.ts'
@@ -22,7 +22,7 @@ import { isForeign, isToCreate, knownOf, newListing, type SellingStore, variantT
 import type { Publisher } from './publish.ts'
 import { sentFrom } from './push.ts'
 
-/** Wait before a page that the store did not give is asked for again. */
+/** How long to wait before asking again for a page that the store did not give. */
 const AGAIN_MS = 60_000
 
 /**
@@ -42,7 +42,7 @@ export async function readVariants(
   if (age < VARIANTS_EVERY_MS) {
     // The last minute before the next reading is also the wait after a page that the store did not give.
     if (age >= VARIANTS_EVERY_MS - AGAIN_MS) return false
-    // A variant whose offer was not known yet was passed over.
+    // Earlier readings passed over each variant whose offer was not known yet, so new offers make a reading due.
     const news = syncWithNewOffers(variantsReadAt ?? 0, began)
     const isDue = variantsCursor !== null || (await first(db, news)) !== undefined
     if (!isDue) return false
@@ -52,7 +52,7 @@ export async function readVariants(
   if (page.outcome !== 'read') {
     log.warn('variants.unread', { store, outcome: page.outcome, detail: page.detail })
     if (variantsReadAt !== null) {
-      // What it sold when it was read last goes on being pushed: its prices must not grow old.
+      // What the store sold at the last reading goes on being pushed: those prices must not grow old.
       await db.commit([putStoreReading(store, { variantsReadAt: now - VARIANTS_EVERY_MS + AGAIN_MS })])
       return false
     }
@@ -77,8 +77,8 @@ export async function readVariants(
 }
 
 /**
- * The listings that are new, or that have another SKU or price in the store now, and the products behind them. `made`: listings that
- * waited for a product which the store has by now, because it acted without an answer, or a person made one.
+ * Returns the listings that are new, or whose SKU, price or stock in the store has changed, and the products behind them. `made`:
+ * listings that waited for a product and have it now, because the store acted without an answer or a person made the product.
  */
 async function listingsFor(
   { db, newId }: Pick<Publisher, 'db' | 'newId'>,
@@ -115,7 +115,7 @@ async function listingsFor(
     const isOff = row !== undefined && (instead !== undefined || sellsOtherwise(row, sellable))
     if (row ? row.sku === sku && !isOff : candidates.length === 0) continue
     const listing = row ?? newListing(store, { variant: id, sku, linkedBy: 'sku' }, now)
-    // Pending, it is pushed again: what the store really has is then read, and written.
+    // A pending listing is pushed again: what the store really has is then read, and written.
     const again = isOff && { state: 'pending' as const }
     if (instead) prices.push({ ...instead.price, id: newId(), store, variant: id, at: now, cause: 'shop' })
     rows.push({ ...listing, ...again, ...instead?.row, sku, version: listing.version + 1, changedAt: now })
@@ -125,7 +125,7 @@ async function listingsFor(
   return { rows, productIds: [...productIds], made: [...made], prices }
 }
 
-/** The price that a store has in the place of the one that it confirmed; undefined: it has that one, or its reason says so. */
+/** Returns the price that a store has instead of the confirmed price; undefined if it has none, or if the reason names it. */
 function priceInstead(row: ListingRow, text = '') {
   const known = knownOf(row)
   const isSaid = row.reason === 'sale_price' && row.detail?.includes(` ${text} `)
@@ -140,7 +140,7 @@ function priceInstead(row: ListingRow, text = '') {
   }
 }
 
-/** Whether a store sells more of a listing than it should and its reason does not say so; or no more of it, although it says so. */
+/** Whether a store sells more of a listing than it should while the reason does not say so, or the reason says so wrongly. */
 const sellsOtherwise = ({ state, reason, knownStock }: ListingRow, sellable: number | undefined): boolean =>
   state === 'synced' &&
   knownStock !== null &&

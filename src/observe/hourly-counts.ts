@@ -1,6 +1,6 @@
 /**
- * What happened in each hour, added up in memory and written at each tick: a count of its own in each commit would cost an order
- * as much as a step of it. The plots lack what was counted since the last tick before the process was killed, and nothing else does.
+ * Counts what happened in each hour. Counts are added up in memory and written at each tick: a count in every commit would cost an
+ * order as much as one of its steps. If the process is killed, the counts since the last tick are lost; only the plots need them.
  */
 import { type ActivityName, type CountActivity, hourOf } from '../domain/activity.ts'
 import type { Database } from '../storage/database.ts'
@@ -8,7 +8,7 @@ import { addHourlyCount } from '../storage/hourly-counts.ts'
 
 export interface HourlyCounts {
   count: CountActivity
-  /** Writes what was counted since the last call. @throws Failure; then it is written by the next call */
+  /** Writes the counts since the last call. @throws Failure; the next call then writes these counts */
   write(): Promise<void>
 }
 

@@ -5,14 +5,14 @@ import { COUNT_MAX } from '../storage/statement.ts'
 import type { UnreadableAnswer } from '../supplier/read.ts'
 import type { StoredStatus } from './status.ts'
 
-/** What is counted while the service works. Labels have few values: outcomes and patterns, never ids. */
+/** Counts that grow while the service works. Labels have few values: outcomes and patterns, never ids. */
 const counters = {
   deliveries: { help: 'Requests at the endpoint for deliveries, by outcome', labels: ['outcome', 'reason'] },
   deliveries_processed: { help: 'Times a stored delivery was processed, by the state after it', labels: ['state'] },
   http_requests: { help: 'Requests that were answered', labels: ['route', 'status'] },
 }
 
-/** What is timed while the service works. Buckets are upper bounds in seconds. */
+/** Durations that are measured while the service works. Buckets are upper bounds in seconds. */
 const histograms = {
   order_to_keys_seconds: {
     help: 'From the arrival of a store order to keys of it that the store confirmed, one for each hand-over',
@@ -26,7 +26,7 @@ const histograms = {
   },
 }
 
-/** What each scrape reads. */
+/** The values that each scrape reads. */
 export interface Observed extends StoredStatus {
   /** Epoch milliseconds. */
   now: number
@@ -41,23 +41,23 @@ type Reading = [value: number, labels?: Record<string, string>]
 interface GaugeSource {
   help: string
   labels?: string[]
-  /** Values that are not among the readings are gone from the scrape. */
+  /** Returns the readings for a scrape. Labels without a reading disappear from the scrape. */
   read: (observed: Observed) => Reading[]
 }
 
 const seconds = (since: number | null | undefined, now: number): Reading[] =>
   since ? [[Math.round((now - since) / 1_000)]] : []
 
-/** A reading for each property, labelled by its name. */
+/** Returns a reading for each property. The name of the property is the label `what`. */
 const each = (values: Record<string, number>, labels?: Record<string, string>): Reading[] =>
   Object.entries(values).map(([what, value]) => [value, { what, ...labels }])
 
-/** What people watch is 0 and not absent while there is none. A later reading of the same labels counts. */
+/** Returns readings of 0, so that a value that people watch is never absent. A later reading of the same labels replaces a 0. */
 const zero = (...labels: Record<string, string>[]): Reading[] => labels.map((given) => [0, given])
 
 const UP_TO = `of each kind up to ${COUNT_MAX}`
 
-/** What is read at each scrape. */
+/** The gauges, which are read at each scrape. */
 const gauges: Record<string, GaugeSource> = {
   deliveries_stored: {
     help: `Deliveries in the inbox, ${UP_TO}`,
@@ -183,16 +183,16 @@ const gauges: Record<string, GaugeSource> = {
 }
 
 export interface Metrics {
-  /** Never throws: a metric is not worth a request. */
+  /** Adds one to a counter. Never throws, because no request may fail for a metric. */
   count(name: keyof typeof counters, labels: Record<string, string>): void
-  /** Never throws. @param ms how long it took */
+  /** Records a duration. Never throws. @param ms the duration */
   time(name: keyof typeof histograms, ms: number, labels?: Record<string, string>): void
-  /** The metrics as Prometheus reads them. Without the gauges when they cannot be read now. */
+  /** Returns the metrics as Prometheus reads them. The gauges are left out when they cannot be read now. */
   scrape(): Promise<{ contentType: string; text: string }>
 }
 
 /**
- * A registry of its own, so that two services in one process count apart.
+ * Makes the metrics of a service, in a registry of their own, so that two services in one process count separately.
  *
  * @param observe called once for each scrape
  * @param process adds memory, event loop and garbage collection of the process
@@ -224,7 +224,7 @@ export function createMetrics(observe: () => Promise<Observed>, { process = fals
       async collect() {
         const now = await observed
         gauge.reset()
-        // A gauge without labels would show 0 for what could not be read; one with labels refuses the call.
+        // After a failed read, a gauge without labels would show 0. A gauge with labels refuses this call.
         if (!labels) gauge.remove({})
         for (const [value, given = {}] of now ? read(now) : []) gauge.set(given, value)
       },
@@ -236,14 +236,14 @@ export function createMetrics(observe: () => Promise<Observed>, { process = fals
       try {
         counted[name]?.inc(labels)
       } catch {
-        // A label that was not declared is a mistake of ours; the request goes on without its metric.
+        // A label that was not declared is our own mistake; the request goes on without its metric.
       }
     },
     time(name, ms, labels = {}) {
       try {
         timed[name]?.observe(labels, Math.max(0, ms) / 1_000)
       } catch {
-        // As above.
+        // As in `count` above.
       }
     },
     async scrape() {

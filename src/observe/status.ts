@@ -15,7 +15,7 @@ import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/r
 
 export type StoredStatus = Awaited<ReturnType<typeof readStatus>>
 
-/** The state of the service as stored: `GET /status` and the metrics show the same read. */
+/** Reads the stored state of the service. `GET /status` and the metrics both show the result. */
 export async function readStatus(db: Database) {
   const [
     [balance],

@@ -1,18 +1,18 @@
 import { type Log, type LogFields, type LogRecord, recordOf } from '../log.ts'
 
-/** Events that are kept for a watcher that reads more slowly than they happen; older events are only counted. */
+/** How many events wait for a slow watcher. When more come, the oldest event is dropped and only counted. */
 const WAITING_MAX = 1_000
-/** Watchers at once: each costs memory and a connection. */
+/** The most watchers at once: each watcher costs memory and a connection. */
 export const WATCHERS_MAX = 20
 
 export interface Tail {
-  /** Writes to the log and to all that watch. */
+  /** Writes to the log and to all watchers. */
   log: Log
-  /** Records from now on, after these; undefined where too many watch already. */
+  /** Gives the records of `before`, then all records from now on. Returns undefined where there are too many watchers already. */
   watch: (before?: LogRecord[]) => AsyncIterableIterator<LogRecord, void> | undefined
-  /** How many watch. */
+  /** Returns the number of watchers. */
   watchers: () => number
-  /** Ends all that watch. */
+  /** Ends all watchers. */
   end: () => void
 }
 
@@ -21,10 +21,10 @@ interface Watcher {
   end: () => void
 }
 
-/** After so long without a record a watcher gets `tail.idle`: a silent connection is cut by proxies and clients. */
+/** A watcher gets `tail.idle` after this time without a record, because proxies and clients cut a silent connection. */
 const IDLE_MS = 30_000
 
-/** Lets people watch the log as it is written. Nothing is kept for those who come later. */
+/** Lets people watch the log as it is written. No record is kept for later watchers. */
 export function createTail(log: Log, { idleMs = IDLE_MS } = {}): Tail {
   const watchers = new Set<Watcher>()
   const level =

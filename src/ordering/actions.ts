@@ -1,4 +1,4 @@
-/** What people and stores ask of ordering. The audit records each of them in the commit that does it. */
+/** The actions that people and stores ask of ordering. The audit records each action in the commit that carries it out. */
 
 import { isStandingHold } from '../domain/hold.ts'
 import { keepsMoney } from '../domain/purchase.ts'
@@ -24,9 +24,9 @@ import { otherMayBeCharged } from './choices.ts'
 import type { Ordering } from './context.ts'
 
 /**
- * Cancels a store order. Purchases that were never sent end at once; the others are flagged and end as the table says.
+ * Cancels a store order. Purchases that were never sent end at once. The others are flagged, and end as the table says.
  *
- * A store may cancel again: that cancels what an operator has retried, bought again or handed over since.
+ * A store may cancel again. That cancels the purchases that an operator has retried, bought again or handed over since.
  *
  * @param reason for the audit, here and below
  * @throws Failure `not_found`
@@ -49,13 +49,13 @@ export async function cancelOrder(
       requestCancellation(orderId, now),
       audited(ordering, actor, 'order.cancel', orderId, auditText([again, reason])),
     ])
-    // An unknown purchase may be proven to have no order already: then its look-up ends it now.
+    // It may be proven already that an unknown purchase has no order. Then its look-up ends the purchase now.
     ordering.wake('refresh')
   }
   await endUnsent(ordering, await ordering.db.query(purchasesOfOrder(orderId)), actor)
 }
 
-/** What was done, and why, as far as there is something to say. */
+/** Joins what was done and why into one text; undefined when there is nothing to say. */
 export const auditText = (parts: readonly (string | undefined)[]): string | undefined =>
   parts.filter((part) => part !== undefined && part !== '').join('; ') || undefined
 
@@ -72,10 +72,10 @@ async function endUnsent(ordering: Ordering, purchases: Purchase[], actor: strin
 }
 
 /**
- * Plans the next generation of a purchase that ended, for the units that the store has no keys of. Money of earlier generations
- * that failed is written off, as that of this one is.
+ * Plans the next generation of a purchase that ended, for the units of which the store has no keys. The money of this purchase is
+ * written off, and so is the money of earlier generations that failed.
  *
- * @throws Failure `not_found`; `conflict` while it has not ended, or when a later generation exists
+ * @throws Failure `not_found`; `conflict` while the purchase has not ended, or when a later generation exists
  */
 export async function retryPurchase(
   ordering: Ordering,
@@ -103,7 +103,7 @@ export async function retryPurchase(
   throw new Failure('conflict', message, { reason: 'not_retriable' })
 }
 
-/** What a release changes. */
+/** The changes that a release makes to a purchase. */
 export interface PurchaseRelease {
   /** Most that one unit may cost from now on. */
   ceilingMinor?: number
@@ -111,14 +111,14 @@ export interface PurchaseRelease {
   overrideSpendCap?: boolean
 }
 
-/** What the audit says of such a purchase. */
+/** The words of the audit for a purchase that may exceed the spend caps. */
 export const CAPS_OVERRIDDEN = 'spend caps overridden'
 
 /**
  * Lifts the hold of a purchase; the guards run again at once.
  *
- * @param change a new ceiling for one unit, in minor units of its currency, and whether it may exceed the spend caps
- * @throws Failure `not_found`; `conflict` when it is not held
+ * @param change a new ceiling for one unit, in minor units of its currency, and whether the purchase may exceed the spend caps
+ * @throws Failure `not_found`; `conflict` when the purchase is not held
  */
 export async function releasePurchase(
   ordering: Ordering,
@@ -160,15 +160,15 @@ export async function releasePurchase(
 }
 
 /**
- * Lifts causes of a freeze. When none is left, buying resumes: the purchases that were held are released, and their guards
+ * Lifts causes of a freeze. When no cause is left, buying resumes: the purchases that were held are released, and their guards
  * run again.
  *
- * The first call lifts the causes of a freeze. With none left, a call lifts the hold of a restore, which ends by itself otherwise.
+ * The first call lifts the causes of a freeze. A later call lifts the hold of a restore. That hold also ends by itself.
  *
- * @param causes ids of the causes that the person has seen; a newer one stays. Default: all
+ * @param causes ids of the causes that the person has seen; a newer cause stays. Default: all causes
  * @throws Failure `conflict`, reason `restore_unfinished`, while the supplier's orders are not reattached after a restore;
- * reason `new_database_uncompared` while the orders are not read that a database before a new one may have placed;
- * reason `changed` when buying is frozen, but for none of these causes
+ * reason `new_database_uncompared` while the orders that an earlier database may have placed are not read;
+ * reason `changed` when buying is frozen for other causes only
  */
 export async function unfreeze(ordering: Ordering, actor: string, causes?: readonly string[]): Promise<void> {
   const { db } = ordering
@@ -181,7 +181,7 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
     throw new Failure('conflict', message, { reason: 'changed' })
   }
   const restored = named.some(({ id }) => id === RESTORE_CAUSE)
-  // Whether the database was put back, a person knows where the supplier's orders cannot be read.
+  // Where the supplier's orders cannot be read, a person knows whether the database was put back.
   const isStart = named.some(({ actor }) => actor === START_ACTOR)
   if (restored && !isStart && (await isReattaching(db))) throw await unproven(db, named)
   const why = auditText([reasonsOf(named).slice(0, AUDITED_MAX)])
@@ -193,7 +193,7 @@ export async function unfreeze(ordering: Ordering, actor: string, causes?: reado
   await resumeBuying(ordering)
 }
 
-/** Why an operator cannot lift the hold of a restore yet: the orders that may be bought twice are not known. */
+/** Says why an operator cannot lift the hold of a restore yet: the orders that may be bought twice are not known. */
 async function unproven(db: Database, holds: readonly { reason: string }[]): Promise<Failure> {
   const epoch = await currentEpoch(db)
   if (epoch?.restoredAt !== null) {
@@ -204,7 +204,7 @@ async function unproven(db: Database, holds: readonly { reason: string }[]): Pro
   return new Failure('conflict', message, { reason: 'new_database_uncompared' })
 }
 
-/** Why buying was frozen, for people and for the audit. */
+/** Says why buying was frozen, for people and for the audit. */
 const reasonsOf = (causes: readonly { reason: string }[]): string => causes.map(({ reason }) => reason).join('; ')
 
 const AUDITED_MAX = 2_000
@@ -218,7 +218,7 @@ export async function resumeBuying(ordering: Ordering): Promise<void> {
   ordering.wake('refresh')
 }
 
-/** Releases what is held for offers that are back in stock or cost less. */
+/** Releases the purchases that are held for offers that are back in stock or cost less. */
 export async function releaseForOffers(ordering: Ordering, productIds: readonly string[]): Promise<void> {
   for (const productId of productIds) {
     await releaseHeld(ordering, 'out_of_stock', productId)
@@ -239,7 +239,7 @@ export async function releaseHeld(
       if (await advance(ordering, id, { input: { type: 'released', by: 'cause' }, set: { note: null } })) released += 1
     }
     if (released > 0) ordering.wake('place')
-    // A batch that is not full was the last one. None released means that other workers have them.
+    // A batch that is not full was the last one. When no purchase of a batch was released, other workers have them.
     if (held.length < RELEASED_AT_ONCE || released === 0) return
   }
 }

@@ -2,8 +2,8 @@
  * Ordering: from a store order to licence keys, each part bought once.
  *
  * Every flow here does the same three things: it reads, lets `domain/purchase` decide, and commits the decision with its
- * effects in one list. A stale commit is read and decided again. Nothing is sent before its intent is durable, and what
- * only the supplier can know is asked of the supplier, never guessed.
+ * effects in one list. A stale commit is read and decided again. Nothing is sent before its intent is durable. Facts
+ * that only the supplier knows are asked of the supplier, never guessed.
  */
 import { nextReadAt } from '../domain/pace.ts'
 import {
@@ -36,17 +36,17 @@ import { effectChanges, keysWaiting, type Reading, unitsLeft } from './effects.t
 import { freezeForReviews } from './freeze.ts'
 import { deliveriesArrive } from './watch.ts'
 
-/** A purchase with what its siblings and its keys add to the decision. */
+/** A purchase with the other facts that a decision about it needs: its other generations and its keys. */
 export interface Loaded {
   purchase: Purchase
   /** All generations of the part, oldest first, this one included. */
   generations: Purchase[]
   keys: LicenceKey[]
-  /** What its keys are derived from. */
+  /** The parts of the name from which the idempotency key and the reference of the purchase are derived. */
   name: { store: string; reference: string; line: string }
 }
 
-/** What moves a purchase. */
+/** An input that moves a purchase, with all that belongs to it. */
 export interface Given {
   input: PurchaseInput
   /** Further columns, after those of the decision. */
@@ -55,13 +55,13 @@ export interface Given {
   also?: Change[] | ((decision: Transition) => Change[])
   /** Columns of the next generation, if the decision plans one. */
   nextGeneration?: Partial<NewPurchase>
-  /** What was just read from the supplier. */
+  /** The order and its keys, as they were just read from the supplier. */
   reading?: Reading
   /** The order as the answer to its request states it. */
   stated?: SupplierOrder | undefined
-  /** The purchase as it was when that read began: a hint since then asks for another one. */
+  /** The purchase as it was when the reading began. A hint since then asks for another reading. */
   readFor?: Pick<Purchase, 'refreshAt'>
-  /** Who decided, when it was a person. */
+  /** The person who decided; absent when no person did. */
   actor?: string
   /** A sentence for the evidence. */
   detail?: string
@@ -69,12 +69,12 @@ export interface Given {
 
 /** A purchase that was moved. */
 export interface Moved {
-  /** As it was before. */
+  /** The purchase as it was before the move. */
   loaded: Loaded
   decision: Transition
 }
 
-/** Tries when other workers change the row first. At most three writers work on one row. */
+/** The number of tries when other workers change the row first. At most three writers work on one row. */
 const STALE_MAX = 5
 
 /** Inputs that are tried on every tick. Without a change they leave no evidence. */
@@ -86,9 +86,9 @@ const UNREMARKABLE = new Set(['still_open'])
 /**
  * Moves one purchase by one input, with all effects, in one commit.
  *
- * @param given what came in, or what does for the purchase as it is now; undefined when it no longer applies
- * @param leaseEpoch of the lease that the caller holds; without it a purchase under a live lease is only hinted at
- * @returns what was committed; undefined when nothing matched or the row is another's for now
+ * @param given the input, or a function that returns the input for the purchase as it is now, and undefined when none applies
+ * @param leaseEpoch of the lease that the caller holds; without it a purchase under a live lease only gets a hint
+ * @returns the move that was committed; undefined when nothing matched, or while another worker has the row
  * @throws StaleWrite after five races in a row
  */
 export async function advance(
@@ -116,16 +116,16 @@ export async function advance(
   })
 }
 
-/** What an input makes of a purchase. */
+/** The result of one input for one purchase. */
 export interface Move {
-  /** Undefined where no row of the table matches: then the changes are evidence alone, or none. */
+  /** Undefined where no row of the table matches. Then `changes` is empty, or has the evidence alone. */
   moved: Moved | undefined
   changes: Change[]
   /** To be called once the changes are committed. */
   committed: () => void
 }
 
-/** Decides about one purchase and makes the changes of that, so that several can share a commit. Nothing is written. */
+/** Decides about one purchase and returns the changes, so that several decisions can share a commit. Writes nothing. */
 export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): Promise<Move> {
   const { purchase } = loaded
   const { reading, also } = given
@@ -154,7 +154,7 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
   const set = {
     ...stamps(loaded, decision, { ...given, now, areAnnounced: deliveriesArrive(ordering) }),
     ...effects.set,
-    // What ends or is opened again by itself is no person's any more.
+    // When a purchase ends or is opened again, an earlier decision of a person no longer stands.
     ...(isOver(decision.next) !== isOver(purchase.state) && { decidedRevision: null }),
     ...decided,
     ...(typeof given.set === 'function' ? given.set(decision) : given.set),
@@ -180,7 +180,7 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
   }
 }
 
-/** Decisions of a person that stand against how the order is in its store, until a newer reading lowers it. */
+/** Decisions of a person that stand whatever the state of the order in its store is, until a newer reading lowers the order. */
 const AGAINST_THE_ORDER: ReadonlySet<PurchaseInput['type']> = new Set(['retry', 'hand_over', 'close', 'buy_again'])
 
 async function decidedColumns(
@@ -193,7 +193,7 @@ async function decidedColumns(
   return order ? { decidedRevision: order.revision } : {}
 }
 
-/** Has the order compared again after ends of a purchase, and after what becomes of it out of `sending` or a review. */
+/** Has the order compared again after a purchase ends, and after a purchase leaves `sending` for `waiting`, or leaves a review. */
 function settlesAgain({ state, orderId }: Purchase, { next, row }: Transition, now: number): Change[] {
   if (next === 'accepted' && (isOver(state) || state === 'review')) return [settleFirst(orderId, now)]
   const isEnd = next !== state && next !== 'fulfilled' && (isOver(next) || isOver(state) || state === 'review')
@@ -201,7 +201,7 @@ function settlesAgain({ state, orderId }: Purchase, { next, row }: Transition, n
   return isEnd || isBack ? [settleSoon(orderId, now)] : []
 }
 
-/** @param mayHaveKeys false for one that is being sent: no order of it is known, and no key has come */
+/** @param mayHaveKeys false for a purchase that is being sent: its order is not known, and no key has come */
 export async function load({ db }: Pick<Ordering, 'db'>, id: string, mayHaveKeys = true): Promise<Loaded | undefined> {
   const [generations, keys] = await Promise.all([
     db.query(generationsOf(id)),
@@ -220,7 +220,7 @@ function asDecidedNow(input: PurchaseInput, { purchase }: Loaded): PurchaseInput
   return { ...input, orders: input.orders.map((order) => ({ ...order, decided: seen.has(order.id) })) }
 }
 
-/** The row in the words of the transition table. */
+/** Returns the facts of a purchase in the words of the transition table. */
 export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts {
   const later = generations.filter((other) => other.generation > purchase.generation)
   return {
@@ -236,7 +236,7 @@ export function factsOf({ purchase, generations, keys }: Loaded): PurchaseFacts 
   }
 }
 
-/** Counts what a purchase cost in the hour in which the supplier first said so; what it says later corrects that. */
+/** Counts the cost of a purchase in the hour in which the supplier first stated it. A later statement corrects the figure. */
 function countSpend(
   { count }: Ordering,
   { amountMinor: before, currency }: Purchase,
@@ -270,7 +270,7 @@ function announce(ordering: Ordering, purchase: Purchase, decision: Transition):
 }
 
 /**
- * The columns that follow from a transition: state, instants, the next refresh, the lease and the reservation.
+ * Returns the columns that follow from a transition: state, instants, the next refresh, the lease and the reservation.
  */
 export function stamps(
   { purchase }: Loaded,
@@ -294,12 +294,12 @@ export function stamps(
   // The note about a hold ends with the hold.
   if (set.holdReason === null && purchase.holdReason !== null && set.note === undefined) update.note = null
   if (entered && next === 'unknown') Object.assign(update, { unknownAt: now, absentSince: null })
-  // The order that an answer named is its own now, or among those that were seen.
+  // The order that an answer named is now the purchase's own order, or one of the orders that were seen.
   if (entered && purchase.state === 'unknown') update.namedOrderId = null
-  // The request did not run, as is proven, so the supplier does not know its idempotency key.
+  // It is proven that the request did not run. So the supplier does not know its idempotency key.
   if (entered && next === 'waiting') Object.assign(update, { firstSentAt: null, keySafeUntil: null })
   if (entered && next === 'accepted') update.acceptedAt = purchase.acceptedAt ?? now
-  // Found after a restore before this database sent it: it counts as sent, so that another order of its part is a duplicate.
+  // After a restore an order is found that this database never sent. It counts as sent, so that a second order is a duplicate.
   if (entered && next === 'accepted' && purchase.firstSentAt === null) update.firstSentAt = now
   if (row !== 'released' && next !== 'sending') Object.assign(update, { leaseOwner: null, leaseUntil: null })
   Object.assign(update, refresh())
@@ -309,7 +309,7 @@ export function stamps(
 
   function refresh(): PurchaseUpdate {
     if (effects.includes('read_now')) return { refreshAt: now, refreshes: 0 }
-    // How its order stands in its shop says nothing of the supplier: what is said every two minutes would put off each reading.
+    // An input of the shop says nothing of the supplier. It comes every two minutes, and would put off each reading.
     if (!entered && input.type.startsWith('shop_')) return {}
     const refreshes = entered ? 0 : purchase.refreshes
     const readAt = nextReadAt(next, refreshes, now, areAnnounced)
@@ -322,19 +322,19 @@ export function stamps(
       return { refreshAt, refreshes: refreshes + 1 }
     }
     if (finalStates.includes(next)) return { refreshAt: entered ? null : refreshUnlessHinted(readFor, null) }
-    // An instant in one of the other states is a hint that waits for the end of the request under way.
+    // In one of the other states, `refreshAt` is a hint that waits for the end of the request under way.
     return next === 'sending' && purchase.state === 'unknown' ? { refreshAt: null } : {}
   }
 
-  /** The ceiling until its order is completed, what it cost from then on, nothing once that is proven. */
+  /** Reserves the ceiling until the order is completed, then the cost; and nothing once it is proven that nothing was charged. */
   function reservation(): PurchaseUpdate {
     const most = mostOf(purchase)
     if (next === 'sending') return { reservedMinor: most }
     if (provesUncharged(purchase, decision)) return { reservedMinor: 0 }
-    // A failed order may state another amount. What comes back is known once the supplier says so.
+    // A failed order may state another amount. The money that comes back is known once the supplier states it.
     const amount = reading && next !== 'failed' ? (amountOf(reading, purchase.currency) ?? 0) : 0
     if (reading && amount > 0) {
-      // What an open order states may rise until it is completed.
+      // The amount that an open order states may rise until the order is completed.
       const isFinal = reading.order.status === 'completed'
       return { reservedMinor: isFinal ? amount : Math.max(amount, purchase.reservedMinor) }
     }
@@ -344,7 +344,7 @@ export function stamps(
   }
 }
 
-/** What the order cost; undefined for an amount in another currency than the purchase's. */
+/** Returns what the order cost; undefined for an amount in another currency than the purchase's. */
 const amountOf = ({ order }: Reading, currency: string): number | undefined =>
   order.currency === undefined || order.currency === currency ? order.amountMinor : undefined
 

@@ -5,26 +5,26 @@ import type { FailureReason } from '../errors.ts'
 import type { Loaded } from './advance.ts'
 import { handedOverIn, unitsLeft } from './effects.ts'
 
-/** What a person can decide on one purchase, in the order in which it is shown. */
+/** The decisions that a person can take on one purchase, in the order in which they are shown. */
 export const decisionTypes = ['adopt', 'hand_over', 'close', 'buy_again'] as const
 export type DecisionType = (typeof decisionTypes)[number]
 
 /** One decision as it is offered to a person. */
 export interface Choice {
   decision: DecisionType
-  /** What it would do now, in plain words. */
+  /** What the decision would do now, in plain words. */
   does: string
-  /** Why it is not possible now; null when it is. */
+  /** Why the decision is not possible now; null when it is possible. */
   refusal: string | null
 }
 
-/** What a decision depends on, apart from the purchase itself. */
+/** The facts that a decision depends on, apart from the purchase itself. */
 export interface Circumstances {
-  /** Ids of the supplier's orders that were seen for it. */
+  /** Ids of the supplier's orders that were seen for the purchase. */
   orders: string[]
-  /** The orders among them that a restore found: they were bought for this part as a generation that no purchase here has. */
+  /** The orders among them that a restore found. They were bought for this part as a generation that no purchase here has. */
   unattached: { supplierOrderId: string; generation: number }[]
-  /** Purchases of other lines that hold one of its keys. */
+  /** Purchases of other lines that hold one of this purchase's keys. */
   elsewhere: string[]
   frozen: boolean
 }
@@ -35,7 +35,7 @@ interface Refusal {
   message: string
 }
 
-/** @returns why a decision is not possible; undefined when it is */
+/** @returns why a decision is not possible; undefined when it is possible */
 export function refusalOf(loaded: Loaded, type: DecisionType): Refusal | undefined {
   const { purchase, keys, generations } = loaded
   if (purchase.state !== 'review' && purchase.state !== 'accepted') {
@@ -53,7 +53,7 @@ export function refusalOf(loaded: Loaded, type: DecisionType): Refusal | undefin
   return type === 'buy_again' ? otherMayBeCharged(others) : undefined
 }
 
-/** @returns why a part is not bought again: one of its other generations may have been charged */
+/** @returns why a part is not bought again, because another generation may have been charged; undefined when none may */
 export function otherMayBeCharged(others: Loaded['generations']): Refusal | undefined {
   const unproven = others.find((other) => !mayBuy([other]))
   if (!unproven) return undefined
@@ -64,7 +64,7 @@ export function otherMayBeCharged(others: Loaded['generations']): Refusal | unde
 const ended = 'it has ended; quayside purchases retry buys it again'
 const before = 'it was not sent yet; cancel its order, or release its hold'
 const done = 'its keys are with the store, or on their way'
-/** What helps in the states in which there is nothing to decide. */
+/** What a person can do in the states in which there is nothing to decide. */
 const insteadOf: Record<Exclude<PurchaseState, 'review' | 'accepted'>, string> = {
   planned: before,
   waiting: before,
@@ -77,7 +77,7 @@ const insteadOf: Record<Exclude<PurchaseState, 'review' | 'accepted'>, string> =
   cancelled: ended,
 }
 
-/** All decisions, with what each would do now. */
+/** Returns all decisions, with what each decision would do now. */
 export const choicesOf = (loaded: Loaded, around: Circumstances): Choice[] =>
   decisionTypes.map((decision) => ({
     decision,

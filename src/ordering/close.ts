@@ -10,16 +10,16 @@ import { orderStanding, type Standing, standingOf } from './order-view.ts'
 const BATCH = 100
 
 /**
- * Closes the orders that may be closed, and enqueues that for their stores.
+ * Closes the orders that may be closed, and enqueues an update for their stores.
  *
- * It searches for them, instead of being called by what ends a purchase: so two purchases that end at the same instant, or a
- * crash in between, leave no order open.
+ * The function searches for these orders. The code that ends a purchase does not call it. So no order stays open when two
+ * purchases end at the same instant, or when the process dies in between.
  *
  * @returns how many orders were closed
  */
 export async function closeOrders(ordering: Ordering): Promise<number> {
   const found = await ordering.db.query(ordersToClose(BATCH))
-  // Together, so that they share a commit.
+  // The orders are closed together, so that they share a commit.
   const closed = (await Promise.all(found.map((order) => closeOrder(ordering, order)))).filter(Boolean).length
   if (closed > 0) ordering.wake('outbox')
   return closed
@@ -53,8 +53,8 @@ async function closeOrder(ordering: Ordering, order: StoreOrder): Promise<boolea
 /**
  * Reports a line as complete where no update with keys did.
  *
- * What an update says is fixed when it is first sent. Of two updates of one line the first may be confirmed last: then each was
- * sent while the other one was not confirmed, and neither was `complete`. An update of its own does, without keys.
+ * The content of an update is fixed when it is first sent. Two updates of one line may be sent before either is confirmed. Then
+ * neither update says `complete`. This function enqueues a further update that says so, without keys.
  */
 export async function announceCompletion(ordering: Ordering, { orderId }: Pick<OutboxRow, 'orderId'>): Promise<void> {
   const changes = await completionsOf(ordering, await orderStanding(ordering, orderId ?? ''))
@@ -63,7 +63,7 @@ export async function announceCompletion(ordering: Ordering, { orderId }: Pick<O
   ordering.wake('outbox')
 }
 
-/** An update for each line of which the store has all keys and that no update reported as complete; enqueued once, however often this is called. */
+/** Enqueues an update for each line that the store has all keys of and that was not reported as complete; once for each line. */
 async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
   const whole = lines.filter(({ delivered, wanted }) => delivered > 0 && delivered >= wanted)
   if (whole.length === 0) return []

@@ -23,13 +23,13 @@ export type CrashPoint =
   | 'intended'
   | 'answered'
   | 'recorded'
-  /** A look-up was answered; nothing of it is noted. */
+  /** A look-up was answered; its answer is not noted yet. */
   | 'looked_up'
-  /** An order was read; nothing of it is applied. */
+  /** An order was read; its contents are not applied yet. */
   | 'read'
   /** Keys are marked as leaving; the store does not have them. */
   | 'pushing'
-  /** The store has confirmed; that is not noted yet. */
+  /** The store has confirmed; its confirmation is not noted yet. */
   | 'pushed'
   /** The keys are marked as handed over, and the purchase has ended if they were its last. */
   | 'noted'
@@ -37,69 +37,69 @@ export type CrashPoint =
 /** Workers that are woken early; the tick wakes all of them anyway. */
 export type WorkerName = 'inbox' | 'poll' | 'read' | 'place' | 'refresh' | 'outbox' | 'publish'
 
-/** Policy of ordering, amounts in minor units of the supplier's currency. */
+/** Policy of ordering. Amounts are in minor units of the supplier's currency. */
 export interface OrderingPolicy {
   inFlight: number
   /** An offer that was read within this time is not read again before a purchase. */
   offerFreshnessMs: number
   deadlineMs: number
-  /** How old the reading of a shop's order may be when a purchase of it is sent first. */
+  /** How old the reading of a shop's order may be when a purchase of that order is sent first. */
   entitlementMs: number
   ceilingPercent: string
   minMarginPercent: string
-  /** Turn a unit price into the supplier's currency. */
+  /** The rates that turn a unit price into the supplier's currency. */
   rates: Rate[]
   caps: { order: number | null; hour: number | null; day: number | null }
 }
 
-/** A store that orders may come from, with the offers that it lists by itself; without a policy all of them. */
+/** A store that orders may come from, with a filter of the offers that it lists; without a policy it lists all offers. */
 export interface OrderingStore {
   id: string
   policy?: { filter: StorePolicy['filter'] }
-  /** How units that an order of the shop gains are taken. Default: a person is asked, unless the shop states that they are paid. */
+  /** What happens to units that a shop's order gains. Default: a person is asked, unless the shop states that they are paid. */
   growth?: 'buy' | 'ask' | undefined
-  /** A merchant has ended purchases tried again by setting the order back to paid; else by a tag. */
+  /** True: a merchant asks for a retry of ended purchases by setting the order back to paid; otherwise by a tag. */
   wishesByStanding?: boolean
 }
 
-/** What placing remembers between its runs; lost at a restart, when nothing is under way. */
+/** What placing remembers between its runs. It is lost at a restart, when nothing is under way. */
 export interface Pace {
   breaker: Breaker
-  /** An order was made in this process as it was sent: until then the first ones go alone. */
+  /** Whether the supplier has made an order in this process just as it was sent. Until then the first orders go alone. */
   agreed: boolean
-  /** The purchase whose order differed before one agreed: nothing more is bought until it is decided. */
+  /** The purchase whose order differed before any order agreed. Nothing more is bought until that purchase is decided. */
   differs?: string | undefined
-  /** No first send or replay before this instant: the API key was refused. */
+  /** The API key was refused: there is no first send or replay before this instant. */
   pausedUntil: number
-  /** Kinds of answers that cannot be read and that people were alerted to. */
+  /** Kinds of answers that cannot be read and of which people were alerted. */
   alerted: ReadonlySet<string>
-  /** When such answers are asked for again at the earliest, on the clock that never jumps. */
+  /** The earliest instant at which such answers are asked for again, on the clock that never jumps. */
   readAgainAt: number
-  /** The outage of the supplier that is not over; null: there is none. Absent until it is read. */
+  /** The outage of the supplier that is not over; null when there is none. Absent until it is read from the database. */
   outage?: (Outage & { isAlerted?: true }) | null
   /** Instants of the first sends and of the repeats of the last minute. */
   firstSends: number[]
   repeats: number[]
-  /** Product -> when it was last confirmed with the supplier. */
+  /** Maps a product to the instant at which its offer was last confirmed with the supplier. */
   checked: Map<string, number>
-  /** The first purchases of offers, which show a price to those behind them, and what they showed. */
+  /** The first purchases of offers, and the prices that they showed to the purchases behind them. */
   oneFirst: OneFirst
-  /** What the deliveries about orders have said. */
+  /** What the supplier's deliveries about orders have shown. */
   watch: {
-    /** Purchases whose orders a delivery named and that were not read since. */
+    /** Purchases whose orders a delivery named, and whose orders were not read since then. */
     announced: Set<string>
-    /** Orders in a row that were over before any delivery named them; undefined: no delivery has come since the start. */
+    /** The number of orders in a row that were over before a delivery named them; undefined while no delivery has come. */
     unannounced: number | undefined
   }
-  /** Purchase, or order of the supplier -> when that order was first read as failed without anything that bears it out. */
+  /** Maps a purchase, or a supplier's order, to the instant at which the order was first read as failed without other proof. */
   doubted: Map<string, number>
   /** Stores to which the last update failed. */
   failing: Set<string>
-  /** Purchase -> its last request, oldest first. */
+  /** Maps a purchase to its last request, oldest first. */
   lastRequests: Map<string, LastRequest>
-  /** Whether the filter by reference has found an order in this process: only then does its empty answer prove anything. */
+  /** Whether the filter by reference has found an order in this process. Only then does an empty answer of it prove anything. */
   referenceFilter: 'untried' | 'finds' | 'misses'
-  /** Answers of the supplier that the database has not taken yet, each until an instant of the clock that never jumps. */
+  /** Answers of the supplier that are not stored yet. Each is kept until an instant of the clock that never jumps. */
   unstored: { until: number; act: () => Promise<unknown> }[]
   /** Rounds of reattaching orders after a restore; absent without a restore. */
   rounds?: Rounds
@@ -112,9 +112,9 @@ export interface Pace {
  * because that clock does.
  */
 export interface LastRequest {
-  /** `lastSentAt` of the row at that time: a newer value means another request. */
+  /** `lastSentAt` of the row at that time. A newer value in the row means another request. */
   lastSentAt: number | null
-  /** When its intent was stored, or when this process first read it, which was later. */
+  /** When the intent of the request was stored, or the later instant at which this process first read that intent. */
   sentAt: number
   /** When the first valid scan that found nothing began. */
   absentSince?: number
@@ -172,11 +172,11 @@ export interface Ordering extends Context {
   beginEpoch?: (epoch: number) => Promise<void>
   /** Called at each named instant; does nothing outside tests. */
   at: (point: CrashPoint) => void
-  /** Once aborted, a sweep stops after the page it is at. */
+  /** Once the signal is aborted, a sweep stops after the page that it is reading. */
   signal?: AbortSignal
 }
 
-/** The supplier's order of a purchase, as it was asked for. */
+/** Returns the supplier's order of a purchase as it was asked for. */
 export const expectedOf = ({
   externalOrderId,
   supplierProductId: productId,
@@ -187,16 +187,16 @@ export const expectedOf = ({
   quantity,
 })
 
-/** A shop's order that was read before this instant is read again before a first send of it. */
+/** Returns an instant: a shop's order that was read before it is read again before a purchase of that order is sent first. */
 export const readSince = ({ now, policy }: Pick<Ordering, 'now' | 'policy'>): number => now() - policy.entitlementMs
 
 /** Deadline of a request: a third of the supplier's settle time, so that its outcome is recorded long before that ends. */
 export const deadlineMs = ({ dialect }: Ordering): number => (dialect.settleSeconds * 1_000) / 3
 
-/** Longer than everything that can happen to one request, so that a lease never ends under a request. In milliseconds. */
+/** Returns the length of a lease in milliseconds. It is longer than one request can take, so no lease ends during a request. */
 export const leaseMs = ({ dialect }: Pick<Ordering, 'dialect'>): number => dialect.settleSeconds * 2_000
 
-/** How long a request may still run, and how long its order may be missing from the list, in milliseconds. */
+/** Returns how long a request may still run, and how long its order may be missing from the list, in milliseconds. */
 export const gapsOf = ({ settleSeconds, listLagSeconds }: Ordering['dialect']) => ({
   settleMs: settleSeconds * 1_000,
   listLagMs: listLagSeconds * 1_000,
@@ -206,7 +206,7 @@ export const gapsOf = ({ settleSeconds, listLagSeconds }: Ordering['dialect']) =
  * Handles a list of items with some workers at once, in the order of the list.
  *
  * @param each handles one item; it catches what goes wrong, so that the others go on
- * @param mayTake whether this worker, counted from 0, takes another item; it ends where it may not
+ * @param mayTake whether this worker, counted from 0, takes another item; a worker that may not ends
  */
 export async function inParallel<T>(
   items: readonly T[],

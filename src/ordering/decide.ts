@@ -17,25 +17,25 @@ import { confirmHandOver } from './fulfil.ts'
 import { unattachedOf } from './parts.ts'
 import { distinctKeys, foundOrders } from './read-order.ts'
 
-/** What a person can decide on a purchase in `review`, and on one that is `accepted`. */
+/** The decisions that a person can take on a purchase in `review`, and on a purchase that is `accepted`. */
 export type Decision =
-  /** Take that order of the supplier as the one that was bought. */
+  /** Take that order of the supplier as the order that was bought. */
   | { type: 'adopt'; orderId: string }
   /** Hand over the keys that came, at most the quantity. */
   | { type: 'hand_over' }
-  /** End it; nothing is bought. */
+  /** End the purchase; nothing is bought. */
   | { type: 'close' }
-  /** Write it off and buy its part again, whatever the spend caps are if an operator says so. */
+  /** Write the purchase off and buy its part again; beyond the spend caps if an operator says so. */
   | { type: 'buy_again'; overrideSpendCap?: boolean }
 
 export interface DecidedBy {
   /** Who decides, as the audit shows it. */
   actor: string
-  /** Why, in the person's own words; the audit keeps them, stores never see them. */
+  /** Why the person decides so, in the person's own words. The audit keeps the reason, and stores never see it. */
   reason: string
   /**
-   * The version of the evidence that was shown to that person. Without it the decision is based on the purchase as it is
-   * now, which is only right for a caller that has just read it.
+   * The version of the evidence that was shown to that person. Without a version, the decision is based on the purchase as
+   * it is now. That is only right for a caller that has just read the purchase.
    */
   evidenceVersion?: string
 }
@@ -43,12 +43,12 @@ export interface DecidedBy {
 /**
  * Carries out a person's decision, with its entry in the audit, in one commit.
  *
- * It is taken on the evidence that the person was shown: when that has changed since, also by another person's decision, it
- * is refused and nothing happens. A freeze refuses no decision; a purchase that is bought again waits for its end.
+ * The decision holds for the evidence that the person was shown. When that evidence has changed since, the decision is refused
+ * and nothing happens. A freeze refuses no decision, but a purchase that is bought again waits until the freeze ends.
  *
- * @throws Failure `not_found`; `conflict` when the state does not allow it, with a reason for machines, and for what hands
- * keys over while the supplier's orders are reattached after a restore; `invalid` for an
- * order id that cannot be one; `unavailable` when an order that is to be adopted cannot be read
+ * @throws Failure `not_found`; `conflict`, with a reason for machines, when the state does not allow the decision, and for a
+ * decision that hands keys over while the supplier's orders are reattached after a restore; `invalid` for a text that cannot
+ * be an order id; `unavailable` when an order that is to be adopted cannot be read
  */
 export async function decidePurchase(
   ordering: Ordering,
@@ -85,14 +85,14 @@ export async function decidePurchase(
       ],
     }
   }).catch((error: unknown) => {
-    // A unique key refused it: another caller has adopted the order or planned the generation first.
+    // A unique key refused the commit: another caller has adopted the order or planned the generation first.
     if (codeOf(error) === 'conflict') return undefined
     throw error
   })
   if (!done) return refuseLate(ordering, purchaseId, decision.type)
   const { supplierOrderId } = seen.purchase
   ordering.log.info('purchase.decided', { purchaseId, actor, type: decision.type, supplierOrderId })
-  // All keys of it may be with the store since long: then no confirmation will come any more.
+  // The store may have had all keys of the purchase for long. Then no confirmation will come any more.
   if (decision.type === 'hand_over') await confirmHandOver(ordering, purchaseId)
 }
 
@@ -124,11 +124,11 @@ async function inputOf(ordering: Ordering, seen: Loaded, decision: Decision): Pr
 const ORDER_ID = /^(?!\.{1,2}$)(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u
 
 /**
- * The order as the supplier shows it now, when it can be this purchase's.
+ * Returns the order as the supplier shows it now, when it can be this purchase's order.
  *
- * An order that was seen for the purchase may differ from what was sent: that is what the person decides on. One that
- * was not must at least carry no other reference and no other product, or a slip of the keyboard hands a stranger's
- * keys over.
+ * An order that was seen for the purchase may differ from what was sent: the person decides on that difference. An order
+ * that was not seen must not carry another reference or another product. Otherwise a typing error would hand over the keys
+ * of a stranger's order.
  */
 async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string): Promise<SupplierOrder> {
   const { purchase, keys } = loaded
@@ -140,7 +140,7 @@ async function orderToAdopt(ordering: Ordering, loaded: Loaded, orderId: string)
   if (owner) throw taken(orderId, `purchase ${owner.id}`)
   const order = await ordering.supplier.order(orderId)
   if (!order) throw new Failure('conflict', `the supplier knows no order ${orderId}`, { reason: 'order_unknown' })
-  // A list may have shown a copy of the order under another id: its keys say which order they came from.
+  // A list may have shown a copy of the order under another id. The keys show which order they came from.
   const indexes = distinctKeys(ordering, order).flatMap(({ blindIndexes }) => blindIndexes)
   const ofOrder = new Set(indexes.map((index) => index.toString('hex')))
   const isTheirOrder = keys.every(({ blindIndex }) => ofOrder.has(blindIndex.toString('hex')))
@@ -176,7 +176,7 @@ function changed(loaded: Loaded, version = ''): Failure {
   return new Failure('conflict', message, { reason: 'evidence_changed' })
 }
 
-/** Nothing was changed: the failure gives the reason, by the present state of the purchase. */
+/** Throws the reason why nothing was changed, by the present state of the purchase. */
 async function refuseLate(ordering: Ordering, purchaseId: string, type: DecisionType): Promise<never> {
   const loaded = await existing(ordering, purchaseId)
   assertDecidable(loaded, type, ordering.now())
@@ -197,7 +197,7 @@ function auditText(decision: Decision, reason: string): string {
   return overridesCap(decision) ? `${CAPS_OVERRIDDEN}: ${reason}` : reason
 }
 
-/** For the timeline, which stores see too: what happened, without the reason. */
+/** Says for the timeline what happened. The reason is left out, because stores see the timeline too. */
 function whatOf(loaded: Loaded, decision: Decision): string {
   if (decision.type === 'adopt') return `a person adopted order ${decision.orderId}`
   if (decision.type === 'hand_over')
@@ -207,7 +207,7 @@ function whatOf(loaded: Loaded, decision: Decision): string {
   return `a person wrote it off and bought again${beyond}`
 }
 
-/** The note that a reader of the ended purchase needs. */
+/** Returns the note that a reader of the ended purchase needs. */
 function noteOf({ type }: Decision): string | null {
   if (type === 'close') return 'closed by a person'
   return type === 'buy_again' ? 'written off by a person and bought again' : null
@@ -221,8 +221,8 @@ export interface EvidenceAround {
 }
 
 /**
- * What of a purchase bears on a decision, as one text: equal texts are the same version. Reads that brought no news do not
- * count.
+ * Returns as one text the facts of a purchase that matter for a decision. Equal texts are the same version. Reads that
+ * brought no news do not change the text.
  */
 const decisiveFacts = ({ purchase, keys, generations }: Loaded): string =>
   JSON.stringify([
@@ -232,8 +232,8 @@ const decisiveFacts = ({ purchase, keys, generations }: Loaded): string =>
   ])
 
 /**
- * Version of the evidence: a caller that decides sends it back, and a decision on outdated evidence is refused. It begins
- * with the state, for people.
+ * Returns the version of the evidence. A caller that decides sends the version back, and a decision on outdated evidence is
+ * refused. The version begins with the state of the purchase, for people.
  */
 export function versionOf(loaded: Loaded, { orders, discrepancies }: EvidenceAround): string {
   const all = [decisiveFacts(loaded), orders.toSorted(), discrepancies.map(({ id }) => id).toSorted()]
@@ -241,7 +241,7 @@ export function versionOf(loaded: Loaded, { orders, discrepancies }: EvidenceAro
   return `${loaded.purchase.state}-${digest.slice(0, 12)}`
 }
 
-/** The version of the evidence as it would be shown now. */
+/** Returns the version of the evidence as it would be shown now. */
 async function versionNow({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, loaded: Loaded): Promise<string> {
   const { purchase, name } = loaded
   const [attempts, discrepancies, unattached] = await Promise.all([

@@ -21,33 +21,33 @@ import { orderBody } from '../supplier/client.ts'
 import type { Loaded } from './advance.ts'
 import type { Ordering } from './context.ts'
 
-/** An order as read from the supplier, with its keys, each once. */
+/** An order as it was read from the supplier, with its keys. Each key is in the list once. */
 export interface Reading {
   order: SupplierOrder
   keys: ReadKey[]
 }
 
 export interface ReadKey {
-  /** In its normal form. */
+  /** The key in its normal form. */
   text: string
-  /** Blind indexes of that form, and of the forms in which the key came: keys that were stored as they came are found by these. */
+  /** Blind indexes of the normal form, and of the forms in which the key came. These find keys that were stored as they came. */
   blindIndexes: [Buffer, ...Buffer[]]
 }
 
-/** A decision about a purchase, and what it was made of. */
+/** A decision about a purchase, and the facts that it was made from. */
 export interface Decided {
   loaded: Loaded
   decision: Transition
   now: number
   reading?: Reading | undefined
-  /** The order as the answer to its request states it. Default: as it was read. */
+  /** The order as the answer to its request states it. Default: the order as it was read. */
   stated?: SupplierOrder | undefined
   /** Columns of the next generation, if the decision plans one. */
   nextGeneration?: Partial<NewPurchase> | undefined
 }
 
 export interface EffectChanges {
-  /** Must come before the row's own change. */
+  /** Changes that must come before the row's own change. */
   before: Change[]
   after: Change[]
   /** Columns of the row itself. */
@@ -86,7 +86,7 @@ export function effectChanges(ordering: Ordering, decided: Decided): EffectChang
   }
 }
 
-/** The order of an earlier attempt was found: what was planned after it and never sent is not needed. */
+/** Cancels later generations that were never sent: the order of an earlier attempt was found, so they are not needed. */
 function laterCancelled({ loaded: { purchase, generations }, now }: Decided): Change[] {
   const note = 'not needed: the order of an earlier attempt was found'
   return generations
@@ -95,7 +95,7 @@ function laterCancelled({ loaded: { purchase, generations }, now }: Decided): Ch
     .map((one) => changePurchase(one, { state: 'cancelled', holdReason: null, notBefore: null, note }, now))
 }
 
-/** An update of the store. @param dedupeKey default: its own id, where it can come only once */
+/** Enqueues an update for the store. @param dedupeKey default: the id of the update, for an update that can come only once */
 function push({ newId }: Ordering, { loaded, now }: Decided, update: Update, dedupeKey?: string): Change {
   const id = newId()
   const { store } = loaded.name
@@ -122,7 +122,7 @@ function failedUpdate(ordering: Ordering, decided: Decided): Change {
   return push(ordering, decided, { type: 'line.failed', payload }, `failed:${id}:${version}`)
 }
 
-/** Units that the store has no keys of. */
+/** Counts the units for which the store has no keys. */
 const unitsOpen = ({ loaded }: Pick<Decided, 'loaded'>): number => loaded.purchase.quantity - unitsLeft(loaded)
 
 function planChanges(ordering: Ordering, decided: Decided, effect: PlanEffect): Change[] {
@@ -131,11 +131,11 @@ function planChanges(ordering: Ordering, decided: Decided, effect: PlanEffect): 
   const next = plannedNext(ordering, loaded, effect, now)
   const held = holdToReport(holdReported, effect.plan)
   return [
-    // What the supplier has just refused is not offered for sale until it says otherwise.
+    // An offer that the supplier has just refused is not for sale until the supplier says that it is in stock.
     ...(effect.plan === 'out_of_stock' ? outOfStock(ordering, decided, supplierProductId) : []),
     insertPurchase({ ...next, holdReported: held ?? holdReported, ...nextGeneration }),
     ...(held === undefined ? [] : [heldUpdate(ordering, decided, next.id, held)]),
-    // The order may be reported as closed. It is reported again when this purchase has ended.
+    // The order may be reported as closed. Its closing is reported again when this purchase has ended.
     markReopened(orderId),
   ]
 }
@@ -167,7 +167,7 @@ function freezeChanges(ordering: Ordering, decided: Decided): Change[] {
   return [setFreeze({ reason, actor: 'quayside', at: now, purchaseId: id }), alert(ordering, decided, 'freeze', now)]
 }
 
-/** @param occasion tells it from others of the purchase */
+/** @param occasion tells this alert from other alerts of the purchase */
 function alert(ordering: Ordering, decided: Decided, type: AlertKind, occasion: number): Change {
   return enqueueAlert(ordering, { type, ...about(decided, `${decided.loaded.purchase.id}:${occasion}`) })
 }
@@ -178,7 +178,7 @@ const about = ({ loaded: { purchase }, decision }: Decided, occasion: string) =>
   orderId: purchase.orderId,
 })
 
-/** Above the ceiling the money is spent and the customer gets the keys; the offer waits for a person. */
+/** Holds the offer of an order that cost more than the ceiling, until a person releases it. The customer gets the keys anyway. */
 function overCeiling(ordering: Ordering, decided: Decided, order: SupplierOrder): Change[] {
   const { purchase } = decided.loaded
   const foreign = order.currency !== undefined && order.currency !== purchase.currency
@@ -199,7 +199,7 @@ function overCeiling(ordering: Ordering, decided: Decided, order: SupplierOrder)
   ]
 }
 
-/** New keys, sealed; and one hand-over for all that are not in one yet, at most the quantity. */
+/** Stores new keys, sealed. Makes one hand-over of all keys that are in no hand-over yet, up to the quantity. */
 function keyChanges(
   { vault, newId }: Ordering,
   { loaded: { purchase, keys, name }, decision: { effects, set }, reading, now }: Decided,
@@ -246,7 +246,7 @@ function keyChanges(
   return [...changes, enqueueUpdate(update, { id: outboxId, store: name.store, orderId, dedupeKey, at: now })]
 }
 
-/** The text of a stored licence key, in its normal form. */
+/** Opens a stored licence key and returns its text in normal form. */
 export const openKey = (
   { vault }: Pick<Ordering, 'vault'>,
   key: { purchaseId: string; ordinal: number; ciphertext: Buffer; keyId: number },
@@ -255,7 +255,7 @@ export const openKey = (
   return normalKey(vault.open(place, key.ciphertext, key.keyId).toString('utf8'))
 }
 
-/** Takes back the hand-overs that have not begun to leave. The commit is stale when one of them begins before it. */
+/** Takes back the hand-overs that have not begun to leave. The commit is stale when such a hand-over begins before the commit. */
 function withdrawal({ purchase, keys }: Loaded): Change[] {
   const waiting = keysWaiting(keys)
   if (waiting.length === 0) return []
@@ -263,13 +263,13 @@ function withdrawal({ purchase, keys }: Loaded): Change[] {
   return [takeBackKeys(purchase.id, waiting.length), ...[...effects].map(withdrawEffect)]
 }
 
-/** Keys of hand-overs that have not begun to leave. */
+/** Returns the keys of hand-overs that have not begun to leave. */
 export const keysWaiting = <K extends Pick<LicenceKey, 'handOverId' | 'begunAt'>>(
   keys: readonly K[],
 ): (K & { handOverId: string })[] =>
   keys.filter((key): key is K & { handOverId: string } => key.handOverId !== null && key.begunAt === null)
 
-/** The keys of a reading that are not stored yet. */
+/** Returns the keys of a reading that are not stored yet. */
 export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]): Reading['keys'] {
   const isStored = (index: Buffer) => stored.some(({ blindIndex }) => blindIndex.equals(index))
   return reading.keys.filter(({ blindIndexes }) => !blindIndexes.some(isStored))
@@ -278,7 +278,7 @@ export function keysToStore(reading: Reading, stored: { blindIndex: Buffer }[]):
 type PlanEffect = Extract<Effect, { plan: unknown }>
 type DiscrepancyEffect = Extract<Effect, { discrepancy: unknown }>
 
-/** The next generation of a part: the same purchase under keys of its own, for what the store has no keys of yet. */
+/** Returns the next generation: the same purchase under its own idempotency key, for the units for which the store has no keys. */
 function plannedNext(
   { newId, dialect, policy }: Ordering,
   loaded: Loaded,
@@ -303,14 +303,14 @@ function plannedNext(
     heldAt: holdReason === null ? null : now,
     // A refused purchase cost nothing, so the caps that an operator has overridden stay overridden.
     spendCapOverriddenAt: holdReason === null ? null : purchase.spendCapOverriddenAt,
-    // A person who retries gives it the full time again; the machine's own next try keeps the deadline.
+    // A retry by a person gives the purchase the full time again. The next try of the machine keeps the deadline.
     deadlineAt: holdReason === null ? now + policy.deadlineMs : purchase.deadlineAt,
     createdAt: now,
     changedAt: now,
   }
 }
 
-/** The columns that follow from a purchase's name and what it buys: keys, and the exact bytes that will be sent. */
+/** Returns the columns that follow from a purchase's name and its product: its keys, and the exact bytes that will be sent. */
 export function plannedPurchase(
   dialect: Ordering['dialect'],
   name: PurchaseName,
@@ -329,7 +329,7 @@ export function plannedPurchase(
   }
 }
 
-/** Supplier orders that were seen for a purchase, its own first: adopted, shown to a person, or named by an answer. */
+/** Returns the supplier's orders that were adopted, shown to a person or named by an answer. The purchase's own order is first. */
 export function ordersOf(
   { purchase }: Pick<Loaded, 'purchase'>,
   attempts: Pick<Attempt, 'supplierOrderId'>[],
@@ -338,16 +338,16 @@ export function ordersOf(
   return [...new Set(all.filter((id): id is string => id !== null && id !== ''))]
 }
 
-/** Whether units that waited go on: the supplier has the order, and nothing else keeps them. */
+/** Says whether units that waited go on: the supplier has the order, and no hold keeps the units. */
 function resumes(purchase: Loaded['purchase'], { next, row, set }: Transition): boolean {
   if (purchase.holdReported === null) return false
   const isHeld = isStandingHold(set.holdReason === undefined ? purchase.holdReason : set.holdReason)
   return !isHeld && (next === 'accepted' || (row === 'shop_paid' && next === 'completed') || row === 'paid_again')
 }
 
-/** Units of it that the store has keys for, or is being given them right now. */
+/** Counts the units whose keys the store has, or is getting right now. */
 export const unitsLeft = ({ keys }: Pick<Loaded, 'keys'>): number => keys.filter(hasLeft).length
 
-/** Keys that the store has once all that came are handed over: at most the quantity. */
+/** Counts the keys that the store will have once all keys that came are handed over: at most the quantity. */
 export const handedOverIn = ({ purchase, keys }: Loaded): number =>
   Math.min(keys.length, purchase.quantity - purchase.surplus)

@@ -22,29 +22,29 @@ import { unattachedOf } from './parts.ts'
 
 /**
  * All that a person needs to decide on one purchase: what happened, what is at the supplier, and what each decision would
- * do. Licence keys are counted and never shown. Instants in epoch milliseconds.
+ * do. Licence keys are counted and never shown. Instants are in epoch milliseconds.
  */
 export interface Evidence {
   purchase: Purchase
-  /** The store order that it is for. */
+  /** The store order that the purchase is for. */
   name: { store: string; reference: string; line: string }
-  /** When it came into its state. */
+  /** When the purchase came into its state. */
   since: number
   keys: {
     stored: number
     /** How many of those keys the store has, or is being given right now. */
     left: number
-    /** Purchases of other lines that hold one of them. */
+    /** Other purchases that hold one of these keys. */
     elsewhere: string[]
   }
   orders: SeenOrder[]
   /** The other generations of the part, oldest first. */
   generations: Purchase[]
   attempts: Attempt[]
-  /** What came in and how the purchase moved by it; equal entries in a row are one. */
+  /** The inputs, and how each moved the purchase. Equal entries in a row are put together. */
   transitions: RepeatedTransition[]
   discrepancies: Discrepancy[]
-  /** What people did to it, and why. */
+  /** What people did to the purchase, and why. */
   audit: AuditEntry[]
   freeze: StandingFreeze | undefined
   /** The version of all this, for the decision that is based on it. */
@@ -52,7 +52,7 @@ export interface Evidence {
   choices: Choice[]
 }
 
-/** A transition, or an input that changed nothing; `times` in a row, the last one at `lastAt`. */
+/** A transition, or an input that changed nothing. It came `times` in a row, the last time at `lastAt`. */
 export interface RepeatedTransition extends TransitionRow {
   times: number
   lastAt: number
@@ -63,11 +63,11 @@ export interface SeenOrder {
   id: string
   /** The purchase goes by this order now. */
   own: boolean
-  /** The generation of the part that it was bought as, when a restore found it and no purchase here has that one yet. */
+  /** The generation as which a restored order was bought, when no purchase here has that generation yet. Otherwise null. */
   generation: number | null
-  /** The other purchase of ours that it belongs to. */
+  /** The other purchase of ours that the order belongs to. */
   takenBy: string | null
-  /** As the supplier shows it now; null when it was not asked, or could not be. */
+  /** The order as the supplier shows it now; null when the order was not read, or could not be read. */
   reading: OrderReading | null
   /** Why there is no reading. */
   unread: string | null
@@ -83,16 +83,16 @@ export interface OrderReading {
   quantity: number | null
   keys: number
   createdAt: number | null
-  /** What is not as it was sent; empty when all agrees. */
+  /** The parts of the order that differ from what was sent; empty when all parts agree. */
   differs: ('reference' | 'product' | 'quantity')[]
 }
 
-/** Most orders that one view reads. Each read counts against the rate limit. */
+/** The most orders that one view reads. Each read counts against the rate limit. */
 const READ_MAX = 5
 
 /**
- * @param read reads each order that was seen from the supplier, at most five; an order that cannot be read
- * says why
+ * @param read whether to read the orders that were seen from the supplier, at most five of them; the view
+ * says why an order cannot be read
  * @throws Failure `not_found`
  */
 export async function viewEvidence(
@@ -140,7 +140,7 @@ export async function viewEvidence(
   }
 }
 
-/** A sweep that finds what is decided already says so every quarter of an hour: a reader needs it once. */
+/** Puts equal entries in a row together. A sweep repeats its entry every quarter of an hour, and a reader needs it once. */
 export function together(rows: TransitionRow[]): RepeatedTransition[] {
   const entries: RepeatedTransition[] = []
   const same = (row: TransitionRow) => [row.input, row.row, row.before, row.after, row.actor, row.detail].join('\n')

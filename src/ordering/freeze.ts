@@ -1,4 +1,4 @@
-/** Freezes of all buying: by a person, for many reviews, for many orphans. `actions.ts` lifts them: that moves purchases. */
+/** Freezes all buying: by a person, for many reviews, for many orphans. `actions.ts` lifts freezes, as that moves purchases. */
 
 import { carriesStore } from '../domain/purchase-keys.ts'
 import { reviewsByCancellation } from '../domain/purchase-table.ts'
@@ -14,7 +14,7 @@ import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Stops all buying, first sends and repeats; reads and look-ups go on. A second freeze is a second cause. */
+/** Stops all buying: first sends and repeats. Reads and look-ups go on. A second freeze is a second cause. */
 export async function freeze(ordering: Ordering, reason: string, actor: string): Promise<void> {
   const at = ordering.now()
   await ordering.db.commit([
@@ -24,7 +24,7 @@ export async function freeze(ordering: Ordering, reason: string, actor: string):
   ordering.log.warn('frozen', { actor, reason })
 }
 
-/** Three may be three bad orders. A fourth within the hour is a fault that the next purchase would have, too. */
+/** Three reviews may be three bad orders. A fourth review within the hour shows a fault that the next purchase would have, too. */
 const HOURLY_MAX = 3
 /** Reviews at a lower rate freeze buying too: one purchase in twenty. */
 const RECENT = 100
@@ -33,11 +33,11 @@ const RECENT_MAX = 5
 /**
  * Stops all buying when too many purchases come into review.
  *
- * Only reviews since the last unfreeze count, so that the same ones do not stop buying again. A review after a cancellation
+ * Only reviews since the last unfreeze count, so that the same reviews do not stop buying again. A review after a cancellation
  * does not count, because it leaves no money in doubt.
  *
- * @param row of the transition table that brings the purchase into review
- * @returns changes for the commit that brings one more
+ * @param row the row of the transition table that brings the purchase into review
+ * @returns changes for the commit that brings this purchase into review
  */
 export async function freezeForReviews(ordering: Ordering, purchaseId: string, row: string): Promise<Change[]> {
   if (reviewsByCancellation.some((way) => way === row)) return []
@@ -58,19 +58,19 @@ export async function freezeForReviews(ordering: Ordering, purchaseId: string, r
   const count = inHour > HOURLY_MAX ? `${inHour} purchases within an hour` : `${share} of the last ${RECENT} purchases`
   const reason = `${count} need a person's decision`
   return [
-    // More of them are no new cause: each is decided for itself.
+    // Further reviews are no new cause of the freeze: a person decides on each review by itself.
     setFreeze({ reason, actor: 'quayside', at: now }, 'reviews'),
     enqueueAlert(ordering, { type: 'freeze', occasion: `reviews:${since}`, payload: { note: reason } }),
   ]
 }
 
-/** Two may be left over from an accident. A third within the hour means that it goes on. */
+/** Two orphans may be left over from an accident. A third orphan within the hour means that the accident goes on. */
 const ORPHANS_MAX = 3
 
 /**
  * Stops all buying when many orphans of one store are new within an hour, because another client then buys for this store.
  *
- * Only orphans since the last unfreeze count. None counts while the orders of a restore are being reattached.
+ * Only orphans since the last unfreeze count. No orphan counts while the orders of a restore are being reattached.
  *
  * @returns changes for the commit that records the orphans
  */

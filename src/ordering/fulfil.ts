@@ -48,34 +48,34 @@ export interface Fulfilment extends Ordering {
   storeOf: (id: string) => Store | undefined
   /** Called at each hand-over with new keys: milliseconds since its order came. */
   timeKeys: (ms: number) => void
-  /** Reads an order of a shop again that refused a delivery, and follows it; does nothing for a backend, or where the shop is away. */
+  /** Reads an order again whose shop refused a delivery, and follows it. Does nothing for a backend, or while the shop is away. */
   readAgain: (store: string, reference: string) => Promise<void>
 }
 
 const BATCH = 100
 const AT_ONCE = 8
 
-/** A hand-over whose order is not settled, and one that the shop holds, are tried again after so long. */
+/** The wait before another try of a hand-over whose order is not settled, and of a hand-over that the shop holds. */
 const UNSETTLED_MS = 10_000
 const BLOCKED_MS = 120_000
 
-/** Keys that are with their shop go to their customer after so long, whatever the rest of the order waits for. */
+/** Keys that are with their shop go to their customer after this time, even if the rest of the order still waits. */
 const WAITING_MS = 90_000
 
-/** A hand-over that waits for an operator, or an update for a store that is not configured any more, is tried again after this long. */
+/** The wait before another try of a hand-over that waits for an operator, or of an update for a store that is not configured. */
 const PARKED_MS = 15 * 60_000
 
-/** The longest pause of listings after a callback that was confirmed: some stores take the one and not the other. */
+/** The longest pause of listings after a confirmed callback. A store may take callbacks and no listings, so a pause remains. */
 const PAUSED_MS = 60_000
 
 /**
- * Pushes the due updates of a store to it. Each store has a queue of its own: one that answers slowly delays no other.
+ * Pushes the due updates of a store to it. Each store has a queue of its own: a store that answers slowly delays no other store.
  *
- * An effect is in the outbox since the commit that caused it; it is done once the other side has confirmed it. A crash
- * between the two repeats it under the same id, by which the store knows a repeat.
+ * An effect is in the outbox since the commit that caused it. It is done once the other side has confirmed it. After a crash
+ * between the two, the effect is sent again under the same id, by which the store recognises a repeat.
  *
- * @param store an id; undefined for all that is no configured store's: alerts go to the log, updates wait
- * @returns how many were handled
+ * @param store an id; undefined for the effects of no configured store: alerts go to the log, updates wait
+ * @returns how many effects were handled
  */
 export async function deliverDue(fulfilment: Fulfilment, store: string | undefined): Promise<number> {
   const now = fulfilment.now()
@@ -89,7 +89,7 @@ export async function deliverDue(fulfilment: Fulfilment, store: string | undefin
   await inParallel(orders, AT_ONCE, async (rows) => {
     for (const row of rows) {
       try {
-        // What may still act is waited for: the next update of its order comes after it.
+        // The store may still act on this update. The next update of the order waits for that.
         if ((await deliver(fulfilment, row)) === 'may_act') return
       } catch (error) {
         await failed(fulfilment, row, messageOf(error))
@@ -130,7 +130,7 @@ async function deliverUpdate(
     return undefined
   }
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
-  // A repeat says to its store what the first attempt said. Other keys of its line may have been handed over since.
+  // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
   const asOfNow =
     row.sentUpdate && handsOver !== undefined
       ? await updateOf(fulfilment, { ...row, sentUpdate: null }, order, effect, fresh)
@@ -168,12 +168,12 @@ async function deliverUpdate(
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
   const pausedUntil = (await first(db, publishingOf(update.order.store)))?.pausedUntil ?? 0
   if (pausedUntil > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
-  // The purchase usually ends with its last hand-over: then both are one commit. What keeps it from ending must not lose the yes.
+  // A purchase usually ends with its last hand-over: both are one commit. If it cannot end, the confirmation is stored alone.
   const isEnded =
     handsOver !== undefined &&
     (await confirmHandOver(fulfilment, handsOver, { by: row.id, also: done }).catch(() => false))
   if (!isEnded) await db.commit(done)
-  // Keys that the store got for the first time, and how long their customer waited.
+  // Counts the keys that the store got for the first time, and how long their customer waited.
   if (fresh > 0) {
     const keysWithin = now() - order.receivedAt
     fulfilment.count('keys', fresh)
@@ -223,13 +223,13 @@ async function push(
   }
 }
 
-/** Whether keys of an order that is closed may have gone to its customer before. */
+/** Says whether keys of an order that is closed may have gone to its customer before. */
 async function mayBeSent({ db }: Fulfilment, { sendWaiting }: Store, { orderId }: OutboxRow): Promise<boolean> {
   if (sendWaiting === undefined) return false
   return (await db.query(outboxOfOrder(orderId ?? ''))).some(({ type }) => type === 'keys.waiting')
 }
 
-/** A kind of store that has no place for an update needs none. */
+/** A kind of store that cannot show an update does not need it: the update counts as confirmed. */
 const NOT_FOR_THIS_KIND: PushResult = { outcome: 'confirmed' }
 
 type SealedKey = Parameters<typeof openKey>[1]
@@ -238,7 +238,7 @@ async function park({ db, now }: Fulfilment, row: OutboxRow, why: string, ms = P
   await db.commit([postponeEffect(row.id, row.attempts, now() + ms, why, null)])
 }
 
-/** A person must look first, or the order does not stand as it must: soon it is known which. */
+/** Postpones a hand-over until a person has looked at it, or until the standing of its order in the store is known. */
 async function parkHandOver(fulfilment: Fulfilment, { row, handsOver = '' }: Outgoing): Promise<void> {
   const purchase = await first(fulfilment.db, purchaseById(handsOver))
   if (purchase?.handOverHeldAt != null) return park(fulfilment, row, 'the hand-over waits for a person')
@@ -246,8 +246,8 @@ async function parkHandOver(fulfilment: Fulfilment, { row, handsOver = '' }: Out
 }
 
 /**
- * The shop does not let these keys go to the customer now, and has none of them. It is no failed attempt: the order is read again,
- * and followed. Where it stands as before, as under a hold of its fulfilment alone, the hand-over is tried again soon.
+ * Handles the answer of a shop that does not take these keys for the customer now. This is no failed attempt. The order is read
+ * again and followed. Where the order stands as before, for example under a hold, the hand-over is tried again soon.
  */
 async function waitForOrder(
   fulfilment: Fulfilment,
@@ -261,21 +261,21 @@ async function waitForOrder(
   if (handsOver === undefined) {
     const known = await first(fulfilment.db, entitlementOf(update.order.store, update.order.reference))
     if (known?.standing !== 'cancelled') return park(fulfilment, row, detail)
-    // It closes again once it is paid again.
+    // The order closes again once it is paid again.
     await fulfilment.db.commit([markEffectDone(row.id, row.attempts, fulfilment.now())])
     return
   }
   const reason = standing === 'paid' ? 'not_entitled' : standing === 'unpaid' ? 'unpaid' : 'held_by_store'
-  // Read again, the order has these units, and the shop has none for these keys: others are on it that are not on record. These
-  // wait for a person, whatever becomes of the order.
+  // After the second reading the order has these units, but the shop has no room for these keys. So the order has other keys,
+  // which are not on record. The keys of this hand-over wait for a person, whatever happens to the order.
   const isForeign = standing === 'paid' && units > 0 && before?.holdReason === 'not_entitled'
-  // The reading of a paid order ended the hold of the try before: it is one hold, and lasts since then.
+  // A reading of the order as paid ended the hold of the earlier try. Both holds count as one, which began with that try.
   const isOne = before?.holdReason === reason && before.decidedRevision === null
   const since = isOne ? { heldAt: before.heldAt, deadlineAt: before.deadlineAt } : {}
   await advance(fulfilment, handsOver, ({ keys, purchase: { decidedRevision, surplus } }) => {
     if (!keys.some(({ handOverId }) => handOverId === row.id)) return undefined
     const set = { note: detail, ...since, ...(isForeign && { takenBackBy: null, surplus }) }
-    // A person has them delivered although the shop took all of them back, and refuses that: the person learns of it.
+    // A person had the keys delivered although the shop took all units back. The shop refuses the keys, and the person learns it.
     const isRefused = (standing === 'cancelled' || units === 0) && decidedRevision !== null
     if (!isRefused && !isForeign) return { input: { type: 'shop_blocks', reason }, set, detail }
     const by = isRefused && standing === 'cancelled' ? 'standing' : 'units'
@@ -295,7 +295,7 @@ function keysWaiting({ newId, now }: Ordering, { row, update }: Outgoing, purcha
   )
 }
 
-/** Once for each shop: a setting of it fulfils orders before their keys come. */
+/** Alerts people, once for each shop, that a setting of the shop fulfils orders before their keys come. */
 function fulfilledEarly(
   ordering: Ordering,
   { store, reference }: StoreUpdate['order'],
@@ -307,9 +307,9 @@ function fulfilledEarly(
 }
 
 /**
- * Tried again by the table of waits; after the last one a dead letter, which an operator puts back.
+ * Notes a failed attempt. The table of waits says when the next try comes; after the last try the effect is a dead letter.
  *
- * @param actsMs the store may act on this attempt for so long: it is not tried again before
+ * @param actsMs how long the store may still act on this attempt; there is no other try before that time is over
  */
 async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, actsMs = 0): Promise<void> {
   const { db, now, random, log, pace } = fulfilment
@@ -335,7 +335,7 @@ async function failed(fulfilment: Fulfilment, row: OutboxRow, error: string, act
   ])
 }
 
-/** A push to a store that begins now has acted after so long, or never will: its last request may leave late. */
+/** Returns the time after which a push that begins now has acted in the store, or never will. Its last request may leave late. */
 export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' | 'settleMs'>): number =>
   pushMs + settleMs
 
@@ -343,23 +343,23 @@ export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' 
 interface Outgoing {
   row: OutboxRow
   update: StoreUpdate
-  /** Keys of its line that the store has with it as of this attempt; undefined for an update of another kind. */
+  /** How many keys of the line the store has after this attempt; undefined for an update of another kind. */
   deliveredNow: number | undefined
-  /** The purchase whose keys it hands over; undefined when it carries none. */
+  /** The purchase whose keys the update hands over; undefined when the update carries no keys. */
   handsOver: string | undefined
 }
 
 /**
- * Notes that an update is about to leave. After this a cancellation comes too late for its keys.
+ * Notes that an update is about to leave. After this note a cancellation comes too late for the keys of the update.
  *
- * @returns false when an operator must look first, or a cancellation came before; then nothing may leave
+ * @returns false when an operator must look first, or when a cancellation came before; then nothing may leave
  */
 async function beginSending(
   ordering: Ordering,
   { row, update, handsOver }: Outgoing,
   actsMs: number,
 ): Promise<boolean> {
-  // Should the process die, the next try waits until this one has acted or never will.
+  // If the process dies, the next try waits until the present try has acted in the store, or never will.
   const notBefore = actsMs === 0 ? row.notBefore : ordering.now() + actsMs
   const actsUntil = actsMs === 0 ? null : notBefore
   const begin = beginCallback({ id: row.id, sentUpdate: update, notBefore, actsUntil })
@@ -377,17 +377,17 @@ async function beginSending(
     return true
   } catch (error) {
     if (!(error instanceof StaleWrite)) throw error
-    // The process that took the cancellation may have died before it acted on it.
+    // The process that took the cancellation may have died before it carried the cancellation out.
     if (handsOver !== undefined) await advance(ordering, handsOver, { input: { type: 'clock' } })
     return false
   }
 }
 
 /**
- * Takes the note of this attempt back, of which no byte left. Where no other attempt may have sent one, a cancellation counts
- * again. Two processes on one database may try at once: then the last of them to give up takes the whole note back.
+ * Takes back the note of an attempt of which no byte left. When no other attempt may have sent a byte, a cancellation counts
+ * again. Two processes on one database may try at once. Then the last process to give up takes the whole note back.
  *
- * @param attempts how many are known to have sent nothing
+ * @param attempts how many attempts are known to have sent nothing
  */
 async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, attempts = 1): Promise<void> {
   const { db } = ordering
@@ -410,11 +410,11 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
 }
 
 /**
- * Ends a completed purchase as fulfilled once the store has all of its keys: as many as were ordered, or all that came where
- * an operator handed over fewer.
+ * Ends a completed purchase as fulfilled once the store has all of its keys: as many as were ordered, or all keys that came
+ * where an operator handed over fewer.
  *
- * @param done a hand-over that was just confirmed, with the changes that say so
- * @returns whether it is fulfilled, and those changes are made
+ * @param done a hand-over that was just confirmed, with the changes that note the confirmation
+ * @returns whether the purchase was fulfilled now, together with those changes
  */
 export async function confirmHandOver(
   ordering: Ordering,
@@ -431,7 +431,7 @@ export async function confirmHandOver(
   return moved !== undefined
 }
 
-/** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for one that is done */
+/** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for an effect that is done */
 export async function redeliver(ordering: Ordering, outboxId: string, actor: string): Promise<void> {
   const { db, now } = ordering
   try {
@@ -444,11 +444,11 @@ export async function redeliver(ordering: Ordering, outboxId: string, actor: str
 }
 
 /**
- * The update of a row: as it was first sent, or as things are now. A repeat never differs from the first attempt, because the
- * store knows it by its id and ignores it.
+ * Returns the update of a row as it was first sent, or else as things are now. A repeat never differs from the first attempt,
+ * because the store recognises the repeat by its id and ignores it.
  *
- * @param fresh licence keys that the store first gets with this update
- * @returns undefined for a hold that ended before its store could hear of it: what came after it would seem undone
+ * @param fresh the number of licence keys that the store first gets with this update
+ * @returns undefined for a hold that ended before its store heard of it: a late report would seem to undo what came after it
  */
 async function updateOf(
   ordering: Ordering,
@@ -495,14 +495,14 @@ function failureOf(purchase: Purchase, { payload: { units, row } }: FailedEffect
   return { units, state, code, message, advice }
 }
 
-/** The end that an operator gave the purchase, in words for the store; undefined when no operator did. */
+/** Says in words for the store how an operator ended the purchase; undefined when no operator did. */
 function decidedEnd(row: string, { cancelRequestedAt }: Purchase) {
   if (row === 'handed_over') return { code: 'short', message: 'fewer keys came than were ordered' }
   if (row !== 'closed' || cancelRequestedAt !== null) return undefined
   return { code: 'closed', message: 'given up by the people who run Quayside' }
 }
 
-/** The end that the purchase came to by itself. */
+/** Says in words for the store how the purchase ended by itself. */
 function ownEnd({ state, cancelRequestedAt, deadlineAt, failureCode, failureMessage }: Purchase, now: number) {
   if (state === 'cancelled' && cancelRequestedAt !== null) {
     return { code: 'cancelled', message: 'cancelled at the request of the store' }

@@ -17,25 +17,25 @@ import { goesFirst, priceNow, SAID_MS, turnOf } from './one-first.ts'
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** An offer that cannot be read is asked for again after so long and up to twice that. */
+/** An offer that cannot be read is asked for again after this time, or up to twice this time. */
 const UNREADABLE_MS = 5_000
-/** Products whose confirmation is remembered; more only cost a request each. */
+/** The number of products whose confirmation is remembered. Each further product only costs a request. */
 const CONFIRMED_MAX = 10_000
 
 export interface GuardResult {
   guard: HoldReason
-  /** When it is tried again by itself; null: a person decides. */
+  /** When the purchase is tried again by itself; null when a person decides. */
   notBefore: number | null
-  /** What a person reads. */
+  /** The explanation that a person reads. */
   note: string
 }
 
 /**
- * The first guard that a purchase fails, cheapest first: its order, freeze, stock, ceiling, spend caps, balance.
+ * Returns the first guard that a purchase fails. The cheapest guard is asked first: order, freeze, stock, ceiling, caps, balance.
  *
- * Reads the offer again unless it was read within `offerFreshness`, and before it holds the purchase.
+ * Reads the offer again when the last reading is older than `offerFreshness`, and always before the offer holds the purchase.
  *
- * @returns undefined when it may be bought now; `later` when the first purchase of its offer shows the price for it
+ * @returns undefined when the purchase may be bought now; `later` when it waits for the first purchase to show the price
  */
 export async function firstFailingGuard(
   ordering: Ordering,
@@ -60,7 +60,7 @@ export async function firstFailingGuard(
   )
 }
 
-/** The offer of a purchase, and whether that may go now; or what holds it. */
+/** Reads the offer of a purchase. Returns the offer and whether the purchase may go now, or the guard that holds the purchase. */
 async function readForPurchase(ordering: Ordering, purchase: Purchase) {
   const { supplierProductId } = purchase
   try {
@@ -81,10 +81,10 @@ async function readForPurchase(ordering: Ordering, purchase: Purchase) {
   }
 }
 
-/** The order differs from what was settled: the purchase is looked at again soon. */
+/** The wait when the order differs from what was settled: the purchase is looked at again soon. */
 const UNSETTLED_MS = 5_000
 
-/** Whether the order of a purchase is paid, as it was read last, and has room for it. Its commit asks the same once more. */
+/** Checks that the order, as it was last read, is paid and has room for the purchase. The commit checks the same once more. */
 async function orderGuard({ db, now }: Ordering, { id }: Purchase): Promise<GuardResult | undefined> {
   const order = await first(db, entitledNow(id))
   if (!order || order.isDecided) return undefined
@@ -97,8 +97,8 @@ async function orderGuard({ db, now }: Ordering, { id }: Purchase): Promise<Guar
 }
 
 /**
- * Whether a purchase passes all guards beside others that are ready to be sent and not in the database yet. Those must not wait, so
- * that nothing is read from the supplier.
+ * Says whether a purchase passes all guards beside others that are ready to be sent and not in the database yet. The others must
+ * not wait, so nothing is read from the supplier here.
  *
  * @param besideMinor what the others may cost, in minor units
  * @returns `later`: see `firstFailingGuard`
@@ -123,18 +123,18 @@ export async function passesBeside(
 const offerGuard = (ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined =>
   stockGuard(ordering, purchase, offer) ?? (offer && ceilingGuard(ordering, purchase, offer))
 
-/** The offer as it is stored, and when the supplier last said so. */
+/** Returns the offer as it is stored, and the instant at which the supplier last confirmed it. */
 async function offerAsRead({ db, pace }: Ordering, productId: string) {
   const offer = await first(db, offersByProduct([productId]))
   const [run] = await db.query(lastCompleteSync())
-  // A run without a doubt has read each offer that it did not miss.
+  // A run without an error has read each offer that it did not miss.
   const isListed = run?.error === null && offer?.missedRuns === 0 && offer.goneAt === null
   const listedAt = isListed ? run.startedAt : undefined
   const readAt = Math.max(listedAt ?? Number.NEGATIVE_INFINITY, pace.checked.get(productId) ?? Number.NEGATIVE_INFINITY)
   return { offer, readAt }
 }
 
-/** An instant ahead of the clock says nothing. */
+/** Says whether a reading is young enough. An instant ahead of the clock is not. */
 const isWithin = ({ now }: Ordering, readAt: number, ms: number): boolean => readAt <= now() && now() - readAt <= ms
 
 async function offerReadWithin(ordering: Ordering, productId: string, ms: number) {
@@ -150,7 +150,7 @@ async function offerReadWithin(ordering: Ordering, productId: string, ms: number
 
 function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undefined): GuardResult | undefined {
   const stocks = [offer?.localStock, offer?.providerStock].filter((stock) => typeof stock === 'number')
-  // A supplier whose stock is only a hint sells beyond it: there the figure says no more than whether there are any.
+  // A supplier whose stock is only a hint sells more than that figure. There the figure only shows whether the stock is empty.
   const needed = ordering.dialect.stock === 'promise' ? purchase.quantity : 1
   const short = stocks.length > 0 && stocks.reduce((sum, stock) => sum + stock, 0) < needed
   if (offer && offer.goneAt === null && offer.available && !short) return undefined
@@ -163,7 +163,7 @@ function stockGuard(ordering: Ordering, purchase: Purchase, offer: Offer | undef
 
 const CEILING_AGAIN_MS = 15 * MINUTE
 
-/** The ceiling, by what the supplier asked of the purchase before it. */
+/** Checks the ceiling against the price that the supplier asked of the purchase before this one. */
 function priceGuard(ordering: Ordering, purchase: Purchase): GuardResult | undefined {
   const costMinor = priceNow(ordering, purchase.supplierProductId) ?? 0
   if (costMinor <= purchase.ceilingMinor) return undefined
@@ -201,15 +201,15 @@ export interface Cap {
   name: 'order' | 'hour' | 'day'
   scope: CapScope
   minor: number
-  /** Wait before a purchase that it holds is tried again. */
+  /** The wait before a purchase that this cap holds is tried again. */
   againMs: number
 }
 
 /**
- * The spend caps that a purchase must keep; none once an operator has overridden them for it.
+ * Returns the spend caps that a purchase must keep; no cap once an operator has overridden the caps for the purchase.
  *
- * A request may be charged until it has settled, so an hour reaches that much further back: no hour at the supplier has
- * more in it than the cap.
+ * A request may be charged until it has settled. So the hour and the day of a cap reach back by that time as well. Then the
+ * supplier never charges more than the cap within an hour or a day.
  */
 export function capsOf(ordering: Ordering, { orderId, spendCapOverriddenAt }: Purchase): Cap[] {
   if (spendCapOverriddenAt !== null) return []
@@ -237,7 +237,7 @@ async function capGuard(ordering: Ordering, purchase: Purchase, besideMinor: num
 async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer): Promise<GuardResult | undefined> {
   const needed = offer.costMinor * purchase.quantity
   let known = await freeBalance(ordering)
-  // A top-up ends the hold by itself: what does not cover the purchase is read again, once a minute for all of them.
+  // A top-up ends the hold by itself: a balance that is too low is read again, once a minute for all purchases.
   if (!known || (known.freeMinor < needed && ordering.now() - known.readAt >= MINUTE)) {
     await ordering.checkBalance()
     known = await freeBalance(ordering)
@@ -248,7 +248,7 @@ async function balanceGuard(ordering: Ordering, purchase: Purchase, offer: Offer
   return { guard: 'balance', notBefore: ordering.now() + MINUTE, note }
 }
 
-/** The balance as last read, less what that reading cannot know of. */
+/** Returns the balance as it was last read, less the reserved money that this reading cannot include. */
 async function freeBalance({ db }: Ordering) {
   const reading = await first(db, latestBalance())
   if (!reading) return undefined

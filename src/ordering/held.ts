@@ -11,7 +11,7 @@ import { unitsLeft } from './effects.ts'
 /** Alerts that one look raises; the next look raises the others. */
 const BATCH = 100
 
-/** Alerts people of purchases that wait for longer than their reason should take, and tells their stores; once for each hold. */
+/** Alerts people and stores of purchases that wait longer than the reason of their hold should take; once for each hold. */
 export async function alertHeld(ordering: Pick<Ordering, 'db' | 'now' | 'newId' | 'wake'>): Promise<void> {
   const { db, now } = ordering
   for (const reason of holdReasons) {
@@ -50,7 +50,7 @@ async function alertOne(
       enqueueUpdate(update, { id: outboxId, store, orderId, dedupeKey: outboxId, at: now() }),
     ])
   } catch (error) {
-    // The purchase has just gone on, or is held otherwise: the next look sees its state then.
+    // The purchase has just gone on, or is held for another reason. The next look sees its new state.
     if (!(error instanceof StaleWrite)) throw error
   }
 }

@@ -25,7 +25,7 @@ export interface OrderInput {
   reference: string
   lines: {
     id: string
-    /** The store's own id of what it sold; absent for a backend, whose SKU may be one. */
+    /** The store's own id of the variant that it sold; absent for a backend, whose SKU may be such an id. */
     variant?: string | null
     sku: string
     quantity: number
@@ -34,13 +34,13 @@ export interface OrderInput {
   }[]
 }
 
-/** What a shop says of an order in addition to its lines. */
+/** The facts that a shop states of an order in addition to its lines. */
 export interface ShopOrderFacts {
-  /** Nothing of it is bought before this instant. */
+  /** Nothing of the order is bought before this instant. */
   notBefore: number | null
-  /** The revision that it is planned by. */
+  /** The revision by which the order is planned. */
   revision: number
-  /** Stores how it stands; goes into the same commit. */
+  /** Returns the changes that store how the order stands. They go into the same commit. */
   entitlement: (orderId: string) => Change[]
 }
 
@@ -54,12 +54,12 @@ export interface Taken {
  * Takes a store order: the order, its lines and a planned purchase per line part are durable before this returns.
  *
  * @param digest SHA-256 over the canonical order: distinguishes a repeat from another order under the same reference
- * @param shop what the shop says of it, for an order that was read from one
+ * @param shop the facts that the shop states, for an order that was read from a shop
  * @throws Failure `conflict` (`reference_reused`) when another order came under this reference before
  * @throws Failure `rejected` (`no_known_sku`) when no line is one of our listings
- * @throws Failure `invalid` (`too_many_purchases`) when it would make more than `PARTS_MAX` purchases
+ * @throws Failure `invalid` (`too_many_purchases`) when the order would make more than `PARTS_MAX` purchases
  * @throws Failure `invalid` (`other_currency`) when a unit price is in a currency that no rate turns into the supplier's
- * @throws Failure `conflict` (`ambiguous_sku`) when a SKU names two offers: it is reported, never guessed
+ * @throws Failure `conflict` (`ambiguous_sku`) when a SKU names two offers: the offer is never guessed
  */
 export async function takeOrder(
   ordering: Ordering,
@@ -163,8 +163,8 @@ async function listedOffers(ordering: Ordering, store: string, input: OrderInput
 type Line = OrderInput['lines'][number]
 
 /**
- * The ceiling of each line that is ours. A price that no rate turns into the supplier's currency bounds nothing: bought
- * on trust, the unit could cost more than was paid for it.
+ * Returns the ceiling of each line that is ours. A price that no rate turns into the supplier's currency sets no ceiling:
+ * without a ceiling, a unit could cost more than the customer paid for it.
  */
 function ceilingsOf(ordering: Ordering, input: OrderInput, offers: Map<Line, Offer>): Map<Line, number> {
   const at = ordering.now()
@@ -188,7 +188,7 @@ function ceilingsOf(ordering: Ordering, input: OrderInput, offers: Map<Line, Off
   throw new Failure('invalid', `${fault.field}: ${fault.message}`, { reason, fields })
 }
 
-/** The ceiling of a unit of a line. @param at the rates of this instant count */
+/** Returns the ceiling of a unit of a line. @param at the instant whose rates count */
 export const ceilingOf = (
   { policy }: Pick<Ordering, 'policy'>,
   line: Pick<Line, 'unitPriceMinor' | 'currency'>,
@@ -221,7 +221,7 @@ function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<Li
   }
 }
 
-/** A backend says by itself how its orders stand: paid when it posts one, and cancelled when it cancels it. */
+/** Stores how an order of a backend stands. The order is paid when the backend posts it, until the backend cancels it. */
 function ownEntitlement(
   store: string,
   { reference, lines }: Pick<OrderInput, 'reference' | 'lines'>,
@@ -237,7 +237,7 @@ function ownEntitlement(
   ]
 }
 
-/** An order of the version before says how it stood when it was taken: a reading of its shop may lower that. */
+/** Stores how an order of the previous version stood when it was taken. A reading of its shop may lower that later. */
 export async function adoptOrder({ db }: Pick<Ordering, 'db'>, order: StoreOrder): Promise<void> {
   const { id: orderId, store, reference, shopState, cancelRequestedAt, receivedAt } = order
   const lines = await db.query(linesOfOrders([orderId]))
@@ -252,10 +252,10 @@ export async function adoptOrder({ db }: Pick<Ordering, 'db'>, order: StoreOrder
   ])
 }
 
-/** Orders that are brought up to what this version knows in one go. */
+/** The number of orders of the previous version that are taken over in one go. */
 const ADOPTED_AT_ONCE = 200
 
-/** Takes over the orders that the version before has taken, while both run or before this one was started. */
+/** Takes over the orders that the previous version took, before this version was started or while both versions run. */
 export async function adoptOrders(ordering: Pick<Ordering, 'db'>): Promise<void> {
   for (;;) {
     const lacking = await ordering.db.query(ordersLacking(ADOPTED_AT_ONCE))
@@ -268,9 +268,9 @@ export async function adoptOrders(ordering: Pick<Ordering, 'db'>): Promise<void>
 }
 
 /**
- * Plans the purchases of units of a line, each at most what the supplier sells at once.
+ * Plans purchases for units of a line. Each purchase has at most the units that the supplier sells at once.
  *
- * @param name `part`: the first of them
+ * @param name its `part` is the part of the first purchase
  */
 export function plannedParts(
   { dialect, policy, now: clock, newId }: Ordering,
@@ -297,20 +297,20 @@ export function plannedParts(
   )
 }
 
-/** What a store sold: its own variant, or null where there is none, and a SKU. */
+/** An item that a store sold: the store's own variant, or null where it has none, and a SKU. */
 export interface Sold {
   variant: string | null
   sku: string
 }
 
 /**
- * The offers of what a store sold, each at the place of its line; undefined for what is none of ours.
+ * Returns the offer of each line that a store sold, in the order of the lines; undefined for a line that is not ours.
  *
- * What a person or a file has linked counts first, and what is ignored is none of ours. Else it is the only offer under
- * the SKU, if the store lists it. Whether it was in stock does not matter, nor whether the supplier has dropped it since: it
- * is sold, and may have been bought by a database that was lost.
+ * A link by a person or a file counts first, and an ignored listing is not ours. Otherwise the offer is the only one under
+ * the SKU, if the store lists it. The offer need not be in stock, and the supplier may have dropped it since. The unit is sold
+ * anyway, and a database that was lost may have bought it.
  *
- * @throws Failure `conflict` (`ambiguous_sku`) when a line may be of two offers: it is reported, never guessed
+ * @throws Failure `conflict` (`ambiguous_sku`) when a line may be of two offers: the offer is never guessed
  */
 export async function offersOfLines(
   { db, stores }: Pick<Ordering, 'db' | 'stores'>,
@@ -353,7 +353,7 @@ export async function offersOfLines(
   })
 }
 
-/** The offer of one line; `ambiguous` where it may be of two. */
+/** Returns the offer of one line; `ambiguous` where the line may be of two offers. */
 export async function offerOfLine(
   ordering: Pick<Ordering, 'db' | 'stores'>,
   store: string,

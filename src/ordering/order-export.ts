@@ -1,4 +1,4 @@
-/** Store orders as rows that people take along, a row for each line, page by page: so many of them are in memory. */
+/** Exports store orders as rows, a row for each line. Only one page of orders is in memory at a time. */
 
 import { setImmediate as pause } from 'node:timers/promises'
 import { type ExportFilter, filterText } from '../domain/data-export.ts'
@@ -12,7 +12,7 @@ import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { type ListedLine, type ListedOrder, listOrders, statesOfOrders } from './order-view.ts'
 
-/** Which orders are exported, by the state that was reported to their store: `open` until then. */
+/** The filter of an export. `state` is the state that was reported to the store; an order is `open` until then. */
 interface OrderExport extends ExportFilter {
   state?: OrderState | undefined
 }
@@ -21,7 +21,7 @@ interface OrderExport extends ExportFilter {
 export interface OrderRow {
   order: Omit<ListedOrder, 'lines'>
   line: ListedLine
-  /** The keys that the store has, or is being given; empty where they were not asked for. */
+  /** The keys that the store has, or is being given; empty where the export was asked for without keys. */
   keys: string[]
 }
 
@@ -31,10 +31,10 @@ type Exporting = Pick<Ordering, 'db' | 'vault' | 'now' | 'newId'>
 const PAGE_ORDERS = 100
 
 /**
- * The lines of orders, newest orders first, as they are while they are read. The audit has who asked for what before the
- * first is read, and how many keys they will get at most: those that have left by then.
+ * Returns the lines of orders, newest orders first, as they are while they are read. Before the first line is read, the audit
+ * notes who asked for which orders, and how many keys they get at most: the keys that have left by then.
  *
- * @param asked `reason`: opens the keys too, and says why
+ * @param asked with a `reason` the keys are opened too; the reason says why
  */
 export async function exportOrders(
   exporting: Exporting,
@@ -59,7 +59,7 @@ export async function exportOrders(
   return rowsOf(exporting, filter, by)
 }
 
-/** @param by keys that have left by this instant are opened; undefined: none are */
+/** @param by the keys that have left by this instant are opened; undefined: no key is opened */
 async function* rowsOf(exporting: Exporting, filter: OrderExport, by?: number): AsyncGenerator<OrderRow[]> {
   const { db } = exporting
   for await (const orders of pagesOf(exporting, filter)) {
@@ -75,7 +75,7 @@ async function* rowsOf(exporting: Exporting, filter: OrderExport, by?: number): 
   }
 }
 
-/** Newest first, so that what comes meanwhile is left out. */
+/** Yields the orders, the newest first, so that orders that come meanwhile are left out. */
 async function* pagesOf({ db }: Exporting, { from, to, ...filter }: OrderExport): AsyncGenerator<StoreOrder[]> {
   const asked = { ...filter, from: from === undefined ? undefined : idBound(from), limit: PAGE_ORDERS }
   for (let before = to === undefined ? undefined : idBound(to); ; ) {

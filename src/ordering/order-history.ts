@@ -1,4 +1,4 @@
-/** Everything that is known of one store order, for people: what it asked for, every request and every change since, and who did what. */
+/** Everything that is known of one store order, for people: its lines, every request, every change, and what people did. */
 import { counted } from '../domain/figures.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
@@ -21,22 +21,22 @@ export interface OrderHistory {
   order: StoreOrder
   state: Standing['state']
   lines: LineHistory[]
-  /** How many purchases it has; the history is of those that changed last. */
+  /** How many purchases the order has. The history shows the purchases that changed last. */
   purchases: number
   attempts: Attempt[]
   transitions: RepeatedTransition[]
-  /** What is queued for its store, or was sent. */
+  /** The updates that are queued for the store, or were sent. */
   updates: OutboxRow[]
   deliveries: Omit<Delivery, 'ciphertext'>[]
   outages: Outage[]
   audit: AuditEntry[]
-  /** Why its store cannot send the customer the keys again; null when it can. */
+  /** Why the store cannot send the customer the keys again; null when the store can do so. */
   resendRefusal: string | null
 }
 
 export interface LineHistory extends LineProgress {
   name: string | null
-  /** What one unit costs now; null when the line is none of the listings. */
+  /** What one unit costs now; null when the line belongs to no listing. */
   costMinor: number | null
   currency: string | null
   purchases: Purchase[]
@@ -52,7 +52,7 @@ export interface KeyStanding {
   handedOverAt: number | null
 }
 
-/** An order may have a thousand purchases, and a page of the history of fifty is long. */
+/** The most purchases that a history shows. An order may have a thousand, and a page about fifty of them is long. */
 export const HISTORY_MAX = 50
 
 /** @throws Failure `not_found` */
@@ -105,7 +105,7 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string): Pro
 }
 
 /**
- * Opens the licence keys that the store has, or is being given. The audit has who asked and why before any is opened.
+ * Opens the licence keys that the store has, or is being given. Before a key is opened, the audit notes who asked and why.
  *
  * @param lineId the store's own id of a line; undefined: all lines
  * @throws Failure `not_found`; `conflict`, reason `no_keys`
@@ -116,7 +116,7 @@ export async function revealKeys(
   lineId: string | undefined,
   { actor, reason }: { actor: string; reason: string },
 ): Promise<{ line: string; keys: (KeyStanding & { key: string })[] }[]> {
-  // Before its hand-over has begun a key is not shown: a cancellation still keeps it from the store.
+  // A key is not shown before its hand-over has begun, because a cancellation can still keep the key from the store.
   const all = keysByLine(await orderStanding(ordering, orderId), hasLeft)
   const lines = all.filter(({ line }) => lineId === undefined || line === lineId)
   const count = lines.reduce((sum, { keys }) => sum + keys.length, 0)

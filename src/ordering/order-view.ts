@@ -34,7 +34,7 @@ import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
 import { outagesDuring } from './outages.ts'
 
-/** A store order as it is now, all derived. Instants in epoch milliseconds. */
+/** A store order as it is now. The state is derived from its purchases and keys. Instants are in epoch milliseconds. */
 export interface OrderView
   extends Pick<StoreOrder, 'store' | 'reference' | 'receivedAt' | 'cancelRequestedAt' | 'closedAt'> {
   state: OrderState
@@ -65,7 +65,7 @@ export interface LineView extends LineProgress {
   purchases: Purchase[]
 }
 
-/** The state of an order and of its lines, as an update of a store needs it. @throws Failure `not_found` */
+/** Returns the state of an order and of its lines, as an update of a store needs it. @throws Failure `not_found` */
 export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string): Promise<Standing> {
   const [order, rows] = await Promise.all([first(db, storeOrderById(orderId)), standingRows(db, orderId)])
   if (!order) throw new Failure('not_found', `there is no order with the id ${orderId}`)
@@ -95,7 +95,7 @@ async function standingRows(db: Database, orderId: string) {
 
 export type Standing = Awaited<ReturnType<typeof standingOf>>
 
-/** The keys of an order by line, without the lines that have none of these. */
+/** Returns the keys of an order for which `isOne` holds, by line. Lines without such keys are left out. */
 export const keysByLine = ({ lines, keys }: Standing, isOne: (key: LicenceKey) => boolean) =>
   lines.flatMap(({ line, purchases }) => {
     const own = new Set(purchases.map(({ id }) => id))
@@ -103,15 +103,15 @@ export const keysByLine = ({ lines, keys }: Standing, isOne: (key: LicenceKey) =
     return found.length === 0 ? [] : [{ line: line.line, keys: found }]
   })
 
-/** An order of a list: what people ask of it before they open it. */
+/** An order in a list, with the facts that people want before they open the order. */
 export interface ListedOrder extends StoreOrder {
   state: OrderState
   lines: ListedLine[]
-  /** What its purchases cost, as far as it is known, in minor units; null before any is known. */
+  /** The known cost of all purchases of the order, in minor units; null before any cost is known. */
   costMinor: number | null
   /** The currency of the supplier; null without a purchase. */
   currency: string | null
-  /** When the store confirmed the last key that it has. */
+  /** When the store last confirmed a key of the order. */
   lastKeyAt: number | null
 }
 
@@ -121,17 +121,17 @@ export interface ListedLine extends LineProgress {
   unitPriceMinor: number | null
   /** The currency of the unit price. */
   currency: string | null
-  /** What keeps it: an operator's decision, or a hold. */
+  /** What the line waits for: an operator's decision, or the end of a hold. */
   waitsFor: HoldReason | 'review' | null
-  /** What was bought for it, and what is to be bought. */
+  /** The purchases of the line: those that were bought, and those that are to be bought. */
   purchases: Purchase[]
-  /** What those cost, as far as it is known, in minor units; null before any is known. */
+  /** The known cost of these purchases, in minor units; null before any cost is known. */
   costMinor: number | null
-  /** When the store confirmed the last key of it. */
+  /** When the store last confirmed a key of the line. */
   lastKeyAt: number | null
 }
 
-/** Orders newest first, in a state that was reported to their store: `open` until then. */
+/** Lists orders, newest first, in a state that was reported to their store. An order is `open` until a state was reported. */
 export async function listOrders(
   db: Database,
   { state, sku, ...filter }: OrderFilter & { state?: OrderState | undefined },
@@ -143,7 +143,7 @@ export async function listOrders(
     : db.query(ordersOfSku(sku, { ...filter, closedState: state }))
 }
 
-/** The derived states of a page of orders and of their lines, with four reads however many there are. */
+/** Derives the states of a page of orders and of their lines. This takes four reads, however many orders the page has. */
 export async function statesOfOrders(db: Database, orders: StoreOrder[]): Promise<ListedOrder[]> {
   const ids = orders.map((order) => order.id)
   if (ids.length === 0) return []
@@ -188,7 +188,7 @@ export async function statesOfOrders(db: Database, orders: StoreOrder[]): Promis
   })
 }
 
-/** Adds up the amounts that are known; null where none is. */
+/** Adds up the amounts that are known; null where no amount is known. */
 function sumOf(amounts: (number | null)[]): number | null {
   const known = amounts.filter((amount) => amount !== null)
   return known.length === 0 ? null : known.reduce((sum, amount) => sum + amount, 0)
@@ -199,18 +199,18 @@ function newestOf(instants: (number | null)[]): number | null {
   return known.length === 0 ? null : Math.max(...known)
 }
 
-/** A decision is asked for before a hold is looked at: nothing else moves a purchase in review. */
+/** Says what a line waits for. A review comes before a hold, because only a decision moves a purchase in review. */
 function waitsFor(purchases: Purchase[]): ListedLine['waitsFor'] {
   const current = currentParts(purchases)
   if (current.some(({ state }) => state === 'review')) return 'review'
   return current.find(isHeld)?.holdReason ?? null
 }
 
-/** A purchase that is found at the supplier is no longer held, but by the standing of its order. */
+/** Says whether a purchase is held. Once its order is found at the supplier, only the standing of the store order can hold it. */
 export const isHeld = ({ state, holdReason }: Pick<Purchase, 'state' | 'holdReason'>): boolean =>
   holdReason !== null && (state === 'planned' || state === 'waiting' || isStandingHold(holdReason))
 
-/** What a purchase is for, as a list shows it. */
+/** The order line that a purchase is for, as a list shows it. */
 export interface PurchaseSubject {
   order: { store: string; reference: string; line: string }
   sku: string
@@ -219,7 +219,7 @@ export interface PurchaseSubject {
   costMinor: number | null
 }
 
-/** By the ids of a page of purchases. */
+/** Returns the subjects of a page of purchases, by the ids of the purchases. */
 export async function subjectsOf(db: Database, purchases: Purchase[]): Promise<Map<string, PurchaseSubject>> {
   if (purchases.length === 0) return new Map()
   const [names, offers] = await Promise.all([
@@ -239,7 +239,7 @@ export async function subjectsOf(db: Database, purchases: Purchase[]): Promise<M
 }
 
 /**
- * @param show `keys` opens the licence keys that were handed over; `isNew`: the order was taken just now, and has no history yet
+ * @param show `keys`: open the licence keys that were handed over; `isNew`: the order was taken just now, and has no history yet
  * @throws Failure `not_found`
  */
 export async function viewOrder(
@@ -270,7 +270,7 @@ export async function viewOrder(
       purchases,
     }
     if (show.keys) {
-      // Before its hand-over has begun a key is not shown: a cancellation still keeps it from the store.
+      // A key is not shown before its hand-over has begun, because a cancellation can still keep the key from the store.
       const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && hasLeft(key)))
       view.keys = shown.map((key) => openKey(ordering, key))
     }
@@ -284,7 +284,7 @@ export async function viewOrder(
     ),
     ...effects.filter((one) => one.kind === 'callback').map(updateEntry),
     ...outages.flatMap((outage) => outageEntries(outage, order)),
-    // Within one millisecond the ids, which sort by their making, are in the order in which it happened.
+    // Ids sort by the time at which they were made. So entries of one millisecond are in the order in which they happened.
   ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
   return { ...order, state, lines: views, timeline: folded(timeline) }
 }
@@ -293,8 +293,8 @@ const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)
 
 /**
- * A request that left has two entries: that it was sent, and what became of the purchase. One that never left has one,
- * and a purchase that waits for its next try is no news.
+ * Makes the entries of purchases. A request that left has two entries: one for its sending, and one for the purchase's move.
+ * A request that never left has one entry, because a purchase that waits for its next try is no news.
  */
 function purchaseEntries(attempts: Attempt[], transitions: TransitionRow[]): Entry[] {
   const answers = attempts.filter(({ stage }) => stage === 'answered')
@@ -307,7 +307,7 @@ function purchaseEntries(attempts: Attempt[], transitions: TransitionRow[]): Ent
     return [{ ...one, word: one.status === null ? 'unanswered' : 'answered' }]
   })
   const moves = transitions
-    // The attempt says so.
+    // The entry of the attempt already says that the request was sent, or that it never left.
     .filter((one) => one.after !== 'sending' && !unsent.some((attempt) => followed(attempt, one)))
     .map((one) => ({ ...one, word: one.after, detail: one.detail ?? one.row }))
   return [...requests, ...moves].map(({ id, at, word, detail }) => ({ id, at, what: `purchase ${word}`, detail }))
@@ -316,10 +316,10 @@ function purchaseEntries(attempts: Attempt[], transitions: TransitionRow[]): Ent
 const isSameTry = (one: Attempt, other: Attempt): boolean =>
   one.purchaseId === other.purchaseId && one.number === other.number
 
-/** A request without any answer may have left; one that was not executed has not. */
+/** Says whether a request never left. A request without an answer may have left, unless it was not executed. */
 const neverLeft = (answer: Attempt): boolean => answer.status === null && answer.class === 'not_executed'
 
-/** An answer and the move that it causes are written at once, with the same words; a next try comes later than this. */
+/** An answer and the move that it causes are written within this time, with the same words. A further try comes later. */
 const AT_ONCE_MS = 1_000
 
 const followed = (answer: Attempt, moved: TransitionRow): boolean =>
@@ -328,11 +328,11 @@ const followed = (answer: Attempt, moved: TransitionRow): boolean =>
   moved.detail === answer.detail &&
   Math.abs(moved.at - answer.at) < AT_ONCE_MS
 
-/** Equal tries that never left, one after the other, as one entry with their count and the time of the last. */
+/** Puts equal tries in a row that never left into one entry, with their count and the time of the last try. */
 function folded(timeline: Entry[]): Entry[] {
   const runs: Entry[][] = []
   for (const entry of timeline) {
-    // The outage that they are tries of begins with the first of them.
+    // The entry of an outage does not end a run of tries, because the outage begins during the run.
     const run = runs.findLast(([one]) => one?.what !== AWAY)
     const first = run?.[0]
     if (first?.what === NOT_SENT && entry.what === NOT_SENT && first.detail === entry.detail) run?.push(entry)
@@ -350,13 +350,13 @@ function folded(timeline: Entry[]): Entry[] {
 const NOT_SENT = 'purchase not sent'
 const AWAY = 'supplier away'
 
-/** Where an outage began while the order waited, and where it ended. */
+/** Returns the entries of an outage: when it began while the order waited, and when it ended. */
 function outageEntries({ id, beganAt, endedAt, error }: Outage, order: StoreOrder): Entry[] {
   const what = AWAY
   const began =
     beganAt >= order.receivedAt
       ? { id, at: beganAt, what, detail: error }
-      : // Right after the order was taken.
+      : // This id sorts right after the id of the order.
         { id: `${order.id}~`, at: order.receivedAt, what, detail: `since ${new Date(beganAt).toISOString()}: ${error}` }
   if (endedAt === null) return [began]
   const after = `after ${duration(endedAt - beganAt)}`

@@ -9,10 +9,10 @@ import { enqueueAlert } from '../storage/outbox.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Ordering } from './context.ts'
 
-/** Requests that fail within this time may be one that is tried again: a lost connection is no outage. */
+/** Requests that fail within this time may be a single request and its repeats: a lost connection is no outage. */
 const LEAST_MS = 1_000
 
-/** A restart of the supplier is over by then. */
+/** An outage of this length is alerted. A restart of the supplier is over by then. */
 const ALERT_MS = 5 * 60_000
 
 /** Notes an outage when it begins and when it ends, and alerts people once it lasts. */
@@ -46,10 +46,10 @@ export async function watchSupplier(ordering: Ordering): Promise<void> {
   ordering.wake('outbox')
 }
 
-/** Outages that one view shows: more say nothing new. */
+/** The most outages that one view shows. Further outages would say nothing new. */
 const SHOWN_MAX = 20
 
-/** The outages while one of these purchases waited for the supplier, newest first. */
+/** Returns the outages while one of these purchases waited for the supplier, newest first. */
 export async function outagesDuring(
   { db }: Pick<Ordering, 'db'>,
   purchases: Pick<Purchase, 'id' | 'state' | 'createdAt'>[],

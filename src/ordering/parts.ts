@@ -3,17 +3,17 @@ import { AHEAD, partsAfter } from '../domain/restore.ts'
 import { partsNamed, partsWithin, type UnattachedOrder, unattachedWithin } from '../storage/restores.ts'
 import type { Ordering } from './context.ts'
 
-/** A part of an order line: the id of the row of its line, and the values that its idempotency keys are derived from. */
+/** A part of an order line: the row id of the line, and the values from which the idempotency keys of the part are derived. */
 export interface Part extends PartName {
   lineId: string
 }
 
-/** Parts that are compared with one reference in one go: at a thousand digests each, some ten milliseconds. */
+/** How many parts are compared with one reference in one go. At a thousand digests a part, this takes some ten milliseconds. */
 const BATCH = 20
 
 /**
- * The parts that these external references are of, each with its generation, whether that has a purchase here or not: after a
- * restore the whole part may lack one.
+ * Finds the part and the generation that each of these external references stands for. The part need not have a purchase
+ * here: after a restore even the whole part may lack one.
  *
  * @returns the parts by reference, without the references whose line is not here
  */
@@ -43,7 +43,7 @@ export async function partsOf(
   return found
 }
 
-/** A digest cannot be reversed: compute the references of every candidate part, and of those after it, and compare. */
+/** Computes the references of every candidate part and of the parts after it, because a digest cannot be reversed. */
 async function partOfDigest({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, reference: string, begins: string) {
   for (let after = ''; ; ) {
     const rows = await db.query(partsWithin({ ...textsFrom(begins), after, limit: BATCH }))
@@ -61,7 +61,7 @@ async function partOfDigest({ db, dialect }: Pick<Ordering, 'db' | 'dialect'>, r
   }
 }
 
-/** The orders of a part that a restore noted and no purchase has, the first generation first. */
+/** Returns the orders of a part that a restore noted and that no purchase has, the first generation first. */
 export async function unattachedOf(
   { db, dialect }: Pick<Ordering, 'db' | 'dialect'>,
   part: PartName,

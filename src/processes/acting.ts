@@ -13,7 +13,7 @@ export interface SupplierReport {
   quota: ReturnType<Supplier['quota']>
 }
 
-/** The supplier, whose calls are refused while this process is not the worker, also those that were made before and wait. */
+/** Wraps the supplier. Its calls fail while this process is not the worker, also a purchase that already waits to be sent. */
 export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => SupplierReport | undefined): Supplier {
   const { placeOrder, differs, unreadable, setAside, isJudged, reach, quota, pausedUntil, close, ...calls } = supplier
   return {
@@ -33,13 +33,13 @@ export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => S
   }
 }
 
-/** Stands in for a store in a process that is not the worker: only what needs no request to the store is answered here. */
+/** Wraps a store. In a process that is not the worker, the wrapper answers only what needs no request to the store. */
 export function storeOfWorker(store: Store, acts: Acts): Store {
   const { verify, close, ...calls } = store
   return { ...refusing(calls, acts), ...(verify && { verify }), close }
 }
 
-/** What is no call stays as it is; each call throws while this process is not the worker. */
+/** Makes each function throw while this process is not the worker. Values that are no functions stay as they are. */
 function refusing<T extends object>(calls: T, acts: Acts): T {
   const refused = Object.entries(calls).map(([name, call]) => {
     if (typeof call !== 'function') return [name, call]

@@ -1,11 +1,11 @@
-/** A backward jump of this much, or a forward one of that much, is no drift: times taken before it mean nothing. */
+/** A jump back, or ahead, by more than this is no drift. Times that were read before the jump mean nothing. */
 const JUMP_BACK_MS = 60_000
 const JUMP_AHEAD_MS = 600_000
 
 /**
- * Watches the wall clock against one that never jumps.
+ * Compares the wall clock with a clock that never jumps.
  *
- * @returns asks whether the clock has jumped since the last call
+ * @returns a function that says whether the wall clock has jumped since the last call
  */
 export function watchClock(now: () => number, monotonic: () => number): () => boolean {
   let wall = now()

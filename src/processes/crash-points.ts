@@ -4,12 +4,12 @@ import type { Database } from '../storage/database.ts'
 import type { RotationPoint } from '../vault/keys.ts'
 
 /**
- * Named instants at which a test ends the process, as if it were killed there: before and after each commit, send and
- * answer. Without a registered hook none of this has an effect.
+ * Named instants at which a test ends the process, as if the process were killed there: before and after each commit, send
+ * and answer. Without a registered hook these instants have no effect.
  */
 export type ServicePoint =
   | CrashPoint
-  /** Before any commit at all, and after it. */
+  /** Before each commit, and after it. */
   | 'committing'
   | 'committed'
   /** A delivery is stored; its sender does not know yet. */
@@ -19,7 +19,7 @@ export type ServicePoint =
 
 export type AtPoint = (point: ServicePoint | RotationPoint) => void
 
-/** The database, with the instants around each of its commits. */
+/** Wraps the database: the hook is called before and after each of its commits. */
 export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>
   at === undefined
     ? db
@@ -33,7 +33,7 @@ export const databaseWith = (at: AtPoint | undefined, db: Database): Database =>
         },
       }
 
-/** The way in of deliveries, with the instants around the answer of those that were stored. */
+/** Wraps `receive`: for a delivery that was stored, the hook is called before and after the answer. */
 export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']): Inbox['receive'] =>
   at === undefined
     ? receive
@@ -41,7 +41,7 @@ export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']):
         const receipt = await receive(request)
         if (receipt.outcome !== 'stored') return receipt
         at('received')
-        // After the continuation that awaits this and answers, and before anything that waits for a turn.
+        // This runs after the code that awaits the receipt and answers, and before all that waits for a turn.
         process.nextTick(at, 'acknowledged')
         return receipt
       }

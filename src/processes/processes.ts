@@ -19,7 +19,7 @@ export interface WorkerReport {
   nextRuns: NextRuns
 }
 
-/** What a process that takes deliveries suspects; see `Inbox`. */
+/** What a process that takes deliveries suspects to be wrong; see `Inbox`. */
 export interface Suspects {
   clock: boolean
   secret: boolean
@@ -28,11 +28,11 @@ export interface Suspects {
 export interface Processes {
   /** Whether this process is the worker. */
   acts: Acts
-  /** What the worker said last, where it is another process; undefined where it has said nothing lately. */
+  /** The last report of the worker, where that is another process; undefined where it has reported nothing lately. */
   report(): WorkerReport | undefined
   /**
-   * Since when no process says that it is the worker, epoch ms, as of the last tick; null while one does, and in the first half
-   * minute of this process.
+   * Since when no process has reported as the worker, in epoch ms, as of the last tick. Null while a process does so, and in
+   * the first half minute of this process.
    */
   absentSince(): number | null
   /** What another process suspects. */
@@ -40,31 +40,31 @@ export interface Processes {
   /** Leaves a sweep to the worker. */
   askSweep(): Promise<void>
   /**
-   * Says what others must know of this process, and reads what they say.
+   * Writes down what other processes must know of this one, and reads what they wrote.
    *
-   * @param sweep called at the worker when another process has asked for it, at most once a minute
+   * @param sweep called in the worker when another process has asked for a sweep, at most once a minute
    */
   tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects; sweep: () => void }): Promise<void>
   /**
    * Waits until this process is the worker, then prepares, resumes and begins its work. A process also waits while its supplier
    * is not that of the processes that run.
    *
-   * @param prepare done before anything of it acts
-   * @param resume the same, with the lease read by each commit
+   * @param prepare called first, before this process acts as the worker
+   * @param resume called next, also before this process acts; from here on each commit checks the lease
    */
   lead(work: {
     prepare: (lease: WorkerLease) => Promise<unknown>
     resume: () => Promise<unknown>
     begin: () => void
   }): Promise<void>
-  /** Waits to be the worker no more. */
+  /** Stops waiting to be the worker. */
   withdraw(): void
-  /** A worker that has ended its work lets another process begin. */
+  /** Gives up the lease, so that another process can be the worker. Called when the worker has ended its work. */
   end(): Promise<void>
 }
 
 const workerReport = jsonSetting<WorkerReport>('worker_report')
-/** Several processes that ask are one reason to sweep. */
+/** When several processes ask for a sweep within this time, the worker sweeps once. */
 const SWEEP_GAP_MS = 60_000
 const SWEEP_ASKED = 'sweep_asked'
 
@@ -78,16 +78,16 @@ interface Parts {
   elect: NonNullable<ServiceDatabase['elect']>
   /** Name of this process. */
   owner: string
-  /** Where it reaches the supplier. */
+  /** Where this process reaches the supplier. */
   supplierUrl: string
   now: () => number
   monotonic: () => number
   log: Log
-  /** Between two calls of `tick`. */
+  /** The time between two calls of `tick`. */
   tickMs: number
 }
 
-/** A process that has its database alone. */
+/** Stands for a process that has its database alone. */
 export const onlyProcess: Processes = {
   acts: () => true,
   report: () => undefined,
@@ -113,7 +113,7 @@ export function oneOfProcesses(parts: Parts): Processes {
   let absentSince: number | null = null
   let sweptAt = Number.NEGATIVE_INFINITY
   const acts = () => acting && lease?.isHeld() === true
-  /** What a process says counts while it says something new, by the clock of this one: theirs may show another time. */
+  /** A process is heard while it says something new. This process's clock decides: the clocks of others may differ. */
   const hearing = () => {
     let heard: { text: string; since: number } | undefined
     return (said: { at: number; owner: string } | undefined): boolean => {
@@ -169,7 +169,7 @@ export function oneOfProcesses(parts: Parts): Processes {
         await supplier.agreed(halt.signal)
         lease = await elect({ owner, monotonic, signal: halt.signal, log })
         if (!lease) return
-        // While it waited, processes with another address may have begun.
+        // While this process waited, processes with another address of the supplier may have begun.
         if (await supplier.look(false)) break
         await lease.release()
       }

@@ -1,6 +1,6 @@
 /**
  * The address of the supplier that the processes on one database have in common. The orders, the balance and the catalogue of a
- * database are those of one account: a process that is configured for another one must not take over in silence.
+ * database belong to one account: a process that is configured for another account must not silently become the worker.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentAfterMs } from '../domain/silence.ts'
@@ -11,37 +11,37 @@ import { jsonSetting } from '../storage/settings.ts'
 
 interface Parts {
   db: Database
-  /** Where this process reaches the supplier. The API key is not compared: an account has another one after a rotation. */
+  /** Where this process reaches the supplier. API keys are not compared: an account has a new key after a rotation. */
   supplierUrl: string
   now: () => number
-  /** What was said grows old by a clock that never jumps, from when this process has read it. */
+  /** A clock that never jumps. It measures how long ago this process first read what another process said. */
   monotonic: () => number
   log: Pick<Log, 'warn'>
-  /** Between two looks of a process. */
+  /** The time between two looks of a process. */
   tickMs: number
 }
 
 export interface SupplierInUse {
   /**
-   * Says that this process runs, and reads what the others say.
+   * Says with which address this process runs, and reads what the others say.
    *
-   * @param acts the worker is right, whatever it reads
-   * @returns whether its address is the one in use
+   * @param acts whether this process is the worker; the worker's address is the one in use, whatever it reads
+   * @returns whether the address of this process is the one in use
    */
   look(acts: boolean): Promise<boolean>
-  /** Resolves when it is, or the signal came. */
+  /** Resolves when the address of this process is the one in use, or when the signal is aborted. */
   agreed(signal: AbortSignal): Promise<void>
 }
 
-/** How often one of them says it. */
+/** How often a process says the address in use again. */
 const SAY_MS = 5_000
-/** How often a process that waits looks. */
+/** How often a waiting process looks at the address in use. */
 const LOOK_MS = 1_000
 
 interface SaidAddress {
   address: string
   at: number
-  /** After so long without being said again it is in use no more. */
+  /** An address that was not said again for this long is no longer in use. */
   silentMs: number
 }
 
@@ -79,7 +79,7 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
     agreed: async (signal) => {
       const agrees = () =>
         look(false).catch((error: unknown) => {
-          // A database that cannot be reached now is asked again.
+          // When the database cannot be reached now, the loop asks again.
           warnOnce('worker.unelected', messageOf(error))
           return false
         })
@@ -88,5 +88,5 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
   }
 }
 
-/** Two ways to write one address are one address. */
+/** Makes addresses comparable: two ways to write one address give the same text. */
 const comparable = (address: string): string => new URL(address).href.replace(/\/+$/, '')

@@ -1,20 +1,20 @@
-/** Workers: each runs its work whenever there may be some, and never twice at once. */
+/** Workers: each runs its work whenever there may be something to do, and never twice at once. */
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 
-/** Runs its work whenever there may be some, never twice at once. */
+/** Runs its work whenever there may be something to do, and never twice at once. */
 export interface Worker {
-  /** Asks for a run: starts one, or another one after the one under way. */
+  /** Asks for a run. It starts at once, or after the run that is under way. */
   wake(): void
   /** Resolves when nothing runs any more. */
   idle(): Promise<void>
 }
 
 /**
- * Makes a worker of a function that does a batch of what is due and returns how much that was.
+ * Makes a worker from a function that does a batch of due work and returns how much it did.
  *
- * It is called again at once while it found work, and once more when it was woken meanwhile. An error ends the run, is
- * logged, and the next wake tries again.
+ * The function is called again at once while it finds work, and once more when the worker was woken meanwhile. An error ends
+ * the run and is logged. The next wake tries again.
  */
 export function createWorker(
   name: string,
@@ -55,19 +55,19 @@ export function createWorker(
 export interface StoreQueue {
   /** The stores with something to do now. */
   due: () => Promise<{ store: string }[]>
-  /** Does a batch of one store. @returns how much that was */
+  /** Does a batch of one store. @returns how much was done */
   run: (store: string) => Promise<number>
-  /** Work that is of no store. */
+  /** Does a batch of the work that belongs to no store. @returns how much was done */
   rest?: () => Promise<number>
 }
 
-/** Runs a batch of each store that has something to do. */
+/** Runs one batch for each store that has something to do. @returns how much was done */
 export async function onceThrough({ due, run, rest }: StoreQueue): Promise<number> {
   const done = await Promise.all([...(await due()).map(({ store }) => run(store)), rest?.() ?? 0])
   return done.reduce((all, one) => all + one, 0)
 }
 
-/** Each store has a worker of its own: a store that answers slowly delays no other. */
+/** Gives each store a worker of its own, so that a store that answers slowly delays no other. */
 export function workerOfStores(
   name: string,
   { due, run, rest }: StoreQueue,

@@ -9,7 +9,7 @@ import { errorBody } from './records.ts'
 import { Refusal, refusalFacts } from './refusal.ts'
 import { type ApiCall, readObject } from './requests.ts'
 
-/** Much larger than any request of the contract. */
+/** This limit is much larger than any request of the contract. */
 const bodyMax = '64kb'
 /** The default delay of the fault `slow`. */
 const slowMs = 1_000
@@ -22,11 +22,11 @@ export interface ApiNeeds {
   requestsPerMinute: number
   now: () => number
   random: () => number
-  /** Resolves after this time; never, once the server is closed. */
+  /** Resolves after this time, or never once the server is closed. */
   pause: (ms: number) => Promise<void>
 }
 
-/** The API over HTTP: request ids, rate limit, key, faults and the error envelope around the endpoints. */
+/** Makes the API over HTTP: puts request ids, rate limit, key, faults and the error envelope around the endpoints. */
 export function createApi(needs: ApiNeeds): Router {
   const router = Router({ strict: true, caseSensitive: true })
   router.use(admit(needs), raw({ type: () => true, limit: bodyMax }))
@@ -99,7 +99,7 @@ async function answer(needs: ApiNeeds, route: Route, request: Request, response:
   else response.status(status).json(body)
 }
 
-/** Runs the endpoint; a refusal is an answer too, so that later faults apply to both. */
+/** Runs the endpoint. Returns a refusal as an answer too, so that later faults apply to successes and refusals. */
 function run({ dialect }: ApiNeeds, { endpoint }: Route, request: Request, response: Response): Answer {
   const call: ApiCall = {
     query: new URL(request.url, 'http://sandbox').searchParams,
@@ -122,7 +122,7 @@ const answerError =
     response.status(status).json(body)
   }
 
-/** Errors of the HTTP layer have a status of their own; any other error is a bug of the sandbox. */
+/** Turns an error into a refusal. Errors of the HTTP layer have their own status; any other error is a bug of the sandbox. */
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined
@@ -137,14 +137,14 @@ const refusalAnswer = (dialect: Dialect, { kind, message, status }: Refusal, res
   body: errorBody(dialect, kind, message, String(response.locals.requestId)),
 })
 
-/** What the HTTP parser refuses, by the code of its error; anything else is 400. */
+/** The statuses for errors of the HTTP parser, by error code. The status for any other error is 400. */
 const parserStatuses: Record<string, number> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 }
 
-/** The answer to a request that no handler ever sees, as bytes: the envelope and the request id of every other. */
+/** Writes the answer to a request that no handler sees. It has an envelope and a request id, as every other answer has. */
 export function malformedAnswer({ dialect, random }: Pick<ApiNeeds, 'dialect' | 'random'>, cause = ''): string {
   const status = parserStatuses[cause] ?? 400
   const requestId = idFrom(random, 'req')
@@ -192,21 +192,21 @@ const bytesOf = (request: Request): Buffer => (Buffer.isBuffer(request.body) ? r
 const isSame = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right))
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** The state of a bucket after a request: whether it may run, what is left, when it is full again. */
+/** The state of a bucket after a request: whether the request may run, what is left, when the bucket is full again. */
 export interface Allowance {
   allowed: boolean
   limit: number
   remaining: number
   /** Epoch milliseconds. */
   fullAt: number
-  /** Until the next request may run; 0 when one may run now. */
+  /** The time until the next request may run; 0 when a request may run now. */
   waitMs: number
 }
 
 /**
- * A token bucket for each caller: a minute's worth at once, refilled evenly.
+ * Makes a token bucket for each caller. A bucket holds the tokens of one minute and is refilled evenly.
  *
- * Callers are the one API key and all others, so there are at most two buckets.
+ * There are only two callers, and so at most two buckets: the holder of the API key, and everyone else.
  */
 export function createBuckets(perMinute: number, now: () => number): (caller: string) => Allowance {
   const buckets = new Map<string, { tokens: number; at: number }>()

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 
-/** One product of the catalogue, before any sale or change. Amounts in minor units. */
+/** One product of the catalogue, before any sale or change. Amounts are in minor units. */
 const productShape = z.strictObject({
   id: z.uuid(),
   sku: z.string().min(1),
@@ -19,14 +19,14 @@ const productShape = z.strictObject({
 })
 export type Product = z.infer<typeof productShape>
 
-/** Products by position; `find` gives the position of an id. */
+/** Products by position; `find` returns the position of the product with an id. */
 export interface Catalogue {
   size: number
   at: (index: number) => Product
   find: (id: string) => number | undefined
 }
 
-/** The shipped catalogue: some sixty products, a few of them out of stock. */
+/** Reads the shipped catalogue: some sixty products, a few of them out of stock. */
 export function shippedCatalogue(): Catalogue {
   const file = new URL('../../data/sandbox/catalogue.json', import.meta.url)
   const products = z.array(productShape).parse(JSON.parse(readFileSync(file, 'utf8')))
@@ -40,7 +40,7 @@ export function shippedCatalogue(): Catalogue {
 }
 
 /**
- * A catalogue of any size: each product is a hash of seed and position, made on request and not kept.
+ * Makes a catalogue of any size. Each product is a hash of seed and position, made on request and not kept.
  *
  * The last 48 bits of an id hold the position, so an id leads back to its product without a table.
  */
@@ -78,7 +78,7 @@ function generatedProduct(index: number, seed: number, mask: number): Product {
   }
 }
 
-/** A UUID of version 4 whose last 48 bits are the position plus the mask; the other bits are random. */
+/** Returns a UUID of version 4 whose last 48 bits are the position plus the mask; the other bits are random. */
 function generatedId(index: number, seed: number, mask: number): string {
   const [first, second, third] = [mix(seed, index, 0), mix(seed, index, 1), mix(seed, index, 2)]
   const version = 0x4000 | (second & 0x0fff)
@@ -101,7 +101,7 @@ const kinds = [
 const makers = ['Halden', 'Norrsken', 'Brightwater', 'Kestrel', 'Ostara', 'Lumen', 'Fjordline', 'Petrel'] as const
 const editions = ['Home', 'Pro', 'Family', 'Business', '1 year', '2 years', 'Europe', 'Global'] as const
 
-/** A 32-bit hash of three numbers: the finaliser of lowbias32, whose single bits each flip half of the others. */
+/** Returns a 32-bit hash of three numbers, by the finaliser of lowbias32: each input bit flips half of the output bits. */
 function mix(seed: number, index: number, lane: number): number {
   let hash = Math.imul(index ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(seed ^ Math.imul(lane + 1, 0x27d4eb2f), 0xc2b2ae35)
   hash = Math.imul(hash ^ (hash >>> 16), 0x7feb352d)

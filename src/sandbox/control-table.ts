@@ -1,5 +1,5 @@
 /**
- * The controls of the sandbox, for tests and for people: what each does, what it takes, and how it is run.
+ * The controls of the sandbox, for tests and for people: what each control does, what it takes, and how it is run.
  *
  * The control API, its page, the help of the command line and docs/sandbox.md all go by this table.
  */
@@ -11,7 +11,7 @@ import type { Order } from './orders.ts'
 import { Refusal } from './refusal.ts'
 import type { World } from './world.ts'
 
-/** Most records in a list, newest first; larger tests read the ledger. */
+/** The most records in a list, newest first. Larger tests read the ledger. */
 const listedMax = 10_000
 
 export interface ControlParts {
@@ -24,11 +24,11 @@ export interface Control {
   /** Method and path under the address of the controls: `POST /orders/{id}/complete`. */
   call: `${'GET' | 'POST' | 'DELETE'} /${string}`
   does: string
-  /** A body as an example. */
+  /** An example of a body. */
   fields?: string
-  /** Default: 200. */
+  /** The status of the answer. Default: 200. */
   status?: 201
-  /** @returns what is answered as JSON; undefined answers 204 */
+  /** @returns the value that is answered as JSON; undefined is answered by 204 */
   run: (parts: ControlParts, input: { id: string; body: unknown }) => unknown
 }
 

@@ -4,9 +4,9 @@ import { type ControlParts, controls, missing } from './control-table.ts'
 import { Refusal } from './refusal.ts'
 
 /**
- * The control API for tests and demonstrations, on loopback only.
+ * Makes the control API for tests and demonstrations, on loopback only.
  *
- * It shows licence keys and moves money without an API key: it must never be reachable from outside.
+ * The control API shows licence keys and moves money without an API key, so it must never be reachable from outside.
  */
 export function createControl(parts: ControlParts): Router {
   const router = Router()

@@ -24,7 +24,7 @@ export interface Answer {
 
 export type Endpoint = (call: ApiCall) => Answer
 
-/** The records of one page, how many match the filters, and how many there are in all. */
+/** The records of one page, how many records match the filters, and how many there are in all. */
 interface Listed {
   records: Record<string, unknown>[]
   total: number
@@ -41,7 +41,7 @@ export interface Route {
   createsOrder?: boolean
 }
 
-/** The nine endpoints, as functions of the call; the caller has checked the API key. */
+/** Returns the nine endpoints as functions of the call. Their caller has checked the API key before. */
 export function routesOf({
   world,
   dialect,
@@ -62,7 +62,7 @@ export function routesOf({
   })
   const order = (record: Order, keys: string[]) => orderRecord(dialect, record, keys)
 
-  /** One page of a list, as the dialect and the faults show it. */
+  /** Answers with one page of a list, as the dialect and the faults show the page. */
   const pageOf = (call: ApiCall, path: string, read: (offset: number, limit: number) => Listed): Answer => {
     const { totalFiltered, listMax } = dialect.paging
     const subject = { path, method: 'GET' }
@@ -103,7 +103,7 @@ export function routesOf({
 
   const placeOrder: Endpoint = (call) => {
     const key = readIdempotencyKey(dialect, call)
-    // The exact bytes: the contract promises to recognise an exact repeat.
+    // The fingerprint is of the exact bytes, because the contract promises to recognise an exact repeat.
     const fingerprint = createHash('sha256').update(call.body).digest('hex')
     const earlier = world.orders.recall(key, fingerprint)
     return decided(earlier ?? world.orders.place(key, fingerprint, readOrderRequest(dialect, call)))
@@ -112,7 +112,7 @@ export function routesOf({
   const orders: Endpoint = (call) => {
     const filter = readOrderFilter(dialect, call)
     const isByReference = filter.externalOrderId !== undefined
-    // Such a filter compares with a field that no order has: no order matches.
+    // With this fault, the filter compares with a field that no order has, so that no order matches.
     const misses = isByReference && faults.take('filter-misses', { path: '/orders', method: 'GET' }) !== undefined
     return pageOf(call, '/orders', (offset, limit) => {
       const { items, total } = misses ? { items: [], total: 0 } : world.orders.list(filter, offset, limit)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a fault applies to, and by which fields of `match` it can be chosen. */
+/** The things that a fault can apply to, and the fields of `match` that choose among them. */
 export const faultSubjects = {
   request: {
     title: 'Faults of a request; without `path`, of the POST that creates an order',
@@ -14,14 +14,14 @@ export const faultSubjects = {
 interface FaultFacts {
   of: keyof typeof faultSubjects
   does: string
-  /** The options that it reads beside `times` and `match`. */
+  /** The options that the fault reads beside `times` and `match`. */
   options?: readonly string[]
 }
 
 /**
- * The faults that a test or a person can set, each used up after `times` matching requests, orders or deliveries.
+ * The faults that a test or a person can set. A fault is used up after `times` matching requests, orders or deliveries.
  *
- * They are kept in memory only: a restarted sandbox has none.
+ * Set faults are kept in memory only: a restarted sandbox has no faults.
  */
 export const faultTable = {
   'answer-lost': { of: 'request', does: 'runs the request, then hangs up without an answer' },
@@ -58,10 +58,10 @@ export type FaultName = keyof typeof faultTable
 
 export const factsOf = (fault: FaultName): FaultFacts => faultTable[fault]
 
-/** A day: longer waits belong to the clock of a test, not to a fault. */
+/** The longest wait is a day. Longer waits belong to the clock of a test, not to a fault. */
 const delayMaxMs = 86_400_000
 
-/** All named fields must match. */
+/** A fault applies only where all fields that are set match. */
 const matchShape = z.strictObject({
   path: z
     .string()
@@ -108,7 +108,7 @@ const faultShape = z.strictObject({
     .describe('the order is `completed` or `open` while keys are missing'),
 })
 
-/** The options of faults and the fields of `match`, with what each means and its default. */
+/** The options of faults (the fields of `match` follow), each with its meaning and its default. */
 export const faultOptions = rowsOf(faultShape.omit({ fault: true, match: true }))
 export const matchFields = rowsOf(matchShape)
 
@@ -123,7 +123,7 @@ function rowsOf({ shape }: z.ZodObject): { name: string; does: string }[] {
 /**
  * Reads a fault as a person sets it.
  *
- * @throws z.ZodError with every fault of the input; an option that the fault does not read is one
+ * @throws z.ZodError with every mistake of the input; an option that the fault does not read is a mistake
  */
 export function readFault(input: unknown): z.infer<typeof faultShape> {
   readableShape.parse(input)
@@ -141,7 +141,7 @@ const readableShape = z
     for (const name of Object.keys(match)) if (!choosable.includes(name)) refuse(['match', name])
   })
 
-/** An active fault: how often it can still fire and how often it has fired. */
+/** An active fault, with how often it can still fire and how often it has fired. */
 export interface SandboxFault extends z.infer<typeof faultShape> {
   id: number
   left: number
@@ -159,14 +159,14 @@ export interface Subject {
   createsOrder?: boolean
 }
 
-/** More than a test run ever sets; an endless loop fails instead of filling the memory. */
+/** No test run sets so many faults. Thanks to this limit, an endless loop fails instead of filling the memory. */
 const faultsMax = 10_000
 
 export interface Faults {
   add: (wanted: z.input<typeof faultShape>) => SandboxFault
   list: () => SandboxFault[]
   clear: () => void
-  /** Removes a fault, also one that could still fire. */
+  /** Removes a fault, even if it could still fire. */
   remove: (id: number) => void
   /** Uses up one firing of the oldest fault of that name that matches the subject. */
   take: (name: FaultName, subject: Subject, applies?: (fault: SandboxFault) => boolean) => SandboxFault | undefined

@@ -1,4 +1,4 @@
-/** The page at the sandbox's own address: what one can do with it, made from the tables that it runs on. */
+/** The page at the sandbox's own address. It shows what the sandbox can do, from the tables that the sandbox runs on. */
 import { type Request, Router } from 'express'
 import { html } from 'hono/html'
 import { sentence } from '../domain/text-layout.ts'
@@ -16,7 +16,7 @@ interface Section {
   rows: Row[]
 }
 
-/** The faults by what they apply to. */
+/** Returns the faults in sections, by what they apply to. */
 export function faultSections(): Section[] {
   const names = Object.keys(faultTable) as FaultName[]
   return Object.entries(faultSubjects).map(([subject, { title }]) => ({
@@ -25,7 +25,7 @@ export function faultSections(): Section[] {
   }))
 }
 
-/** Everything that the controls take. */
+/** Returns everything that the controls take, in sections. */
 export function sectionsOfPage(): Section[] {
   return [
     {
@@ -41,13 +41,13 @@ export function sectionsOfPage(): Section[] {
   ]
 }
 
-/** What a fault does, and the options that it reads. */
+/** Says what a fault does, and which options it reads. */
 function faultText(name: FaultName): string {
   const { does, options = [] } = factsOf(name)
   return options.length === 0 ? does : `${does} (${options.map((option) => `\`${option}\``).join(', ')})`
 }
 
-/** Sections for a terminal of 80 columns. */
+/** Writes sections for a terminal of 80 columns. */
 export const sectionsText = (sections: Section[]): string =>
   sections.map(({ title, rows }) => `${sentence(`${title}:`, WIDTH)}${rowsText(rows)}`).join('\n')
 
@@ -66,7 +66,7 @@ function rowsText(rows: Row[]): string {
     .join('')
 }
 
-/** Answers a browser with HTML, with what a person does above, else with text. */
+/** Answers a browser with HTML, whose upper part is the panel for people. Answers any other client with text. */
 export function frontPage(parts: PanelParts): Router {
   const sections = sectionsOfPage()
   const docsHtml = sections.map(
@@ -104,7 +104,7 @@ const exampleOf = (origin: string): string => `  npx quayside sandbox fault set 
     -H 'content-type: application/json' -d '{"fault":"answer-lost"}'
 `
 
-/** The script of the page reads the page again every three seconds, and swaps the new state in unless a person is using it. */
+/** The script reads the page again every three seconds, and swaps in the new state of each part while no person uses that part. */
 const HEAD = html`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -138,6 +138,6 @@ setInterval(async () => {
 <h1>The sandbox</h1>
 <p>${ABOUT}</p>`
 
-/** What is between backticks is code. */
+/** Marks the text between backticks as code. */
 const withCode = (text: string) =>
   text.split('`').map((piece, index) => (index % 2 === 0 ? piece : html`<code>${piece}</code>`))

@@ -13,7 +13,7 @@ export interface LedgerEntry {
   at: number
 }
 
-/** The independent record of charges, refunds and issued keys, and whether the sums close. */
+/** The independent record of charges, refunds and issued keys. It also says whether the sums close. */
 export interface LedgerReport {
   startMinor: number
   topUpsMinor: number
@@ -26,11 +26,11 @@ export interface LedgerReport {
   charges: LedgerEntry[]
   refunds: LedgerEntry[]
   topUps: LedgerEntry[]
-  /** Licence keys by external reference, in the order they were issued; an order without one has its own id. */
+  /** Licence keys by external reference, in the order of issue. An order without a reference stands under its own id. */
   keysIssued: Record<string, string[]>
 }
 
-/** What a ledger adds up to, and its newest entries, each with the balance after it. */
+/** The sums of a ledger, and its newest entries, each with the balance after that entry. */
 export interface LedgerSummary {
   startMinor: number
   balanceMinor: number
@@ -45,7 +45,7 @@ export interface LedgerSummary {
 
 export type Ledger = ReturnType<typeof keepLedger>
 
-/** The money and the licence keys of the account. Its functions are called inside the transaction of their cause. */
+/** Keeps the account's money and licence keys. The functions are called inside the transaction of what causes the entry. */
 export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webhooks) {
   const account = db.prepare<[], { startMinor: number; balanceMinor: number; keySeed: string }>(
     'select start_minor as startMinor, balance_minor as balanceMinor, key_seed as keySeed from account',
@@ -98,7 +98,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       append.run({ ...noOrder, kind: 'top_up', amountMinor, at: now() })
       move.run(amountMinor)
     },
-    /** Issues that many new licence keys for the order. */
+    /** Issues `count` new licence keys for the order. */
     issue: (order: Order, count: number): void => {
       const { keySeed } = state()
       const start = lastKey.get()?.seq ?? 0
@@ -107,7 +107,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       }
     },
     keysOf: (orderId: string): string[] => keys.all(orderId).map((row) => row.text),
-    /** Returns what `report` returns, without reading every entry into memory. */
+    /** Returns the sums that `report` returns, without reading every entry into memory. */
     summary: (limit: number): LedgerSummary => {
       const { startMinor, balanceMinor } = state()
       const all = totals.all()
@@ -148,10 +148,10 @@ const entryOf = ({ id, externalOrderId, amountMinor }: Order) => ({ orderId: id,
 
 const sum = (entries: LedgerEntry[]): number => entries.reduce((total, { amountMinor }) => total + amountMinor, 0)
 
-/** Thirty-two characters without 0, O, 1 and I, which people mistake: five bits each, 125 bits a key. */
+/** The 32 characters leave out 0, O, 1 and I, which people mistake. Each character has five bits, a key 125 bits. */
 const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 
-/** The licence key of a number: the same seed and number give the same key, and no two numbers share one. */
+/** Returns the licence key of a number. The same seed and number give the same key, and no two numbers share a key. */
 function licenceKey(seed: string, number: number): string {
   const digest = createHash('sha256').update(`${seed}:${number}`).digest()
   const text = Array.from(digest.subarray(0, 25), (byte) => alphabet[byte % alphabet.length]).join('')

@@ -4,12 +4,12 @@ import type { Ground } from './world.ts'
 
 /** The current state of a product. */
 export interface Offer extends Product {
-  /** Set when it left the catalogue: lists omit it, and its address answers that it is gone. */
+  /** Set when the product left the catalogue. Lists then omit it, and its address answers that it is gone. */
   withdrawnAt: number | null
   updatedAt: number
 }
 
-/** A change by hand; other fields stay. `stock` sets the stock of the product's origin, and the other stock to none. */
+/** A change by hand; fields that are left out stay. `stock` sets the stock of the product's origin, and the other to 0. */
 export interface OfferChange {
   stock?: number | undefined
   localStock?: number | undefined
@@ -27,11 +27,11 @@ export interface OfferFilter {
 
 export type Offers = ReturnType<typeof keepOffers>
 
-/** How many units can be bought now. */
+/** Returns how many units can be bought now. */
 export const sellable = (offer: Offer): number =>
   offer.available && offer.withdrawnAt === null ? offer.localStock + offer.providerStock : 0
 
-/** The catalogue with its changes: only products that were sold or changed have a row. */
+/** Keeps the catalogue with its changes. Only products that were sold or changed have a row. */
 export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: Webhooks) {
   const columns = `id, local_stock as localStock, provider_stock as providerStock, price_minor as priceMinor, available,
     withdrawn_at as withdrawnAt, updated_at as updatedAt`
@@ -48,7 +48,7 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       ? { ...product, ...row, available: row.available === 1 }
       : { ...product, withdrawnAt: null, updatedAt: startedAt }
 
-  /** Positions that lists omit, in order; they are few. */
+  /** The positions that lists omit, in order. There are few of them. */
   let hidden: number[] | undefined
   const hiddenPlaces = (): number[] => {
     const positions = withdrawnIds.all().map((id) => catalogue.find(id) ?? -1)
@@ -74,7 +74,7 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
 
   return {
     get,
-    /** One page in the catalogue's order. A filter reads the whole catalogue but keeps only the page. */
+    /** Returns one page in the catalogue's order. A filter reads the whole catalogue, but only the page is kept. */
     list: (filter: OfferFilter, offset: number, limit: number): { items: Offer[]; total: number } => {
       const filtered = Object.values(filter).some((value) => value !== undefined && value !== false)
       if (!filtered) {
@@ -100,13 +100,13 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       }
       return { items, total }
     },
-    /** Takes units out of stock, local ones first. Only a supplier whose stock is a hint sells more than it counts. */
+    /** Takes units out of stock, local units first. Only a supplier whose stock is a hint sells more units than it counts. */
     sell: (offer: Offer, quantity: number): void => {
       const local = Math.min(offer.localStock, quantity)
       const providerStock = Math.max(0, offer.providerStock - (quantity - local))
       save(offer, { ...offer, localStock: offer.localStock - local, providerStock })
     },
-    /** Raises the price of each product whose position is a multiple of `every` by one minor unit. @returns how many */
+    /** Raises the price of each product whose position is a multiple of `every` by one minor unit. @returns how many prices */
     reprice: db.transaction((every: number): number => {
       let count = 0
       for (let position = 0; position < catalogue.size; position += every) {
@@ -127,7 +127,7 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
   }
 }
 
-/** The positions of a page in a list with omitted positions. @param hidden the omitted positions, in order */
+/** Returns the positions of a page in a list with omitted positions. @param hidden the omitted positions, in order */
 function shownPositions(hidden: number[], offset: number, count: number): number[] {
   let position = offset
   let next = 0
@@ -143,7 +143,7 @@ function shownPositions(hidden: number[], offset: number, count: number): number
   return positions
 }
 
-/** A row of `offers`: SQLite has no booleans. */
+/** A row of `offers`. `available` is a number, because SQLite has no booleans. */
 type Changed = Pick<Offer, 'id' | 'localStock' | 'providerStock' | 'priceMinor' | 'withdrawnAt' | 'updatedAt'> & {
   available: number
 }

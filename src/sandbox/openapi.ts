@@ -12,7 +12,7 @@ import { decimalsOf } from '../domain/money.ts'
 import { refusalFacts } from './refusal.ts'
 import { idempotencyKeyMax, urlMax } from './requests.ts'
 
-/** The OpenAPI 3.1 description of the API in this dialect, served at `/openapi`. */
+/** Returns the OpenAPI 3.1 description of the API in this dialect, which is served at `/openapi`. */
 export function openapiOf(dialect: Dialect): Schema {
   const { headers } = dialect
   return {
@@ -40,7 +40,7 @@ export function openapiOf(dialect: Dialect): Schema {
   }
 }
 
-/** The errors of every endpoint. */
+/** The errors that every endpoint has. */
 const everywhere: ErrorKind[] = ['invalid', 'rate_limited', 'internal', 'unavailable']
 const withKey: ErrorKind[] = [...everywhere, 'unauthenticated', 'forbidden']
 const ofOrdering: ErrorKind[] = ['key_reused', 'in_progress', 'out_of_stock', 'insufficient_balance', 'limit_exceeded']
@@ -119,7 +119,7 @@ function operationOf(dialect: Dialect, id: string, summary: string, parts: Parts
   }
 }
 
-/** The success next to the errors; a refusal may have the same status. */
+/** Adds the success to the errors. A refusal may have the same status as the success. */
 function withSuccess(status: string, success: Schema, failures: Schema): Schema {
   if (!(status in failures)) return { [status]: success, ...failures }
   const schemaOf = (response: unknown) => valueAt(response, 'content.application/json.schema')
@@ -138,7 +138,7 @@ const openapiOperation = (dialect: Dialect): Schema => ({
   ),
 })
 
-/** Several kinds may share a status: one response names all their codes. */
+/** Returns the error responses by status. Several kinds may share a status: its response names all their codes. */
 function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
   const byStatus = Map.groupBy(kinds, (kind) => refusalFacts(dialect, kind).status)
   const response = (shared: ErrorKind[]) => {
@@ -148,7 +148,7 @@ function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
   return Object.fromEntries([...byStatus].map(([status, shared]) => [String(status), response(shared)]))
 }
 
-/** Errors of HTTP itself, in any dialect; their code is that of an invalid request. */
+/** Returns the errors of HTTP itself, in any dialect. They have the code of an invalid request. */
 const httpErrors = (dialect: Dialect, withBody: boolean): Schema => ({
   400: errorResponse(dialect, 'The request cannot be read'),
   ...(withBody && {
@@ -206,7 +206,7 @@ function headerComponents(dialect: Dialect): Schema {
     RateLimit: always('Requests a minute.', whole),
     RateRemaining: always('Requests that may run at once.', whole),
     RateReset: always(`When all of them are back. ${units[rateResetUnit]}.`, whole),
-    // Promised only when the rate limit has a status of its own.
+    // This header is promised only when the rate limit has a status of its own.
     RetryAfter: { ...always('Seconds, or an HTTP date.', { type: 'string' }), required: sharing.length === 1 },
   }
 }
@@ -263,12 +263,12 @@ const idempotencyParameter = ({ headers, idempotencyMemorySeconds }: Dialect): S
 /** A JSON Schema of a request or an answer, by the dialect's paths. */
 export type Schema = Record<string, unknown>
 
-/** One field: its dotted path (null: the supplier has none), its schema, and whether it can be missing. */
+/** One field: its dotted path (null: the supplier has no such field), its schema, and whether it can be missing. */
 type Field = [path: string | null, schema: Schema, presence?: 'optional']
 
 const text: Schema = { type: 'string' }
 const count: Schema = { type: 'integer', minimum: 0 }
-/** Yes or no, in the dialect's words. */
+/** The schema of yes or no, in the dialect's words. */
 const flagSchema = (words: FlagWords): Schema =>
   words === null ? { type: 'boolean' } : { ...text, enum: Object.keys(words) }
 const uuid: Schema = { type: 'string', format: 'uuid' }
@@ -289,18 +289,18 @@ export function schemasOf(dialect: Dialect): Record<string, Schema> {
   }
 }
 
-/** `order.completed` is described by `OrderCompletedEvent`. */
+/** Returns the name of an event's schema: `OrderCompletedEvent` describes `order.completed`. */
 const eventSchemaName = (name: EventName): string =>
   `${name.replace(/(^|[._])(.)/g, (_match, _separator, letter: string) => letter.toUpperCase())}Event`
 
-/** The envelope of a success. A bare list has no flag. */
+/** Returns the schema of a success with its envelope. A bare list has no flag. */
 function successSchema({ envelope, flags }: Dialect, data: Schema, path: string): Schema {
   const flagField: Field = [envelope.success, { const: flagValue(flags.success, true) }]
   if (path !== '') return objectOf([flagField, [path, data]])
   return envelope.success === null || data.type === 'array' ? data : { allOf: [objectOf([flagField]), data] }
 }
 
-/** A page of items, inside the envelope. */
+/** Returns the schema of a page of items, inside the envelope. */
 function pageSchema({ paging, flags }: Dialect, item: Schema, path: string): Schema {
   const items = { type: 'array', items: item }
   if (path === '') return items
@@ -460,7 +460,7 @@ function eventSchema(dialect: Dialect, name: EventName): Schema {
   ])
 }
 
-/** Nests the fields by their paths; an object is required when any field in it is. */
+/** Nests the fields by their paths. An object is required when any field in the object is required. */
 function objectOf(fields: Field[]): Schema {
   const groups = new Map<string, Field[]>()
   for (const [path, schema, presence] of fields) {

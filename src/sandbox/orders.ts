@@ -20,7 +20,7 @@ export interface OrderRequest {
 /** The outcome of a POST: the new order, or a refusal. */
 export type Decision = { kind: 'ordered'; order: Order } | { kind: 'refused'; error: ErrorKind; message: string }
 
-/** Filters of the list; instants in epoch milliseconds, `from` inclusive, `before` exclusive. */
+/** The filters of the list. Instants are in epoch milliseconds, `from` is inclusive, `before` is exclusive. */
 export interface OrderFilter {
   externalOrderId?: string | undefined
   status?: OrderStatus | undefined
@@ -31,7 +31,7 @@ export interface OrderFilter {
 export type Orders = ReturnType<typeof keepOrders>
 
 /**
- * The orders of the account.
+ * Keeps the orders of the account.
  *
  * ```
  * open --due--> completed --by hand--> refunded
@@ -109,9 +109,9 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
     })
 
   return {
-    /** The earlier outcome of the key, while it is remembered; a different request with the key is refused. */
+    /** Returns the earlier outcome of a key while it is remembered. Refuses a different request with the same key. */
     recall: (key: string, fingerprint: string): Decision | undefined => memory.recall(key, fingerprint, now()),
-    /** Decides a well-formed request; decision, charge and memory of the key are one transaction. */
+    /** Decides a well-formed request. Decision, charge and memory of the key are one transaction. */
     place: db.transaction((key: string, fingerprint: string, request: OrderRequest): Decision => {
       const earlier = memory.recall(key, fingerprint, now())
       if (earlier) return earlier
@@ -125,9 +125,9 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
       return decision
     }),
     get: (id: string): Order | undefined => rows.get(id),
-    /** One page, newest first, without orders that are hidden for now; `total` counts all matches. */
+    /** Returns one page, newest first, without orders that are hidden for now. `total` counts all matches. */
     list: (filter: OrderFilter, offset: number, limit: number) => rows.list(filter, now(), offset, limit),
-    /** Newest first, with the hidden ones: what the supplier knows, not what it shows. */
+    /** Returns orders, newest first, hidden orders included: what the supplier knows, not what it shows. */
     known: (limit: number, status?: OrderStatus): Order[] =>
       rows.list({ status }, Number.MAX_SAFE_INTEGER, 0, limit).items,
     keysOf: ledger.keysOf,
@@ -138,18 +138,18 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
       memory.forget(now())
       return due.length
     },
-    /** By hand, for tests: each returns undefined when the state of the order does not allow it. */
+    /** Ends an order by hand, for tests, as do the next two. Returns undefined when the state of the order does not allow it. */
     complete: byHand((order) => complete(order)),
     fail: byHand((order, message: string) => comeBack(order, 'failed', message)),
     refund: byHand((order) => comeBack(order, 'refunded', '')),
   }
 }
 
-/** Whether the charge of the order was kept or returned. */
+/** Returns whether the charge of the order was kept or returned. */
 const money = ({ status }: Order): 'kept' | 'returned' =>
   status === 'open' || status === 'completed' ? 'kept' : 'returned'
 
-/** Why nothing is sold, checked in the order of the contract: quantity maximum, product, stock, balance. */
+/** Returns why nothing is sold. The checks are in the order of the contract: quantity maximum, product, stock, balance. */
 function refusalOf(
   { dialect, faults }: Ground,
   request: OrderRequest,
@@ -170,7 +170,7 @@ function refusalOf(
   return undefined
 }
 
-/** The plan of a new order; its faults are used up here. */
+/** Returns the plan of a new order, and uses up the faults that apply to the order. */
 function planOf({ dialect, faults, now, completeAfterMs }: Ground, request: OrderRequest) {
   const lag = faults.take('list-lag', request)
   const hiddenUntil = lag ? now() + (lag.delayMs ?? dialect.listLagSeconds * 1000) : 0
@@ -189,7 +189,7 @@ const partialPlan = (fault: SandboxFault, quantity: number, completeAfterMs: num
 })
 
 /**
- * The outcome of each idempotency key, remembered as long as the dialect says from its first use.
+ * Remembers the outcome of each idempotency key, for as long after the first use of the key as the dialect says.
  *
  * The sandbox has one account, so a key needs no owner. Orders and refusals are kept; malformed requests are not.
  */
@@ -200,7 +200,7 @@ function createMemory(db: Tables, memoryMs: number) {
   const put = db.prepare('insert or replace into idempotency (key, fingerprint, decision, at) values (?, ?, ?, ?)')
   const forget = db.prepare('delete from idempotency where at <= ?')
   return {
-    /** @param fingerprint equal for equal requests only */
+    /** @param fingerprint a text that is equal for equal requests only */
     recall: (key: string, fingerprint: string, now: number): Decision | undefined => {
       const row = find.get(key)
       if (!row || now - row.at >= memoryMs) return undefined
@@ -220,7 +220,7 @@ export type OrderPlan =
   | { kind: 'fail' }
   | { kind: 'partial'; first: number; status: 'open' | 'completed'; delayMs: number }
 
-/** An order of the supplier. Amounts in minor units, instants in epoch milliseconds. */
+/** An order of the supplier. Amounts are in minor units, instants in epoch milliseconds. */
 export interface StoredOrder extends OrderRequest {
   id: string
   status: OrderStatus
@@ -228,18 +228,18 @@ export interface StoredOrder extends OrderRequest {
   failureCode: string | null
   failureMessage: string | null
   plan: OrderPlan
-  /** When it moves next; null when only the control API moves it. */
+  /** When the order moves next; null when only the control API moves the order. */
   dueAt: number | null
-  /** Lists omit it until then; its own address does not. */
+  /** Lists omit the order until this instant. The order's own address shows it at once. */
   hiddenUntil: number
   createdAt: number
   updatedAt: number
 }
 
-/** Orders settled in one batch: an advance after a long stop must not block the server for seconds. */
+/** The most orders that one batch settles: an advance after a long stop must not block the server for seconds. */
 const settledAtOnceMax = 500
 
-/** The statements over the orders. */
+/** Prepares the statements over the orders. */
 function orderRows(db: Tables) {
   const columns = `id, external_order_id as externalOrderId, product_id as productId, quantity, status,
     amount_minor as amountMinor, failure_code as failureCode, failure_message as failureMessage, plan,

@@ -1,4 +1,4 @@
-/** What a person sees of the sandbox and does to it, on the page at its own address: faults as buttons, orders, the ledger, the customer of a demo. */
+/** What a person sees and does on the sandbox's own page: faults as buttons, orders, the ledger, the customer of a demo. */
 import { type Request, type RequestHandler, Router, urlencoded } from 'express'
 import { html } from 'hono/html'
 import { z } from 'zod'
@@ -10,13 +10,13 @@ import { type FaultName, factsOf, faultTable } from './faults.ts'
 import type { LedgerEntry } from './ledger.ts'
 import { Refusal } from './refusal.ts'
 
-/** Where the sandbox supplies a demo: who buys there, and where the orders are followed. */
+/** The demo that the sandbox supplies: the customer who buys there, and the console that shows the orders. */
 export interface SandboxDemo {
   customer: {
     state: () => { running: boolean; lastReference: string | null; lastAt: number | null; problem: string | null }
     start: () => void
     stop: () => void
-    /** @returns the reference of the order; rejects when it was not taken */
+    /** @returns the reference of the order; rejects when the order was not taken */
     orderNow: () => Promise<string>
   }
   consoleUrl: string
@@ -27,7 +27,7 @@ export interface PanelParts extends ControlParts {
 }
 
 export type Html = ReturnType<typeof html>
-/** What was done, and what was typed where that was refused. */
+/** The report on a press of a button, and the typed amount where the press was refused. */
 interface Said {
   text: string | Html
   isRefused?: boolean
@@ -36,9 +36,9 @@ interface Said {
 
 interface FaultButton {
   title: string
-  /** How Quayside comes back from it: said when it is set. */
+  /** How Quayside recovers from the fault. The page says this when the fault is set. */
   heals: string
-  /** Milliseconds: long enough to be watched. */
+  /** The delay in milliseconds, long enough to be watched. */
   delayMs?: number
 }
 
@@ -106,7 +106,7 @@ export const faultButtons: Record<FaultName, FaultButton> = {
   },
 }
 
-/** The headings of the buttons, and what a fault is set for, by what it applies to. */
+/** The heading of a group of buttons, and the event for which its faults are set, by what the faults apply to. */
 const subjects = {
   request: { title: 'Break the next request to buy', next: 'next purchase' },
   order: { title: 'Break the next order', next: 'next order' },
@@ -117,18 +117,18 @@ const subjects = {
 const faultNames = Object.keys(faultTable) as FaultName[]
 const nextOf = (name: FaultName): string => subjects[factsOf(name).of].next
 
-/** The newest orders, and every one that is open. */
+/** The page shows this many orders, the newest ones, and up to `OPEN_MAX` that are open. */
 const ORDERS_SHOWN = 8
 const OPEN_MAX = 50
 const LEDGER_SHOWN = 20
 
 /**
- * Its markup, and the route of its buttons. Only a browser of this machine sees it, and only the page itself may press the buttons: they
- * need no key, and another site could press them in that browser.
+ * Makes the markup of the panel and the route of its buttons. Only a browser of this machine sees the panel. Only the page
+ * itself may press the buttons: they need no key, and another site could press them in that browser.
  */
 export function createPanel(parts: PanelParts, page: (request: Request, panel: Html) => string) {
   const doings = doingsOf(parts)
-  /** Said once, at the top of the page that follows. */
+  /** This report is shown once, at the top of the next page. */
   let said: Said | undefined
 
   const act: RequestHandler = async (request, response) => {
@@ -155,7 +155,7 @@ export function createPanel(parts: PanelParts, page: (request: Request, panel: H
 
   return {
     routes: Router().post('/', urlencoded({ extended: false }), act),
-    /** For this machine; empty for another one. */
+    /** Returns the panel for a browser of this machine, and empty markup for any other. */
     of: (request: Request): Html => {
       if (!isOfThisMachine(request)) return html``
       const now = said
@@ -165,7 +165,7 @@ export function createPanel(parts: PanelParts, page: (request: Request, panel: H
   }
 }
 
-/** What each button does. @returns what is said of it */
+/** Returns the action of each button. An action resolves with the report for the page. */
 function doingsOf(parts: PanelParts): Record<string, (form: z.infer<typeof formShape>) => Promise<string | Html>> {
   const { demo, world } = parts
   const run = (call: Control['call'], input: { id?: string; body?: unknown }): unknown =>
@@ -280,7 +280,7 @@ const entryKinds: Record<LedgerEntry['kind'], string> = { charge: 'charge', refu
 /** `09:31:04`, in UTC. */
 const timeOf = (at: number): string => new Date(at).toISOString().slice(11, 19)
 
-/** Under a name of this machine, too: a name elsewhere that leads here is a page elsewhere. */
+/** True for a request from this machine to a name of this machine. A page under another name is a foreign page. */
 const isOfThisMachine = (request: Request): boolean =>
   isFromThisMachine(request) && /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(request.headers.host ?? '')
 

@@ -9,7 +9,7 @@ import type { EventSubject, Webhook } from './webhooks.ts'
 
 type Body = Record<string, unknown>
 
-/** Writes the pairs whose path the dialect names; a null or empty path is a field that the supplier does not have. */
+/** Writes the pairs whose path the dialect names. A null or empty path means that the supplier does not have the field. */
 function recordOf(pairs: [string | null, unknown][]): Body {
   const record: Body = {}
   for (const [path, value] of pairs) if (path) putAt(record, path, value)
@@ -18,7 +18,7 @@ function recordOf(pairs: [string | null, unknown][]): Body {
 
 const productWriters = new WeakMap<Dialect, (offer: Offer) => Body>()
 
-/** A page has a hundred of them: the dialect's paths are parsed only once. */
+/** Writes a product. A page has a hundred products, so the dialect's paths are parsed only once. */
 export function productRecord(dialect: Dialect, offer: Offer): Body {
   let write = productWriters.get(dialect)
   if (!write) {
@@ -87,7 +87,7 @@ export function balanceRecord(dialect: Dialect, balanceMinor: number, requestsPe
   ])
 }
 
-/** @param withSecret only for the answer that creates the webhook */
+/** @param withSecret true only for the answer that creates the webhook */
 export function webhookRecord(dialect: Dialect, webhook: Webhook, withSecret: boolean): Body {
   const { webhook: paths, event } = dialect
   return recordOf([
@@ -99,7 +99,7 @@ export function webhookRecord(dialect: Dialect, webhook: Webhook, withSecret: bo
   ])
 }
 
-/** The body of a delivery, with an id and licence keys only when the dialect has paths for them. */
+/** Writes the body of a delivery. An id and licence keys are in the body only when the dialect has paths for them. */
 export function eventPayload(
   dialect: Dialect,
   name: EventName,
@@ -120,7 +120,7 @@ export function eventPayload(
   ])
 }
 
-/** A page of records. With an empty path for the items the page is the bare list and has no other fields. */
+/** Writes a page of records. With an empty path for the items, the page is the bare list and has no other fields. */
 export function pageRecord(
   { paging, flags }: Dialect,
   list: Body[],
@@ -134,7 +134,7 @@ export function pageRecord(
   ])
 }
 
-/** Wraps the answer of a success. @param path the path of the content: pages may have another one than records */
+/** Wraps the answer of a success. @param path the path of the content; pages may have another path than records */
 export function successBody({ envelope, flags }: Dialect, data: unknown, path = envelope.data): unknown {
   const { success } = envelope
   const yes = flagValue(flags.success, true)
@@ -156,7 +156,7 @@ export function errorBody(dialect: Dialect, kind: ErrorKind, message: string, re
   ])
 }
 
-/** The supplier's word for a status: the first in the dialect; without a word for refunds, that for failed. */
+/** Returns the first word of the dialect for a status. Without a word for `refunded`, returns the word for `failed`. */
 export function statusWord(dialect: Dialect, status: OrderStatus): string {
   const wordFor = (wanted: OrderStatus) =>
     Object.entries(dialect.orderStatuses).find(([, meaning]) => meaning === wanted)?.[0]
@@ -167,7 +167,7 @@ function moneyValue({ money }: Dialect, minor: number): unknown {
   const { representation } = money
   if (representation === 'minor') return minor
   if (typeof representation === 'object') {
-    // One digit more than the currency has: a reader that ignores the exponent is wrong by a factor of ten.
+    // The amount has one digit more than the currency: a reader that ignores the exponent is wrong by a factor of ten.
     const decimals = decimalsOf(money.currency) + 1
     const exponent = representation.counts === 'decimals' ? decimals : -decimals
     return recordOf([
@@ -179,7 +179,7 @@ function moneyValue({ money }: Dialect, minor: number): unknown {
   return representation === 'decimal' ? text : Number(text)
 }
 
-/** Unchanged offers are all as old as the account: most can use the last text. */
+/** The last instant and its text. Unchanged offers are all as old as the account, so most can use this text again. */
 const lastInstant = { at: Number.NaN, text: '' }
 
 function instantValue({ instants }: Dialect, at: number): string | number {

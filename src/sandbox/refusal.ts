@@ -1,9 +1,9 @@
 import type { Dialect, ErrorKind } from '../dialect/dialect.ts'
 
-/** A request that the API answers with its error envelope; code and status are the dialect's. */
+/** A refusal that the API answers with its error envelope, with the code and the status of the dialect. */
 export class Refusal extends Error {
   readonly kind: ErrorKind
-  /** Instead of the dialect's status, for cases of HTTP itself, such as 405. */
+  /** A status that is used instead of the dialect's status, for cases of HTTP itself, such as 405. */
   readonly status: number | undefined
 
   constructor(kind: ErrorKind, message: string, status?: number) {
@@ -14,7 +14,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The answer for a kind without a code in the dialect: its own name, with the usual status. */
+/** A kind without a code in the dialect is answered with its own name as the code, and with this usual status. */
 const usualStatuses: Record<ErrorKind, number> = {
   invalid: 400,
   unauthenticated: 401,
@@ -31,7 +31,7 @@ const usualStatuses: Record<ErrorKind, number> = {
   unavailable: 503,
 }
 
-/** The code and the status of a refusal of this kind. */
+/** Returns the code and the status of a refusal of this kind. */
 export function refusalFacts({ errors }: Dialect, kind: ErrorKind): { code: string; status: number } {
   const facts = errors[kind]
   return facts ? { code: facts.codes[0] ?? kind, status: facts.status } : { code: kind, status: usualStatuses[kind] }

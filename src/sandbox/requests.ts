@@ -3,7 +3,7 @@ import type { OfferFilter } from './offers.ts'
 import type { OrderFilter, OrderRequest } from './orders.ts'
 import { Refusal } from './refusal.ts'
 
-/* Reads requests strictly: an unknown name is refused, so that a misspelt filter never goes unnoticed. */
+/* Reads requests strictly. An unknown name is refused, so that a misspelt filter never goes unnoticed. */
 
 /** A request to the API. */
 export interface ApiCall {
@@ -11,18 +11,18 @@ export interface ApiCall {
   /** Every value of a header, by its name in lower case. */
   headers: NodeJS.Dict<string[]>
   body: Buffer
-  /** The identifier in the path; empty when there is none. */
+  /** The identifier in the path; empty when the path has no identifier. */
   id: string
 }
 
-/** Longest idempotency key, the field's usual limit. */
+/** The length of the longest idempotency key, a usual limit in this field. */
 export const idempotencyKeyMax = 255
-/** Longest address of a webhook. */
+/** The length of the longest address of a webhook. */
 export const urlMax = 2048
 
 const invalid = (message: string): Refusal => new Refusal('invalid', message)
 
-/** The one idempotency key of a request. */
+/** Reads the one idempotency key of a request. */
 export function readIdempotencyKey({ headers }: Dialect, call: ApiCall): string {
   const [key, ...others] = call.headers[headers.idempotencyKey] ?? []
   if (!key || others.length > 0) throw invalid(`${headers.idempotencyKey}: one header of that name is required`)
@@ -68,9 +68,9 @@ export function readWebhookRequest(dialect: Dialect, call: ApiCall): { url: stri
 }
 
 /**
- * The requested page, as offset and length.
+ * Reads which page is requested, as offset and length.
  *
- * @param most silent limit of the rows of a page
+ * @param most the most rows of a page: a request for more rows is cut to this number without a word
  */
 export function readPage(
   { paging }: Dialect,
@@ -96,7 +96,7 @@ export function readProductFilter({ products, paging, flags }: Dialect, { query 
   }
 }
 
-/** Both ends of the time filter are inclusive, at the precision in which the dialect writes instants. */
+/** Reads the filters. The time filter includes both of its ends, at the precision in which the dialect writes instants. */
 export function readOrderFilter(dialect: Dialect, { query }: ApiCall): OrderFilter {
   const { orders, paging, orderStatuses } = dialect
   refuseUnknown(query, [paging.page, paging.limit, ...Object.values(orders)])
@@ -155,7 +155,7 @@ function readBody(call: ApiCall, known: string[]): Record<string, unknown> {
   return body
 }
 
-/** The JSON object in some bytes; undefined when there is none. */
+/** Reads a JSON object from bytes. Returns undefined when the bytes are no JSON object. */
 export function readObject(bytes: Buffer): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))

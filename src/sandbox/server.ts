@@ -1,5 +1,5 @@
 /**
- * The sandbox: a supplier of our own that speaks the Reseller API v1.1, whole, in any dialect.
+ * The sandbox: a supplier of our own that speaks the whole Reseller API v1.1 in any dialect.
  *
  * Its ledger is always true: it records every charge and every issued key, with any faults and after any number of kills.
  * The sandbox shares only the dialect, the money and the layout of texts with the rest of Quayside, and signs by itself, so
@@ -25,31 +25,31 @@ export interface SandboxOptions {
   dialect: Dialect
   /** The one valid API key. */
   apiKey: string
-  /** Default: a free port. */
+  /** The port to listen at. Default: a free port. */
   port?: number
-  /** Default: loopback. */
+  /** The address to listen at. Default: loopback. */
   host?: string
-  /** SQLite file of the world; without one the world ends with the process. */
+  /** The SQLite file of the world. Without a file, the world ends with the process. */
   file?: string
   /** Epoch milliseconds. */
   now?: () => number
-  /** In [0, 1); default: from the kernel. */
+  /** Returns a number in [0, 1). Default: from the kernel. */
   random?: () => number
-  /** Size of a generated catalogue (default: the shipped one). */
+  /** The size of a generated catalogue. Default: the shipped catalogue is used. */
   offers?: number
-  /** Seed of the generated catalogue, and of the licence keys when it is given. */
+  /** The seed of the generated catalogue. When it is given, it is also the seed of the licence keys. */
   seed?: number
   /** The first balance, in minor units of the dialect's currency (default: 2,500.00). */
   balanceMinor?: number
   /** A charge that takes the balance below this sends `balance.low` (default: 100.00). */
   balanceLowMinor?: number
-  /** How long an order stays open (default: 300 ms, long enough to be seen open, short enough for a demonstration). */
+  /** How long an order stays open. The default of 300 ms is long enough to be seen, and short enough for a demonstration. */
   completeAfterMs?: number
-  /** Default: 600. */
+  /** The rate limit. Default: 600. */
   requestsPerMinute?: number
-  /** Whether a timer moves the world and sends deliveries; if false, `advance` and `deliverDue` do. */
+  /** Whether a timer moves the world and sends deliveries. If false, callers do so by `advance` and `deliverDue`. */
   automatic?: boolean
-  /** Set in a demo: what the page of the sandbox shows about it. */
+  /** The demo that the page of the sandbox shows; only set in a demo. */
   demo?: SandboxDemo | undefined
 }
 
@@ -60,14 +60,14 @@ export interface Sandbox {
   controlUrl: string
   world: World
   faults: Faults
-  /** Settles due orders; returns how many moved. */
+  /** Settles due orders. Returns how many orders moved. */
   advance: () => number
   /** Sends due deliveries; resolves with the number of attempts. */
   deliverDue: () => Promise<number>
   close: () => Promise<void>
 }
 
-/** How often the timer runs: much shorter than the 300 ms of an order, and cheap. */
+/** The time between two runs of the timer. It is much shorter than the 300 ms of an order, and a run is cheap. */
 const tickMs = 50
 
 /** How long a caller may take to read that its request is malformed: a connection cut with unread bytes loses the answer. */
@@ -99,13 +99,13 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   app.use(frontPage({ world, faults, dialect, demo: options.demo }))
   app.use('/sandbox', createControl({ world, faults, dialect }))
   app.use('/v1', createApi({ dialect, routes, faults, apiKey, requestsPerMinute, now, random, pause }))
-  // Other paths have no routes, but the same envelope and request id.
+  // Other paths have no routes, but their answers have the same envelope and a request id.
   app.use(createApi({ dialect, routes: [], faults, apiKey, requestsPerMinute, now, random, pause }))
 
   const http = createServer(app)
   http.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) => {
     if (code === 'ECONNRESET') socket.destroy()
-    // The parser reports the same for every further byte.
+    // The parser reports the same error again for every further byte.
     if (!socket.writable) return
     socket.end(malformedAnswer({ dialect, random }, code))
     setTimeout(() => socket.destroy(), lingerMs).unref()
@@ -139,7 +139,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-/** Waits that the server cancels when it closes: what they delayed is never done. */
+/** Makes waits that the server cancels when it closes. Work after a cancelled wait is never done. */
 function createWaits() {
   const timers = new Set<NodeJS.Timeout>()
   return {
@@ -164,14 +164,14 @@ export function listen(server: Server, port = 0, host = '127.0.0.1'): Promise<Se
   })
 }
 
-/** The address of a server; one that listens on all addresses is reached on loopback. */
+/** Returns the address of a server. A server that listens on all addresses is reached on loopback. */
 export function addressOf(server: Server): string {
   const { address, port, family } = server.address() as AddressInfo
   if (address === '0.0.0.0' || address === '::') return `http://127.0.0.1:${port}`
   return family === 'IPv6' ? `http://[${address}]:${port}` : `http://${address}:${port}`
 }
 
-/** Ends every connection at once, the idle and the busy ones. */
+/** Closes the server, and ends every connection at once, idle or busy. */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())

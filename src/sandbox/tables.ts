@@ -5,12 +5,12 @@ import { systemFailure } from '../errors.ts'
 export type Tables = Database.Database
 
 /**
- * Opens the sandbox's own file, or memory when none is given, and creates missing tables.
+ * Opens the sandbox's own file, or a database in memory when no file is given, and creates missing tables.
  *
- * Synchronous FULL in WAL: every answer is on disk first, so a killed sandbox never forgets a charge.
+ * With synchronous FULL in WAL mode, a change is on disk before its answer is sent. So a killed sandbox forgets no charge.
  */
 export function openTables(file: string | undefined): Tables {
-  // SQLite would not say what is wrong with the path.
+  // The file is opened once by Node first, because SQLite would not say what is wrong with the path.
   if (file !== undefined) closeSync(openSync(file, 'a', 0o600))
   const db = new Database(file ?? ':memory:')
   try {
@@ -25,7 +25,7 @@ export function openTables(file: string | undefined): Tables {
   }
 }
 
-/** The ledger and the issued keys refuse update and delete: tests judge Quayside by them. */
+/** The tables `ledger` and `issued_keys` refuse update and delete, because tests judge Quayside by these tables. */
 const tables = `
 create table if not exists account (
   id integer primary key check (id = 1),

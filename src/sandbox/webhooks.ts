@@ -9,9 +9,9 @@ import type { Ground } from './world.ts'
 export interface Webhook {
   id: string
   url: string
-  /** Our names of its events. */
+  /** Our names of the events that the webhook is registered for. */
   events: EventName[]
-  /** Shown once, in the answer that creates the webhook. */
+  /** The secret is shown once, in the answer that creates the webhook. */
   secret: string
   createdAt: number
 }
@@ -42,16 +42,16 @@ export interface EventSubject {
 
 export type Webhooks = ReturnType<typeof keepWebhooks>
 
-/** Enough for every rotation; more comes from an endless loop. */
+/** The most webhooks. They are enough for every rotation: more webhooks come from an endless loop. */
 export const webhooksMax = 50
 
-/** Waits between attempts, in milliseconds: 1 s, 5 s, 30 s, 2 min, 10 min, 1 h, 6 h, 24 h, then it is dead. */
+/** Waits between attempts, in milliseconds: 1 s, 5 s, 30 s, 2 min, 10 min, 1 h, 6 h, 24 h. After the last, a delivery is dead. */
 const waitsMs = [1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000]
 
 /** A reordered delivery waits for the next one of its webhook, but not longer than this. */
 const reorderMaxMs = 5_000
 
-/** Webhooks and their queued deliveries. `emit` runs in the transaction of its cause: both are stored, or neither is. */
+/** Keeps webhooks and their deliveries. `emit` runs in the transaction of its cause: both are stored, or neither is. */
 export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
   const rows = db.prepare<[], WebhookRow>(
     'select id, url, events, secret, created_at as createdAt from webhooks order by created_at, rowid',
@@ -65,7 +65,7 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
     `insert into deliveries (delivery_id, webhook_id, event, order_id, body, state, rank, held, due_at, created_at)
      select ?, ?, ?, ?, ?, ?, coalesce(max(seq), 0) + 1, ?, ?, ? from deliveries`,
   )
-  // A held delivery goes right behind the one that has just been added: half a rank, and whole ranks never collide.
+  // A held delivery goes right behind the newest delivery. Its rank has a half, so it never equals the whole rank of another.
   const release = db.prepare(
     `update deliveries set held = 0, due_at = ?, rank = (select max(seq) from deliveries) + 0.5
      where webhook_id = ? and held = 1 and state = 'due' and seq < ?`,
@@ -115,21 +115,21 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
       if (dialect.event.names[event] === null) return
       const wanting = list().filter((webhook) => webhook.events.includes(event))
       if (wanting.length === 0) return
-      // Drawn only when it is written, so that a seeded run gives the same ids in every dialect without one.
+      // An event id is drawn only when it is written: all dialects without event ids then give a seeded run the same other ids.
       const id = dialect.eventId === null ? '' : idFrom(random, 'evt')
       const body = JSON.stringify(eventPayload(dialect, event, subject, { id, at: now() }))
       for (const webhook of wanting) enqueue(webhook, event, subject, body)
     },
-    /** The next due delivery of the webhook. */
+    /** Returns the next due delivery of the webhook. */
     nextDue: (webhookId: string): Delivery | undefined => nextDue.get(webhookId, now()),
-    /** @param status the status of the answer, or null without one */
+    /** @param status the status of the answer, or null without an answer */
     record: ({ seq, attempts }: Delivery, status: number | null): void => {
       const wait = waitsMs[attempts]
       const delivered = status !== null && status >= 200 && status < 300
       const state = delivered ? 'delivered' : wait === undefined ? 'dead' : 'due'
       record.run(state, status, now() + (wait ?? 0), seq)
     },
-    /** Queues a delivery again, in any state; false when there is none with this ID. */
+    /** Queues a delivery again, whatever its state. Returns false when no delivery has this ID. */
     resend: (deliveryId: string): boolean => resend.run(now(), deliveryId).changes > 0,
     newest: (count: number): Delivery[] => newest.all(count),
   }
@@ -139,13 +139,13 @@ type WebhookRow = Omit<Webhook, 'events'> & { events: string }
 
 const productOf = ({ order, productId }: EventSubject): string | undefined => productId ?? order?.productId
 
-/** A slower receiver counts as not reached: it should store the delivery, not act on it. */
+/** A receiver that takes longer counts as not reached: it should store the delivery first, and act on it later. */
 const deadlineMs = 10_000
 
 export interface Sender {
   /** Sends due deliveries, in order for each webhook; resolves with the number of attempts. */
   deliverDue: () => Promise<number>
-  /** Aborts deliveries in flight; they stay due. */
+  /** Aborts the deliveries in flight, which stay due. */
   close: () => Promise<void>
 }
 
@@ -179,7 +179,7 @@ export function createSender({
       await response.body?.cancel()
       return response.status
     } catch {
-      // Refused, reset, too late: the same for the schedule.
+      // The schedule treats a refused, a reset and a late connection alike.
       return null
     }
   }
@@ -216,11 +216,11 @@ export function createSender({
   }
 }
 
-/** HMAC-SHA256 over `timestamp.body`, keyed with the secret's text. The contract's section 6, rule 2. */
+/** Returns the HMAC-SHA256 of `timestamp.body`, keyed with the secret's text, by section 6, rule 2 of the contract. */
 export const sign = (secret: string, timestamp: string, body: string): Buffer =>
   createHmac('sha256', secret).update(`${timestamp}.${body}`).digest()
 
-/** The headers that authenticate one attempt, by the dialect. `at` in epoch milliseconds. */
+/** Returns the headers that authenticate one attempt, by the dialect. `at` is in epoch milliseconds. */
 export function signedHeaders(
   { signature }: Dialect,
   { secret, deliveryId, body, at }: { secret: string; deliveryId: string; body: string; at: number },

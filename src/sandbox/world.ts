@@ -1,8 +1,8 @@
 /**
- * The supplier's state and decisions, without HTTP and timers; the clock is an argument.
+ * The supplier's state and decisions, without HTTP and without timers. The clock is an argument.
  *
- * Everything is synchronous and every write is a transaction: after a kill the file never has a charge without its order,
- * its stock, the record of its key or its events.
+ * Everything is synchronous and every write is a transaction. So after a kill, each charge in the file also has its order, its
+ * change of stock, the record of its idempotency key, and its events.
  */
 import type { Dialect } from '../dialect/dialect.ts'
 import type { Catalogue } from './catalogue.ts'
@@ -20,9 +20,9 @@ export interface WorldOptions {
   faults: Faults
   now: () => number
   random: () => number
-  /** SQLite file; memory without one. Its contents win over `balanceMinor` and `seed`. */
+  /** The SQLite file; without it the world is in memory. The contents of the file win over `balanceMinor` and `seed`. */
   file?: string | undefined
-  /** Seed of the licence keys. Without one it is random, so that a new sandbox never repeats the keys of an old one. */
+  /** The seed of the licence keys. If it is left out, it is random, so that a new sandbox never repeats an old one's keys. */
   seed?: number | undefined
   balanceMinor: number
   /** A charge that takes the balance below this sends `balance.low`. */
@@ -33,7 +33,7 @@ export interface WorldOptions {
 /** The shared parts of the world. */
 export interface Ground extends Omit<WorldOptions, 'file' | 'seed' | 'balanceMinor'> {
   db: Tables
-  /** When the account was created: the instant of every record that never changed. */
+  /** When the account was created. Every product that never changed has this instant. */
   startedAt: number
 }
 
@@ -54,7 +54,7 @@ export function openWorld(options: WorldOptions) {
     topUp: db.transaction(ledger.topUp),
     report: ledger.report,
     summary: ledger.summary,
-    /** Settles the orders that are due by the clock. Returns how many moved. */
+    /** Settles the orders that are due by the clock. Returns how many orders moved. */
     advance: orders.advance,
     close: (): void => {
       db.close()

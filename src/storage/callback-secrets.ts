@@ -6,8 +6,8 @@ export type CallbackSecret = typeof callbackSecrets.$inferSelect
 /** Rotations of all stores, oldest first; a store whose secret was never changed has none. */
 export const allCallbackSecrets = rowsBy(callbackSecrets, [], callbackSecrets.store, callbackSecrets.generation)
 
-/** Fails with a unique key when another rotation made this generation meanwhile. */
+/** Stores a rotation. A unique key refuses it when another rotation made this generation meanwhile. */
 export const insertCallbackSecret = insertInto(callbackSecrets)
 
-/** Ends the secrets that earlier rotations left valid for longer than this. */
+/** Ends a store's earlier secrets at this instant, where rotations left them valid for longer. */
 export const endCallbackSecrets = bringForward(callbackSecrets, ['store'], 'previousUntil')

@@ -1,12 +1,12 @@
-/** The folder of an installation's database: where it really is, and on what file system. */
+/** The folder of an installation's database: where the folder really is, and on what file system. */
 import { existsSync, lstatSync, readlinkSync, realpathSync, statfsSync } from 'node:fs'
 import path from 'node:path'
 import { Failure } from '../errors.ts'
 
-/** The database of a data folder, through every link: the lock, the marker and the log lie beside this file. */
+/** The database file of a data folder, with every link followed. The lock, the marker and the log lie beside this file. */
 export const databaseFileOf = (dataDir: string): string => realFileOf(path.join(dataDir, 'quayside.db'))
 
-/** As many links as Linux follows. */
+/** The number of links that Linux follows at most. */
 const LINKS_MAX = 40
 
 /**
@@ -26,7 +26,7 @@ export function realFileOf(file: string): string {
   throw new Failure('unavailable', `${file} leads through more than ${LINKS_MAX} links`)
 }
 
-/** `f_type` of the file system on which a folder is, or will be made; 0 where the system is not Linux. */
+/** Returns the `f_type` of the file system on which a folder is or will be made; 0 where the system is not Linux. */
 export function fileSystemType(folder: string): number {
   if (process.platform !== 'linux') return 0
   let there = path.resolve(folder)
@@ -38,13 +38,13 @@ export function fileSystemType(folder: string): number {
 export interface FileSystem {
   name: string
   /**
-   * `refused`: its locks and its fsync are another machine's word, and SQLite loses commits there. `doubtful`: that hangs
-   * on the program behind it, which cannot be seen.
+   * `refused`: another machine answers for its locks and its fsync, and SQLite loses commits there. `doubtful`: whether SQLite
+   * loses commits there depends on the program behind the file system, which cannot be seen.
    */
   use: 'usable' | 'doubtful' | 'refused'
 }
 
-/** By `f_type`, as linux/magic.h and the drivers define it. */
+/** File systems by their `f_type`, as linux/magic.h and the drivers define it. */
 const KINDS: Record<number, FileSystem> = {
   26985: { name: 'NFS', use: 'refused' },
   20859: { name: 'SMB', use: 'refused' },
@@ -54,5 +54,5 @@ const KINDS: Record<number, FileSystem> = {
   1702057286: { name: 'FUSE', use: 'doubtful' },
 }
 
-/** @param type `f_type` of `statfs`, which some machines sign */
+/** @param type the `f_type` of `statfs`; on some machines it is a signed number */
 export const fileSystemOf = (type: number): FileSystem => KINDS[type >>> 0] ?? { name: 'local', use: 'usable' }

@@ -9,7 +9,7 @@ import { changeBy, dueBy, insertInto, rowsBy } from './table.ts'
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
 
-/** When an order of a backend was read: its backend says by itself how it stands. */
+/** The `readAt` of an order of a backend. A backend says by itself how its orders stand, so that they are always fresh. */
 export const ALWAYS_FRESH = 9_000_000_000_000_000
 
 export const entitlementOf = rowsBy(entitlements, ['store', 'reference'])
@@ -29,10 +29,10 @@ export const newestRevision = statement((store: string) =>
 /** Orders that are due for comparison with their purchases; the order that has waited longest comes first. */
 export const dueSettlements = dueBy(entitlements, 'settleAt', [])
 
-/** Orders whose shop is to take a wish off now. */
+/** Orders whose shop is to take off the tag of a wish now. */
 export const dueUntags = dueBy(entitlements, 'untagAt', ['store'])
 
-/** References of orders of a store with a purchase whose turn has come, and that were not read since an instant. */
+/** References of a store's orders that have a purchase whose turn has come, and that were not read since an instant. */
 export const ordersToRead = statement((store: string, now: number, since: number, limit: number) =>
   build
     .selectDistinct({ reference: entitlements.reference, readAt: entitlements.readAt })
@@ -42,7 +42,7 @@ export const ordersToRead = statement((store: string, now: number, since: number
     .limit(limit),
 )
 
-/** Purchases of orders of a store whose turn has come. */
+/** Purchases whose turn has come, of these orders of a store. */
 export const placementsOfOrders = statement((store: string, references: string[], now: number) =>
   build
     .select({ id: purchases.id })
@@ -51,7 +51,7 @@ export const placementsOfOrders = statement((store: string, references: string[]
     .where(and(isDuePlacement(now), eq(entitlements.store, store), inArray(entitlements.reference, references))),
 )
 
-/** The stores of which there are any. */
+/** The stores that have orders as in `ordersToRead`. */
 export const storesToRead = statement((now: number, since: number) =>
   build
     .selectDistinct({ store: entitlements.store })
@@ -60,7 +60,7 @@ export const storesToRead = statement((now: number, since: number) =>
     .where(and(isDuePlacement(now), lt(entitlements.readAt, since))),
 )
 
-/** Orders with a purchase to be sent of which it is not known how they stand: the version before has taken them. */
+/** Orders with a purchase to be sent, but without a row that says how they stand: the version before this one has taken them. */
 export const ordersLacking = statement((limit: number) =>
   build
     .selectDistinct({ id: purchases.orderId })
@@ -70,11 +70,11 @@ export const ordersLacking = statement((limit: number) =>
     .limit(limit),
 )
 
-/** A second row of an order is refused: the one that came first counts. */
+/** Stores how an order stands. A second row of the order is refused: the first row counts. */
 export const insertEntitlement = insertInto(entitlements)
 
 const changeAsSeen = changeBy(1, entitlements, ['store', 'reference', 'revision'])
-/** Changes a row as it was read, and only so. */
+/** Changes a row that is still as it was read; else the change is stale. */
 export const changeEntitlement = (
   { store, reference, revision }: Pick<EntitlementRow, 'store' | 'reference' | 'revision'>,
   set: Partial<EntitlementRow>,
@@ -91,7 +91,7 @@ export const putEntitlementLine = change(1, (row: EntitlementLine) => {
     })
 })
 
-/** A backend has cancelled its order, for good: also what people decided since the last time. That of a shop stands as the shop has it. */
+/** Cancels an order of a backend for good, also against what people have decided. An order of a shop stands as the shop has it. */
 export const cancelEntitlement = change('any', (orderId: string, now: number) =>
   build
     .update(entitlements)
@@ -103,17 +103,17 @@ export const cancelEntitlement = change('any', (orderId: string, now: number) =>
     })
     .where(and(eq(entitlements.orderId, orderId), eq(entitlements.readAt, ALWAYS_FRESH))),
 )
-/** Something of an order changed here: its purchases are compared with it at the next tick. */
+/** Has an order compared with its purchases at the next tick, because something of the order changed here. */
 export const settleSoon = change('any', (orderId: string, now: number) =>
   build.update(entitlements).set({ settleAt: now }).where(eq(entitlements.orderId, orderId)),
 )
 
-/** The same, and nothing of it is bought or delivered before that. */
+/** Does the same as `settleSoon`, and nothing of the order is bought or delivered before the comparison. */
 export const settleFirst = change('any', (orderId: string, now: number) =>
   build.update(entitlements).set({ settleAt: now, settledRevision: -1 }).where(eq(entitlements.orderId, orderId)),
 )
 
-/** So many of the units that a line has now were bought before a restore: they were granted then. */
+/** Grants a line the units that were bought before a restore, up to the units that it has now: they were granted then. */
 export const grantUnits = change(
   'any',
   ({ store, reference, line }: Pick<EntitlementLine, 'store' | 'reference' | 'line'>, bought: number) =>
@@ -133,7 +133,7 @@ export const grantUnits = change(
       ),
 )
 
-/** After a restore it is forgotten whether people took units that nothing was granted for: they are asked again. */
+/** Compares orders with ungranted units again after a restore. What people said to these units is lost: they are asked again. */
 export const settleUngranted = change('any', (now: number) =>
   build
     .update(entitlements)
@@ -158,10 +158,10 @@ const settledAndPaid = change(1, (orderId: string, purchaseId: string, since: nu
       ),
     ),
 )
-/** Keys that the store has or may have, of a purchase in the statement around. */
+/** Counts the keys that the store has or may have, of a purchase in the surrounding statement. */
 const leftOf = (purchase: string) =>
   sql`(select count(*) from licence_keys k where k.purchase_id = ${sql.raw(purchase)}.id and (k.begun_at is not null or k.handed_over_at is not null))`
-/** States after which a purchase counts by its keys alone. */
+/** In these states a purchase counts by its keys alone. */
 const over = sql.raw(`'${purchaseStates.filter(isOver).join("', '")}'`)
 const unitsGranted = sql`coalesce((
   select el.granted from store_order_lines sl
@@ -169,7 +169,7 @@ const unitsGranted = sql`coalesce((
   join entitlement_lines el on el.store = e.store and el.reference = e.reference and el.line = sl.line
   where sl.id = purchases.line_id
 ), 0)`
-/** With it, all that is bought or under way of its line is within what was granted. */
+/** Whether the purchase, with all that is bought or under way for its line, is within the granted units. */
 const fitsUnits = sql`purchases.quantity + coalesce((
     select sum(case
       when o.state in (${over}) then ${leftOf('o')}
@@ -190,13 +190,13 @@ const withinUnits = change(1, (purchaseId: string) =>
 )
 
 /**
- * Part of a commit that buys: stale unless the order is paid as it was read last, its purchases were compared with that reading,
- * and all that is bought or under way of the line is within its units. The first statement locks the order, so that the second
- * sees every purchase that another process has begun to buy.
+ * Guards a commit that buys. It is stale unless the last reading of the order says that it is paid, its purchases were compared
+ * with that reading, and all that is bought or under way for the line is within its units. The first statement locks the order,
+ * so that the second statement sees every purchase that another process has begun to buy.
  *
- * What a person decided at the newest revision is bought however the order stands.
+ * A purchase that a person decided on at the newest revision is bought however the order stands.
  *
- * @param since the order was read at this instant or later
+ * @param since the order must have been read at this instant or later
  */
 export const assertEntitled = ({ id, orderId }: { id: string; orderId: string }, since: number): Change[] => [
   settledAndPaid(orderId, id, since),
@@ -206,7 +206,7 @@ export const assertEntitled = ({ id, orderId }: { id: string; orderId: string },
 /** Guards a commit that begins to deliver keys: the settlement of the order has decided which keys may leave. */
 export const assertMayLeave = (orderId: string, purchaseId: string): Change => settledAndPaid(orderId, purchaseId, 0)
 
-/** Why a purchase may not be bought now: the order as it was read last, and whether the line has room for it. */
+/** What shows why a purchase may not be bought now: its order as it was read last, and whether the line has room for it. */
 export const entitledNow = statement((purchaseId: string) =>
   build
     .select({
@@ -228,7 +228,7 @@ export const entitledNow = statement((purchaseId: string) =>
     .where(eq(purchases.id, purchaseId)),
 )
 
-/** What a person decided goes on standing against a later revision that lowers nothing. */
+/** Carries what a person decided over to a later revision, which lowers nothing. */
 export const keepDecisions = change('any', (orderId: string, from: number, to: number) =>
   build
     .update(purchases)
@@ -237,8 +237,8 @@ export const keepDecisions = change('any', (orderId: string, from: number, to: n
 )
 
 /**
- * Orders that were not taken and not read since an instant. Not the newest one of a store: the next revision is counted on from
- * it, and a reading that is under way must not pass for newer than one that came after it.
+ * Orders that were not taken and not read since an instant. The newest order of a store is kept: the next revision is counted on
+ * from it, and a reading that is under way must not pass for newer than a later reading.
  */
 const isForgotten = (before: number) =>
   and(
@@ -271,13 +271,13 @@ const forgetLines = change('any', (store: string, reference: string) =>
       ),
     ),
 )
-/** @param before one that was read since is kept */
+/** @param before an order that was read since this instant is kept */
 export const forgetEntitlement = (store: string, reference: string, before: number): Change[] => [
   forgetRow(store, reference, before),
   forgetLines(store, reference),
 ]
 
-/** After a clock was put back: no reading counts as one of the future. */
+/** After a clock was put back, makes every reading that is dated in the future count as an old one. */
 export const distrustReadings = change('any', (now: number) =>
   build
     .update(entitlements)

@@ -16,9 +16,9 @@ import path from 'node:path'
 import { systemFailure } from '../errors.ts'
 
 /**
- * Makes a folder, and those above it, for its owner alone; one that is there stays as it is.
+ * Makes a folder and the folders above it, for their owner alone. A folder that is there stays as it is.
  *
- * One at a time: with `recursive`, Node never returns where a folder takes none, such as /proc.
+ * The folders are made one at a time: with `recursive`, Node never returns where a folder such as /proc takes no folders.
  */
 export function makeFolder(folder: string): void {
   if (isFolder(folder)) return
@@ -33,7 +33,7 @@ export function makeFolder(folder: string): void {
 
 const isFolder = (folder: string): boolean => statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false
 
-/** @returns what removes this folder and those above it, where they are not there now and have stayed empty */
+/** @returns a function that removes this folder and those above it, as far as they are not there now and have stayed empty */
 export function undoOfFolder(folder: string): () => void {
   const missing: string[] = []
   for (let one = path.resolve(folder); !existsSync(one); one = path.dirname(one)) missing.push(one)
@@ -51,13 +51,13 @@ export function writeText(file: string, text: string | Buffer, mode: number): vo
   }
 }
 
-/** Gives a finished, fsynced file its name, replacing what had it, and makes sure that the name is on the disk. */
+/** Gives a finished, fsynced file its name, and makes sure that the name is on the disk. It replaces a file of that name. */
 export function placeFile(from: string, to: string): void {
   renameSync(from, to)
   syncFolder(path.dirname(to))
 }
 
-/** After this the names in a folder survive a power cut. */
+/** Makes the names in a folder survive a power cut. */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {
@@ -67,7 +67,7 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Replaces a small file, without stopping the event loop: after any crash it holds the old text or the new one. */
+/** Replaces a small file without stopping the event loop. After any crash the file holds the old text or the new text. */
 export async function replaceText(file: string, text: string): Promise<void> {
   const next = `${file}.new`
   const handle = await open(next, 'w', 0o600)

@@ -12,7 +12,7 @@ export const offersByProduct = rowsIn(offers, 'productId')
 const withPlace = { rowid: sql<number>`rowid`, ...getTableColumns(offers) }
 /**
  * Offers with their rowid in the table, a small whole number that stays for the life of the process: nothing renumbers
- * the rows of a table that is never vacuumed in place. PostgreSQL stores one with each offer.
+ * the rows of a table that is never vacuumed in place. PostgreSQL stores such a number with each offer.
  */
 export const offersWithRowid = statement((productIds: string[]) =>
   build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
@@ -25,7 +25,7 @@ const underSkus = (which: SQL) =>
       .from(offers)
       .where(and(inArray(offers.sku, skus), which)),
   )
-/** Offers under these SKUs that the supplier still has; two under one SKU are ambiguous. */
+/** Offers under these SKUs that the supplier still has; two offers under one SKU are ambiguous. */
 export const offersBySku = underSkus(isNull(offers.goneAt))
 /** Offers under these SKUs that the supplier has dropped. */
 export const goneOffersBySku = underSkus(isNotNull(offers.goneAt))
@@ -35,7 +35,7 @@ export const skusOfOffers = statement((skus: string[]) =>
   build.selectDistinct({ sku: offers.sku }).from(offers).where(inArray(offers.sku, skus)),
 )
 
-/** The categories of what the supplier sells. No index has them: the whole table is read, for people alone. */
+/** The categories of what the supplier sells. No index has categories: the whole table is read, only for people. */
 export const categoriesOfOffers = statement(() =>
   build
     .selectDistinct({ category: offers.category })
@@ -56,7 +56,7 @@ export const countOffers = statement(() =>
     .where(isNull(offers.goneAt)),
 )
 
-/** What a later fact brings; `excluded` is the row that was to be inserted. */
+/** What a later fact sets in the stored row; `excluded` is the row that was to be inserted. */
 const asInserted = {
   sku: sql`excluded.sku`,
   name: sql`excluded.name`,
@@ -79,7 +79,7 @@ const asInserted = {
   changedAt: sql`excluded.changed_at`,
 }
 
-/** Stores offers that are new; of one that was stored in between the newer fact stays. */
+/** Stores new offers. Where an offer was stored in between, the newer fact stays. */
 export const putOffers: (rows: NewOffer[]) => Change[] = insertMany(offers, 'any', (insert) =>
   insert.onConflictDoUpdate({
     target: uniqueKey(offers.productId),
@@ -94,8 +94,8 @@ const changeAsRead = changeBy(1, offers, ['productId', 'asOf', 'changedAt'])
 /**
  * Writes an offer as it was at `asOf`.
  *
- * @param seen the row as it was read: a row that has changed since is stale. Without it an older fact than the stored
- *   one touches nothing
+ * @param seen the row as it was read: the change is stale where the row has changed since. Without `seen`, a fact that is older
+ *   than the stored fact touches nothing
  */
 export function putOffer(row: NewOffer, seen?: Pick<Offer, 'asOf' | 'changedAt'>): Change {
   if (!seen) return putOffers([row])[0] as Change
@@ -108,7 +108,7 @@ export function putOffer(row: NewOffer, seen?: Pick<Offer, 'asOf' | 'changedAt'>
   return changeAsRead(row.productId, seen.asOf, seen.changedAt, set)
 }
 
-/** Read again and found the same: as true at `asOf` as before, and not missed. */
+/** Notes that these offers were read again and found unchanged: they were still true at `asOf`, and are not missed. */
 export const confirmOffers = change('any', (productIds: string[], asOf: number) =>
   build
     .update(offers)
@@ -116,12 +116,12 @@ export const confirmOffers = change('any', (productIds: string[], asOf: number) 
     .where(and(inArray(offers.productId, productIds), lte(offers.asOf, asOf))),
 )
 
-/** Asked for and still there, whatever the lists say. */
+/** Notes that the supplier, when asked, still has these offers, whatever its lists say. */
 export const markListed = change('any', (productIds: string[]) =>
   build.update(offers).set({ missedRuns: 0 }).where(inArray(offers.productId, productIds)),
 )
 
-/** Counts a complete run against the offers under these rowids, which it did not see. */
+/** Counts a complete run against the offers under these rowids, which the run did not see. */
 export const countMissed = change('any', ({ rowids }: { rowids: number[] }) =>
   build
     .update(offers)
@@ -129,7 +129,7 @@ export const countMissed = change('any', ({ rowids }: { rowids: number[] }) =>
     .where(and(inWhole(sql`rowid`, rowids), isNull(offers.goneAt))),
 )
 
-/** Where offers that are not gone stand in their table, a part at a time. */
+/** The rowids of offers that are not gone, a limited number at a time. */
 export const rowidsOfOffers = statement((after: number, limit: number) =>
   build
     .select({ rowid: sql<number>`rowid`, seenRunId: offers.seenRunId })
@@ -144,7 +144,7 @@ export const missedTwice = statement((limit: number) =>
   build
     .select()
     .from(offers)
-    // As the index has it, so that SQLite takes it.
+    // The condition is written as the index has it, so that SQLite uses the index.
     .where(sql`missed_runs > 1 and gone_at is null`)
     .limit(limit),
 )
@@ -152,7 +152,7 @@ export const missedTwice = statement((limit: number) =>
 /** How many offers the last complete run was the first to miss. */
 export const countMissedOnce = countBy(offers, [], and(eq(offers.missedRuns, 1), isNull(offers.goneAt)))
 
-/** Stale when one of them was seen since it was missed twice. */
+/** Marks these offers as gone. Stale when one of the offers was seen since it was missed twice. */
 export const markGone = change(
   (productIds) => productIds.length,
   (productIds: string[], now: number) =>
@@ -163,9 +163,9 @@ export const markGone = change(
 )
 
 /**
- * Zero at once: a purchase found it out of stock.
+ * Takes an offer out of stock at once, because a purchase found it out of stock.
  *
- * The as-of stays: the supplier's record may still say otherwise, and what is read from now on decides.
+ * `asOf` stays as it is: the supplier's record may still say otherwise, and what is read from now on decides.
  */
 export const markOutOfStock = change('any', (productId: string, now: number) =>
   build
@@ -183,9 +183,9 @@ export const releaseOffer = change('any', (productId: string) =>
 export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) => Change[] = insertMany(offerChanges)
 
 /**
- * Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the last one seen.
+ * Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the id of the last change seen.
  *
- * @param field only changes of this field: it is looked for among all changes of the run
+ * @param field gives only the changes of this field, which are looked for among all changes of the run
  */
 export const changesOfRun = statement((runId: string, after: string, limit: number, field?: string) =>
   build

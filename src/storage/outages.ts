@@ -5,10 +5,10 @@ import { deleteBefore, insertInto, stampOnce } from './table.ts'
 
 export type Outage = typeof outages.$inferSelect
 
-/** The outage that is not over as far as is known; at most one. */
+/** The outage that is not known to be over; there is at most one outage. */
 export const openOutage = statement(() => build.select().from(outages).where(isNull(outages.endedAt)).limit(1))
 
-/** Outages that are over and of which a part lies between two instants, newest first. */
+/** Ended outages that lie at least in part between two instants, newest first. */
 export const outagesBetween = statement((from: number, to: number, limit: number) =>
   build
     .select()

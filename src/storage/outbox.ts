@@ -10,14 +10,14 @@ import { insertOnce, page, rowsBy } from './table.ts'
 export type OutboxRow = typeof outbox.$inferSelect
 
 /**
- * What is enqueued, without secrets: ids and counts. What an update says is decided when it is first sent, and licence keys
- * are opened then.
+ * An effect as it is enqueued, without secrets: ids and counts. The contents of an update are decided when it is first sent, and
+ * licence keys are opened then.
  */
 export type Effect = UpdateEffect | AlertEffect
 
 /** An update that is pushed to the store of an order. */
 export type UpdateEffect =
-  /** `count`: licence keys of the hand-over; 0 where all have come and only that is reported. */
+  /** `count`: how many licence keys the hand-over has; 0 where all keys have come and only that is reported. */
   | { kind: 'callback'; type: 'line.fulfilled'; payload: { purchaseId: string; count: number } }
   /** `row`: the row of the purchase table that ended the purchase. */
   | { kind: 'callback'; type: 'line.failed'; payload: { purchaseId: string; units: number; row: string } }
@@ -25,7 +25,7 @@ export type UpdateEffect =
   | { kind: 'callback'; type: 'line.held'; payload: { purchaseId: string; units: number; reason: ReportedHold } }
   | { kind: 'callback'; type: 'line.resumed'; payload: { purchaseId: string; units: number } }
   | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
-  /** Keys of a hand-over that wait in the shop for the rest of their order: due, it goes to its customer without it. */
+  /** Keys of a hand-over wait in the shop for the rest of the order. When this is due, they go to the customer without the rest. */
   | { kind: 'callback'; type: 'keys.waiting'; payload: { purchaseId: string } }
 
 /** A sentence for people, and what it is about. */
@@ -43,11 +43,11 @@ export const outboxById = rowsBy(outbox, ['id'])
 
 export const outboxOfOrder = rowsBy(outbox, ['orderId'], outbox.id)
 
-/** No other update of its order may still act: of two, a shop could take the later one first. */
+/** Whether no other update of the order may still act: a shop could take the later of two updates first. */
 const isFree = (now: number) =>
   sql`not exists (select 1 from outbox o where o.order_id = ${outbox.orderId} and o.acts_until > ${now} and o.id <> ${outbox.id})`
 
-/** What is due for a store, the longest first. */
+/** The effects that are due for a store. The effect that has been due longest comes first. */
 export const dueOutbox = statement((store: string, now: number, limit: number) =>
   build
     .select()
@@ -65,7 +65,7 @@ export const storesWithUpdates = statement((now: number) =>
     .where(and(eq(outbox.state, 'due'), isNotNull(outbox.store), lte(outbox.notBefore, now))),
 )
 
-/** What is due for none of these stores: alerts, and updates for stores that are not configured any more. */
+/** Due effects that are for none of these stores: alerts, and updates for stores that are not configured any more. */
 export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: string[]; now: number; limit: number }) =>
   build
     .select()
@@ -83,7 +83,7 @@ export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: str
 
 export const listOutbox = page(outbox, ['state', 'kind'])
 
-/** Stores with an update that they have not taken so often, each with why. @param limit updates that are looked at */
+/** Stores that have failed to take an update at least so often, each with the error. @param limit how many updates are looked at */
 export const storesNotTaking = statement((attempts: number, limit: number) => {
   const failing = build
     .select({ store: outbox.store, error: outbox.lastError })
@@ -110,7 +110,7 @@ export const countOutbox = statement(() =>
   ),
 )
 
-/** One effect of a dedupe key is stored: a second one changes nothing. */
+/** Stores one effect for each dedupe key: a second effect with the same key changes nothing. */
 const enqueue = (effect: Effect, row: Omit<NewRow, keyof Effect | 'state'>): Change =>
   insertEffect({ ...effect, state: 'due', ...row })
 type NewRow = typeof outbox.$inferInsert
@@ -163,7 +163,7 @@ export const postponeEffect = change(
     build.update(outbox).set({ attempts, notBefore, lastError, actsUntil }).where(isDue(id)),
 )
 
-/** Gives updates for a store all their attempts back. None of them waits longer than until this instant. */
+/** Gives updates for a store all their attempts back. No such update waits longer than until this instant. */
 export const renewStoreUpdates = change('any', (store: string, at: number) =>
   build
     .update(outbox)
@@ -171,20 +171,20 @@ export const renewStoreUpdates = change('any', (store: string, at: number) =>
     .where(and(eq(outbox.state, 'due'), eq(outbox.store, store))),
 )
 
-/** From an instant on, but not while an earlier try may act yet: another one beside it would do the same twice. */
+/** This instant, or the end of an earlier try that may still act: a second try beside that try would do the same twice. */
 const onceOver = (at: number) => sql`case when ${outbox.actsUntil} > ${at} then ${outbox.actsUntil} else ${at} end`
 
-/** Due updates that wait no longer than until an instant. */
+/** Makes due updates wait no longer than until an instant. */
 const hasten = (at: number, which: SQL) =>
   build
     .update(outbox)
     .set({ notBefore: onceOver(at) })
     .where(and(eq(outbox.state, 'due'), which))
 
-/** An update fails so often in an outage of minutes. An update that has failed more often has a trouble of its own. */
+/** In an outage of minutes, an update fails up to this often. An update that has failed more often has a trouble of its own. */
 const OUTAGE_ATTEMPTS = 3
 
-/** The store answers again: updates that failed meanwhile are due now, unless an earlier try of them may still act. */
+/** Makes failed updates due now, because their store answers again; not an update of which an earlier try may still act. */
 export const hastenFailed = change('any', (store: string, at: number) =>
   hasten(
     at,
@@ -193,12 +193,12 @@ export const hastenFailed = change('any', (store: string, at: number) =>
   ),
 )
 
-/** The deliveries of keys of a purchase wait no longer. */
+/** Makes the deliveries of a purchase's keys wait no longer. */
 export const hastenHandOver = change('any', (purchaseId: string, at: number) =>
   hasten(at, sql`${outbox.id} in (select hand_over_id from licence_keys where purchase_id = ${purchaseId})`),
 )
 
-/** The deliveries of keys of an order wait no longer. Only keys of purchases that wait for the shop count. */
+/** Makes the deliveries of an order's keys wait no longer. Only keys of purchases that wait for the shop count. */
 export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   hasten(
     at,
@@ -207,12 +207,12 @@ export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   ),
 )
 
-/** The end of an order is pushed now, and keys that wait for it: they waited until the order is paid. */
+/** Makes the end of an order and its `keys.waiting` wait no longer: they waited until the order is paid. */
 export const hastenClosing = change('any', (orderId: string, at: number) =>
   hasten(at, sql`${outbox.orderId} = ${orderId} and ${outbox.type} in ('order.closed', 'keys.waiting')`),
 )
 
-/** No keys of an order wait for the rest of it any more. What may have left goes on to its end. */
+/** Takes back the `keys.waiting` of an order: no keys wait any more. An update that may have left goes on to its end. */
 export const withdrawWaitingKeys = change('any', (orderId: string) =>
   build
     .delete(outbox)
@@ -234,7 +234,7 @@ export const markEffectDead = change(
 
 const isDue = (id: string) => and(eq(outbox.id, id), eq(outbox.state, 'due'))
 
-/** Puts a dead or waiting effect back, with all its attempts. One that is done stays done. */
+/** Makes a dead or waiting effect due, with all its attempts. An effect that is done stays done. */
 export const redeliverEffect = change(1, (id: string, now: number) =>
   build
     .update(outbox)
@@ -242,7 +242,7 @@ export const redeliverEffect = change(1, (id: string, now: number) =>
     .where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
 )
 
-/** Takes back an effect that is not wanted any more. A finished one stays on record. */
+/** Takes back an effect that is not wanted any more. A finished effect stays on record. */
 export const withdrawEffect = change('any', (id: string) =>
   build.delete(outbox).where(and(eq(outbox.id, id), sql`${outbox.state} in ('due', 'dead')`)),
 )
@@ -258,9 +258,9 @@ interface Begun {
  * Notes that a byte of the callback is about to leave. The commit comes before the first byte, because a process that dies after
  * that byte must not take the callback for unsent. Where no byte left, `markUnsent` takes the note back.
  *
- * @param sentUpdate its contents without licence keys; stale when an earlier attempt had others
- * @param notBefore when it is tried again should the process die
- * @param actsUntil by then the store has acted, should no answer come; null for a store that acts at once
+ * @param sentUpdate the contents without licence keys; the change is stale when an earlier attempt had other contents
+ * @param notBefore when the callback is tried again should the process die
+ * @param actsUntil the instant by which the store has acted should no answer come; null for a store that acts at once
  */
 export const beginCallback = change(1, ({ id, sentUpdate, notBefore, actsUntil }: Begun) =>
   build
@@ -287,7 +287,7 @@ export const markUnsent = change(1, (id: string, sends: number) =>
     .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, sends))),
 )
 
-/** No byte of the callback left at this attempt; another one of it may have sent one. Stale when there is no other. */
+/** Notes that no byte of the callback left at this attempt, but may have left at another. Stale when there is no other attempt. */
 export const markAttemptUnsent = change(1, (id: string) =>
   build
     .update(outbox)

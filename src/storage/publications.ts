@@ -13,8 +13,8 @@ const dropWhole = change('any', (store: string) =>
 )
 
 /**
- * Enqueues a publication of these products for each store: its listings may differ from what it has. Part of the commit that
- * causes it.
+ * Enqueues a publication of these products for each store, because the listings may now differ from what the store has. The
+ * changes are part of the commit that causes the publication.
  *
  * @param cause for people: what happened
  */
@@ -27,13 +27,13 @@ export const enqueuePublications = (
     ? []
     : stores.map(({ id: store }) => insertPublication({ id: newId(), store, productIds, cause, createdAt: now }))
 
-/** Enqueues a publication of the whole catalogue. It replaces one that is under way, which began under an older state. */
+/** Enqueues a publication of the whole catalogue. It replaces any such publication under way, which began under an older state. */
 export const enqueueCatalogue = (
   store: string,
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
 ): Change[] => [dropWhole(store), insertPublication({ id: newId(), store, cursor: '', cause, createdAt: now })]
 
-/** Stores with listings to be pushed now, as far as the queue says it. */
+/** Stores with listings to be pushed now, according to the queue. */
 export const storesToPublish = statement(
   (now: number) => sql<{ store: string }>`
     select store from publications union select store from listings where next_try_at <= ${now}`,
@@ -58,14 +58,14 @@ export const wholePublication = statement((store: string) =>
     .limit(1),
 )
 
-/** A page of the whole catalogue by product id, with what is gone. */
+/** A page of the whole catalogue by product id, including offers that are gone. */
 export const offersFrom = pageBy(offers, 'productId')
 
 export const dropPublications = change('any', (ids: string[]) =>
   build.delete(publications).where(inArray(publications.id, ids)),
 )
 
-/** A publication that was replaced in between stays as its successor has it. */
+/** Moves a publication on to this cursor. Where another publication replaced it in between, nothing changes. */
 export const advancePublication = change('any', (id: string, cursor: string) =>
   build.update(publications).set({ cursor }).where(eq(publications.id, id)),
 )
@@ -82,7 +82,7 @@ export const putPublishing = change(1, (set: Publishing) =>
     .onConflictDoUpdate({ target: uniqueKey(publishing.store), set }),
 )
 
-/** The store took a callback, or a person wants it tried at once. */
+/** Ends the pause and the count of tries of a store, because it took a callback or a person wants it tried at once. */
 export const resumePublishing = change('any', (store: string, now: number) =>
   build
     .update(publishing)
@@ -92,7 +92,7 @@ export const resumePublishing = change('any', (store: string, now: number) =>
 
 const pauseOf = (store: string) => sql`(select paused_until from publishing where store = ${store})`
 
-/** What the pause put off has its instant. */
+/** Brings forward the listings that the pause put off: they have the instant of the pause. */
 const hastenListings = change('any', (store: string, at: number) =>
   build
     .update(listings)
@@ -102,7 +102,7 @@ const hastenListings = change('any', (store: string, at: number) =>
 
 const hastenPublishing = bringForward(publishing, ['store'], 'pausedUntil')
 
-/** The store took something else: its pause ends at this instant. The tries still count: it may take no listings all the same. */
+/** Ends the pause of a store, which took something else, at this instant. Its tries still count: it may still take no listings. */
 export const endPause = (store: string, at: number): Change[] => [
   hastenListings(store, at),
   hastenPublishing(store, at),

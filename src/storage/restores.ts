@@ -14,7 +14,7 @@ import { clearSetting, jsonSetting } from './settings.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
 import { countBy, deleteBy, pageBy, rowsBy, rowsIn } from './table.ts'
 
-/** Which life of the database this is, and what is known of the one before. Instants in epoch milliseconds. */
+/** Which life of the database this is, and what is known of the life before. Instants in epoch milliseconds. */
 export interface Epoch {
   /** 1 for a database that was never restored; one more with each restore. */
   epoch: number
@@ -22,20 +22,20 @@ export interface Epoch {
   restoredAt: number | null
   /** Orders of the supplier that this database cannot know were made after this instant. */
   unknownFrom: number
-  /** Valid scans of the supplier's orders since then, and when the last round began, valid or not. */
+  /** How many valid scans of the supplier's orders there were, and when the last round of scanning began, valid or not. */
   scans: number
   roundAt: number | null
   /** Orders in the last valid scan that could not be read. */
   unreadable: number
-  /** Where the last valid scan reached the end of the supplier's lists: older orders were not shown. Null: it did not. */
+  /** Where the last valid scan reached the end of the supplier's lists: older orders were not shown. Null: it reached no end. */
   listEnd: ListEnd | null
-  /** When everything was reattached that can be. */
+  /** When everything that can be reattached was reattached. */
   reattachedAt: number | null
 }
 
 /** The end of a list that does not show all orders. */
 export interface ListEnd {
-  /** Orders that the supplier's lists show at most. */
+  /** How many orders the supplier's lists show at most. */
   listMax: number
   /** How many of the shown orders were placed for our stores. */
   ours: number
@@ -44,9 +44,9 @@ export interface ListEnd {
 const epochSetting = jsonSetting<Epoch>('epoch')
 const madeSetting = jsonSetting<readonly string[]>('stores_made')
 const holdSetting = jsonSetting<RestoreHold>(RESTORE_CAUSE)
-/** Who is said to hold buying after a restore. */
+/** The actor on record of the hold on buying after a restore. */
 export const RESTORE_ACTOR = 'restore'
-/** Who is said to hold buying from each start on, until the supplier's newest orders were compared with the database. */
+/** The actor on record of the hold on buying from each start on, until the supplier's newest orders were compared here. */
 export const START_ACTOR = 'start'
 
 /** @returns undefined for a database that no start has marked yet */
@@ -54,7 +54,7 @@ export const currentEpoch = (db: Database): Promise<Epoch | undefined> => epochS
 
 export const setEpoch = (epoch: Epoch, now: number): Change => epochSetting.put(epoch, now)
 
-/** Notes which stores got their permanent id together with this database: no other one can have bought for them. */
+/** Notes which stores got their permanent id together with this database: no other database can have bought for them. */
 export const setStoresMade = (ids: readonly string[], now: number): Change => madeSetting.put(ids, now)
 
 export const storesMade = async (db: Database): Promise<readonly string[]> => (await madeSetting.read(db)) ?? []
@@ -69,7 +69,7 @@ export const setRestoreHold = (hold: RestoreHold, now: number): Change => holdSe
 
 export const clearRestoreHold = (): Change => clearSetting(RESTORE_CAUSE)
 
-/** @returns undefined when none stands */
+/** @returns undefined when no hold stands */
 export const restoreHold = (db: Database): Promise<RestoreHold | undefined> => holdSetting.read(db)
 
 /**
@@ -85,7 +85,7 @@ export const notedAsUnattached = rowsIn(unattachedOrders, 'supplierOrderId')
 
 export const attemptById = rowsBy(purchaseAttempts, ['id'])
 
-/** The last instants that are written down: no copy of this database is older than the latest of them. */
+/** The last instants that are written down: no copy of this database is older than the latest of these instants. */
 export const lastInstants = () =>
   sql<{ sentAt: number | null; receivedAt: number | null; readAt: number | null }>`select
     (select max(last_sent_at) from ${purchases}) as sent_at,
@@ -93,8 +93,8 @@ export const lastInstants = () =>
     (select max(read_at) from ${balanceReadings}) as read_at`
 
 /**
- * After a restore it is not known when a purchase with an open outcome was sent last: it counts from now, so that nothing
- * is proven absent too early. How long its key is safe stays: that counts from the first attempt, which is known.
+ * After a restore it is not known when a purchase with an open outcome was sent last: it counts as sent now, so that nothing
+ * is proven absent too early. How long its key is safe stays as it is: that counts from the first attempt, which is known.
  */
 export const distrustSends = change('any', (now: number) =>
   build
@@ -103,7 +103,7 @@ export const distrustSends = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** What the balance did since is not in this database: its account begins again with the next reading. */
+/** Forgets all accounts: this database lacks what the balance did since. Each account begins again with the next reading. */
 export const forgetAccounts = deleteBy(balanceAccounts, [])
 
 export type UnattachedOrder = typeof unattachedOrders.$inferSelect
@@ -128,10 +128,10 @@ export const unattachedWithin = statement(({ from, to }: { from: string; to: str
     .where(and(gte(unattachedOrders.reference, from), lt(unattachedOrders.reference, to))),
 )
 
-/** A page of all that are noted. */
+/** A page of all noted orders. */
 export const unattachedPage = pageBy(unattachedOrders, 'supplierOrderId')
 
-/** Orders that have become those of purchases by another way: a sweep has found them, or a person adopted them. */
+/** Drops the orders that purchases have by now in another way: a sweep has found them, or a person adopted them. */
 export const dropMatched = change('any', () =>
   build.delete(unattachedOrders).where(
     inArray(
@@ -144,7 +144,7 @@ export const dropMatched = change('any', () =>
   ),
 )
 
-/** How many orders no purchase has, those whose money is back left out. */
+/** How many orders no purchase has. Orders whose money is back are left out. */
 export const countUnattached = countBy(unattachedOrders, [], inArray(unattachedOrders.status, ['open', 'completed']))
 
 const ofPart = {
@@ -156,7 +156,7 @@ const ofPart = {
   line: storeOrderLines.line,
 }
 
-/** The line parts that such purchases of generation 1 are of. */
+/** The line parts of the purchases of generation 1 that meet a condition. */
 const parts = (which: SQL | undefined) =>
   build
     .select(ofPart)
@@ -168,7 +168,7 @@ const parts = (which: SQL | undefined) =>
 /** Line parts with what their keys are derived from, by the references of their generation 1. */
 export const partsNamed = statement((references: string[]) => parts(inArray(purchases.externalOrderId, references)))
 
-/** A page of the line parts whose reference of generation 1 lies in a range of texts; `after` is the last one seen. */
+/** A page of the line parts whose reference of generation 1 lies in a range of texts; `after` is the last seen. */
 export const partsWithin = statement((filter: { from: string; to: string; after: string; limit: number }) =>
   parts(
     and(

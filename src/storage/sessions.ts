@@ -9,14 +9,14 @@ export const linkByDigest = rowsBy(consoleLinks, ['digest'])
 
 export const insertLink = insertInto(consoleLinks)
 
-/** Takes a link that is still good away: a second use finds none. */
+/** Takes away a link that is still good: a second use finds no link. */
 export const redeemLink = change(1, (digest: Buffer, now: number) =>
   build.delete(consoleLinks).where(and(eq(consoleLinks.digest, digest), gt(consoleLinks.endsAt, now))),
 )
 
 export const sessionByDigest = rowsBy(consoleSessions, ['digest'])
 
-/** Sessions that have not ended, the last one begun first. */
+/** Sessions that have not ended, newest first. */
 export const openSessions = statement((now: number) =>
   build
     .select({
@@ -34,7 +34,7 @@ export const openSessions = statement((now: number) =>
 
 export const insertSession = insertInto(consoleSessions)
 
-/** Moves the end of a session on. It may have been ended meanwhile. */
+/** Moves the end of a session to a later instant. A session that was revoked meanwhile stays as it is. */
 export const prolongSession = change('any', (id: string, seenAt: number, endsAt: number) =>
   build
     .update(consoleSessions)
@@ -49,7 +49,7 @@ export const revokeSessionsOf = stampOnce('any', consoleSessions, ['name'], 'rev
 
 export const revokeAllSessions = stampOnce('any', consoleSessions, [], 'revokedAt')
 
-/** Links that were made for a name and not used. */
+/** Deletes the links that were made for a name and not used. */
 export const dropLinksOf = deleteBy(consoleLinks, ['name'])
 
 export const dropAllLinks = deleteBy(consoleLinks, [])

@@ -6,7 +6,7 @@ import { deleteBy, rowsBy } from './table.ts'
 
 const settingByName = rowsBy(settings, ['name'])
 
-/** @returns the text of one fact of the installation; undefined when it has none of that name */
+/** @returns the text of one fact of the installation; undefined when no fact has that name */
 export async function readSetting(db: Pick<Database, 'query'>, name: string): Promise<string | undefined> {
   const row = await first(db, settingByName(name))
   return row?.value
@@ -19,7 +19,7 @@ export const jsonSetting = <T>(name: string) => ({
     return text === undefined ? undefined : (JSON.parse(text) as T)
   },
   put: (value: T, now: number): Change => putSetting(name, JSON.stringify(value), now),
-  /** Removes it where it is as it was read. */
+  /** Removes the fact where it still has the value that was read. */
   clear: (seen: T): Change => clearSettingAs(name, JSON.stringify(seen)),
 })
 
@@ -38,7 +38,7 @@ const clearSettingAs = change(1, (name: string, value: string) =>
 
 const KEY_NAME = 'key_encryption_key'
 
-/** The name of the key-encryption key that the data keys are under; undefined before the first start that notes it. */
+/** The name of the key-encryption key that wraps the data keys; undefined before the first start that notes the name. */
 export const keyEncryptionKeyName = (db: Pick<Database, 'query'>): Promise<string | undefined> =>
   readSetting(db, KEY_NAME)
 

@@ -1,6 +1,6 @@
 /**
  * The statements that most tables have: their rows by the values of some columns, a page of them, a new row, an instant that
- * is set once. What is not of one of these shapes is written out in the module of its table.
+ * is set once. A statement of another shape is written out in the module of its table.
  */
 import {
   and,
@@ -40,7 +40,7 @@ const columnOf = (table: SQLiteTable, name: string): SQLiteColumn => {
 const equal = (table: SQLiteTable, by: readonly string[], values: readonly unknown[]): SQL | undefined =>
   and(...by.map((name, index) => eq(columnOf(table, name), values[index])))
 
-/** Rows of a table, by the values of these columns: all of them where none is named. */
+/** Rows of a table, by the values of these columns: all rows where no column is named. */
 export const rowsBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
   table: T,
   by: K,
@@ -124,7 +124,7 @@ export function page<
 }
 
 /**
- * A page of a table by a column whose values are all different, the least first; `after` is the last one seen.
+ * A page of a table by a column whose values are all different, the least value first; `after` is the last value seen.
  *
  * @param equal columns that a filter may ask for
  */
@@ -153,7 +153,7 @@ const columnsNamed = (table: SQLiteTable, names: readonly string[]) =>
 const asked = (filters: Record<string, SQLWrapper>, filter: Record<string, unknown>): SQL[] =>
   Object.entries(filters).flatMap(([name, of]) => (filter[name] === undefined ? [] : [eq(of as SQL, filter[name])]))
 
-/** How many rows there are of each value of these columns; where none is named, one row for all. */
+/** How many rows have each combination of values in these columns; where no column is named, one count of all rows. */
 export const countBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
   table: T,
   by: K,
@@ -167,11 +167,11 @@ export const countBy = <T extends SQLiteTable, const K extends readonly ColumnOf
   })
 }
 
-/** A new row, which must not be there yet. */
+/** Inserts a new row, which must not be there yet. */
 export const insertInto = <T extends SQLiteTable>(table: T) =>
   change(1, (row: T['$inferInsert']) => build.insert(table as SQLiteTable).values(row))
 
-/** A row that is stored once: where one has its unique key, that one stays. */
+/** Stores a row once: where another row has its unique key, that other row stays. */
 export const insertOnce = <T extends SQLiteTable>(table: T) =>
   change('any', (row: T['$inferInsert']) =>
     build
@@ -180,7 +180,7 @@ export const insertOnce = <T extends SQLiteTable>(table: T) =>
       .onConflictDoNothing(),
   )
 
-/** Sets the columns that are given, of the rows that have these values in others. */
+/** Sets the given columns in the rows that have these values in the columns `by`. */
 export const changeBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
   rows: RowCount,
   table: T,
@@ -193,7 +193,7 @@ export const changeBy = <T extends SQLiteTable, const K extends readonly ColumnO
       .where(equal(table, by, args)),
   )
 
-/** Sets an instant, of the rows with these values that do not have it yet. */
+/** Sets an instant in the rows with these values that do not have the instant yet. */
 export const stampOnce = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
   rows: RowCount,
   table: T,
@@ -207,7 +207,7 @@ export const stampOnce = <T extends SQLiteTable, const K extends readonly Column
       .where(and(equal(table, by, args), isNull(columnOf(table, instant)))),
   )
 
-/** Brings an instant forward: no row with these values has a later one than this. */
+/** Brings an instant forward: then no row with these values has a later instant than this. */
 export const bringForward = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
   table: T,
   by: K,
@@ -221,7 +221,7 @@ export const bringForward = <T extends SQLiteTable, const K extends readonly Col
       .where(and(where, equal(table, by, args), gt(columnOf(table, instant), args.at(-1)))),
   )
 
-/** Deletes the rows with these values; all of them where no column is named. */
+/** Deletes the rows with these values; all rows where no column is named. */
 export const deleteBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(table: T, by: K) =>
   change('any', (...values: ValuesOf<T, K>) => build.delete(table).where(equal(table, by, values)))
 

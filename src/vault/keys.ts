@@ -22,7 +22,7 @@ import {
 
 /** The key-encryption key of a running service, and its rotation. */
 export interface Keys {
-  /** The one that opens the database now. */
+  /** The key-encryption key that opens the database now. */
   current: () => Secret
   /**
    * Puts the data keys under the next key-encryption key.
@@ -33,7 +33,7 @@ export interface Keys {
   rotate: (actor: string) => Promise<{ before: string; after: string }>
 }
 
-/** The next key opens the database not yet; or it does, and neither the service nor the caller knows. */
+/** `rotating`: the next key does not open the database yet. `rotated`: it does, but the service and the caller do not know it. */
 export type RotationPoint = 'rotating' | 'rotated'
 
 interface KeyParts {
@@ -48,10 +48,10 @@ interface KeyParts {
 }
 
 /**
- * Opens the vault with the key-encryption key; with the next one, where a rotation has come that far and the setting has
- * not.
+ * Opens the vault with the key-encryption key that is set. Uses the next key where a rotation has taken that key into use
+ * and the setting still names the old key.
  *
- * @throws Failure `invalid`, reason `wrong_key`, when neither opens it
+ * @throws Failure `invalid`, reason `wrong_key`, when neither key opens the vault
  */
 export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: Keys }> {
   const { config, db: database, now, log } = parts
@@ -62,13 +62,13 @@ export async function openKeys(parts: KeyParts): Promise<{ vault: Vault; keys: K
   return { vault: opened, keys: keysFrom(parts, key) }
 }
 
-/** What to do about a rotation that the setting has not followed. */
+/** The advice for a database that the next key opens while the setting still names the old key. */
 const MAKE_IT_THE_KEY = 'make it the key-encryption key of the setting'
 
 /**
- * Tells whether the service could open a database with the keys of its configuration; writes nothing.
+ * Checks whether the service could open a database with the keys of its configuration. Writes nothing.
  *
- * @returns the name of the key that opens it, and whether that is the next one
+ * @returns the name of the key that opens the database, and whether that key is the next key
  * @throws Failure as `openKeys` does
  */
 export async function checkKeys(
@@ -79,14 +79,14 @@ export async function checkKeys(
   return { name: nameOfKey(key), next }
 }
 
-/** Uses the key that is set; where it is the wrong one, the next one. */
+/** Uses the key that is set. Uses the next key where the key that is set is the wrong key. */
 async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => Promise<T>) {
   try {
     return { key: config.keyEncryptionKey, next: false, opened: await use(config.keyEncryptionKey) }
   } catch (error) {
     const key = error instanceof Failure && error.reason === 'wrong_key' ? config.nextKeyEncryptionKey() : undefined
     if (!key) throw error
-    // When it does not fit either, the failure is about the key that is set.
+    // When the next key does not fit either, the failure is about the key that is set.
     const opened = await use(key).catch(() => {
       throw error
     })
@@ -94,10 +94,10 @@ async function withEither<T>(config: KeyParts['config'], use: (key: Secret) => P
   }
 }
 
-/** How long the answer to a rotation waits for those who read the database, such as a backup. */
+/** How long the answer to a rotation waits for other readers of the database, such as a backup. */
 const READERS_MS = 5_000
 
-/** The data key as the old key wrapped it lies in the log of the database until that is emptied. */
+/** Empties the log of the database. Until then the log holds the data keys as the old key wrapped them. */
 async function forgetOldKey(db: Database, log: Log): Promise<void> {
   const emptied = (db.emptyLog?.() ?? Promise.resolve()).then(
     () => true,
@@ -143,23 +143,23 @@ function keysFrom({ config, db, now, newId, log, at: reached }: KeyParts, opened
 export interface Rotation {
   /** The key-encryption key that opens the database now. */
   from: Secret
-  /** The one that opens it from then on. */
+  /** The key-encryption key that opens the database after the rotation. */
   to: Secret
   /** Epoch ms. */
   now: number
-  /** Goes into the same commit: the audit entry. */
+  /** Changes that go into the same commit, such as the audit entry. */
   also: Change[]
 }
 
 /**
- * Puts the data keys of a database under another key-encryption key, all in one commit: before it the old key opens the
- * database, after it the new one, whenever the machine stops.
+ * Puts the data keys of a database under another key-encryption key, all in one commit. Whenever the machine stops, the old
+ * key opens the database before the commit, and the new key opens it after the commit.
  *
- * What is sealed stays as it is, because the data keys do: a running service goes on, and needs the new key at its next
- * start. Backups that were made before need the key that they were made under.
+ * The data keys stay the same, so sealed values stay as they are. A running service goes on, and needs the new key at its
+ * next start. Earlier backups need the key that they were made under.
  *
- * @throws Failure `invalid` when a key is malformed, or `from` is not the one of this database
- * @throws Failure `conflict`, reason `same_key`, when both are one key
+ * @throws Failure `invalid` when a key is malformed, or `from` is not the key of this database
+ * @throws Failure `conflict`, reason `same_key`, when `from` and `to` are the same key
  */
 export async function rotateKeyEncryptionKey(database: Database, { from, to, now, also }: Rotation): Promise<void> {
   const [before, after] = [nameOfKey(from), nameOfKey(to)]
@@ -176,7 +176,7 @@ export async function rotateKeyEncryptionKey(database: Database, { from, to, now
     const key = unwrapDataKey(fromKey, id, wrapped)
     if (!key) throw wrongKey(before, known)
     const set = { wrapped: wrapDataKey(toKey, id, key) }
-    // Guarded by what was read: two rotations at the same instant must not leave keys under both.
+    // The update requires the row as it was read: two rotations at once must not leave data keys under two different keys.
     return {
       statement: build
         .update(dataKeys)

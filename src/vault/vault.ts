@@ -1,8 +1,8 @@
 /**
- * The vault: seals what must not be read from a stolen file (licence keys, delivery bodies, signing secrets).
+ * The vault seals values that must not be read from a stolen file: licence keys, delivery bodies and signing secrets.
  *
- * A data key seals; the key-encryption key, which is never stored, wraps the data key. What is sealed is bound to its
- * place (table, row, ordinal), so that a ciphertext copied to another row does not open there.
+ * A data key seals the values. The key-encryption key wraps the data key and is never stored. A sealed value is bound to
+ * its place (table, row, ordinal), so that a ciphertext copied to another row does not open there.
  */
 import {
   createCipheriv,
@@ -26,7 +26,7 @@ export interface Place {
   table: string
   /** The row's id. */
   row: string
-  /** The number of the value, where a row has several; 0 where it has one. */
+  /** The number of the value, where a row has several values; 0 where the row has one value. */
   ordinal?: number
 }
 
@@ -35,21 +35,21 @@ export interface Vault {
   seal(place: Place, plain: string | Buffer): { ciphertext: Buffer; keyId: number }
   /** @throws Failure `internal` when the bytes were changed, or belong to another place or key */
   open(place: Place, ciphertext: Buffer, keyId: number): Buffer
-  /** 32 bytes that are equal for equal texts and say nothing about them without the key: finds a licence key again. */
+  /** Returns 32 bytes that are equal for equal texts. A licence key is found by them; without the key they say nothing of it. */
   blindIndex(text: string): Buffer
-  /** 32 bytes that stand for a delivery's body where deliveries are compared. */
+  /** Returns 32 bytes that stand for a delivery's body where deliveries are compared. */
   bodyHmac(bytes: Buffer): Buffer
-  /** A key of 32 bytes for one purpose. It stays the same when later data keys come. */
+  /** Returns a key of 32 bytes for one purpose. The key stays the same when later data keys come. */
   subKey(purpose: string): Buffer
 }
 
 /**
- * Opens the vault of a database, and makes its first data key when it has none.
+ * Opens the vault of a database. Makes the first data key when the database has none.
  *
  * @param keyEncryptionKey base64 or hex of 32 bytes
  * @param now epoch ms
- * @throws Failure `invalid` when the key-encryption key is malformed; with reason `wrong_key` when it is not the one of
- *   this database, and then the message says which one is
+ * @throws Failure `invalid` when the key-encryption key is malformed. The reason is `wrong_key` when another key opens this
+ *   database; the message then names that key, where its name is known
  */
 export async function openVault({ database, keyEncryptionKey, now }: VaultOptions): Promise<Vault> {
   const name = nameOfKey(keyEncryptionKey)
@@ -101,20 +101,20 @@ interface VaultOptions {
   now: () => number
 }
 
-/** A data key as it is stored: sealed by the key-encryption key, and bound to its id. */
+/** Returns a data key as it is stored: sealed by the key-encryption key, and bound to the id of the data key. */
 export const wrapDataKey = (wrappingKey: KeyObject, id: number, key: Buffer): Buffer =>
   encrypt(wrappingKey, wrapPlace(id), id, key)
 
-/** @returns undefined when the key-encryption key is another one, or the bytes were changed */
+/** @returns undefined when another key-encryption key sealed the data key, or the bytes were changed */
 export const unwrapDataKey = (wrappingKey: KeyObject, id: number, wrapped: Buffer): Buffer | undefined =>
   decrypt(wrappingKey, wrapPlace(id), id, wrapped)
 
 const CIPHER = 'aes-256-gcm'
-/** 96 bits, random: NIST SP 800-38D allows 2^32 sealings a key, some 130 years at one a second. */
+/** A nonce has 96 random bits. NIST SP 800-38D then allows 2^32 sealings per key: some 130 years at one sealing a second. */
 const NONCE_BYTES = 12
-/** Named wherever a cipher is made: without it Node takes a tag of 4 bytes, which can be guessed. */
+/** Every cipher is made with this length. Otherwise Node would accept a tag of 4 bytes, which can be guessed. */
 const TAG_BYTES = 16
-/** First byte of everything sealed: the layout `version | nonce | ciphertext | tag`. */
+/** The first byte of every sealed value. It stands for the layout `version | nonce | ciphertext | tag`. */
 const VERSION = 1
 
 function vaultOver(keys: { id: number; key: Buffer }[]): Vault {
@@ -172,7 +172,7 @@ function decrypt(key: KeyObject, place: Place, keyId: number, sealed: Buffer): B
   }
 }
 
-/** The additional data: each piece after its length, so that no two places give the same text. */
+/** Returns the additional data: each piece follows its length, so that no two places give the same text. */
 function placeBytes({ table, row, ordinal = 0 }: Place, keyId: number): Buffer {
   const number = String(ordinal)
   const key = String(keyId)
@@ -181,7 +181,7 @@ function placeBytes({ table, row, ordinal = 0 }: Place, keyId: number): Buffer {
   )
 }
 
-/** The environment variable that holds the key-encryption key; with `_FILE` after it, the path of a file that does. */
+/** The environment variable that holds the key-encryption key. With `_FILE` after its name, it holds the path of a key file. */
 export const keySetting = 'QUAYSIDE_KEY_ENCRYPTION_KEY'
 
 const KEY_BYTES = 32
@@ -189,7 +189,7 @@ const KEY_BYTES = 32
 /**
  * Reads a key of exactly 32 bytes from base64 (44 characters) or hex (64).
  *
- * The shape is checked before decoding, since Node's decoders skip what they do not know.
+ * The shape is checked before decoding, since Node's decoders skip characters that they do not know.
  *
  * @throws Failure `invalid`, which never shows the text
  */
@@ -207,15 +207,15 @@ export function parseKey(secret: Secret): Buffer {
 }
 
 /**
- * The name of a key-encryption key, by which people distinguish two of them: 8 hex digits derived from it, which say
- * nothing about it. Messages, backups and the audit carry it.
+ * Returns the name of a key-encryption key, by which people distinguish two keys. The name is 8 hex digits that are derived
+ * from the key and say nothing about it. Messages, backups and the audit carry the name.
  *
  * @throws Failure `invalid` when the key is malformed
  */
 export const nameOfKey = (keyEncryptionKey: Secret): string =>
   Buffer.from(hkdfSync('sha256', parseKey(keyEncryptionKey), '', 'quayside name of the key', 4)).toString('hex')
 
-/** The failure of a key-encryption key that is not the one of the database; a line that says what to do. */
+/** Returns the failure of a key-encryption key that does not open the database. Its message says what to do. */
 export const wrongKey = (given: string, needed: string | undefined): Failure =>
   new Failure(
     'invalid',
@@ -225,5 +225,5 @@ export const wrongKey = (given: string, needed: string | undefined): Failure =>
     { reason: 'wrong_key' },
   )
 
-/** The length of what was sealed. */
+/** The length of a value before it was sealed. */
 export const plainLength = (sealed: Buffer): number => sealed.length - (1 + NONCE_BYTES + TAG_BYTES)

@@ -51,7 +51,7 @@ const ActivityAnswer = view(shape, (whole: Whole) => {
   }
 })
 
-/** As it is answered. */
+/** The activity as it is answered. */
 export type ActivityView = z.output<typeof ActivityAnswer>
 
 /** What happened in the last day, week or month. */

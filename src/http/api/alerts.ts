@@ -37,7 +37,7 @@ export const Alert = view(
   ({ isOver, ...alert }: StandingAlert) => ({ ...alert, state: isOver ? ('ended' as const) : ('open' as const) }),
 )
 
-/** How sending to a channel goes. */
+/** A channel for alerts, and how sending to it goes. */
 export const AlertChannel = z
   .object({
     channel: z.string(),
@@ -58,7 +58,7 @@ const Tried = z.object({
   ms: count.meta({ description: 'How long it took, in milliseconds' }),
 })
 
-/** Alerts, what people do about them, and the channels by which they are notified. */
+/** The operations of alerts: people read alerts and act on them, and see and test the channels that notify people. */
 export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>) {
   const { db } = ordering
   const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))

@@ -23,9 +23,9 @@ import { statusOperations } from './status.ts'
 import { storeOperations } from './stores.ts'
 import { tokenOperations } from './tokens.ts'
 
-/** The API, to be mounted under /api/v1. Its own description, and the page drawn from it, are all that needs no token. */
+/** Makes the API, to be mounted under /api/v1. Only the description of the API and the page drawn from it need no token. */
 export function apiRouter(operations: Operation[], authenticate: Authenticate): Router {
-  /** Made when it is first asked for, and kept as text: as objects it takes a megabyte. */
+  /** The document is made at the first request and kept as text, because as objects it takes a megabyte. */
   let document: string | undefined
   return routerOf(operations, authenticate)
     .get('/openapi.json', (_request, response) => {
@@ -38,7 +38,7 @@ export function apiRouter(operations: Operation[], authenticate: Authenticate): 
 
 export const apiOperations = (context: ApiContext) => [
   ...orderOperations(context),
-  // Before the listings: `export` would be the id of one.
+  // These routes come before the other routes of listings, which would read `export` as the id of a listing.
   ...listingFileOperations(context),
   ...listingOperations(context),
   ...statusOperations(context),

@@ -16,7 +16,7 @@ const Entry = z
   })
   .meta({ id: 'AuditEntry' })
 
-/** What people and stores did. Entries are added and never changed. */
+/** The operation that lists what people and stores did. Entries are added and never changed. */
 export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>) {
   return [
     listOperation({

@@ -35,7 +35,7 @@ const Rotated = z.object({
   after: z.string().meta({ description: 'Name of the key that the service needs from its next start on' }),
 })
 
-/** Backups, and the key that the database is sealed under. */
+/** The operations of backups, and of the key under which the database is sealed. */
 export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>) {
   return [
     operation({

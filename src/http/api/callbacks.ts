@@ -12,7 +12,7 @@ const line = {
   sku: z.string().meta({ description: 'As the store wrote it' }),
 }
 
-/** The callbacks to a store, for its developers: when each is sent and what its `data` carries. */
+/** The callbacks to a store, for the store's developers. Each entry says when the callback is sent and what `data` carries. */
 export const callbacks: { type: string; when: string; data: z.ZodType; answer?: z.ZodType }[] = [
   {
     type: 'line.fulfilled',

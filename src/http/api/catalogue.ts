@@ -52,7 +52,7 @@ const ListedChange = z.object({ id: z.string(), ...offerChange }).meta({ id: 'Of
 const detail = syncRun.extend({ changes: z.array(z.object(offerChange)) }).meta({ id: 'SyncRunDetail' })
 const SyncRunDetail = view(detail, (row: SyncRunRow & Pick<z.input<typeof detail>, 'changes'>) => row)
 
-/** Changes of one sync run that are shown: more than a person reads; the run counts all of them. */
+/** The most changes of one sync run that are shown. People read fewer than this, and the run counts all changes. */
 const CHANGES_MAX = 1000
 
 const requestId = words.meta({ description: "The supplier's id of the request" })
@@ -125,7 +125,7 @@ const KeptDryRun = z
   })
   .meta({ id: 'KeptDryRun' })
 
-/** Reading what the supplier sells. */
+/** The operations that read what the supplier sells. */
 export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>) {
   return [
     operation({
@@ -182,7 +182,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
   ]
 }
 
-/** A sync run on a copy, which reports each change as it is found. */
+/** The operations of a sync run on a copy. The run reports each change when it is found. */
 export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
   const latest = () => ok({ run: dryRuns.latest() ?? null })
   return [

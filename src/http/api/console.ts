@@ -30,7 +30,7 @@ const Session = z
   })
   .meta({ id: 'ConsoleSession' })
 
-/** The way into the console, and those who are in. */
+/** The operations of the console: links that sign people in, and the sessions of people who are signed in. */
 export function consoleOperations({
   ordering,
   randomBytes,

@@ -44,7 +44,7 @@ const Replayed = z.object({
   left: z.array(z.string()).meta({ description: 'Ids of the others: they or their bodies are deleted' }),
 })
 
-/** What the supplier sent. */
+/** The operations of deliveries that came in. */
 export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   const found = (id = '') => need(db, deliveryById(id), 'delivery', id)
@@ -148,7 +148,7 @@ const Webhook = view(
   }),
 )
 
-/** Our webhooks at the supplier: signing secrets come, are rotated and go, and are never shown. */
+/** The operations of our webhooks at the supplier. Signing secrets are created, rotated and retired, and never shown. */
 export function webhookOperations({
   ordering: { db },
   inbox,
@@ -259,7 +259,7 @@ const CaptureDetail = z.object({
   signature: z.record(z.string(), z.unknown()).nullable().meta({ description: 'How it verifies under a held secret' }),
 })
 
-/** Refused deliveries, kept for a while to fit a dialect. */
+/** The operations of refused deliveries, which are kept for a while so that people can fit a dialect. */
 export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
   return [
     operation({

@@ -15,7 +15,7 @@ const ServiceEvent = z
   })
   .meta({ id: 'ServiceEvent' })
 
-/** What happens in the service, while it happens. */
+/** The operation that shows events of the service while they happen. */
 export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 'tail' | 'workerAbsentSince'>) {
   return [
     operation({

@@ -47,7 +47,7 @@ const deliveryShape = {
   lastError: words,
 } satisfies Record<keyof typeof deliveryColumns, z.ZodType>
 
-/** A kind of file, its rows as they are sent: the columns, each described by what it means. */
+/** Describes a kind of file: the name, the columns with their meaning, and the rows as they are sent. */
 function fileKind<V, K extends string>(
   names: { file: string; row: string },
   shape: Record<K, z.ZodType>,
@@ -114,10 +114,10 @@ function fileOf<V>(
   return { name: `${name}.${format}`, type, pieces: pieces() }
 }
 
-/** Several values stand below each other in one cell. */
+/** Returns the text of a cell. Several values stand below each other in the cell. */
 const cellOf = (value: unknown): string => (Array.isArray(value) ? value.join('\n') : String(value ?? ''))
 
-/** Data that people take along. The audit has an entry for each export. */
+/** The operations that export data. The audit has an entry for each export. */
 export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const orders = {
     query: {

@@ -1,13 +1,13 @@
-/** Operations that answer a list, a page at a time. */
+/** Makes operations that answer a list, one page at a time. */
 import { z } from 'zod'
 import type { Allowed } from '../../access/tokens.ts'
 import { after, paging } from '../input.ts'
 import { type Call, ok, operation, type PieceOf, type Route } from '../operation.ts'
 
-/** A page of a list; `next` goes into `before` (or `after`) of the next request. */
+/** Returns the shape of a page of a list. `next` goes into `before` (or `after`) of the next request. */
 export const page = <S extends z.ZodType>(item: S) => z.object({ items: z.array(item), next: z.string().nullable() })
 
-/** Cuts a list that was read with one row more than was asked for. */
+/** Cuts a list to a page. The list was read with one row more than the page has. */
 export function pageOf<R>(rows: R[], limit: number, cursor: (row: R) => string) {
   const items = rows.slice(0, limit)
   const last = items.at(-1)
@@ -29,18 +29,18 @@ interface ListDeclaration<N, R extends Route, I extends z.ZodType, C extends key
   summary: string
   /** Query parameters besides the page. */
   filters?: F
-  /** What goes on after a page: the id of its last row, or the store's own (default: `before`). */
+  /** The parameter for the next page: `before` takes the id of the last row, `after` the store's own id (default: `before`). */
   by?: C
   item: I
-  /** What a row is known by for the next page (default: its id). */
+  /** Returns the value of a row that the next page goes on from (default: the row's id). */
   cursor?: (row: z.input<I>) => string
   success: { 200: string }
   failures?: Record<number, string>
-  /** @param asked the query; its `limit` is one row more than a page has, so that the end is seen */
+  /** Reads the rows. @param asked the query. Its `limit` is one row more than a page has, so that the end of the list is seen */
   read: (asked: Asked<Query<C, F>>, call: Call<unknown, unknown, PieceOf<R>>) => Promise<z.input<I>[]>
 }
 
-/** An operation that answers such a list. */
+/** Makes an operation that answers a list. */
 export function listOperation<
   const N extends string,
   const R extends Route,

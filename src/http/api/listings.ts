@@ -146,10 +146,10 @@ const Detail = view(
 
 const HeldPrice = view(storeListing.extend({ store: z.string() }).meta({ id: 'HeldPrice' }), shown)
 
-/** Beyond every text that begins so. */
+/** The last character of Unicode: a prefix with this character after it sorts after every text with the prefix. */
 const END = '\u{10ffff}'
 
-/** What begins so by its id comes first, then by its SKU. */
+/** Finds listings whose id or SKU begins with a text. Listings found by their id come first. */
 async function searched(db: Database, store: string, text: string, limit: number): Promise<ListingRow[]> {
   const asked = { store, from: text, to: `${text}${END}`, limit }
   const found = await Promise.all([db.query(listingsWithVariant(asked)), db.query(listingsWithSku(asked))])
@@ -158,7 +158,7 @@ async function searched(db: Database, store: string, text: string, limit: number
 
 const byVariant = ({ variant }: ListingRow): string => variant
 
-/** What a change of a listing needs. Its `wake` starts the publisher, which passes the change to the store. */
+/** Returns what a change of a listing needs. `wake` starts the publisher, which passes the change to the store. */
 const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking => ({
   db,
   now,
@@ -166,7 +166,7 @@ const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking =>
   wake: () => wake('publish'),
 })
 
-/** Listings: what a store can sell, and what people see and decide of it. */
+/** The operations of listings: stores read what they can sell, and people see listings and decide on them. */
 export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering, stores } = context
   const { db, now } = ordering
@@ -340,7 +340,7 @@ const ImportReport = z.object({
   truncated: z.boolean().meta({ description: 'There are more problems than are listed' }),
 })
 
-/** The listings of a store as a CSV file, out and in. */
+/** The operations that export and import the listings of a store as a CSV file. */
 export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>) {
   return [
     operation({
@@ -396,7 +396,7 @@ export const Price = view(
   }),
 )
 
-/** How the prices of a store come about. */
+/** The operation that shows how the prices of a store come about. */
 export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { db, now } = context.ordering
   return [

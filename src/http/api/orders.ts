@@ -190,7 +190,7 @@ const Revealed = z.object({
   ),
 })
 
-/** What stores and people do with orders. */
+/** The operations of orders, for stores and people. */
 export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering } = context
   const { db } = ordering
@@ -369,13 +369,13 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
   ]
 }
 
-/** The store that a token is bound to. */
+/** Returns the store to which a token is bound. */
 export function storeOf({ store }: Caller): string {
   if (store === null) throw new Failure('forbidden', 'the token is bound to no store')
   return store
 }
 
-/** The store whose orders a caller asks for: a store token speaks for its own only; undefined: every store. */
+/** Returns the store whose orders a caller asks for; undefined for all stores. A store token speaks for its own store only. */
 function storeAsked({ store }: Caller, named: string | undefined): string | undefined {
   if (store === null) return named
   if (named !== undefined && named !== store) throw new Failure('forbidden', 'the token is bound to another store')
@@ -390,7 +390,7 @@ interface OrderFilter {
   limit: number
 }
 
-/** A name leads to few orders; what is no name of an order is taken for a SKU. */
+/** Reads the orders that a caller asks for. A search text that names no order is taken for a SKU. A name fits few orders. */
 async function askedOrders(db: Database, { state, search, ...filter }: OrderFilter): Promise<StoreOrder[]> {
   if (search !== undefined) {
     const named = await db.query(storeOrdersNamed(search))
@@ -414,7 +414,7 @@ interface Named {
   query: { store?: string | undefined }
 }
 
-/** A store token finds its own orders only; a person names the store where the reference alone does not. */
+/** Finds an order. A store token finds only its own store's orders. A person names the store where stores share the reference. */
 async function idOfOrder(db: Database, { caller, path: { reference }, query }: Named): Promise<string> {
   const store = storeAsked(caller, query.store)
   const found = await db.query(

@@ -37,7 +37,7 @@ const ListedEffect = view(
 
 const effectKinds = ['callback', 'alert'] as const
 
-/** What is queued for stores and operators. */
+/** The operations of messages that are queued for stores and operators. */
 export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   return [

@@ -27,7 +27,7 @@ import { Freeze } from './status.ts'
 import { amount, at, count, currency, enumeration, maybeAt, meaningsText, view, withAmounts, words } from './views.ts'
 
 const State = enumeration('PurchaseState', purchaseLabels)
-/** Without a name: generators for OpenAPI 3.0 know no reference that may be null. */
+/** This shape has no name, because generators for OpenAPI 3.0 know no reference that may be null. */
 const Hold = z
   .enum(holdReasons)
   .nullable()
@@ -98,7 +98,7 @@ export const Transition = z
   })
   .meta({ id: 'Transition' })
 
-/** What it is for, for lists. */
+/** A purchase in a list, with the order and the product that it is for. */
 const ListedPurchase = view(
   entry
     .extend({
@@ -125,10 +125,10 @@ const PurchaseDetail = view(
   withAmounts<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions' | 'outages'>>,
 )
 
-/** What a person did. */
+/** An entry about an action of a person. */
 export const audited = { at, actor: z.string(), action: z.string(), detail: words }
 
-/** Changes in a row that were the same. */
+/** The number of equal changes in a row, and the time of the last of them. */
 export const repeated = { times: z.int().meta({ description: 'How often in a row' }), lastAt: at }
 
 const Reading = view(
@@ -157,7 +157,7 @@ const SeenOrder = z.object({
   unread: words.meta({ description: 'Why there is no reading' }),
 })
 
-/** What an operator needs to decide on one purchase. */
+/** The facts that an operator needs for a decision on one purchase. */
 const Evidence = view(
   z
     .object({
@@ -202,7 +202,7 @@ const Evidence = view(
   }),
 )
 
-/** Purchases: what an operator sees of them, and what waits for a decision. */
+/** The operations of purchases. Operators see purchases here, and decide on purchases that wait for a decision. */
 export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   const found = (id = '') => need(db, purchaseById(id), 'purchase', id)

@@ -93,7 +93,7 @@ const Balance = z.object({
   ...page(Movement).shape,
 })
 
-/** The comparisons with the supplier: of orders with purchases, and of the balance with what they cost. */
+/** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
 export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>) {
   return [
     operation({

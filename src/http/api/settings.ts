@@ -35,7 +35,7 @@ const Settings = z
   })
   .meta({ id: 'Settings' })
 
-/** What the service goes by. */
+/** The operation that shows the settings of the service. */
 export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>) {
   return [
     operation({
@@ -73,7 +73,7 @@ function secretsOf(config: Config): z.input<typeof Secret>[] {
       keyName: nameOfKey(config.keyEncryptionKey),
     },
     { ...source(nextKeyEncryptionKey), about: 'the key that a rotation takes into use', ...nextKeyOf(config) },
-    // Where the configuration does not name the server, a secret does.
+    // Where the configuration does not name the database server, a secret names the server.
     ...(config.databaseUrl && config.database.url === null
       ? [{ ...source(databaseUrl), about: `the address of the database, ${placeName(config)}`, ...set }]
       : []),

@@ -37,7 +37,7 @@ export const Freeze = z
   .meta({ id: 'Freeze' })
 const FreezeNow = z.object({ freeze: Freeze.nullable() }).meta({ id: 'FreezeNow' })
 
-/** What the service says of itself beside what it has stored. */
+/** The parts of the service that give its status, besides the stored status. */
 type StatusContext = Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>
 
 const UP_TO = 'counted as far as `upTo`'
@@ -195,7 +195,7 @@ const Status = view(
       supplier: {
         unreachableSince: outage?.beganAt ?? null,
         error: outage?.error ?? null,
-        // A service that was just started has the balance from before.
+        // A service that has just started has only the balance that it read before the start.
         lastAnswerAt: supplier.reach().answered?.lastAt ?? balance?.readAt ?? null,
         answerMs: answerTimes(supplier.reach().answerMs),
         quota: quotaView(supplier.quota()),
@@ -220,7 +220,7 @@ function answerTimes(sorted: readonly number[]) {
 
 const quotaView = (quota: ReturnType<Supplier['quota']>) => (quota ? { ...quota, limit: quota.limit ?? null } : null)
 
-/** As it is answered. */
+/** The status as it is answered. */
 export type StatusView = z.output<typeof Status>
 
 function refusedView({ since, reasons }: ReturnType<Inbox['refused']>) {
@@ -238,7 +238,7 @@ const waitsForSupplier: readonly PurchaseState[] = ['planned', 'waiting', 'sendi
 
 type Total<R> = R & { total: number }
 
-/** Sums by name; rows without a name do not count. */
+/** Adds up the totals of rows by name. Rows without a name do not count. */
 function tally<R>(rows: Total<R>[], name: (row: R) => string | null): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const row of rows) {
@@ -248,7 +248,7 @@ function tally<R>(rows: Total<R>[], name: (row: R) => string | null): Record<str
   return sums
 }
 
-/** The service as a whole: its status, and the freeze. */
+/** The operations of the service as a whole: its status and the freeze. */
 export function statusOperations(service: StatusContext) {
   const { ordering, alerting } = service
   const { db } = ordering

@@ -13,7 +13,7 @@ import type { Store, StoreFinding } from '../../stores/store.ts'
 
 type Db = Context['db']
 
-/** Tries a store, and adds what is known of it here: its webhook, what it sells, how its orders are read. */
+/** Tests a store. Adds what is known of the store here: its webhook, its listings, and how its orders are read. */
 export async function testStore(
   db: Db,
   store: string,
@@ -21,7 +21,7 @@ export async function testStore(
   publicUrl: string | null,
 ): Promise<StoreFinding[]> {
   const tried = await adapter.test()
-  // What does not let us in is tried no further.
+  // Where the connection failed, the webhook is not tested.
   const isOpen = !tried.some(({ check, state }) => check === 'connection' && state === 'failed')
   return [
     ...tried,
@@ -31,7 +31,7 @@ export async function testStore(
   ]
 }
 
-/** Makes the webhook where it is missing, as the service does by itself every quarter of an hour, and says so. */
+/** Makes a missing webhook and reports this. The service itself does the same every quarter of an hour. */
 async function webhookFinding(
   db: Db,
   provision: NonNullable<Store['provision']>,
@@ -77,7 +77,7 @@ async function ordersFinding(db: Db, store: string): Promise<StoreFinding> {
   return { check, state: 'ok', detail, fix: null }
 }
 
-/** Reasons that are shown of each state. */
+/** The most reasons that are shown for each state. */
 const REASONS_SHOWN = 3
 
 async function listingFindings(db: Db, store: string, readsVariants: boolean): Promise<StoreFinding[]> {

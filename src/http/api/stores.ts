@@ -24,7 +24,7 @@ export const CallbackSecretStanding = z
   })
   .meta({ id: 'CallbackSecretStanding' })
 
-/** @param rotations of all stores, the oldest first */
+/** Returns the standing of a store's callback secret. @param rotations the rotations of all stores, the oldest first */
 export function callbackSecretOf(rotations: readonly CallbackSecret[], store: string) {
   const newest = rotations.findLast((row) => row.store === store)
   return {
@@ -89,9 +89,9 @@ const TestedStore = z.object({
 })
 
 /**
- * The store that a path is of; a store token sees its own only.
+ * Returns the store that a path names. A store token sees only its own store.
  *
- * @param whose the configuration that is read; of several processes each has its own
+ * @param whose names the configuration that is read, because each of several processes has its own configuration
  * @throws Failure `forbidden`, `not_found`
  */
 export function storeAt(
@@ -107,10 +107,10 @@ export function storeAt(
   return store
 }
 
-/** What refusals say of the configuration where a request is left to the worker. */
+/** The words for the configuration in refusals of requests that are left to the worker. */
 const OF_CALLER = 'the configuration of the process that calls stores'
 
-/** Stores: where each is, how publishing to it goes, and what callbacks to it are signed with. */
+/** The operations of stores: where each store is, how publishing to it goes, and which secret signs its callbacks. */
 export function storeOperations({
   ordering,
   callbackSecrets,

@@ -1,4 +1,4 @@
-/** The operations of the API as types: what each is asked and what it answers. Nothing of it is left at run time. */
+/** The operations of the API as types: the input and the answer of each operation. The types do not exist at run time. */
 import type { Events, PieceOf } from '../operation.ts'
 import type { apiOperations } from './api.ts'
 
@@ -9,7 +9,7 @@ type Operations = { [O in Declared as O['name']]: NonNullable<O['types']> & Pick
 
 export type OperationId = keyof Operations
 
-/** What it carries under `data`. */
+/** The type of `data` in the answer of an operation. */
 export type AnswerOf<N extends OperationId> = Operations[N]['answer']
 
 /** An entry of the list that the operation answers. */
@@ -22,13 +22,13 @@ export type ItemOf<N extends OperationId> = N extends OperationId
 /** A line of the stream that the operation answers; a stream that broke off ends with the line `error`. */
 export type EventOf<N extends OperationId> = AnswerOf<N> extends Events<infer E> ? E : never
 
-/** What its body may be; `unknown` where it takes none. */
+/** The type of the body of an operation; `unknown` where the operation takes no body. */
 export type BodyOf<N extends OperationId> = Operations[N]['body']
 
-/** Names of its query parameters. */
+/** The names of an operation's query parameters. */
 export type QueryNameOf<N extends OperationId> = keyof Operations[N]['query'] & string
 
-/** Names of the pieces of its path that vary. */
+/** The names of the varying pieces of an operation's path. */
 export type PathNameOf<N extends OperationId> = PieceOf<Operations[N]['route']>
 
 /** Method and path of each operation, as people write them: `GET /status`. */

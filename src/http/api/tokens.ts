@@ -20,7 +20,7 @@ const token = z.object({
 const Token = token.meta({ id: 'Token' })
 const NewToken = token.extend({ token: z.string().meta({ description: 'Shown this once' }) }).meta({ id: 'NewToken' })
 
-/** Tokens: admins create, list and revoke them. */
+/** The operations of tokens: admins create, list and revoke tokens. */
 export function tokenOperations({
   ordering,
   stores,

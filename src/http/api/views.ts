@@ -1,4 +1,4 @@
-/** What the views of the API are made of. A view takes what storage and the flows return, and its output is the answer. */
+/** Parts of the views of the API. The input of a view is a value from storage or a flow, and its output is the answer. */
 import { z } from 'zod'
 import { type Label, meansOf } from '../../domain/labels.ts'
 import { formatDecimal } from '../../domain/money.ts'
@@ -15,29 +15,29 @@ export const counts = z.record(z.string(), count)
 export const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
 export const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
 
-/** Words with what each means, as a list in Markdown. */
+/** Returns a list in Markdown of words and their meanings. */
 export const meaningsText = (means: Record<string, string>): string =>
   Object.entries(means)
     .map(([word, text]) => `- \`${word}\`: ${text}`)
     .join('\n')
 
-/** Words of the document under a name of their own, with what each means. */
+/** Makes a named enumeration for the document, with the meaning of each word. */
 export const enumeration = <T extends string>(id: string, labels: Record<T, Pick<Label, 'means'>>) =>
   z.enum(Object.keys(labels) as T[]).meta({ id, description: meaningsText(meansOf(labels)) })
 
-/** Text of a column that holds one of these words. */
+/** Describes the text of a column that holds one of the given words. */
 export const oneOf = <const T extends readonly string[]>(values: T) => z.string().pipe(z.enum(values))
 
-/** The amount as text; null for none. */
+/** Returns an amount as text; null where there is no amount. */
 export const amountOf = <M extends number | null>(minor: M, currency: string) =>
   (minor === null ? null : formatDecimal({ minor, currency })) as M extends null ? string | null : string
 
-/** Minor units that a row has, as the amounts that are shown. */
+/** The amounts that are shown for the minor units of a row. */
 type Amounts<R> = {
   [Name in keyof R as Name extends `${infer Shown}Minor` ? Shown : never]: null extends R[Name] ? string | null : string
 }
 
-/** A row with each of its amounts as text, in its currency: `amountMinor` is shown as `amount`. */
+/** Returns a row with each amount as text in the row's currency: `amountMinor` is shown as `amount`. */
 export function withAmounts<R extends { currency: string | null }>(row: R): R & Amounts<R> {
   const amounts = Object.entries<unknown>(row).flatMap(([name, minor]) =>
     name.endsWith('Minor') ? [[name.slice(0, -5), amountOf(minor as number | null, row.currency ?? '')]] : [],
@@ -45,7 +45,7 @@ export function withAmounts<R extends { currency: string | null }>(row: R): R & 
   return { ...row, ...Object.fromEntries(amounts) }
 }
 
-/** A view whose fields are not those of what it shows. Fields that the shape does not name are left out. */
+/** Makes a view whose fields differ from the fields of the shown value. Fields that the shape does not name are left out. */
 export const view = <V, S extends z.ZodType>(shape: S, show: (value: V) => z.input<S>) =>
   z.pipe(z.transform<V, z.input<S>>(show as never), shape as never) as unknown as z.ZodPipe<
     z.ZodTransform<z.input<S>, V>,

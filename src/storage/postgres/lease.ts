@@ -1,10 +1,10 @@
 /**
- * The lease of the worker: one process acts at a time, and another one takes over within seconds.
+ * The lease of the worker: one process acts at a time, and another process takes over within seconds.
  *
- * The row counts by the clock of the server, the holder by a clock of its own that never jumps, from before it asked: what it
- * takes for the end comes before the end. Each of its transactions reads the row and locks it against a change, so that none is
- * stored after another process has taken the lease, and none on a server that is not the same any more or was restarted: it may have
- * come back with older files, in which the lease is this one.
+ * The row counts by the clock of the server. The holder counts by its own clock, which never jumps, from before it asked: so it
+ * expects the end too early. Each transaction of the holder reads the row and locks it against a change. So no transaction is
+ * stored after another process has taken the lease. Nor is a transaction stored on a server that was replaced or restarted: that
+ * server may have come back with older files, in which the lease is still this one.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
@@ -30,23 +30,23 @@ export interface LeaseEngine {
   end(failure: Failure): void
 }
 
-/** How long it runs, how often it is renewed, and how much earlier its holder takes it for over. */
+/** How long the lease runs, how often it is renewed, and how much earlier its holder takes it to be over. */
 export const LEASE_MS = 6_000
 const RENEW_MS = 1_500
 const MARGIN_MS = 1_000
-/** How often a process that waits looks whether it is over. */
+/** How often a waiting process looks whether the lease is over. */
 const LOOK_MS = 500
 
 const CLOCK = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 /**
- * The server, its timeline, and the table: a copy of the database has another server or table, and a standby that took over
- * another timeline.
+ * The server, its timeline, and the table. A copy of the database has another server or another table. A standby that took over
+ * has another timeline.
  */
 const SERVER = `(select system_identifier from pg_control_system()) || '/'
   || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || 'worker_lease'::regclass::oid`
 
-/** A copy by `createdb --template` has its server, its timeline and its tables. */
+/** The database itself: a copy by `createdb --template` has the server, the timeline and the tables of its original. */
 const DATABASE = '(select oid::text from pg_database where datname = current_database())'
 
 /** When the server was started. */
@@ -60,7 +60,7 @@ const TAKE = `insert into worker_lease as held (id, owner, epoch, ends_at) value
   where held.ends_at < ${CLOCK}
   returning epoch, server as before, ${SERVER} as now, ${DATABASE} as database, ${STARTED} as started`
 
-/** A standby that takes over may lack the last lease, and give its epoch out a second time. */
+/** Epoch and owner together: a standby that takes over may lack the last lease, and give its epoch out a second time. */
 const OWN = 'epoch = $1 and owner = $2'
 
 const RENEW = `update worker_lease set ends_at = ${CLOCK} + $3 where ${OWN} returning 1`
@@ -71,7 +71,7 @@ const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} an
   and ${STARTED} = $4 for share`
 
 /**
- * Waits for the lease, and renews it from then on. One that is lost ends the process.
+ * Waits for the lease, and renews it from then on. A lost lease ends the process.
  *
  * @returns undefined when the signal came first
  */
@@ -81,7 +81,7 @@ export async function elect(
 ): Promise<WorkerLease | undefined> {
   let logged: string | undefined
   let standsBy = false
-  /** A database that cannot be reached now is asked again: the process serves what needs no worker meanwhile. */
+  /** Logs why the database did not answer. It is asked again, and meanwhile the process serves what needs no worker. */
   const refused = (error: unknown): undefined => {
     const why = messageOf(error)
     if (why !== logged) log.warn('worker.unelected', { error: why })
@@ -110,7 +110,7 @@ interface Taken {
   epoch: number
   owner: string
   taken: Record<string, unknown>
-  /** By the clock of this process, before the server was asked. */
+  /** The instant before the server was asked, by the clock of this process. */
   askedAt: number
   monotonic: () => number
 }
@@ -159,7 +159,7 @@ function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: 
       isOver = true
       clearInterval(renewing)
       clearTimeout(ending)
-      // Otherwise it is over in some seconds.
+      // Where the release fails, the lease is over in some seconds.
       await engine.run(RELEASE, [epoch, owner]).catch(() => undefined)
     },
   }

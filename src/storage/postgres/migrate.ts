@@ -4,8 +4,8 @@ import { type Migration, missingMigrations } from '../migration-files.ts'
 import { migrationText, types } from './translation.ts'
 
 /**
- * Brings a database up to the newest migration, all in one transaction with the rows that record them. Of several
- * processes that start together one does it, and the others wait.
+ * Brings a database up to the newest migration, in one transaction together with the rows that record the migrations. Of
+ * several processes that start together, one process migrates and the others wait.
  *
  * @param now epoch ms
  * @throws Failure `invalid`, reason `database_newer` or `migration_changed`; nothing is changed

@@ -20,11 +20,11 @@ export interface OpenOptions extends Partial<EngineOptions> {
   url: string
   /** Epoch ms, by the clock of this machine. */
   now: () => number
-  /** How far the server's clock may be from it. Default: `CLOCKS_APART_MS`. */
+  /** How far the server's clock may be from the clock of this machine. Default: `CLOCKS_APART_MS`. */
   clocksApartMs?: number
-  /** A database without tables is a failure. Default: they are made. */
+  /** A database without tables is a failure. Default: the tables are made. */
   mustExist?: boolean
-  /** Keeps every other process out that asks for the same, as long as this one has the database open. */
+  /** Makes `openPostgres` fail for every other process, as long as this process has the database open. */
   alone?: boolean
   /** Together with `alone`: refuses when another process works with it within so long. Default: only the worker is noticed. */
   unusedMs?: number
@@ -39,28 +39,28 @@ export interface SharedDatabase extends Database {
 
 /** What a look at the server finds. */
 export interface ServerState {
-  /** Why it does not answer or takes no commit; undefined while it does. */
+  /** Why the server does not answer or takes no commit; undefined while it does both. */
   away: string | undefined
   /** The clock of the server and the clock of this machine do not agree. */
   isClockApart: boolean
 }
 
-/** Most connections of one process that read; one more commits, and one is for the lease and for looks at the server. */
+/** Most connections of one process that read. One more connection commits; another serves the lease and looks at the server. */
 const READERS = 8
 
-/** What a statement may take; far above what any needs. The connection is given up then. */
+/** How long a statement may take, far more than any statement needs. After that its connection is given up. */
 const ANSWER_MS = 30_000
 
-/** The time limit of the lease: a renewal that gets no answer leaves time for another one. */
+/** The time limit of a statement for the lease: a renewal that gets no answer leaves time for another renewal. */
 const LEASE_ANSWER_MS = 3_000
 
-/** How long a connection may take to be there. */
+/** How long it may take to make a connection. */
 const CONNECT_MS = 5_000
 
 /** After so long without a word, a connection is asked whether it is still there. */
 const KEEP_ALIVE_MS = 10_000
 
-/** Leases count by the server's clock and instants by this machine's: more than this apart, one of them is wrong. */
+/** Leases count by the server's clock, and instants by this machine's clock. If they are further apart, one clock is wrong. */
 const CLOCKS_APART_MS = 5_000
 
 /**
@@ -68,8 +68,8 @@ const CLOCKS_APART_MS = 5_000
  * a power cut of the server.
  *
  * @throws Failure `invalid` when the address cannot be read, or the database is newer than the program
- * @throws Failure `not_found`, reason `no_database`, when the tables must exist and do not
- * @throws Failure `conflict`, reason `database_in_use`, when another process has it alone
+ * @throws Failure `not_found`, reason `no_database`, when the tables must exist but do not
+ * @throws Failure `conflict`, reason `database_in_use`, when another process has the database alone
  * @throws Failure `unavailable` when the server cannot be reached, is older than 15, is a standby, or keeps commits in a way
  *   that can lose them
  */
@@ -126,7 +126,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
 function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresDatabase {
   const poolOf = (max: number, answerMs = ANSWER_MS): pg.Pool => {
     const pool = new pg.Pool({ ...connection, max, query_timeout: answerMs, Client })
-    // The query on a connection that breaks says so; one that is not in use is replaced when it is needed.
+    // When a connection breaks, the query on it reports that. A connection that is not in use is replaced when it is needed.
     pool.on('error', ignore)
     pool.on('connect', (made) => made.on('error', ignore))
     return pool
@@ -138,9 +138,9 @@ function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresD
 const ignore = (): void => undefined
 
 /**
- * Opens a database to look at it, whether or not a service runs on it. Nothing of it changes.
+ * Opens a database to look at it, whether or not a service runs on it. The database does not change.
  *
- * @returns undefined for one without tables, or with nothing in them
+ * @returns undefined for a database without tables, or with nothing in them
  * @throws Failure `unavailable` when it cannot be opened
  */
 export async function openPostgresToRead(url: string): Promise<Pick<Database, 'query' | 'close'> | undefined> {
@@ -159,10 +159,10 @@ export const checkPostgres = (url: string, now: () => number): Promise<string> =
     return rows[0]?.version.split(' ')[0] ?? ''
   })
 
-/** @throws Failure `conflict`, reason `database_in_use`, when a process has it alone */
+/** @throws Failure `conflict`, reason `database_in_use`, when a process has the database alone or is its worker */
 export const assertPostgresFree = (url: string): Promise<void> => connected(url, keepOthersOut)
 
-/** Removes what `openPostgres` has made. */
+/** Drops the tables that `openPostgres` has made. */
 export async function dropTables(url: string): Promise<void> {
   const names = Object.values(schema).flatMap((value) => (is(value, SQLiteTable) ? [getTableConfig(value).name] : []))
   const tables = ['schema_migrations', ...names].map((name) => `"${name}"`)
@@ -189,7 +189,7 @@ function asFailure(cause: unknown, url: string): Failure {
   return new Failure('unavailable', `the database ${host}${pathname} cannot be opened: ${messageOf(cause)}`, { cause })
 }
 
-/** A connection whose password is that of the address: `pg` would also take one of PGPASSWORD, or of a file of its user. */
+/** A connection that takes its password from the address alone: `pg` would also read PGPASSWORD, or a file of its user. */
 class Client extends pg.Client {
   constructor(config: pg.ClientConfig = {}) {
     super(config)
@@ -198,17 +198,17 @@ class Client extends pg.Client {
   }
 }
 
-/** Called when the server asks for one. */
+/** `pg` calls this when the server asks for a password. */
 function noPassword(): never {
   const from = 'secrets/database-password beside the configuration, or set QUAYSIDE_DATABASE_PASSWORD'
   throw new Error(`the server asks for a password: write it to ${from}`)
 }
 
 /**
- * What to connect to. TLS as `sslmode` of the address says, in the words of PostgreSQL's own programs: `disable`, `require`
- * (encrypted, and anybody may answer), `verify-ca`, `verify-full`. Default: `verify-full`, and `disable` on this machine.
+ * Returns what to connect to. `sslmode` of the address decides about TLS, in the words of PostgreSQL's own programs: `disable`,
+ * `require` (encrypted, and anybody may answer), `verify-ca`, `verify-full`. Default: `verify-full`, and `disable` on this machine.
  *
- * @throws Failure `invalid`, without the address: it holds the password
+ * @throws Failure `invalid`, whose message leaves the address out because it holds the password
  */
 export function connectionOf(address: string): pg.ClientConfig {
   const url = URL.canParse(address) ? new URL(address) : undefined
@@ -225,7 +225,7 @@ export function connectionOf(address: string): pg.ClientConfig {
     throw new Failure('invalid', `the address of the database has sslmode=${mode}: it may be ${TLS_MODES.join(', ')}`)
   }
   url.searchParams.set('sslmode', mode)
-  // Otherwise `pg` reads `require` as `verify-full`, and warns that it will not.
+  // Without this, `pg` reads `require` as `verify-full`, and warns that it will not do so later.
   url.searchParams.set('uselibpqcompat', 'true')
   return {
     connectionString: url.href,
@@ -236,7 +236,7 @@ export function connectionOf(address: string): pg.ClientConfig {
   }
 }
 
-/** What a query may say. Any other one, such as a mistyped sslmode, would count for nothing. */
+/** The parameters that the address may have. Any other parameter, such as a mistyped sslmode, would have no effect. */
 const PARAMETERS = [
   'host',
   'port',
@@ -251,14 +251,14 @@ const PARAMETERS = [
 ]
 const TLS_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
 
-/** A socket of this machine, or its loopback. */
+/** Whether the address is a socket of this machine, or its loopback. */
 function isThisMachine({ hostname, searchParams }: URL): boolean {
   const host = (searchParams.get('host') ?? decodeURIComponent(hostname)).replace(/^\[(.*)\]$/, '$1')
   if (host === '' || host.startsWith('/') || host === 'localhost' || host === '::1') return true
   return isIP(host) === 4 && host.startsWith('127.')
 }
 
-/** What the server must say of itself, and why. */
+/** Settings of the server, each with the value that it must not have, and why. */
 const SETTINGS: Record<string, { wrong: string; why: string }> = {
   synchronous_commit: { wrong: 'off', why: 'a commit is acknowledged before it is on the disk' },
   fsync: { wrong: 'off', why: 'a power cut can destroy the database' },
@@ -303,14 +303,14 @@ async function hasTables(client: pg.Client): Promise<boolean> {
   return filled.rows.length > 0
 }
 
-/** Any number that other programs on the server do not take; see the one of `migrate`. */
+/** Any number that other programs on the server do not take; see `LOCK` of `migrate.ts`. */
 const ALONE = 78_297_434
 
 /**
- * Takes a lock that ends with the connection, and so however this process ends. A transaction that stays open holds it:
- * behind a pooler a session is no connection. It has no snapshot, so that the server cleans up behind it as always.
+ * Takes a lock that ends with the connection, and so however this process ends. An open transaction holds the lock, because
+ * behind a pooler a session is no connection. The transaction has no snapshot, so that the server cleans up as always.
  *
- * @throws Failure `conflict` when another process has it
+ * @throws Failure `conflict` when another process has the lock or is the worker
  */
 async function keepOthersOut(client: pg.Client): Promise<void> {
   await client.query('begin; set local idle_in_transaction_session_timeout = 0')
@@ -318,12 +318,12 @@ async function keepOthersOut(client: pg.Client): Promise<void> {
   if (!rows[0]?.held || (await hasWorker(client))) throw inUse()
 }
 
-/** How often it is looked for other processes. */
+/** How often `assertUnused` looks for other processes. */
 const LOOK_MS = 250
 
 /**
- * A process that is not the worker holds nothing in the database that would show it, and behind a pooler not even a connection:
- * it is known by what it asks at its ticks. A connection that a pooler keeps says nothing.
+ * Looks for processes that are not the worker. Such a process holds nothing in the database that would show it, and behind a
+ * pooler not even a connection, so that only its queries at its ticks show it. A connection that a pooler keeps says nothing.
  *
  * @throws Failure `conflict` when another process works with the database within this time
  */
@@ -331,7 +331,7 @@ async function assertUnused(client: pg.Client, ms: number): Promise<void> {
   const { rows } = await client.query<{ began: string }>('select clock_timestamp()::text as began')
   for (const until = performance.now() + ms; performance.now() < until; ) {
     await sleep(LOOK_MS)
-    // Within a transaction the server answers what it answered before.
+    // Without this, the server repeats its earlier answer within a transaction.
     await client.query('select pg_stat_clear_snapshot()')
     const others = await client.query(OTHERS, [rows[0]?.began])
     if (others.rows.length > 0) throw inUse()
@@ -342,7 +342,7 @@ const OTHERS = `select 1 from pg_stat_activity
   where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
   and (state <> 'idle' or state_change > $1::timestamptz) limit 1`
 
-/** Several services may share a database, and none begins beside a process that has it alone. */
+/** Several services may share a database, but no service begins beside a process that has the database alone. */
 async function assertNoneAlone(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ held: boolean }>(`select pg_try_advisory_xact_lock_shared(${ALONE}) as held`)
   if (!rows[0]?.held) throw inUse()
@@ -369,7 +369,7 @@ async function assertClock(client: pg.Client, now: () => number, apartMs: number
 async function look(engine: PostgresDatabase, now: () => number, apartMs: number): Promise<ServerState> {
   try {
     const { apart, isWritable } = await readServer((text) => engine.run(text, []), now)
-    // A process that is not ready gets no requests whose commits would show that the server stores again.
+    // Tries a commit: a process that is not ready gets no requests whose commits would show that the server stores again.
     if (engine.refused() !== undefined) await engine.commit([stored.put({ at: now() }, now())]).catch(ignore)
     return { away: isWritable ? engine.refused() : 'it is read only', isClockApart: apart > apartMs }
   } catch (error) {
@@ -377,10 +377,10 @@ async function look(engine: PostgresDatabase, now: () => number, apartMs: number
   }
 }
 
-/** When a commit was tried after one that failed. */
+/** When a commit was tried because an earlier commit had failed. */
 const stored = jsonSetting<{ at: number }>('commit_tried')
 
-/** @returns how far its clock is at least from that of this machine, in milliseconds, and whether it takes commits */
+/** @returns how far the server's clock is at least from this machine's, in milliseconds, and whether the server takes commits */
 async function readServer(run: (text: string) => Promise<Record<string, unknown>[]>, now: () => number) {
   const before = now()
   const [row] = await run(

@@ -7,13 +7,13 @@ export interface PipelineStatement {
 
 /** What became of a pipeline. */
 export interface PipelineResult {
-  /** The command tags of the statements that ran, such as `UPDATE 1`; `SELECT` for one that gave rows. */
+  /** The command tags of the statements that ran, such as `UPDATE 1`; `SELECT` for a statement that gave rows. */
   tags: string[]
-  /** Why the one after them failed; undefined when all ran. */
+  /** Why the statement after these failed; undefined when all statements ran. */
   error: unknown
 }
 
-/** What `pg` has and its types leave out. */
+/** What `pg` has but its types leave out. */
 interface Wire {
   stream: { cork(): void; uncork(): void }
   parse(message: { text: string }): void
@@ -23,10 +23,10 @@ interface Wire {
 }
 
 /**
- * Sends statements together and awaits their answers together: one round trip. They have one Sync, so that after a failure
- * the server runs none of the others. With one each, as the pipeline mode of `pg` has it, they would run outside of any
- * transaction when BEGIN fails. Rows that come
- * back are dropped.
+ * Sends statements together and awaits their answers together, in one round trip. The statements share one Sync, so that the
+ * server runs no statement after a failure. In the pipeline mode of `pg` each statement has a Sync of its own: when BEGIN fails,
+ * the other statements would run outside of any transaction.
+ * Rows that come back are dropped.
  *
  * Never rejects.
  */
@@ -41,7 +41,7 @@ export function runPipeline(client: pg.ClientBase, statements: PipelineStatement
     }
     // `pg` calls `submit` when it is the turn of this query, and a handler for each message of the answer.
     const handlers = {
-      /** `pg` puts one here that ends its timer. */
+      /** `pg` puts a function here that ends its timer. */
       callback: undefined as (() => void) | undefined,
       submit(connection: unknown): void {
         const wire = connection as Wire

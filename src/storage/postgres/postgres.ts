@@ -3,14 +3,14 @@
  *
  * All commits that arrive in one turn of the event loop, or while a transaction is on its way, share the next transaction:
  * one pipeline of statements and one COMMIT, two round trips. When a member is refused, nothing of its group is stored: the
- * members before it run again, then that member alone, then those after it. Members run in the order of their arrival.
+ * members before it run again, then that member alone, then the members after it. Members run in the order of their arrival.
  *
  * Statements have no names and the session has no state, so that a pooler may give each transaction another connection.
  *
- * What may go wrong: the connection is lost after COMMIT was sent, and with it the answer. The caller gets `unknown_outcome`, and
- * a worker must end: nothing that it holds in memory can be trusted to be as the database has it, and the next start reads the
- * truth and looks up what was on its way, as after a crash. Another process says so to who asked; what is asked again is found
- * by its key.
+ * What may go wrong: the connection is lost after COMMIT was sent, and the answer with it. The caller gets `unknown_outcome`. A
+ * worker must end, because what it holds in memory may differ from the database: its next start reads the truth and looks up
+ * what was on its way, as after a crash. A process that is not the worker passes that failure to its client: when the client asks
+ * again, the key of the request finds what was stored.
  */
 import { strict as assert } from 'node:assert'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,11 +30,11 @@ export interface EngineOptions {
    */
   onFatal(error: Failure): void
   /**
-   * False for a process that keeps nothing in mind of what it has committed: after a COMMIT of unknown outcome it goes on, until
-   * it is the worker. Default: true.
+   * False for a process that keeps nothing in memory of what it has committed. As long as it is not the worker, it goes on after
+   * a COMMIT of unknown outcome. Default: true.
    */
   endsOnUnknown?: boolean
-  /** From 0 up to 1: how long a transaction waits before it runs again. */
+  /** Gives a number from 0 up to 1, which says how long a transaction waits before it runs again. */
   random?: () => number
 }
 
@@ -51,26 +51,26 @@ interface Step extends PipelineStatement {
 /** What became of the transaction of a group. */
 type Outcome =
   | { kind: 'stored'; touched: number[] }
-  /** Nothing is stored: by the fault of one member, or for a reason that has nothing to do with any. */
+  /** Nothing is stored, by the fault of one member or for a reason that has nothing to do with any member. */
   | { kind: 'refused'; member: number | undefined; error: unknown; isLost?: boolean }
   /** Nothing is stored: another transaction was in the way. */
   | { kind: 'again'; error: unknown }
-  /** Only COMMIT knows. */
+  /** COMMIT gave no clear answer: all is stored, or nothing. */
   | { kind: 'unknown'; error: unknown }
   /** Nothing is stored, and nothing may be: this process has lost the lease of the worker. */
   | { kind: 'fenced' }
 
-/** Most commits that share a transaction: the locks of one that waits are those of all. */
+/** Most commits that share a transaction: while one commit waits, the locks of all are held. */
 const GROUP_MAX = 100
 
-/** How often a transaction runs that others are in the way of, and how long it waits at most before the second time. */
+/** How often a transaction is tried while others are in its way, and how long it waits at most before the second try. */
 const TRIES = 8
 const PAUSE_MS = 10
 
-/** A transaction whose process has stopped gives up its locks after this long: a worker that waits for them renews its lease in time. */
+/** A transaction whose process has stopped gives up its locks after this long. So a worker that waits for them renews its lease. */
 const IDLE_MS = 2_000
 
-/** A transaction gives up what it waits for after this long, and is tried again: the renewal of the lease waits for its fence. */
+/** After this long a transaction gives up a lock that it waits for, and is tried again: its fence keeps the lease from renewal. */
 const LOCK_MS = 1_000
 
 /** SERIALIZABLE is a second net: what a commit means is in its guarded changes. */
@@ -84,18 +84,18 @@ const BEGIN: PipelineStatement[] = [
 
 export interface Connections {
   reads: pg.Pool
-  /** One: transactions follow each other, and no read keeps them waiting. */
+  /** One connection: transactions follow each other, and no read keeps them waiting. */
   commits: pg.Pool
-  /** One: whatever is read or committed, the lease is renewed. */
+  /** One connection: the lease is renewed whatever is read or committed. */
   lease: pg.Pool
 }
 
 export interface PostgresDatabase extends Database, LeaseEngine {
   /** Refuses all work from here on, and reports why the process must end. */
   end(failure: Failure): void
-  /** What the server said when the last commit failed by no fault of its own; undefined once one is stored. */
+  /** What the server said when the last commit failed by no fault of its own; undefined once a commit is stored. */
   refused(): string | undefined
-  /** Begins each transaction with a read that must give a row; where it gives none, the process must end. */
+  /** Begins each transaction with a read that must give a row; where it gives no row, the process must end. */
   fenceWith(statement: PipelineStatement): void
 }
 
@@ -116,9 +116,9 @@ export function postgresDatabase(
     if (closing !== undefined) throw new Failure('unavailable', 'the database is closed')
   }
 
-  /** Commits what is queued, group after group, until nothing is. */
+  /** Commits what is queued, group after group, until the queue is empty. */
   async function run(): Promise<void> {
-    // The commits of this turn come first.
+    // The other commits of this turn of the event loop come in first.
     await new Promise(setImmediate)
     while (queue.length > 0) {
       const group = queue.slice(0, GROUP_MAX)
@@ -171,7 +171,7 @@ export function postgresDatabase(
     }
   }
 
-  /** Runs a transaction until no other one is in its way. */
+  /** Runs a transaction until no other transaction is in its way. */
   async function runAgain(group: Member[]): Promise<Exclude<Outcome, { kind: 'again' }>> {
     for (let tries = 1; ; tries += 1) {
       const outcome = await runOnce(group)
@@ -256,13 +256,13 @@ export function postgresDatabase(
   }
 }
 
-/** Runs the statements of a group in a transaction. One that is not stored is still to be rolled back. */
+/** Runs the statements of a group in a transaction. A transaction that is not stored is still to be rolled back. */
 async function transact(client: pg.PoolClient, group: Member[], fence: PipelineStatement[]): Promise<Outcome> {
   const steps = group.flatMap(({ steps }) => steps)
   const head = [...BEGIN, ...fence]
   const { tags, error } = await runPipeline(client, [...head, ...steps])
   const touched = tags.slice(head.length).map(rowsOf)
-  // A read that gives no row has another tag. Then nothing after it counts, nor why it failed.
+  // A fence that gives no row has another tag. Then nothing after the fence counts, nor any failure after it.
   if (fence.length > 0 && tags.length >= head.length && tags[head.length - 1] !== 'SELECT') return { kind: 'fenced' }
   if (error !== undefined) {
     if (isContended(error)) return { kind: 'again', error }
@@ -291,12 +291,12 @@ async function commit(client: pg.PoolClient, touched: number[]): Promise<Outcome
   const [tag] = tags
   if (tag === 'COMMIT') return { kind: 'stored', touched }
   const answer = new Error(`COMMIT was answered by ${tag}`)
-  // A transaction that has failed ends so, and it is no error.
+  // The server answers so when a transaction has failed. That answer is no error.
   if (tag === 'ROLLBACK') return { kind: 'refused', member: undefined, error: unavailable(answer) }
   return { kind: 'unknown', error: answer }
 }
 
-/** Rolls back what is not stored. @returns false for a connection that no other transaction may have */
+/** Rolls back what is not stored. @returns false for a connection that no other transaction may use */
 async function isClean(client: pg.PoolClient, outcome: Outcome): Promise<boolean> {
   if (outcome.kind === 'stored') return true
   if (outcome.kind === 'unknown' || (outcome.kind === 'refused' && outcome.isLost)) return false
@@ -304,7 +304,7 @@ async function isClean(client: pg.PoolClient, outcome: Outcome): Promise<boolean
   return error === undefined
 }
 
-/** Whose step this is, and which of its steps. */
+/** Returns the member that has this step, and the index of the step among the member's steps. */
 function memberOf(group: Member[], step: number): { member: number; index: number } {
   let index = step
   for (const [member, { steps }] of group.entries()) {
@@ -314,7 +314,7 @@ function memberOf(group: Member[], step: number): { member: number; index: numbe
   throw new RangeError(`no member of the group has step ${step}`)
 }
 
-/** The rows that a command tag tells of: `UPDATE 1`, `INSERT 0 1`. Undefined for a statement that gives rows. */
+/** The number of rows in a command tag: `UPDATE 1`, `INSERT 0 1`. Undefined for a statement that gives rows. */
 function rowsOf(tag: string): number | undefined {
   const match = /^(?:INSERT \d+|UPDATE|DELETE) (\d+)$/.exec(tag)
   return match ? Number(match[1]) : undefined
@@ -325,7 +325,7 @@ function sendable(statement: SQLWrapper): PipelineStatement {
   return { text: sql, values: params.map(encodeValue) }
 }
 
-/** The code of an error that the server answered; undefined for one of the connection. */
+/** The code of an error that the server answered; undefined for an error of the connection. */
 const sqlState = (error: unknown): string | undefined => {
   const isAnswer = error instanceof Error && 'severity' in error && 'code' in error
   return isAnswer ? String(error.code) : undefined

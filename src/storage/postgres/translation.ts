@@ -1,5 +1,5 @@
 /**
- * What PostgreSQL says in other words than SQLite. Statements and migrations are written once, in SQL that both read; the
+ * What PostgreSQL says in other words than SQLite. Statements and migrations are written once, in SQL that both read. The
  * few differences stand here, and a test runs every statement on both.
  */
 import { is, Param } from 'drizzle-orm'
@@ -8,7 +8,7 @@ import type pg from 'pg'
 import { statementCompiler } from '../compiled-statement.ts'
 import { wholeList } from '../statement.ts'
 
-/** A list reaches PostgreSQL as an array, whose type is that of the column that it is compared with. */
+/** A list reaches PostgreSQL as an array. The array has the type of the column that it is compared with. */
 function listAsArray(param: unknown): unknown {
   if (!is(param, Param) || param.encoder !== wholeList) return param
   return new Param(param.value, { mapToDriverValue: arrayText })
@@ -19,7 +19,7 @@ const arrayText = (list: readonly (string | number)[]): string => `{${list.map((
 const elementText = (item: string | number): string =>
   typeof item === 'number' ? String(item) : `"${item.replace(/["\\]/g, '\\$&')}"`
 
-/** Compiles statements to PostgreSQL's texts. A plus of SQLite keeps it from an index; PostgreSQL has none for text. */
+/** Compiles statements to PostgreSQL's texts. SQLite is kept from an index by a plus; PostgreSQL has no such plus for text. */
 export const compile = statementCompiler(
   new PgDialect(),
   { '<position of>': 'strpos', '<not by index>': '', '<one of a list>': ' = any(', '<end of the list>': ')' },
@@ -27,8 +27,8 @@ export const compile = statementCompiler(
 )
 
 /**
- * The text of a migration. Text is ordered by its bytes, as SQLite orders it and as ids and ranges of SKUs need it; a
- * column of `integer` holds 64 bits in SQLite.
+ * Translates the text of a migration. Text is ordered by its bytes, as SQLite orders it and as ids and ranges of SKUs need it. A
+ * column of `integer` becomes a `bigint`, because it holds 64 bits in SQLite.
  */
 export const migrationText = (text: string): string =>
   text
@@ -43,10 +43,10 @@ export const migrationText = (text: string): string =>
     .replace(/^create table offers \(/m, '$&\n  rowid bigint generated always as identity unique,')
 
 /**
- * A value as it is sent.
+ * Encodes a value as it is sent.
  *
- * PostgreSQL holds no U+0000 in a text; names and error texts of other systems may have one. It is stored as U+0001 U+0001,
- * and U+0001 itself as U+0001 U+0002: every text has one stored form, no two share one, and the order stays.
+ * PostgreSQL holds no U+0000 in a text, but names and error texts of other systems may have one. U+0000 is stored as U+0001 U+0001,
+ * and U+0001 as U+0001 U+0002. Every text has one stored form, no two texts share a form, and the order stays.
  */
 export function encodeValue(value: unknown): string | Buffer | null {
   if (value === null) return null
@@ -57,14 +57,14 @@ export function encodeValue(value: unknown): string | Buffer | null {
 const decodeText = (stored: string): string =>
   stored.includes('\u0001') ? stored.replaceAll('\u0001\u0001', '\0').replaceAll('\u0001\u0002', '\u0001') : stored
 
-/** A whole number. An int8 arrives as text, and so does a numeric, the type of a sum of int8. */
+/** Reads a whole number. An int8 arrives as text, and so does a numeric, which is the type of a sum of int8. */
 function wholeNumber(text: string): number {
   const value = Number(text)
   if (!Number.isSafeInteger(value)) throw new RangeError(`the database holds a number that is not safe: ${text}`)
   return value
 }
 
-/** By the oid of the type. */
+/** The parser of each type, by the oid of the type. */
 const parsers: Record<number, (text: string) => unknown> = {
   16: (text) => (text === 'f' ? 0 : 1),
   17: (text) => Buffer.from(text.slice(2), 'hex'),
@@ -76,7 +76,7 @@ const parsers: Record<number, (text: string) => unknown> = {
   1700: wholeNumber,
 }
 
-/** Values as SQLite gives them. */
+/** Reads values as SQLite gives them. */
 export const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number) => parsers[oid] ?? unknownType,
 }

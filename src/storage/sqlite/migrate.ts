@@ -3,12 +3,12 @@ import { Failure, messageOf } from '../../errors.ts'
 import { type Migration, missingMigrations } from '../migration-files.ts'
 
 /**
- * Brings a database up to the newest migration, each in one transaction with the row that records it.
+ * Brings a database up to the newest migration. Each migration is one transaction with the row that records it.
  *
  * @param now epoch ms
  * @returns the version that the database has now
  * @throws Failure `invalid`, reason `database_newer` or `migration_changed`, before anything is changed
- * @throws Failure `internal` when a migration fails; the database is left as the one before made it
+ * @throws Failure `internal` when a migration fails; the database is left as the migration before made it
  */
 export function migrate(connection: Connection.Database, migrations: Migration[], now: () => number): number {
   connection.exec(LEDGER)

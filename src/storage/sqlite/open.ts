@@ -10,9 +10,9 @@ import { migrate } from './migrate.ts'
 import { type EngineOptions, sqliteDatabase } from './sqlite.ts'
 
 export interface OpenOptions extends Partial<EngineOptions> {
-  /** Path of the database file; `:memory:` for one that ends with the process. */
+  /** Path of the database file; `:memory:` for a database that ends with the process. */
   file: string
-  /** A file that is not there, or has no tables, is a failure. Default: it is made. */
+  /** A file that is not there, or has no tables, is a failure. Default: the file and its tables are made. */
   mustExist?: boolean
   /** Epoch ms. */
   now: () => number
@@ -22,11 +22,11 @@ export interface OpenOptions extends Partial<EngineOptions> {
  * Opens the database file for this process alone, brings its tables up to date and makes sure that an acknowledged
  * commit survives a power cut.
  *
- * `close` of what it returns frees the file for the next process. Without `onFatal` a failing disk is an uncaught
+ * `close` of the returned database frees the file for the next process. Without `onFatal` a failing disk is an uncaught
  * error, which ends the process too.
  *
  * @throws Failure `conflict` when another process uses the file
- * @throws Failure `not_found`, reason `no_database`, when it must exist and does not
+ * @throws Failure `not_found`, reason `no_database`, when the file must exist but does not
  * @throws Failure `invalid` when the database is newer than the program
  * @throws Failure `unavailable` when the file cannot be opened, is no database, or SQLite does not take the settings
  */
@@ -46,10 +46,10 @@ export function openDatabase(options: OpenOptions): Database {
 }
 
 /**
- * Opens the database file of an installation to look at it, whether or not a service runs on it. Nothing of it changes:
- * beside it SQLite leaves an empty log and its index, which the next start takes over.
+ * Opens the database file of an installation to look at it, whether or not a service runs on it. The file does not change.
+ * Beside it SQLite leaves an empty log and an index of the log, which the next start takes over.
  *
- * @throws Failure `unavailable` when there is none, or it cannot be opened
+ * @throws Failure `unavailable` when there is no such file, or it cannot be opened
  */
 export function openToRead(file: string): Pick<Database, 'query' | 'close'> {
   try {
@@ -66,7 +66,7 @@ export function openToRead(file: string): Pick<Database, 'query' | 'close'> {
   }
 }
 
-/** Whether there is a database with tables; a file that a crash left empty is none. */
+/** Whether there is a database with tables; a file that a crash left empty is no database. */
 export function databaseExists(file: string): boolean {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return false
   let connection: Connection.Database | undefined
@@ -86,18 +86,18 @@ const hasTables = (connection: Connection.Database): boolean =>
 const noDatabase = (file: string): Failure =>
   new Failure('not_found', `there is no database at ${file}, and the service makes none`, { reason: 'no_database' })
 
-/** Older ones have a fault in the reset of the write-ahead log that can corrupt the file. */
+/** Older versions have a fault in the reset of the write-ahead log that can corrupt the file. */
 const SQLITE_MIN = [3, 51, 3] as const
 
-/** What is set at every opening, and what SQLite answers when it has taken it. */
+/** The settings of every opening, each with what SQLite answers when it has taken the setting. */
 const PRAGMAS: Record<string, { set: string; answer: string | number }> = {
   journal_mode: { set: 'WAL', answer: 'wal' },
-  // Not the default in WAL: without it a power cut takes back commits that were acknowledged.
+  // This is not the default in WAL: without it, a power cut takes back acknowledged commits.
   synchronous: { set: 'FULL', answer: 2 },
   foreign_keys: { set: 'ON', answer: 1 },
   // Milliseconds. No other process should hold the file, so a longer wait would only block the event loop.
   busy_timeout: { set: '250', answer: 250 },
-  // 64 MiB: the log shrinks back to it after one large commit.
+  // 64 MiB: after one large commit, the log shrinks back to this size.
   journal_size_limit: { set: String(64 * 1024 * 1024), answer: 64 * 1024 * 1024 },
   secure_delete: { set: 'ON', answer: 1 },
   trusted_schema: { set: 'OFF', answer: 0 },
@@ -112,11 +112,11 @@ function makeReady(file: string, now: () => number, mustExist = false): Connecti
     assertVersion(String(connection.prepare('select sqlite_version()').pluck().get()))
     for (const [name, { set }] of Object.entries(PRAGMAS)) connection.pragma(`${name} = ${set}`)
     const version = migrate(connection, readMigrations(), now)
-    // Always a write, also when there was nothing to migrate: a file that cannot be written must fail here, and some
-    // settings show their true value only after the first write.
+    // This writes even when there was nothing to migrate. A file that cannot be written must fail here, and some settings
+    // show their true value only after the first write.
     connection.pragma(`user_version = ${version}`)
     assertPragmas(connection)
-    // What a process that was killed had overwritten, such as a key that was rotated away, lies in the log until then.
+    // Until this checkpoint the log holds what a killed process had overwritten, such as a key that was rotated away.
     connection.pragma('wal_checkpoint(TRUNCATE)')
     return connection
   } catch (error) {
@@ -147,7 +147,7 @@ function assertPragmas(connection: Connection.Database): void {
 export interface HeldDatabase {
   /** The real file, see `databaseFileOf`. */
   file: string
-  /** Frees it for the next process; calling it twice is harmless. */
+  /** Frees the file for the next process; calling this twice is harmless. */
   free: () => void
 }
 
@@ -155,11 +155,11 @@ export interface HeldDatabase {
  * Makes this process the only one that uses a database file, for as long as it lives. Every command that opens the
  * file to change it comes through here, whatever the path by which it knows the file.
  *
- * The lock is an exclusive transaction on an empty SQLite file beside it: the kernel frees it however the process
- * ends, kill -9 included, and no lease or process id has to be judged stale. The lock file itself stays.
+ * The lock is an exclusive transaction on an empty SQLite file beside the database file. The kernel frees the lock however
+ * the process ends, kill -9 included, and no lease or process id has to be judged stale. The lock file itself stays.
  *
  * @param typeOf returns the file system of a folder, see `fileSystemOf`
- * @throws Failure `conflict`, reason `database_in_use`, when another process (or this one) holds it; reason
+ * @throws Failure `conflict`, reason `database_in_use`, when another process (or this one) holds the file; reason
  *   `network_file_system` where neither locks nor fsync can be relied on
  * @throws Failure `unavailable` when its folder or the lock file cannot be made
  */
@@ -189,8 +189,8 @@ export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabas
 }
 
 /**
- * The same of a data folder whose database is on a server: the owner token in it is that of one process. The file of an
- * installation that was moved to the server stays free.
+ * Holds a data folder whose database is on a server, because the owner token in the folder is that of one process. The file
+ * of an installation that was moved to the server stays free.
  *
  * @throws Failure as `holdDatabase` does
  */
@@ -219,9 +219,9 @@ export function assertFree(file: string): void {
 }
 
 /**
- * Makes a file, and its folder, that only their owner reads; SQLite gives the log the mode of the file.
+ * Makes a file and its folder, which only their owner may read. SQLite gives the log the mode of the file.
  *
- * `wx` never opens a file that exists: closing one that this process has open in SQLite would drop SQLite's locks.
+ * `wx` never opens a file that exists: closing a file that this process has open in SQLite would drop SQLite's locks.
  */
 export function makePrivate(file: string): void {
   try {
@@ -233,7 +233,7 @@ export function makePrivate(file: string): void {
   }
 }
 
-/** Why this user cannot use a file, in the words of the operating system: SQLite says little. */
+/** Why this user cannot use a file, in the words of the operating system, because SQLite says little. */
 function accessFault(file: string): unknown {
   try {
     accessSync(file, constants.R_OK | constants.W_OK)

@@ -13,7 +13,7 @@ import { sqliteDatabase } from './sqlite.ts'
 /** How much of the copy SQLite keeps in memory before it writes to the file, as KiB with a minus sign. */
 const CACHE_KIB = -16_384
 
-/** What of each table is copied. No other table is: licence keys, bodies of messages and tokens stay where they are. */
+/** The tables whose rows are copied. No other rows are copied: licence keys, bodies of messages and tokens stay where they are. */
 const COPIED: Record<string, string> = {
   offers: '',
   listings: '',
@@ -23,14 +23,14 @@ const COPIED: Record<string, string> = {
 }
 
 /**
- * Copies the tables of the catalogue and the listings, as of one instant, into a database of their own, which has every
- * other table too, empty. Nothing makes the copy survive a crash.
+ * Copies the tables of the catalogue and the listings, as of one instant, into a database of their own. That database has
+ * every other table too, but empty. Nothing makes the copy survive a crash.
  *
  * It takes 1.4 s for a million offers and as many listings, and so belongs into a thread of its own. The service goes on
  * meanwhile: a reader of a database in WAL mode keeps no writer waiting.
  *
  * @param source file of the database
- * @param file where the copy goes; what is there is overwritten, and the caller removes it at the end
+ * @param file where the copy goes; what is there is overwritten, and the caller removes the copy at the end
  * @throws Failure `unavailable` when the copy cannot be made
  */
 export function takeSnapshot(source: string, file: string, now: () => number): Database {
@@ -43,7 +43,7 @@ export function takeSnapshot(source: string, file: string, now: () => number): D
     connection.pragma('journal_mode = MEMORY')
     connection.pragma('synchronous = OFF')
     connection.pragma('temp_store = MEMORY')
-    // A row may refer to one that was not copied.
+    // A row may refer to a row that was not copied.
     connection.pragma('foreign_keys = OFF')
     connection.pragma(`cache_size = ${CACHE_KIB}`)
     migrate(connection, readMigrations(), now)
@@ -56,7 +56,7 @@ export function takeSnapshot(source: string, file: string, now: () => number): D
   return sqliteDatabase(connection, { onFatal: () => {} })
 }
 
-/** Between tables of the same shape SQLite copies whole records, those of the indexes too, and keeps the rowids. */
+/** Copies rows: between tables of the same shape, SQLite copies whole records, also those of indexes, and keeps the rowids. */
 function copyTables(connection: Connection.Database, source: string): void {
   connection.prepare('attach ? as source').run(source)
   connection.exec('begin')
@@ -67,7 +67,7 @@ function copyTables(connection: Connection.Database, source: string): void {
   connection.exec('detach source')
 }
 
-/** From here on, each listing that is changed, made or dropped is kept once as it was before; a new one with version 0. */
+/** From here on, keeps each changed, made or dropped listing once, as it was before. A new listing is kept with version 0. */
 function keepFirstImages(connection: Connection.Database): void {
   const columns = connection.prepare("select name from pragma_table_info('listings')").pluck().all() as string[]
   const unlessKept = (row: string) =>
@@ -87,14 +87,14 @@ function keepFirstImages(connection: Connection.Database): void {
     end;`)
 }
 
-/** Listings of a snapshot that were changed since, as they were before, by the order of the changes; `after` is a rowid. */
+/** Listings of a snapshot that were changed since, as they were before, in the order of the changes; `after` is a rowid. */
 export const listingsBefore = statement(
   (after: number, limit: number) =>
     sql<RawListing & { rowid: number }>`select rowid, * from listings_before where rowid > ${after}
       order by rowid limit ${limit}`,
 )
 
-/** No table of the schema: the flags arrive as they are stored. */
+/** A row of `listings_before`, which is no table of the schema: the flags arrive as they are stored. */
 type RawListing = Omit<ListingRow, 'knownAvailable' | 'knownGone'> & {
   knownAvailable: number | null
   knownGone: number | null

@@ -1,9 +1,9 @@
 /**
  * The SQLite engine.
  *
- * All commits that arrive in two turns of the event loop share one transaction and so one fsync: a refused member leaves
- * nothing behind and does not harm its neighbours. Everything runs synchronously
- * between two turns, so that no read ever sees a half-written group.
+ * All commits that arrive in two turns of the event loop share one transaction and so one fsync. A refused member leaves
+ * nothing behind and does not harm its neighbours. Everything runs synchronously between two turns, so that no read ever
+ * sees a half-written group.
  *
  * What may go wrong: a full disk, an I/O error or a failed COMMIT leaves open what is stored, since a COMMIT that
  * reported an error may still be found committed. All callers get that failure and the process must end: the next start
@@ -30,18 +30,18 @@ export interface EngineOptions {
    * the engine refuses all work; the caller ends the process (code 75: try again).
    */
   onFatal(error: Failure): void
-  /** When the commits that came together are run; default: see `afterNextTurn`. */
+  /** Decides when the commits that came together run. Default: see `afterNextTurn`. */
   defer?: (flush: () => void) => void
 }
 
 /**
- * One turn more than is needed: what comes in on other sockets meanwhile shares the fsync, which takes longer than a turn.
+ * Waits one turn more than is needed: a commit that comes in on another socket meanwhile shares the fsync, which takes longer.
  */
 const afterNextTurn = (flush: () => void): void => {
   setImmediate(() => setImmediate(flush))
 }
 
-/** Runs the changes of one commit. @returns the rows that each has touched. @throws StaleWrite, or what SQLite says */
+/** Runs the changes of one commit. @returns how many rows each change has touched. @throws StaleWrite, or what SQLite says */
 const run = ({ steps }: Member): number[] =>
   steps.map(({ prepared, params, rows }, index) => {
     const { changes } = prepared.statement.run(...params)
@@ -81,8 +81,8 @@ export function sqliteDatabase(
   /**
    * Runs all that is queued in one transaction. Settles the members only after COMMIT has returned.
    *
-   * Hardly a commit is refused, so they run without more. Where one is refused, all of it is undone, and each runs again in a
-   * savepoint of its own: a commit is data.
+   * A commit is hardly ever refused, so the group runs without savepoints. Where a commit is refused, the whole group is undone.
+   * Then each commit runs again in a savepoint of its own, which is possible because a commit is data.
    */
   function flush(): void {
     const group = queue
@@ -110,7 +110,7 @@ export function sqliteDatabase(
     for (const { settle } of settlements) settle()
   }
 
-  /** Begins the transaction of a group. @returns false where that failed, which its callers know then */
+  /** Begins the transaction of a group. @returns false where that failed; all members are rejected then */
   function begun(group: Member[]): boolean {
     try {
       begin.run()
@@ -124,10 +124,10 @@ export function sqliteDatabase(
   }
 
   /**
-   * Runs members inside the open transaction: all of them or, by `back`, none.
+   * Runs members inside the open transaction. Where a member is refused, `back` undoes all of them.
    *
-   * @returns what answers their callers, to be called once the transaction is over
-   * @throws whatever is not a member's own fault; the group is lost then
+   * @returns whether all of them ran, and a function that answers their callers, to be called once the transaction is over
+   * @throws any failure that is not a member's own fault; the group is lost then
    */
   function attempt(members: Member[], back: Connection.Statement): { isStored: boolean; settle: () => void } {
     try {
@@ -155,7 +155,7 @@ export function sqliteDatabase(
     try {
       if (connection.inTransaction) connection.exec('rollback')
     } catch {
-      // The transaction dies with the connection; the failure that is reported is the first one.
+      // The transaction dies with the connection. The first failure is the one to report.
     }
     for (const { reject } of group) reject(failure)
     onFatal(failure)
@@ -185,7 +185,7 @@ export function sqliteDatabase(
     },
 
     async emptyLog(signal?: AbortSignal): Promise<void> {
-      // A close empties it too.
+      // Closing the database empties the log too.
       while (connection.open && refusal === undefined && !foldLog(connection) && !signal?.aborted) {
         await sleep(FOLD_AGAIN_MS, undefined, { ref: false, signal }).catch(() => undefined)
       }
@@ -205,10 +205,10 @@ export function sqliteDatabase(
   }
 }
 
-/** A reader is asked for again after this long. */
+/** After this long, it is tried again to fold a log that a reader needed. */
 const FOLD_AGAIN_MS = 200
 
-/** Folds the write-ahead log into the file and cuts it to nothing. @returns false while a reader needs it; never waits */
+/** Folds the write-ahead log into the file and cuts it to nothing. @returns false while a reader needs the log; never waits */
 function foldLog(connection: Connection.Database): boolean {
   const waitMs = connection.pragma('busy_timeout', { simple: true })
   connection.pragma('busy_timeout = 0')
@@ -249,8 +249,8 @@ export interface Prepared {
 }
 
 /**
- * Most prepared statements kept. The program has some 150 texts; a multi-row insert has one per number of rows, and
- * those may push each other out. A statement is a few KiB, so that the whole cache stays under 4 MiB.
+ * How many prepared statements are kept at most. The program has some 150 texts. An insert of many rows has a text for each
+ * number of rows, and those texts may push each other out. A statement is a few KiB, so the cache stays under 4 MiB.
  */
 const STATEMENTS_MAX = 500
 
@@ -262,7 +262,7 @@ export const compile = statementCompiler(new SQLiteSyncDialect(), {
   '<end of the list>': '))',
 })
 
-/** Compiles statements and keeps them prepared by their SQL text; the one that was used longest ago goes first. */
+/** Compiles statements and keeps them prepared by their SQL text; the statement that was used longest ago goes first. */
 function statementCache(
   connection: Connection.Database,
 ): (statement: SQLWrapper) => { prepared: Prepared; params: unknown[] } {
@@ -284,8 +284,8 @@ function statementCache(
 }
 
 /**
- * SQLite plans a statement again at each run when its planner has looked at a bound value, which with ORDER BY or LIMIT it
- * does: 60 µs for a read of 8. It does not look behind a unary plus, and a plus changes no value.
+ * SQLite plans a statement again at each run when its planner has looked at a bound value. With ORDER BY or LIMIT the planner
+ * does so: 60 µs for a read of 8. It does not look behind a unary plus, and a plus changes no value.
  */
 const steady = (text: string): string => (text.startsWith('select') ? text.replaceAll('?', '+?') : text)
 

@@ -2,6 +2,7 @@
 import {
   bentLists,
   keyOfAnother,
+  keysAsPictures,
   listedTwice,
   notFound,
   nowFailedWithKeys,
@@ -30,11 +31,11 @@ const bentList: Story = {
 const bentReads: Story = {
   id: 'wrong orders',
   what: 'orders that are read are wrong in one way, most of the time',
-  aims: ['key_seen_elsewhere in accepted', 'too_many_keys in accepted', 'failed_with_keys in accepted'],
+  aims: ['key_seen_elsewhere', 'too_many_keys', 'failed_with_keys', 'keys_not_text'].map((row) => `${row} in accepted`),
   begin: (scene) => {
     const { world, chance } = scene
     const { supplier, timeline } = world
-    const kind = chance.pick(['more', 'elsewhere', 'failed', 'quantity'] as const)
+    const kind = chance.pick(['more', 'elsewhere', 'failed', 'quantity', 'pictures'] as const)
     supplier.waits.add(MINUTE)
     if (kind === 'failed') {
       supplier.faults.add({ fault: 'partial-keys', times: 9, first: 1, delayMs: MINUTE, status: 'open' })
@@ -50,6 +51,7 @@ const bentReads: Story = {
       if (kind === 'elsewhere') trip.changes.push(keyOfAnother(world))
       if (kind === 'failed' && chance.odds(0.5)) trip.changes.push(nowFailedWithKeys)
       if (kind === 'quantity') trip.changes.push(otherQuantity)
+      if (kind === 'pictures') trip.changes.push(keysAsPictures)
     })
   },
 }
