@@ -6,7 +6,7 @@ import { maybe, when } from './facts.ts'
 import { ago, key, number, tableOr } from './tables.ts'
 import { cell, commandLine, instant } from './words.ts'
 
-/** The signed webhook requests that the supplier sent, as received. */
+/** The commands for deliveries: the signed webhook requests of the supplier, as the service received them. */
 export const deliveries: CommandRow[] = [
   { command: 'deliveries', about: "the supplier's webhook requests: list, show, export, replay" },
   {
@@ -57,7 +57,7 @@ export const deliveries: CommandRow[] = [
   },
 ]
 
-/** The queue of callbacks to stores and alerts to people. */
+/** The commands for the outbox: the queue of callbacks to stores and of alerts to people. */
 export const outbox: CommandRow[] = [
   { command: 'outbox', about: 'callbacks and alerts that are queued: list, redeliver' },
   {
@@ -87,7 +87,7 @@ export const outbox: CommandRow[] = [
 
 const WEBHOOK_URL = { '--url <address>': 'where deliveries go (default: under the configured publicUrl)' }
 
-/** Where the supplier sends its deliveries. Signing secrets stay with the service. */
+/** The commands for webhooks, to which the supplier sends its deliveries. Signing secrets stay with the service. */
 export const webhooks: CommandRow[] = [
   { command: 'webhooks', about: 'where the supplier sends deliveries: list, create, rotate, retire, check' },
   {
@@ -176,7 +176,7 @@ function checkedText({ unheld, gone }: Answer<'POST /webhooks/check'>): string {
   return `${lines.length === 0 ? fine : lines.join('\n')}\n`
 }
 
-/** Refused deliveries, kept for a while by the running service, for `dialect detect`. */
+/** The commands for captures: refused deliveries that the running service keeps for a while, for `dialect detect`. */
 export const captures: CommandRow[] = [
   { command: 'dialect capture', about: 'refused deliveries to detect from: start, list, show' },
   {
@@ -212,7 +212,7 @@ looked.`,
     command: 'dialect capture show <id>',
     about: 'one as it came, for a file; is written to the audit',
     call: 'GET /captures/:id',
-    // A document either way: it is made to be saved and read by `dialect detect`.
+    // The output is JSON with and without `--json`: a person saves it for `dialect detect`.
     text: (delivery) => `${JSON.stringify(delivery, undefined, 2)}\n`,
   },
 ]

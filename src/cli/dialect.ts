@@ -21,7 +21,7 @@ import { chooseProducts, productTable, productView } from './supplier-sample.ts'
 import { type Columns, key, table } from './tables.ts'
 import { cell } from './words.ts'
 
-/** `dialect check`: reads the supplier and says of every field of the dialect what was read. @returns the exit code */
+/** Does `dialect check`: reads the supplier and says of every field of the dialect what was read. @returns the exit code */
 export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
   const { baseUrl, facts, apiKey } = subjectOf(options, io.env)
   const saved = options.document === undefined ? undefined : readJson(options.document)
@@ -38,7 +38,7 @@ export async function runCheck(io: Io, options: CheckOptions): Promise<number> {
   return fits ? exitCodes.ok : exitCodes.failed
 }
 
-/** Why the supplier cannot be checked, at which address, and what to do. @param configured: the address is from there */
+/** Says why a supplier cannot be checked, and what to do. @param configured whether the configuration gives its address */
 function withNextStep(error: unknown, baseUrl: string, configured: boolean): unknown {
   if (!(error instanceof Failure)) return error
   const address = configured ? 'supplier.baseUrl in the configuration' : '--base-url'
@@ -50,7 +50,7 @@ function withNextStep(error: unknown, baseUrl: string, configured: boolean): unk
   return saying(baseUrl, error, `.\n${next}`)
 }
 
-/** The supplier of the configuration, or one that is not set up yet. */
+/** Returns the supplier to check: that of the configuration, or a supplier that is not set up yet. */
 function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: Record<string, string | undefined>) {
   const named = dialect === undefined ? undefined : readDialect(dialectFileOf(dialect, '.'))
   if (baseUrl === undefined) {
@@ -65,15 +65,15 @@ function subjectOf({ config, dialect, baseUrl, apiKeyFile }: CheckOptions, env: 
   return { baseUrl, facts: named ?? readDialect(dialectFileOf(DIALECT, '.')), apiKey }
 }
 
-/** A captured delivery in a file; its other fields are for people. */
+/** A captured delivery in a file. Other fields of the file are for people. */
 const fileShape = z.object({
-  /** Name -> value, or all its values. */
+  /** The value of each header by its name, or all values of a header that came several times. */
   headers: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
-  /** The bytes in base64. */
+  /** The bytes of the body, in base64. */
   body: z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/, 'must be base64'),
 })
 
-/** `dialect detect`: finds the signature layout of one delivery whose secret is known. @returns the exit code */
+/** Does `dialect detect`: finds the signature layout of one delivery whose secret is known. @returns the exit code */
 export function runDetect(io: Io, options: DetectOptions): number {
   const secret = signingKey(new Secret(readText(options.secretFile).replace(/\r?\n$/, '')))
   const found = detectSignature(readDelivery(options.delivery), secret)
@@ -112,9 +112,9 @@ interface Checked {
   products: SupplierOffer[]
 }
 
-/** The check for people: what fits, what could not be seen, what to ask, and last, next to the sum, what is wrong. */
+/** Writes the result for people: what fits, what was not seen, and what to ask. What is wrong comes last, beside the sum. */
 export function checkText({ dialect, supplier, findings, products }: Checked, width: number): string {
-  // What an error answers is left to the supplier: Quayside goes by its code.
+  // The statuses of errors are left out: a supplier may choose them, since Quayside goes by the code of an error.
   const shown = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
   const by = (...verdicts: SettingVerdict[]) => shown.filter(({ verdict }) => verdicts.includes(verdict))
   const [read, documented, faults] = [by('read'), by('documented'), findings.filter(isFault)]
@@ -137,7 +137,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
   return `${sections.filter(Boolean).join('\n')}\n${fit}, ${wrong}.\n`
 }
 
-/** A path that leads to another price is read without a fault: only a person who knows the price sees it. */
+/** Shows some products. A path that leads to a wrong price is read without a fault: only a person who knows the price sees it. */
 function productsText(products: SupplierOffer[], width: number): string {
   if (products.length === 0) return ''
   const count = products.length === 1 ? 'One product' : `${products.length} products`
@@ -153,18 +153,18 @@ const readColumns: Columns<DialectFinding> = {
   READ: ({ value }) => value ?? '',
 }
 
-/** Values as the dialect file writes them, so that an empty text and null look different. */
+/** Writes a value as the dialect file does, so that an empty text and null look different. */
 const settingText = (value: unknown): string =>
   typeof value === 'string' && value !== '' ? plain(value) : JSON.stringify(value)
 
-/** Facts one after the other, as many as fit in a line. */
+/** Writes facts one after the other, as many as fit in a line. */
 function listText(title: string, findings: DialectFinding[], width: number, withSetting = false): string {
   if (findings.length === 0) return ''
   const facts = findings.map(({ fact, dialect }) => (withSetting ? `${fact} (${cell(dialect)})` : fact))
   return `${title}\n${sentence(plain(facts.join(', ')), width, { lead: '  ' })}`
 }
 
-/** What could not be checked, by its reason: `No order yet: these fields could not be checked`. */
+/** Lists the facts that could not be checked, by the reason: `No order yet: these fields could not be checked`. */
 function noSampleTexts(findings: DialectFinding[], width: number): string[] {
   const reasons = Map.groupBy(findings, ({ value = 'no value' }) => value)
   return [...reasons].map(([reason, facts]) => {
@@ -173,7 +173,7 @@ function noSampleTexts(findings: DialectFinding[], width: number): string[] {
   })
 }
 
-/** Facts with what is there instead, and what to do. Those with the same cause stand together. */
+/** Writes facts with what the answer has instead, and what to do. Facts with the same cause stand together. */
 function blocksText(title: string, findings: DialectFinding[], width: number): string {
   if (findings.length === 0) return ''
   const same = Map.groupBy(findings, ({ value, hint, candidates }) => JSON.stringify([value, hint, candidates]))

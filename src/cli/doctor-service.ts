@@ -16,7 +16,7 @@ interface Running {
 }
 export type Service = Running | { fault: Failure }
 
-/** Asks the service how it is; a service that is not there is a value, so that the other checks go on. */
+/** Asks the service for its status. A service that does not answer is returned as a fault, so that the other checks go on. */
 export async function meetService(
   options: ConnectionOptions,
   env: Record<string, string | undefined>,
@@ -29,7 +29,7 @@ export async function meetService(
   }
 }
 
-/** The supplier's webhooks against those whose secret the service holds. */
+/** Compares the supplier's webhooks with the webhooks whose secret the service holds. */
 export async function checkWebhooks({ io, config, report }: Visit, supplier: Supplier, service: Service) {
   try {
     const theirs = (await supplier.webhooks()).items
@@ -64,12 +64,12 @@ export async function checkWebhooks({ io, config, report }: Visit, supplier: Sup
 
 type Webhook = Item<'GET /webhooks'>
 
-/** A webhook that brought a delivery within this time is there. */
+/** A webhook that brought a delivery within this time exists at the supplier, even if the supplier does not list it. */
 const DELIVERED_MS = 7 * 24 * 3_600_000
 const CREATE = `\`${commandLine('webhooks create')}\` makes one`
 const originOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).origin : undefined)
 
-/** A proxy on the way to a service on the same machine answers within this, or not at all. */
+/** How long an answer is waited for. A proxy before a service on the same machine answers within this time, or never. */
 const DEADLINE_MS = 5_000
 
 export async function checkPublicUrl({ publicUrl }: Config, report: Report): Promise<void> {
@@ -89,7 +89,7 @@ export async function checkPublicUrl({ publicUrl }: Config, report: Report): Pro
   }
 }
 
-/** The service itself, and what waits there for a person. */
+/** Checks the service itself, and reports what waits there for a person. */
 export function checkService(service: Service, config: Config | undefined, now: number, report: Report): void {
   try {
     const duties = 'fault' in service ? reportFault(service.fault, report) : reportRunning(service, now, report)
@@ -119,7 +119,7 @@ function reportFault(fault: Failure, report: Report): Duty[] {
   return []
 }
 
-/** @returns what waits for a person */
+/** Reports how the running service is. @returns what waits for a person */
 function reportRunning({ client, status }: Running, now: number, report: Report): Duty[] {
   const { freeze, workerAbsentSince, freshness } = status
   if (freshness.catalogueFailure) {
@@ -139,7 +139,7 @@ function reportRunning({ client, status }: Running, now: number, report: Report)
   return dutiesOf(status, now)
 }
 
-/** A connection and no request: a backend must not have to know what a check is, and a shop is tried by `stores test`. */
+/** Connects to each store and sends nothing: no backend should have to know this check, and `stores test` tries a shop. */
 export async function checkStores(stores: ConfiguredStore[], report: Report): Promise<void> {
   for (const store of stores) {
     const { id, address } = store
@@ -158,7 +158,7 @@ export async function checkStores(stores: ConfiguredStore[], report: Report): Pr
   }
 }
 
-/** @returns the name of the network error; undefined when a connection was made */
+/** Tries a connection. @returns the name of the network error; undefined when the connection was made */
 async function connectFault(host: string, port: number): Promise<string | undefined> {
   const socket = connect({ host, port })
   try {
@@ -167,7 +167,7 @@ async function connectFault(host: string, port: number): Promise<string | undefi
   } catch (error) {
     return networkCause(error, DEADLINE_MS)
   } finally {
-    // Nothing handles an error after the deadline.
+    // An error after the deadline has no other handler, and would end the process.
     socket.on('error', () => {}).destroy()
   }
 }

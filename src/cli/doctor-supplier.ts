@@ -12,22 +12,22 @@ import type { Finding, Report, Visit } from './doctor.ts'
 import { chooseProducts, productText } from './supplier-sample.ts'
 import { commandLine } from './words.ts'
 
-/** The revision that this program is written for. */
+/** The revision of the Reseller API that this program is written for. */
 const REVISION = '1.1'
 
-/** No check takes longer. */
+/** No request of a check takes longer than this. */
 const DEADLINE_MS = 10_000
 
 /**
- * The supplier: reached, key, revision, clock, limits.
+ * Checks the supplier: whether it answers, the API key, the revision, the clock and the rate limit.
  *
- * @returns a client for the checks that follow, to be closed; undefined when it could not be reached or read
+ * @returns a client for the checks that follow, which the caller closes; undefined when the supplier could not be reached
  */
 export async function checkSupplier({ io, config, report }: Visit): Promise<Supplier | undefined> {
   const { dialectFacts, apiKey } = config
   const { baseUrl } = config.supplier
   const answer = await probe(config)
-  // The checks between take a while: clock and rate limit are as they were when this answer came.
+  // The next checks take a while, but clock and rate limit are compared with the time at which this answer came.
   const answeredAt = io.now()
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
@@ -36,7 +36,7 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   }
   report('ok', 'supplier', `${baseUrl} answers`)
   const { now, sleep, random } = io
-  // Shows every count as the supplier writes it, whatever the dialect makes of it: `checkLists` compares the two.
+  // This client returns every count as the supplier writes it, whatever the dialect says: `checkLists` compares the two.
   const dialect = { ...dialectFacts, paging: { ...dialectFacts.paging, totalFiltered: true } }
   const supplier = createSupplier({ baseUrl, dialect, apiKey, now, sleep, random, fetchDeadlineMs: DEADLINE_MS })
   await checkKey(supplier, report)
@@ -46,7 +46,7 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   return supplier
 }
 
-/** One GET /balance, for what the client does not hand out: the headers of an answer. */
+/** Sends one GET /balance, because the client does not return the headers of an answer. */
 async function probe({ supplier, dialectFacts, apiKey }: Config): Promise<Exchange> {
   const agent = openAgent(1)
   const { origin, path } = readBaseUrl(supplier.baseUrl)
@@ -95,7 +95,7 @@ function checkClock(answer: Exchange & { stage: 'answered' }, config: Config, no
     report('warn', 'clock', 'the supplier sends no Date, so the clocks cannot be compared')
     return
   }
-  // The header has whole seconds, and the answer took a moment: differences under 2 s mean nothing.
+  // The Date header has whole seconds, and the answer took a moment: a difference under 2 s means nothing.
   const apart = Math.abs(now - date)
   const tolerance = config.dialectFacts.signature.toleranceSeconds * 1_000
   const text = `${apart < 2_000 ? 'equal to' : `${duration(apart)} from`} the supplier's; ${duration(tolerance)} are tolerated`
@@ -123,7 +123,7 @@ function checkRate(answer: Exchange & { stage: 'answered' }, config: Config, now
   }
 }
 
-/** The supplier's lists, and how a proof that an order is not there rests on them. */
+/** Checks the supplier's lists: the proof that an order does not exist rests on these lists. */
 export async function checkLists({ io, config, report }: Visit, supplier: Supplier): Promise<void> {
   const ofLists = (level: Finding['level'], message: string, fix?: string) => report(level, 'lists', message, fix)
   try {
@@ -133,12 +133,12 @@ export async function checkLists({ io, config, report }: Visit, supplier: Suppli
   }
 }
 
-/** Reads a short page of each list: a record that cannot be read is hardly ever alone. */
+/** How many records of each list are read. A short page is enough: an unreadable record is hardly ever the only one. */
 const PAGE = 25
 
 /**
- * Whether the supplier's products and orders can be read, before anything is bought: an order that is charged and whose
- * answer cannot be read stays open until a person settles it.
+ * Checks that the supplier's products and orders can be read, before anything is bought. When the answer to a charged order
+ * cannot be read, the order stays open until a person settles it.
  */
 export async function checkRecords({ report, config }: Visit, supplier: Supplier): Promise<void> {
   const fix = `fix the dialect ${config.dialectFacts.name}: \`${commandLine('dialect check')}\` shows what is there`

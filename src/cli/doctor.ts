@@ -19,13 +19,13 @@ import { findingText } from './facts.ts'
 import { secretsOf } from './set-up-files.ts'
 import { commandLine, instant } from './words.ts'
 
-/** One thing that was looked at. `fail`: it does not work. `warn`: it works, and a person should know. */
+/** The result of one check. `fail`: the thing does not work. `warn`: it works, but there is something to know. */
 export interface Finding {
   check: string
   level: 'ok' | 'warn' | 'fail'
-  /** What is so, and why. */
+  /** What was found, and why it is so. */
   message: string
-  /** What to do about it. */
+  /** What a person can do about the finding. */
   fix?: string
 }
 
@@ -38,7 +38,7 @@ export interface Visit {
   report: Report
 }
 
-/** Checks a live set-up from the inside out and names the cause of whatever is wrong. @returns the exit code */
+/** Checks a live set-up from the inside out, and names the cause of all that is wrong. @returns the exit code */
 export async function runDoctor(io: Io, options: ServiceFlags): Promise<number> {
   const findings: Finding[] = []
   const report: Report = (level, check, message, fix) => {
@@ -54,7 +54,7 @@ export async function runDoctor(io: Io, options: ServiceFlags): Promise<number> 
   return failed === 0 ? exitCodes.ok : exitCodes.failed
 }
 
-/** In the order in which things depend on each other: the first fault is most likely the cause of those below it. */
+/** Runs all checks. Each check comes after the checks that it depends on: the first fault most likely causes the later ones. */
 async function visit(io: Io, options: ServiceFlags, report: Report): Promise<void> {
   const source = configFileOf(options.config, io.env)
   checkNode(report)
@@ -84,7 +84,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<voi
   checkDisk(source?.file, report)
 }
 
-/** The version that the lock file brings; others from 22.19 run, and are tested less. */
+/** The version of Node that the lock file brings. Other versions from 22.19 on run too, and are tested less. */
 const NODE_MAJOR = 24
 
 function checkNode(report: Report): void {
@@ -94,8 +94,8 @@ function checkNode(report: Report): void {
 }
 
 /**
- * @param source the file, and whether the demo wrote it; undefined when there is none
- * @returns undefined when there is none or it has faults, each of which is reported
+ * @param source the file of the configuration, and whether the demo wrote it; undefined when there is no such file
+ * @returns undefined when there is no configuration, or it has faults; each fault is reported
  */
 function checkConfig(
   source: { file: string; demo: boolean } | undefined,
@@ -127,10 +127,10 @@ function checkConfig(
   }
 }
 
-/** Long enough for a person to enter the next rate. */
+/** How long before the end of a rate `doctor` warns: a person then has time to enter the next rate. */
 const WEEK_MS = 7 * 24 * 3_600_000
 
-/** A store in another currency than the supplier's has prices while a rate is in force, and orders need one back. */
+/** Checks the stores with another currency than the supplier's. They need a rate for their prices, and one back for orders. */
 function checkRates({ stores, dialectFacts }: Config, now: number, report: Report): void {
   const supplierCurrency = dialectFacts.money.currency
   for (const { id, currency, policy } of stores) {
@@ -148,7 +148,7 @@ function checkRates({ stores, dialectFacts }: Config, now: number, report: Repor
   }
 }
 
-/** Secrets are for their owner's eyes: files 0600, their folder 0700. */
+/** Checks that only their owner can read secrets: the files have the mode 0600, and their folder 0700. */
 function checkModes(file: string | undefined, report: Report): void {
   try {
     const folder = secretsOf(file ?? CONFIG_FILE)
@@ -167,7 +167,7 @@ function checkModes(file: string | undefined, report: Report): void {
   }
 }
 
-/** Where a faulty configuration does not say, the default is as good a guess as any. */
+/** Returns the data folder. Where a faulty configuration does not name the folder, the default is the best guess. */
 function dataDirOf(file: string | undefined): string {
   try {
     return readPlace(file).dataDir
@@ -176,7 +176,7 @@ function dataDirOf(file: string | undefined): string {
   }
 }
 
-/** @param typeOf the file system of a folder, see `fileSystemOf` */
+/** Checks the data folder's file system. @param typeOf returns the file system of a folder, see `fileSystemOf` */
 export function checkFileSystem(file: string | undefined, report: Report, typeOf = fileSystemType): void {
   const dataDir = dataDirOf(file)
   const { name, use } = fileSystemOf(typeOf(dataDir))
@@ -188,7 +188,7 @@ export function checkFileSystem(file: string | undefined, report: Report, typeOf
 
 const MIB = 1024 * 1024
 
-/** A busy shop writes some 10 MiB a day: 100 MiB is days, 1 GiB is months. A full disk stops everything at once. */
+/** A busy shop writes some 10 MiB a day: 100 MiB last for days, 1 GiB for months. A full disk stops everything at once. */
 const FREE_FAIL = 100 * MIB
 const FREE_WARN = 1024 * MIB
 
@@ -204,7 +204,7 @@ function checkDisk(file: string | undefined, report: Report): void {
   else report('ok', 'disk', text)
 }
 
-/** The key-encryption key, as the start would find it. @returns undefined when the database cannot be read */
+/** Checks the key-encryption key as a start of the service would. @returns undefined when the database cannot be read */
 async function checkKey(config: Config, report: Report): Promise<Inspection | undefined> {
   const inspection = await inspect(config).catch((error: unknown) => {
     const stops = config.databaseUrl !== null || (error instanceof Failure && error.reason === 'database_moved')
@@ -233,7 +233,7 @@ async function checkKey(config: Config, report: Report): Promise<Inspection | un
   return inspection
 }
 
-/** A server that answers, with or without the tables of an installation. */
+/** Reports a server that answers, and whether it has the tables of an installation. */
 function reportServer(place: string, server: NonNullable<Inspection['server']>, report: Report): void {
   const what = `${place}, PostgreSQL ${server.version}`
   const fix = `\`${commandLine('database create')}\` makes one for a new installation; else is this the address of yours?`
@@ -241,7 +241,7 @@ function reportServer(place: string, server: NonNullable<Inspection['server']>, 
   else report('fail', 'database', `${what}, is empty: the service does not start`, fix)
 }
 
-/** How the last sync run ended: while it fails, the stores sell at old prices, and nothing new is listed. */
+/** Reports how the last sync run ended. While runs fail, the stores sell at old prices, and new offers are not listed. */
 function checkSync({ lastSync }: Inspection, now: number, report: Report): void {
   if (!lastSync) return
   const { id, state, finishedAt, offersSeen, offersUnreadable, firstUnreadable, error } = lastSync
@@ -256,11 +256,11 @@ function checkSync({ lastSync }: Inspection, now: number, report: Report): void 
   else report('ok', 'catalogue', `${counted(offersSeen, 'offer', 'offers')}, read ${at}`)
 }
 
-/** Most that are reported one by one. */
+/** How many names in rules, and how many categories, are reported one by one at most. */
 const RULES_SHOWN = 10
 const CATEGORIES_SHOWN = 5
 
-/** A rule that names what the catalogue does not have does nothing, and nothing else says so. */
+/** Reports rules with a category or a SKU that no offer has. Such a rule has no effect, and only `doctor` says so. */
 function checkRules({ stores }: Config, { catalogue }: Inspection, report: Report): void {
   const names = namesInRules(stores)
   if (!catalogue || names.length === 0) return

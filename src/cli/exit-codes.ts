@@ -1,8 +1,8 @@
-/** How a command ends: its exit code, and what it says of an error. */
+/** How a command ends: its exit code, and what the command says of an error. */
 import { CommanderError } from 'commander'
 import { codeOf, Failure, type FailureCode, messageOf } from '../errors.ts'
 
-/** What a script can act on, with its meaning for the help. Nothing else in the program knows these numbers. */
+/** The exit codes, which scripts can act on, with their meanings for the help. These numbers stand nowhere else in the program. */
 const exits = {
   ok: [0, 'done'],
   failed: [1, 'failed, or a check found something wrong'],
@@ -18,12 +18,12 @@ const entries = Object.entries(exits) as [ExitName, (typeof exits)[ExitName]][]
 
 export const exitCodes = Object.fromEntries(entries.map(([name, [code]]) => [name, code])) as Record<ExitName, number>
 
-/** A line for each. */
+/** The text for the help, with a line for each exit code. */
 export const exitCodesText = entries.map(([, [code, means]]) => `  ${String(code).padEnd(4)}${means}\n`).join('')
 
 /** The reason of a Failure `unavailable` when nothing listens at the service's address. */
 export const NOT_RUNNING = 'service_not_running'
-/** The reason of a Failure `invalid` when a backup is not as it was written. */
+/** The reason of a Failure `invalid` when a backup is damaged. */
 const DAMAGED = 'backup_damaged'
 
 const codes: Record<FailureCode, number> = {
@@ -38,16 +38,16 @@ const codes: Record<FailureCode, number> = {
   internal: exitCodes.failed,
 }
 
-/** The exit code of whatever a command threw. Help and version end a command by throwing too, with 0. */
+/** Returns the exit code for what a command threw. Commander also throws after `--help` and `--version`: their code is 0. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
   if (error instanceof Failure && error.reason === NOT_RUNNING) return exitCodes.notRunning
-  // The command line was right, and the file is not.
+  // The command line was right, but the backup file is damaged.
   if (error instanceof Failure && error.reason === DAMAGED) return exitCodes.failed
   return codes[codeOf(error)]
 }
 
-/** The same failure, between what it means here and what to do about it. */
+/** Returns the same failure with a longer message: what it means here stands before, and what to do about it after. */
 export function saying(what: string, error: unknown, more = ''): Failure {
   const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
   const { code, message, fields, reason } = known
@@ -55,8 +55,8 @@ export function saying(what: string, error: unknown, more = ''): Failure {
 }
 
 /**
- * What a failure says, line by line: first what is wrong, with the service's code and request id if it comes from there,
- * then what to do next.
+ * Returns the message of a failure, line by line: first what is wrong, then what to do next. The first line has the service's
+ * code and request id when the failure comes from the service.
  */
 export function messageLines({ message, reason, requestId }: Failure): string[] {
   const [first = '', ...more] = message.split('\n')
@@ -64,11 +64,11 @@ export function messageLines({ message, reason, requestId }: Failure): string[] 
   return [isNamed ? first : `${first} (${reason}, request ${requestId})`, ...more]
 }
 
-/** What a command threw, as `--json` prints it: the error envelope of the API. */
+/** Returns what a command threw as `--json` prints it: in the error envelope of the API. */
 export function failureDocument(error: unknown) {
   const { reason, fields = [], requestId = null } = error instanceof Failure ? error : {}
   const code = error instanceof CommanderError ? 'invalid' : (reason ?? codeOf(error))
-  // Commander's messages begin so.
+  // Commander's messages begin with `error: `.
   const message = messageOf(error).replace(/^error: /, '')
   return {
     success: false,

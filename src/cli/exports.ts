@@ -1,4 +1,4 @@
-/** Files that people take along: they are written as they come, to standard output. */
+/** The exports: files that people take along. Each piece is written to standard output as it comes. */
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../domain/data-export.ts'
 import { printable } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
@@ -8,7 +8,7 @@ import { details, type Pair } from './facts.ts'
 /** Options that take an instant. */
 const bounds = { from: 'then or later: 2026-03-01, or 2026-03-01T09:30:00Z', to: 'before' }
 
-/** What every export has. */
+/** Returns the options that every export has. */
 const options = (came: string) => ({
   ...Object.fromEntries(Object.entries(bounds).map(([name, when]) => [`--${name} <instant>`, `${came} ${when}`])),
   '--state <state>': 'in this state only',
@@ -59,7 +59,7 @@ ${columnsText({ ...deliveryColumns, ...bodyColumns })}`,
   act: (call) => exportRows(call, 'deliveries', 'bodies', ['store', 'state', 'event']),
 }
 
-/** @param sealed the flag that asks for what is otherwise sealed */
+/** Writes an export. @param sealed the flag that asks for the sealed columns too */
 async function exportRows(
   call: Call,
   what: 'orders' | 'deliveries',
@@ -82,11 +82,11 @@ async function exportRows(
   await writeFile(call.io, await pieces)
 }
 
-/** A day is given as people write it. */
+/** Turns a day, as people write it, into the instant at which that day begins. */
 const beginningOf = (instant: string | undefined): string | undefined =>
   instant !== undefined && /^\d{4}-\d\d-\d\d$/.test(instant) ? `${instant}T00:00:00Z` : instant
 
-/** Writes a file as fast as its reader takes it, until it ends or its reader leaves. */
+/** Writes a file as fast as its reader takes it, until the file ends or the reader leaves. */
 export async function writeFile(
   { stdout, isTerminal }: Pick<Io, 'stdout' | 'isTerminal'>,
   pieces: AsyncIterable<Uint8Array>,
@@ -102,7 +102,7 @@ export async function writeFile(
   }
 }
 
-/** The columns of a file, for the help. */
+/** Lists the columns of a file, for the help. */
 function columnsText(columns: Record<string, string>): string {
   const pairs = Object.entries(columns).map(([name, means]): Pair => [`  ${name}`, means])
   return `Columns, in their order:\n${details(pairs, 80).trimEnd()}`

@@ -2,13 +2,13 @@
 import { columnsOf, plain, sentence } from '../domain/text-layout.ts'
 import { cell, instant } from './words.ts'
 
-/** Between a label and its text. */
+/** The space between a label and its text. */
 const GAP = '  '
 
 /** A label and its text. */
 export type Pair = [label: string, text: string]
 
-/** Pairs below each other, long texts wrapped at words under their beginning. */
+/** Writes pairs below each other. Long texts are wrapped at words, and their lines begin below each other. */
 export function details(pairs: Pair[], width: number): string {
   const indent = Math.max(...pairs.map(([label]) => columnsOf(label))) + GAP.length
   return pairs
@@ -16,7 +16,7 @@ export function details(pairs: Pair[], width: number): string {
     .join('')
 }
 
-/** Each command with its purpose: in two columns where all fit the width, else the purpose below its command. */
+/** Writes each command with its purpose: in two columns where all fit the width, else each purpose below its command. */
 export function nextText(next: Pair[], width: number): string {
   const lines = next.map(([command, does]): Pair => [`  ${command}`, does])
   const fits = details(lines, Number.POSITIVE_INFINITY)
@@ -25,15 +25,15 @@ export function nextText(next: Pair[], width: number): string {
 }
 
 /**
- * Facts of a record by their labels: a field that is printed as it is, or what makes the text, which may be `width` wide to stand
- * in one line. Nothing leaves the line out; each text of several stands on a line of its own, under the first.
+ * Facts of a record by their labels. A fact is a field that is printed as it is, or a function that makes the text; a text up to
+ * `width` wide fits in one line. A fact without a text is left out. Several texts stand on lines of their own, below each other.
  */
 export type Facts<R extends object> = Record<
   string,
   (keyof R & string) | ((record: R, now: number, width: number) => string | string[] | false | null | undefined)
 >
 
-/** The facts of a record as lines, see `details`. */
+/** Writes the facts of a record as lines, see `details`. */
 export function factsText<R extends object>(record: R, facts: Facts<R>, width: number, now = 0): string {
   const beside = width - Math.max(...Object.keys(facts).map(columnsOf)) - GAP.length
   const pairs = Object.entries(facts).flatMap(([label, fact]) => {
@@ -43,13 +43,13 @@ export function factsText<R extends object>(record: R, facts: Facts<R>, width: n
   return details(pairs, width)
 }
 
-/** A fact that is left out where its field is empty. */
+/** Makes a fact that is left out where its field is empty. */
 export const maybe =
   <K extends string>(field: K) =>
   (record: Record<K, unknown>): string | false =>
     Boolean(record[field]) && cell(record[field])
 
-/** An instant for reading closely; left out where there is none. */
+/** Makes a fact of an instant, with date, time and age. The fact is left out where there is no instant. */
 export const when =
   <K extends string>(field: K, lead = '') =>
   (record: Record<K, unknown>, now: number): string | false =>
@@ -57,7 +57,7 @@ export const when =
 
 const marks = { ok: 'ok  ', warn: 'WARN', doubtful: 'WARN', fail: 'FAIL', failed: 'FAIL' }
 
-/** One thing that was looked at, and below it what to do. */
+/** Writes the result of one check, and below it what to do. */
 export const findingText = (
   state: keyof typeof marks,
   check: string,

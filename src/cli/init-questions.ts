@@ -17,20 +17,20 @@ import type { Answers, Existing } from './init.ts'
 import { type AccessFault, type Correction, productsText, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 
-/** Without a name and a price rule nothing could be shown or sold; both are one line to change. */
+/** The default name and markup: without them nothing could be shown or sold. Each is one line of the configuration to change. */
 const NAME = 'My store'
 export const MARKUP = '20'
 
-/** What a dialect is called in the configuration: a name as it is, a path from the folder of the configuration. */
+/** Writes a dialect for the configuration: a name stays as it is, a path starts at the folder of the configuration. */
 const dialectSetting = (given: string, folder: string): string =>
   given.endsWith('.json') ? pathSetting(given, folder) : given
 
-/** A path of the command line, as the configuration has it: an absolute one stays, another starts at its folder. */
+/** Writes a path for the configuration: an absolute path stays, any other path starts at the folder of the configuration. */
 const pathSetting = (given: string, folder: string): string =>
   given === '' || path.isAbsolute(given) ? given : path.relative(path.resolve(folder), path.resolve(given))
 
 /**
- * The answers without a question: flags, then what an earlier configuration says, then defaults.
+ * Returns the answers without asking: a flag counts first, then an earlier configuration, then the default.
  *
  * @throws Failure `invalid` that names every flag that is missing
  */
@@ -71,7 +71,7 @@ function defaultsOf(flags: InitOptions, { settings, folder }: Existing): Omit<An
   }
 }
 
-/** The store among the settings that has a backend. */
+/** Returns the store with a backend among the stores of the settings. */
 export const backendOf = (settings: Settings | undefined) =>
   settings?.stores.find((store) => store.kind === backend.kind)
 
@@ -89,7 +89,7 @@ const keyFault = (text: string): string | undefined =>
   /^[\x21-\x7e]{1,500}$/.test(text) ? undefined : '1 to 500 visible characters without spaces'
 
 const { baseUrl: baseUrlShape, dialect: dialectNameShape } = configShape.shape.supplier.shape
-/** The default, which most suppliers differ from in a few facts. */
+/** The default dialect. Most suppliers differ from this dialect in a few facts. */
 export const DIALECT = dialectNameShape.parse(undefined)
 const { publicUrl: publicUrlShape } = configShape.shape
 const { name: nameShape, callbackUrl: callbackUrlShape } = backend.settings.shape
@@ -100,7 +100,7 @@ export const faultOf = (shape: z.ZodType) => (text: string) => {
 }
 const optional = (shape: z.ZodType) => (text: string) => (text === '' ? undefined : faultOf(shape)(text))
 
-/** What is asked of a supplier while the questions go on. */
+/** What the questions need: the terminal, the flags, the earlier set-up, and a way to try the supplier. */
 export interface Asking {
   io: Io
   flags: InitOptions
@@ -109,9 +109,9 @@ export interface Asking {
 }
 
 /**
- * Asks on the terminal. An answer that cannot be is asked again, and `-` takes an optional one away.
+ * Asks on the terminal. A question with an impossible answer is asked again. The answer `-` removes an optional value.
  *
- * @returns the products too that a person has seen; undefined where the supplier was not asked
+ * @returns the answers, and the products that the person has seen; no products where the supplier was not asked
  */
 export async function askAnswers(asking: Asking): Promise<{ answers: Answers; products: SupplierOffer[] | undefined }> {
   const { io, flags, existing } = asking
@@ -125,7 +125,7 @@ export async function askAnswers(asking: Asking): Promise<{ answers: Answers; pr
       about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ` Leave it empty where you have no such backend: a shop of ${either(shopKinds.map(({ label }) => label))} is added afterwards.`}`,
       ask: hasBackend ? 'Callback URL' : 'Callback URL (optional)',
       before: before.callbackUrl ?? '',
-      // The permanent id of a store must not get lost.
+      // Without a callback URL, the store with a backend would be removed, and its permanent id with it.
       fault: hasBackend ? faultOf(callbackUrlShape) : optional(callbackUrlShape),
     })
     const storeName = callbackUrl === '' ? before.storeName : await askName(terminal, before.storeName)
@@ -163,7 +163,7 @@ export const askMarkup = (terminal: Terminal, before: string): Promise<string> =
 export type SupplierAnswers = Pick<Answers, 'baseUrl' | 'dialect' | 'apiKey'>
 
 /**
- * Asks for address, dialect and key, and tries them at once: what does not work is asked for again.
+ * Asks for address, dialect and key, and tries them at once. An answer that does not work is asked for again.
  *
  * @throws Failure `unavailable` when the person stops, `invalid` when the products are not right
  */
@@ -180,7 +180,7 @@ async function askSupplier(
   const answers: SupplierAnswers = { baseUrl, dialect, apiKey }
   while (!flags.offline) {
     const access = accessOf(answers)
-    // Before the API key is sent for the first time.
+    // The warning comes before the API key is sent for the first time.
     terminal.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
     const result = await trySupplier(access)
     if ('products' in result) {
@@ -220,7 +220,7 @@ async function askDialect(terminal: Terminal, before: string, folder: string): P
 
 /** Says why the supplier cannot be used, and asks what to correct. */
 function askCorrection(terminal: Terminal, fault: AccessFault, env: Io['env']): Promise<Correction> {
-  // The variable goes before a key that is typed.
+  // A key in the environment wins over a typed key, so typing another key would not help.
   const variable = ['QUAYSIDE_API_KEY', 'QUAYSIDE_API_KEY_FILE'].find((name) => env[name])
   const choices: Correction[] = ['address', 'dialect', 'again', 'stop']
   if (variable === undefined) choices.unshift('key')
@@ -243,7 +243,7 @@ function dialectFault(setting: string, folder: string): string | undefined {
   }
 }
 
-/** Shows what was read of the supplier, and asks whether it is right. @throws Failure `invalid` when it is not */
+/** Shows the products that were read, and asks whether they are right. @throws Failure `invalid` when they are not */
 async function assertRight(terminal: Terminal, products: string): Promise<void> {
   terminal.write(`\n${products}`)
   const answer = await terminal.put({

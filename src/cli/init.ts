@@ -65,7 +65,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     next: next.map(([command]) => command),
   }
   print(io, flags.json, document, () => {
-    // The questions have shown the products, and the warnings about the supplier.
+    // When questions were asked, they have shown the products and the warnings about the supplier already.
     const hasSeen = asked?.products !== undefined
     const warnings = clearTextWarnings(hasSeen ? { stores: plan.config.stores } : plan.config)
     const shown = products && !hasSeen ? `\n${productsText(products, width)}` : ''
@@ -74,7 +74,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   })
 }
 
-/** Under a running service, nothing is written. Other faults of what is there may be what `--force` is to fix. */
+/** Refuses to write under a running service. Other faults of an earlier set-up are ignored: `--force` may be given to fix them. */
 async function assertStopped(file: string, env: Io['env']): Promise<void> {
   try {
     await checkSetUp(loadConfig(file, env))
@@ -83,7 +83,7 @@ async function assertStopped(file: string, env: Io['env']): Promise<void> {
   }
 }
 
-/** Checks everything before anything is written. @param isOwn a database that is there is that of this configuration */
+/** Checks everything before anything is written. @param isOwn whether an existing database belongs to this configuration */
 async function checked(answers: Answers, existing: Existing, io: Io, isOwn: boolean): Promise<Plan> {
   try {
     const plan = planInstallation(answers, existing, io)
@@ -98,14 +98,14 @@ async function checked(answers: Answers, existing: Existing, io: Io, isOwn: bool
   }
 }
 
-/** Reasons that are met where another configuration has the same data folder. */
+/** Reasons for which the check fails where another configuration uses the same data folder. */
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
 const SHOPS_TO_ADD = shopKinds.map(
   ({ kind, label }): Pair => [`stores add ${kind}`, `connects your shop, where it is one of ${label}`],
 )
 
-/** What comes next: the command, and what it does. */
+/** Returns what comes next: each command, and what the command does. */
 function nextOf({ config }: Plan, option: string): Pair[] {
   const next: Pair[] = [
     ...(config.stores.length > 0 ? [] : SHOPS_TO_ADD),
@@ -116,17 +116,17 @@ function nextOf({ config }: Plan, option: string): Pair[] {
   return next.map(([command, does]) => [commandLine(command + option), does])
 }
 
-/** Writes the files, creates the database and the first token. A failure leaves nothing of them. */
+/** Writes the files, and creates the database and the first token. After a failure, none of these is left behind. */
 async function setUp(plan: Plan, answers: Answers, offline: boolean) {
   const undo = writeSetUp(secretsOf(plan.file), plan.files)
   let open: SetUp | undefined
   try {
     open = await setUpOf(plan.config, plan.madeStores)
     const { storeId } = plan
-    // What the backend of a store needs.
+    // The backend of a store needs a token and the secret of callbacks.
     const token = storeId === null ? null : await open.createStoreToken(storeId, `${answers.storeName} (first)`)
     const secret = storeId === null ? null : await open.callbackSecret(storeId)
-    // Last: it cannot be taken back.
+    // The webhook is made last, because it cannot be taken back.
     const webhook = answers.publicUrl === null || offline ? null : await webhookOf(open, plan)
     await open.close()
     return { token: token?.reveal() ?? null, callbackSecret: secret?.reveal() ?? null, webhook }
@@ -137,7 +137,7 @@ async function setUp(plan: Plan, answers: Answers, offline: boolean) {
   }
 }
 
-/** Three products as the dialect reads them. @throws Failure `unavailable` that says why there are none */
+/** Returns three products as the dialect reads them. @throws Failure `unavailable` that says why there are no products */
 async function productsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
   const result = await trySupplier(access)
   if ('products' in result) return result.products
@@ -145,7 +145,7 @@ async function productsOf(access: SupplierAccess): Promise<SupplierOffer[]> {
   throw new Failure('unavailable', `nothing was written: ${result.fault.message} ${offline}`)
 }
 
-/** @throws Failure `unavailable` that says how to go on without a webhook */
+/** Makes the webhook at the supplier. @throws Failure `unavailable` that says how to go on without a webhook */
 async function webhookOf(open: SetUp, { config }: Plan) {
   try {
     return await open.createWebhook()
@@ -163,7 +163,7 @@ type Made = Awaited<ReturnType<typeof setUp>>
 const keepText = (keyFile: string): string =>
   `Keep a copy of ${keyFile} elsewhere: without that key nothing opens the database or its backups, and all is lost.`
 
-/** What was done, and what a person must know of it. @param isAsked whether the supplier was asked */
+/** Returns sentences on what was done, and what a person must know about it. @param isAsked whether the supplier was asked */
 function saidOf({ file, files, kept, config }: Plan, made: Made, isAsked: boolean, option: string): string[] {
   const create = commandLine(`webhooks create${option}`)
   const later = config.publicUrl === null ? '' : ` Once the service runs, \`${create}\` makes the webhook.`
@@ -192,38 +192,38 @@ The backend sends the token with each order, and verifies callbacks with the
 secret and any Standard Webhooks library.
 `
 
-/** What a person was asked, or said by flags. */
+/** The answers of a person to the questions, or by flags. */
 export interface Answers {
   baseUrl: string
-  /** As the configuration has it: a name, or a path from its folder. */
+  /** The dialect as the configuration names it: a name, or a path that starts at the folder of the configuration. */
   dialect: string
-  /** Undefined where the environment or the file that is there has it. */
+  /** Undefined where the environment or an existing file has the API key. */
   apiKey: Secret | undefined
   storeName: string
   /** Null: there is no store with a backend. */
   callbackUrl: string | null
   publicUrl: string | null
   markup: string
-  /** Undefined: the default of the configuration, as for the port. */
+  /** Undefined: the configuration does not name it, and its default counts. The same goes for `port`. */
   dataDir: string | undefined
   port: number | undefined
 }
 
 export interface Existing {
-  /** The configuration that is there, or will be. */
+  /** The file of the configuration, which may not exist yet. */
   file: string
   folder: string
-  /** The configuration that `--force` writes over, when it can be read. */
+  /** The configuration that `--force` writes over; undefined when there is none. */
   settings: Settings | undefined
-  /** Whether an API key is in its place already. */
+  /** Whether the file of the API key exists already. */
   apiKeyFile: boolean
-  /** What an earlier installation had and this one goes on with, for people. */
+  /** What this installation keeps from an earlier one, in words for people. */
   kept: string[]
 }
 
 /**
- * What is there already. An unreadable configuration stops everything: it may hold a store's permanent id, and a new one
- * would buy again what the old one bought.
+ * Reads the earlier set-up. An unreadable configuration stops everything: it may hold a store's permanent id, and with a new
+ * id the store would buy again what it has bought.
  *
  * @throws Failure `conflict`
  */
@@ -240,23 +240,23 @@ function readExisting(file: string): Existing {
   }
 }
 
-/** An installation that was checked, and of which nothing is written yet. */
+/** A checked installation, of which no file is written yet. */
 interface Plan {
   file: string
-  /** As the service will read it. */
+  /** The configuration as the service will read it. */
   config: Config
   /** Null: there is no store with a backend. */
   storeId: string | null
   /** Stores whose permanent ids are new. */
   madeStores: string[]
   kept: string[]
-  /** Contents of the files, with their modes, in the order in which they are written. */
+  /** The files with their contents and modes, in the order in which they are written. */
   files: SetUpFile[]
 }
 
 /**
- * Makes the configuration and its secrets. What is permanent stays: the id of a store, and the key-encryption key,
- * without which the database could not be read any more.
+ * Makes the configuration and its secrets. An existing store id and key-encryption key stay as they are: without that key,
+ * the database could not be read any more.
  *
  * @throws Failure `invalid` with every fault
  */

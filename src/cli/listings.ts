@@ -31,7 +31,7 @@ const ARGS = ["the store's own reference"]
 
 const WHY = ({ reason, detail }: Listed): string => (reason ? `${reasonText(reason)}: ${cell(detail)}` : '-')
 
-/** The price that waits, in the currency of the one that the store has. */
+/** Returns the price that waits. Its currency is that of the price in the store. */
 const waiting = ({ wantedPrice, known }: Listed): string => money(wantedPrice, known?.currency)
 
 const listColumns = ({ option }: Call): Columns<Listed> => ({
@@ -44,7 +44,7 @@ const listColumns = ({ option }: Call): Columns<Listed> => ({
   WHY,
 })
 
-/** One listing, with the prices that it had and what is to be done about it. */
+/** Shows one listing, with its earlier prices and with what a person can do about the listing. */
 const listingView: RecordView<Listing> = {
   facts: {
     Listing: ({ id, variation }) => `${id}${variation ? ` (${variation})` : ''}`,
@@ -72,7 +72,7 @@ const listingView: RecordView<Listing> = {
 type Change = 'link' | 'unlink' | 'ignore' | 'unignore' | 'release' | 'retry'
 type ChangeRoute<N extends Change> = `POST /stores/:store/listings/:variant/${N}`
 
-/** A command that changes one listing. */
+/** Makes a command that changes one listing. */
 const change = <N extends Change>(
   name: N,
   row: Pick<CommandRow, 'about' | 'options'> & {
@@ -90,7 +90,7 @@ const change = <N extends Change>(
   },
 })
 
-/** What each store sells, what was pushed to it, and what waits for a person. */
+/** The commands for listings: what each store sells, what was pushed to the store, and what waits for a person. */
 export const listings: CommandRow[] = [
   {
     command: 'listings',
@@ -184,11 +184,11 @@ function linkOf({ option, values, args }: Call) {
   return { productId, offerSku, ...values('sku', 'variation') }
 }
 
-/** The units that a store shows. */
+/** Returns the units that a store shows. */
 const stockText = (content: Listed['known']): string =>
   content && content.stock === null && content.available ? 'uncounted' : cell(content?.stock)
 
-/** The command that lets the price pass which waits now; nothing of it is cut or wrapped within a word. */
+/** Returns the command that approves the waiting price. The command is never cut, and wraps only between words. */
 function releaseText(listing: Listing, { option, width }: Call): string {
   const store = option('store')
   const words = [commandLine('listings release'), quoted(cell(listing.id)), `--price ${cell(listing.wantedPrice)}`]
@@ -199,7 +199,7 @@ function releaseText(listing: Listing, { option, width }: Call): string {
   const lines = [words.join(' ')]
   for (const word of rest) {
     const last = lines.at(-1) ?? ''
-    // With ` \\` after it.
+    // A line that goes on has ` \\` after it.
     if (columnsOf(`${last} ${word}`) + 4 <= width) lines[lines.length - 1] = `${last} ${word}`
     else lines.push(word)
   }
@@ -214,9 +214,9 @@ function contentText(content: Listed['known'], none: string): string {
 }
 
 /**
- * The price that waits, shown here and now beside the one that the store has, and confirmed by the person who reads it.
+ * Shows the waiting price beside the price that the store has, and asks the person to confirm it. @returns the waiting price
  *
- * @throws Failure `invalid`, with the command to give, where there is no terminal; `conflict` when no price waits
+ * @throws Failure `invalid`, with the command to type, where there is no terminal; `conflict` when no price waits
  */
 async function priceToPass(call: Call): Promise<string> {
   const path = { store: await storeOf(call), variant: call.args[0] ?? '' }
@@ -257,7 +257,7 @@ async function exportFile(call: Call): Promise<undefined> {
   else await writeFile(call.io, pieces)
 }
 
-/** @param file its path; `-` for standard input */
+/** Reads a file. @param file the path of the file; `-` for standard input */
 async function read(file: string, { stdin }: Io): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Buffer[] = []
   let size = 0

@@ -38,7 +38,7 @@ const lineColumns: Columns<Line> = {
   NAME: 'name',
 }
 
-/** Each purchase in a row, and below it why it stands still or failed, in full: that is what a person came to read. */
+/** Writes a row for each purchase. Below the rows it says in full why a purchase waits or failed: people look for that. */
 function purchasesText(lines: Line[], call: Call): string {
   const rows = lines.flatMap(({ id, purchases }) => purchases.map((purchase) => ({ ...purchase, line: id })))
   const columns: Columns<(typeof rows)[number]> = {
@@ -56,7 +56,7 @@ function purchasesText(lines: Line[], call: Call): string {
   return tableOr('No purchase: none of the lines is a listing of ours.', rows, columns, call) + notes.join('')
 }
 
-/** What customers bought, and how far it is. */
+/** The commands for orders: what customers bought, and how far each order has come. */
 export const orders: CommandRow[] = [
   { command: 'orders', about: 'what customers bought: list, show, export, cancel, take, resend' },
   {
@@ -136,18 +136,18 @@ says that less of it is paid than before. Released, it goes on as it is now.`,
   },
 ]
 
-/** `open, cancelling` until the cancellation has run its course. */
+/** Returns the state of an order. It is `open, cancelling` until a cancellation has run its course. */
 function stateOf({ state, cancelRequestedAt }: Pick<Order, 'state' | 'cancelRequestedAt'>): string {
   return joined(wordOf(orderLabels, state), cancelRequestedAt !== null && state === 'open' && 'cancelling')
 }
 
-/** What was done, and the order as it is now. */
+/** Makes the text that says what was done and shows the order as it is now. */
 function nowText(done: string) {
   return (order: Order, call: Call) =>
     `${done}. The order is ${stateOf(order)}.\n\n${recordText(order, orderView, call)}`
 }
 
-/** Why a purchase is where it is; nothing when nothing is in its way. */
+/** Says why a purchase waits or has failed; an empty text when neither is so. */
 export function whyOf({
   holdReason,
   note,

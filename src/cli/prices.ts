@@ -13,7 +13,7 @@ const names: Record<string, string> = { compare_at: 'compare at', held: 'no pric
 
 const unitsText = (units: number | null): string => (units === null ? 'not counted' : `${cell(units)} units`)
 
-/** What the store has, and why that may be something else. */
+/** Says what the store has now, and why it may differ from the computed price. */
 function standings({ listings, productId, takenBy, passes }: Price): string[] {
   if (listings.length === 0 && takenBy) {
     const stands = `the listing ${takenBy.id} stands under its SKU and is ${takenBy.productId ? `of product ${takenBy.productId}` : 'of no offer'}`
@@ -29,7 +29,7 @@ function standings({ listings, productId, takenBy, passes }: Price): string[] {
   })
 }
 
-/** How retail prices come about. */
+/** The commands that explain how retail prices come about. */
 export const prices: CommandRow[] = [
   { command: 'price', about: 'how retail prices come about: explain' },
   {

@@ -31,7 +31,7 @@ const transitionColumns: Columns<Purchase['transitions'][number]> = {
   DETAIL: ({ detail, row }) => cell(detail ?? row),
 }
 
-/** What we order from the supplier for each line, and the decisions that a person takes on it. */
+/** The commands for purchases: what we order from the supplier for each line, and what a person can do about a purchase. */
 export const purchases: CommandRow[] = [
   { command: 'purchases', about: 'our orders with the supplier: list, show, retry, release' },
   {
@@ -74,7 +74,7 @@ export const purchases: CommandRow[] = [
     },
     parts: ({ attempts, outages, transitions }, call) => [
       tableOr('Nothing was sent to the supplier yet.', attempts, attemptColumns, call),
-      // When the supplier was away while the purchase waited for it.
+      // This table shows the outages of the supplier while the purchase waited.
       tableOr('', outages, { 'OUTAGE AT': time('beganAt'), UNTIL: time('endedAt'), ERROR: 'error' }, call),
       tableOr('Nothing changed yet.', transitions, transitionColumns, call),
     ],
@@ -104,13 +104,13 @@ export const purchases: CommandRow[] = [
 
 const watchText = (id: string | undefined): string => `Watch it: ${commandLine(`purchases show ${id}`)}\n`
 
-/** What has to be changed for a release to help. */
+/** The options that a release needs, by the reason of the hold: without such a change the purchase would be held again. */
 const releaseOptions: Record<string, string> = {
   ceiling: ' --ceiling <amount>',
   spend_cap: ' --override-spend-cap',
 }
 
-/** The command for what a person can decide here. */
+/** Returns the command by which a person can decide on the purchase; undefined when there is nothing to decide. */
 function nextOf({ id, state, holdReason }: Purchase): string | undefined {
   if (state === 'review') return commandLine(`reviews show ${id}`)
   if (holdReason) return commandLine(`purchases release ${id}${releaseOptions[holdReason] ?? ''}`)
@@ -124,7 +124,7 @@ const EXAMPLES = [
   "reviews decide 01k3… --hand-over --reason 'two are enough'",
 ]
 
-/** The evidence of one purchase as a page for the person who decides: facts first, then the decisions, then how it came to it. */
+/** Shows the evidence of one purchase to the person who decides: facts first, then the decisions, then what happened before. */
 const evidenceView: RecordView<Evidence> = {
   facts: {
     Purchase: ({ purchase }) => purchase.id,
@@ -158,7 +158,7 @@ const evidenceView: RecordView<Evidence> = {
   },
 }
 
-/** Purchases that wait for a person, what is known of each, and the decision on one. */
+/** The commands for reviews: the purchases that wait for a person, the evidence of a purchase, and the decision on it. */
 export const reviews: CommandRow[] = [
   {
     command: 'reviews',
@@ -210,7 +210,7 @@ export const reviews: CommandRow[] = [
 const decisionFlags = { adopt: 'adopt', hand_over: 'handOver', close: 'close', buy_again: 'buyAgain' } as const
 const decisions = Object.keys(decisionFlags) as (keyof typeof decisionFlags)[]
 
-/** The body of the request. @throws Failure `invalid` unless it is one decision and a reason */
+/** Makes the body of the request. @throws Failure `invalid` unless there is exactly one decision, with a reason */
 function decisionOf(call: Call) {
   const given = call.values('adopt', 'handOver', 'close', 'buyAgain')
   const [decision, ...others] = decisions.filter((one) => given[decisionFlags[one]] !== undefined)
@@ -222,10 +222,10 @@ function decisionOf(call: Call) {
 }
 
 /**
- * The version of the evidence that is shown here and now, confirmed by the person who reads it.
+ * Shows the evidence and asks the person to confirm the decision. @returns the version of the evidence that was shown
  *
- * @throws Failure `invalid` where there is no terminal, or for a purchase that does not ask for a decision: then
- *   the version has to be given
+ * @throws Failure `invalid` where there is no terminal, `conflict` for a purchase that does not ask for a decision. In both
+ *   cases the version must be given by `--evidence`.
  */
 async function versionShown(call: Call): Promise<string> {
   const id = call.args[0] ?? ''
@@ -250,7 +250,7 @@ function decidedText({ purchase: { id, state }, freeze }: Evidence, call: Call):
   return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, call, id)}` : ''}`
 }
 
-/** A heading and pairs below it; without pairs the sentence that says so, or nothing at all. */
+/** Writes a heading and pairs below it. Without pairs, the sentence `empty` stands there; where that is empty, no text at all. */
 function section(title: string, pairs: Pair[], width: number, empty: string): string {
   if (pairs.length > 0) return `${title}:\n${indented(details(pairs, width - 2))}`
   return empty && `${title}:\n${sentence(empty, width, { lead: '  ' })}`
@@ -280,7 +280,7 @@ function readingText(reading: NonNullable<Evidence['orders'][number]['reading']>
   )
 }
 
-/** Where nothing can be decided, one sentence says so. */
+/** Lists the decisions. Where one reason forbids all of them, a single sentence gives that reason. */
 function decisionsText({ choices, purchase, evidenceVersion }: Evidence, width: number): string {
   const [refusal, ...others] = new Set(choices.map((one) => one.refusal))
   if (refusal && others.length === 0) return section('Decisions', [], width, `None: ${cell(refusal)}.`)
@@ -291,7 +291,7 @@ function decisionsText({ choices, purchase, evidenceVersion }: Evidence, width: 
   return `${section('Decisions', pairs, width, '')}  ${command}\n`
 }
 
-/** Lines that say the same, one after the other, as one. */
+/** Joins lines that follow each other and say the same into one line. */
 function together(pairs: Pair[]): Pair[] {
   const lines: { at: string; last: string; text: string; times: number }[] = []
   for (const [at, text] of pairs) {

@@ -9,7 +9,7 @@ import { cell, commandLine, instant, money, tookText } from './words.ts'
 
 type Sweep = Answer<'GET /sweeps/:id'>
 
-/** A count that is rarely above zero: left out then. */
+/** Makes a fact of a count that is rarely above zero. A count of zero is left out. */
 const rare =
   (field: 'notListed' | 'errors' | 'unreadable', what: string) =>
   (sweep: Sweep): string | false =>
@@ -38,7 +38,7 @@ const sweepView: RecordView<Sweep> = {
   parts: ({ orphans, missing }) => [orphans + missing > 0 ? `See each: ${commandLine('discrepancies list')}\n` : ''],
 }
 
-/** Comparisons of the supplier's orders with our purchases. */
+/** The commands for sweeps: comparisons of the supplier's orders with our purchases. */
 export const sweeps: CommandRow[] = [
   {
     command: 'sweep',
@@ -95,7 +95,7 @@ async function wait(begun: Sweep, { client, io }: Call): Promise<Sweep> {
   return sweep
 }
 
-/** Where our purchases and the supplier's orders differ. */
+/** The commands for discrepancies: where our purchases and the supplier's orders differ. */
 export const discrepancies: CommandRow[] = [
   { command: 'discrepancies', about: "where our purchases and the supplier's orders differ" },
   {
@@ -110,21 +110,21 @@ export const discrepancies: CommandRow[] = [
 type Balance = Answer<'GET /balance'>
 type Account = NonNullable<Balance['account']> & NonNullable<Balance['balance']>
 
-/** The money at the supplier, and when it was read. */
+/** Returns the balance at the supplier, and when it was read. */
 export const balanceText = ({ balance }: Pick<Balance, 'balance'>, now: number): string =>
   balance ? `${money(balance.amount, balance.currency)}, ${instant(balance.readAt, now)}` : 'not read yet'
 
-/** A fact of the account, once the balance was read and compared. */
+/** Makes a fact of the account. The fact is left out until the balance was read and compared. */
 const ofAccount =
   (text: (account: Account, now: number) => string) =>
   ({ balance, account }: Balance, now: number): string | false =>
     balance !== null && account !== null && text({ ...balance, ...account }, now)
 
-/** A sum of the account, with the words after it. */
+/** Makes a fact of a sum of the account, with the words `more` after the sum. */
 const sum = (field: 'charges' | 'refunds' | 'credits' | 'unexplained' | 'pending' | 'owedBack', more = '') =>
   ofAccount((account) => `${money(account[field], account.currency)}${more}`)
 
-/** The money at the supplier and what explains it. */
+/** The command that shows the balance at the supplier and what explains it. */
 export const balance: CommandRow = {
   command: 'balance',
   about: 'the balance at the supplier and what explains it',

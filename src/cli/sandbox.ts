@@ -1,4 +1,4 @@
-/** The sandbox on the command line: running it, and the faults of one that runs. */
+/** The commands for the sandbox: run a sandbox, and set the faults of a running one. */
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
@@ -22,7 +22,7 @@ const shared = {
   '--json': fileOptions['--json'],
 }
 
-/** Options of the fault, too. */
+/** The options of a command on faults; the options of the fault itself are among them. */
 type FaultFlags = Given<typeof shared> & Record<string, unknown>
 
 const sandboxOptions = {
@@ -79,7 +79,7 @@ ${sectionsText(faultSections()).trimEnd()}`,
   },
 ]
 
-/** `delayMs` is `--delay-ms`. */
+/** Returns the flag of an option: `delayMs` becomes `--delay-ms`. */
 function flagOf(name: string): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
@@ -116,7 +116,7 @@ async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<undefined
   print(io, json, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
 }
 
-/** The given ones of these options, by name. */
+/** Returns the values of those options that were given, by name. */
 const valuesOf = (given: FaultFlags, options: { name: string }[], read: (text: string) => unknown) =>
   Object.fromEntries(
     options.flatMap(({ name }) => (typeof given[name] === 'string' ? [[name, read(given[name])]] : [])),
@@ -124,7 +124,7 @@ const valuesOf = (given: FaultFlags, options: { name: string }[], read: (text: s
 
 const readValue = (text: string): unknown => (text === 'none' ? null : /^-?\d{1,15}$/.test(text) ? Number(text) : text)
 
-/** @throws Failure `invalid` that names each wrong option as it was typed */
+/** Reads a fault. @throws Failure `invalid` that names each wrong option as it was typed */
 function checkedFault(input: { fault: string }): ReturnType<typeof readFault> {
   const names = Object.keys(faultTable)
   if (!names.includes(input.fault)) {
@@ -142,7 +142,7 @@ function checkedFault(input: { fault: string }): ReturnType<typeof readFault> {
   }
 }
 
-/** The options that it reads, and what it is limited to. */
+/** Writes the options that a fault reads, and which requests the fault is limited to. */
 function optionsText(fault: SandboxFault): string {
   const values: Record<string, unknown> = { ...fault }
   const options = (factsOf(fault.fault).options ?? []).map((name) => [name, values[name]] as const)
@@ -153,9 +153,9 @@ function optionsText(fault: SandboxFault): string {
 }
 
 /**
- * The sandbox that answers: at the named address, else at the default one, else where the demo started its own.
+ * Finds a sandbox that answers. Only a named address is tried; without one, the default address and then that of the demo.
  *
- * @throws Failure `unavailable` when none answers
+ * @throws Failure `unavailable` when no sandbox answers
  */
 async function findSandbox(
   url: string | undefined,
@@ -184,12 +184,12 @@ function originOf(url: string): string {
   throw new Failure('invalid', `not an address of a sandbox: ${url}; give one such as ${DEFAULT_ORIGIN}`)
 }
 
-/** A sandbox answers in milliseconds. */
+/** The time for an answer. A sandbox answers in milliseconds. */
 const DEADLINE_MS = 10_000
 
 const refusalShape = z.object({ error: z.string() })
 
-/** @throws Failure `rejected` with the words of the sandbox */
+/** Sends a request to the sandbox. @throws Failure `rejected` with the sandbox's own message */
 async function ask(origin: string, method: string, body?: object): Promise<unknown> {
   const response = await fetch(`${origin}/sandbox/faults`, {
     method,

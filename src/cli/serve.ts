@@ -12,14 +12,14 @@ import type { SandboxSettings } from './sandbox.ts'
 import { commandLine, configOption } from './words.ts'
 
 /**
- * Runs the service until a signal: with a configuration the real thing, without one the demo.
+ * Runs until a signal: the service where there is a configuration, the demo where there is none.
  *
- * An uncaught error ends the process: what it may have left half-done is found at the next start.
+ * An uncaught error ends the process. The next start finds what the process may have left half-done.
  */
 export async function runService(io: Io, options: ServeOptions): Promise<undefined> {
   const named = options.config ?? (io.env.QUAYSIDE_CONFIG || undefined)
   const configFile = named ?? CONFIG_FILE
-  // A file that this user may not see throws: it is there, and must not be taken for a missing one.
+  // For a file that this user may not see, `statSync` throws: such a file must not be taken for a missing one.
   const exists = statSync(configFile, { throwIfNoEntry: false }) !== undefined
   if (named !== undefined && !exists) {
     const init = commandLine(`init --config ${named}`)
@@ -67,13 +67,13 @@ async function startService(io: Io, configFile: string, { config: named, port, r
 
 function onFatal(failure: Error): void {
   writeSync(2, `quayside: ${messageOf(failure)}; ending, to be started again\n`)
-  // A moment for the 503 answers to those who wait; nothing is taken in any more.
+  // The process stays for a moment, so that waiting clients get their 503. It accepts no new requests.
   setTimeout(() => process.exit(exitCodes.restart), 200)
 }
 
 /**
- * A database that is not there was never made, or its volume is lost: an empty one in its place would sell without
- * knowing what was bought. So the lost one comes first.
+ * Adds advice on a missing database, which was never made or whose volume is lost. With an empty database in its place, the
+ * service would not know what was bought. So the advice names the lost database first.
  */
 function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: Pick<Config, 'databaseUrl'>): unknown {
   if (!(error instanceof Failure) || error.reason !== 'no_database') return error

@@ -9,10 +9,10 @@ export interface SetUpFile {
   mode: number
 }
 
-/** The folder of the secrets of a configuration. */
+/** Returns the folder for the secrets of a configuration. */
 export const secretsOf = (file: string): string => path.join(path.dirname(file), 'secrets')
 
-/** Writes files in this order, secrets before what needs them. @returns what puts everything back as it was */
+/** Writes the files in the given order: secrets come before files that need them. @returns a function that undoes all of it */
 export function writeSetUp(secrets: string, files: SetUpFile[]): () => void {
   const undo = remember([...files.map((one) => one.file), ...files.map((one) => `${one.file}.new`)], secrets)
   try {
@@ -26,7 +26,7 @@ export function writeSetUp(secrets: string, files: SetUpFile[]): () => void {
   }
 }
 
-/** @returns what gives these files the contents that they have now, and removes those folders that are not there now */
+/** @returns a function that gives these files their present contents back, and removes folders that do not exist now */
 function remember(files: string[], folder: string): () => void {
   const before = files.map((file) => {
     const facts = statSync(file, { throwIfNoEntry: false })
@@ -42,7 +42,7 @@ function remember(files: string[], folder: string): () => void {
   }
 }
 
-/** A whole file or none, whenever the machine stops. */
+/** Replaces a file in one step: whenever the machine stops, either the old or the new file is there as a whole. */
 function replace(file: string, text: string | Buffer, mode: number): void {
   const next = `${file}.new`
   writeText(next, text, mode)
@@ -50,11 +50,11 @@ function replace(file: string, text: string | Buffer, mode: number): void {
   renameSync(next, file)
 }
 
-/** A permanent id: a name that people know again, and what no other installation has. */
+/** Makes a permanent id: a name that people recognise, and random characters that no other installation has. */
 export const newStoreId = (name: string, randomBytes: (count: number) => Uint8Array): string =>
   `${slug(name)}-${permanent(randomBytes)}`
 
-/** `Anna's Games` is `anna-s-games`; at most 40 characters, `store` when nothing is left. */
+/** Makes a slug of at most 40 characters: `Anna's Games` becomes `anna-s-games`. When no character is left, it is `store`. */
 function slug(name: string): string {
   const plain = name
     .normalize('NFKD')
@@ -64,6 +64,6 @@ function slug(name: string): string {
   return plain.slice(0, 40).replaceAll(/^-+|-+$/g, '') || 'store'
 }
 
-/** 8 random characters of 32: two installations on one API key meet with a chance of one in 10^12. */
+/** Returns 8 random characters of 32. Two installations on one API key get the same text with a chance of one in 10^12. */
 const permanent = (randomBytes: (count: number) => Uint8Array): string =>
   [...randomBytes(8)].map((byte) => '0123456789abcdefghjkmnpqrstvwxyz'[byte & 31]).join('')

@@ -1,4 +1,4 @@
-/** What a shop sells, beside what the supplier has: how their SKUs meet. */
+/** Compares the products of a shop with the offers of the supplier: which SKUs match. */
 import type { Config } from '../config/config.ts'
 import { counted } from '../domain/figures.ts'
 import { sentence } from '../domain/text-layout.ts'
@@ -10,20 +10,20 @@ import { type Io, proseWidth } from './command.ts'
 import { table } from './tables.ts'
 import { commandLine } from './words.ts'
 
-/** Null: not known yet. */
+/** How many SKUs match. A number is null when it is not known yet. */
 export interface SkuMatches {
-  /** Variants of the shop; not all of them where `isWhole` is false. */
+  /** How many variants of the shop were read; there are more where `isWhole` is false. */
   products: number | null
   isWhole: boolean
   matched: number | null
-  /** Offers that the shop has no product for. */
+  /** How many offers have no product in the shop. */
   lacking: number | null
   unmatched: { variant: string; sku: string | null; name: string; why: string }[]
-  /** Why nothing is known. */
+  /** Why the matches are not known; null when they are known. */
   why: string | null
 }
 
-/** How the products of a shop and the offers of the catalogue meet; nothing of it keeps the shop from being added. */
+/** Matches the products of a shop with the offers of the catalogue. A shop can be added whatever the result is. */
 export async function matchesOf(config: Config, look: Pick<NewShop, 'variants'>): Promise<SkuMatches> {
   const unknown = (why: string): SkuMatches => {
     return { products: null, isWhole: false, matched: null, lacking: null, unmatched: [], why }
@@ -52,10 +52,10 @@ export async function matchesOf(config: Config, look: Pick<NewShop, 'variants'>)
   }
 }
 
-/** As it is written, and how it is most often written instead. */
+/** Returns a SKU as it is written, and in the spellings that it most often has elsewhere. */
 const spellings = (sku: string): string[] => [sku, sku.trim(), sku.trim().toUpperCase(), sku.trim().toLowerCase()]
 
-/** @returns undefined where exactly one offer has the SKU, and no other product of the shop */
+/** Says why a variant does not match. @returns undefined where exactly one offer and one product of the shop have its SKU */
 function whyUnmatched(
   { sku }: StoreVariant,
   bySku: ReadonlyMap<string | null, StoreVariant[]>,
@@ -71,7 +71,7 @@ function whyUnmatched(
   return (bySku.get(sku)?.length ?? 0) > 1 ? 'other products of the shop have this SKU too' : undefined
 }
 
-/** Most that are shown one by one; `--json` has all. */
+/** How many unmatched products are shown at most. `--json` has all of them. */
 const UNMATCHED_SHOWN = 10
 
 export function matchesText(matches: SkuMatches, io: Io): string {

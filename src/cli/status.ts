@@ -24,7 +24,7 @@ export type Status = Answer<'GET /status'>
 type Freeze = NonNullable<Status['freeze']>
 type Alert = Status['alerts'][number]
 
-/** What a person on duty looks at first. */
+/** The command that a person on duty looks at first. */
 export const status: CommandRow = {
   command: 'status',
   about: 'balance, freshness, what is under way and what waits for a person',
@@ -44,7 +44,7 @@ export const status: CommandRow = {
     Limits: ({ limits }) => limitsText(limits),
     Catalogue: ({ freshness: { catalogueAt, catalogueFailure: failure } }, now, width) => [
       catalogueAt ? `read ${instant(catalogueAt, now)}` : 'not read yet',
-      // In one line: the cause is cut.
+      // The cause is cut, so that it fits in one line.
       ...(failure ? [cut(plain(`FAILED ${instant(failure.at, now)}: ${cell(failure.error)}`), width)] : []),
     ],
     Offers: ({ counts: { offers } }) => `${cell(offers.total)}, ${cell(offers.inStock)} in stock`,
@@ -73,7 +73,7 @@ export const status: CommandRow = {
       }),
   },
   parts: (status, call) => {
-    // A freeze must not be counted among the others because they came later.
+    // Critical alerts come first: a freeze must not be one of the alerts that are only counted, just because it is older.
     const open = inState(status.alerts, 'open').toSorted((a, b) => rankOf(a) - rankOf(b))
     return [
       dueText(status, call),
@@ -83,7 +83,7 @@ export const status: CommandRow = {
   },
 }
 
-/** What waits for a person, and how each is looked into. */
+/** Lists what waits for a person, each with the command that shows more. */
 function dueText(status: Status, { io, width }: Call): string {
   const { workerAbsentSince, freeze, freshness } = status
   const { catalogueFailure: failure } = freshness
@@ -102,7 +102,7 @@ function dueText(status: Status, { io, width }: Call): string {
 
 const DUE = { lead: '  ', hang: 4 }
 
-/** What to do, by a command that stays in one piece, to be copied. */
+/** Says what to do, by a command. The command is not wrapped, so that it can be copied. */
 function todo(what: string, how: string, width: number, indent = '  '): string {
   const line = `${indent}${what}: ${commandLine(how)}\n`
   if (line.length <= Math.min(width, 80) + 1) return line
@@ -110,7 +110,7 @@ function todo(what: string, how: string, width: number, indent = '  '): string {
   return `${sentence(`${what}:`, width, lead)}${indent}  ${commandLine(how)}\n`
 }
 
-/** Whether buying goes on; who stopped it, when and why. */
+/** Says whether buying goes on. Where buying is frozen, says who stopped it, when and why. */
 function buyingLines({ freeze, unreadable, workerAbsentSince }: Status, now: number): string[] {
   if (freeze) {
     const by = ({ actor, at, reason }: Freeze['causes'][number]) => `by ${actor}, ${instant(at, now)}: ${reason}`
@@ -122,10 +122,10 @@ function buyingLines({ freeze, unreadable, workerAbsentSince }: Status, now: num
 
 const inState = (alerts: Alert[], state: Alert['state']): Alert[] => alerts.filter((alert) => alert.state === state)
 
-/** Alerts of one state that a person reads at once; the others are counted. */
+/** How many alerts of one state are shown at most. The others are only counted. */
 const ALERTS_SHOWN = 10
 
-/** Alerts of one state under a title. */
+/** Writes the alerts of one state under a title. */
 function alertsText(title: string, alerts: Alert[], text: (alert: Alert) => string): string {
   const more = alerts.length - ALERTS_SHOWN
   const rest = more > 0 ? `  ${more} more: ${commandLine('alerts list')}\n` : ''
@@ -140,7 +140,7 @@ function raised({ type, subject, order, at, severity }: Alert, { io, width }: Ca
 
 const rankOf = ({ severity }: Alert): number => (severity === 'critical' ? 0 : 1)
 
-/** What it is about, and what to do. */
+/** Writes an open alert: what the alert is about, and what to do. */
 function openAlert(alert: Alert, call: Call): string {
   const { width } = call
   const now = call.io.now()
@@ -159,14 +159,14 @@ function openAlert(alert: Alert, call: Call): string {
     .join('')
 }
 
-/** Something that waits for a person, as `status` and `doctor` say it. */
+/** Something that waits for a person, as `status` and `doctor` show it. */
 export interface Duty {
   /** The check of `doctor` that this duty belongs to. */
   check: 'answers' | 'listings' | 'dead letters' | 'paid orders' | 'discrepancies' | 'alerts'
   level: 'warn' | 'fail'
   /** The matter in words, with its count: `2 purchases in review`. */
   what: string
-  /** The command that shows it, as `commandLine` takes it. */
+  /** The command that shows the matter, in the form that `commandLine` takes. */
   how?: string
   /** What to do, where there is no such command. */
   fix?: string
@@ -174,7 +174,7 @@ export interface Duty {
 
 const DISCREPANCIES = 'discrepancies list'
 
-/** What does not heal by itself. */
+/** Returns what does not heal by itself and waits for a person. */
 export function dutiesOf(status: Status, now: number): Duty[] {
   type Row = [check: Duty['check'], count: number | undefined, one: string, several: string, how: string]
   const { counts, stores, sweep, alerts: raised } = status
@@ -237,14 +237,14 @@ function unreadableText(answer: Status['unreadable'][number], now: number): stri
   return `the answer to ${cell(request)} cannot be read, first ${instant(since, now)}: ${there}${effect}`
 }
 
-/** The supplier's limits, by whatever names they have. */
+/** Lists the supplier's limits, under the names that the supplier gives them. */
 function limitsText(value: unknown): string {
   const limits = Object.entries(value ?? {}).filter(([, limit]) => limit !== null)
   const words = (name: string) => plainName(name).replaceAll(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
   return limits.length === 0 ? '-' : plain(limits.map(([name, limit]) => `${words(name)} ${cell(limit)}`).join(', '))
 }
 
-/** The switch that stops all buying. */
+/** The commands that stop all buying, and let it go on. */
 export const freezes: CommandRow[] = [
   {
     command: 'freeze',
@@ -273,7 +273,7 @@ export const freezes: CommandRow[] = [
   },
 ]
 
-/** Ids of the causes that are shown here and now. @throws Failure `invalid` where there is no terminal */
+/** Shows the causes and asks to lift them. @returns the ids of those shown @throws Failure `invalid` without a terminal */
 async function causesShown(call: Call): Promise<string[]> {
   const { freeze } = await call.client.call('GET /status')
   if (!freeze) return []
@@ -288,7 +288,7 @@ async function causesShown(call: Call): Promise<string[]> {
   return ids
 }
 
-/** Why buying is frozen, since when, and what to do about it. @param seen the purchase that the reader has before him */
+/** Says why buying is frozen, since when, and what to do. @param seen the purchase that the reader is looking at already */
 export function frozenText(freeze: Freeze, call: Call, seen?: string): string {
   const whyOf = ({ actor, at, reason }: Freeze['causes'][number], now: number) =>
     `${reason} (by ${actor}, ${instant(at, now)})`
@@ -302,8 +302,8 @@ export function frozenText(freeze: Freeze, call: Call, seen?: string): string {
 }
 
 /**
- * What leads out of a freeze, in this order. One without a purchase was caused by many reviews, or by a balance that fell
- * with an order of ours behind it that has none.
+ * Returns the steps that lead out of a freeze, in their order. A cause without a purchase is one of two: many reviews, or a
+ * balance that fell because of an order of ours that has no purchase.
  */
 function nextOf(freeze: Freeze, seen?: string): string[] {
   if (freeze.actor === 'restore') return afterRestore(freeze)
@@ -316,7 +316,7 @@ function nextOf(freeze: Freeze, seen?: string): string[] {
   return [...new Set(looks), `when that is settled: ${commandLine('unfreeze')}`]
 }
 
-/** A restore's hold says in its reason how far reattaching is: once that is through, it waits for people. */
+/** Returns the steps after a restore. The reason of the freeze says how far reattaching has come; after that, people decide. */
 function afterRestore({ reason: why }: Freeze): string[] {
   if (why.startsWith('the database is new: ')) {
     return ["it ends by itself once the supplier's order list was read", `if that fails: ${commandLine('doctor')}`]
@@ -324,7 +324,7 @@ function afterRestore({ reason: why }: Freeze): string[] {
   if (!why.includes('; reattached: ')) {
     return ["it ends by itself once the supplier's orders are reattached"]
   }
-  // The list does not show all orders: only a person can find out about the others.
+  // The supplier's list does not show all orders: only a person can find out about orders that are not listed.
   if (why.includes('(paging.listMax)')) {
     const account = "the supplier's own account: does it have older orders of these stores?"
     return [commandLine(DISCREPANCIES), account, `when that is settled: ${commandLine('unfreeze')}`]

@@ -38,10 +38,10 @@ import { creations, findingsText, type SellingFlags } from './stores.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 import { commandLine, configOption } from './words.ts'
 
-/** Options of the kind, too. */
+/** The options of `stores add`; the settings of the kind of shop are among them. */
 export type AddOptions = SellingFlags & FileFlags & { url?: string; keyFile?: string; [setting: string]: unknown }
 
-/** Holds the credentials, for scripts. */
+/** The variable that may hold the credentials of the shop, for scripts. */
 const KEY_VARIABLE = 'QUAYSIDE_SHOP_KEY'
 const NAME = 'My shop'
 
@@ -95,7 +95,7 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
       webhook: webhookOfShop(added.config, added.id),
       next: next.map(([command]) => command),
     }
-    // A person who was asked has seen what the shop answered.
+    // A person who answered questions has seen the findings and the matches already.
     const before = asks ? '' : `${findingsText(shop.findings, proseWidth(io))}\n${matchesText(matches, io)}`
     print(io, options.json, document, () => {
       return `${before}\n${resultText(added, questions.remaining, next, proseWidth(io))}`
@@ -116,7 +116,7 @@ const sentenceOf = ({ check, detail, fix }: StoreFinding): string =>
 
 type Given = Partial<ShopAnswers> & Pick<ShopAnswers, 'settings'>
 
-/** @throws Failure `invalid` that names every option that is missing or wrong */
+/** Reads the answers that options give. @throws Failure `invalid` that names every option that is missing or wrong */
 function givenAnswers(
   { settings: ofStore, shop }: ShopKind,
   questions: ShopQuestions,
@@ -174,7 +174,7 @@ async function meet(io: Io, { look: lookAt }: ShopQuestions, answers: ShopAnswer
 
 /* Questions. */
 
-/** Asks for address and credentials, and tries them at once: what does not work is asked for again. */
+/** Asks for address and credentials, and tries them at once. An answer that does not work is asked for again. */
 async function askShop(io: Io, questions: ShopQuestions, terminal: Terminal, given: Given): Promise<MetShop> {
   const askHidden: AskHidden = ({ about, what, fault }) =>
     terminal.put({ about, ask: `${what} (not shown while you type)`, before: '', fault }, { hidden: true })
@@ -232,9 +232,9 @@ function askCreation(terminal: Terminal, { lacking }: SkuMatches, cannotPublish:
 /* The configuration. */
 
 /**
- * Its orders name prices in its currency, so that rates both ways are needed.
+ * Requires rates both ways for a shop with another currency than the supplier's: one for its prices, one for its orders.
  *
- * @throws Failure `invalid` that says which are missing
+ * @throws Failure `invalid` that says which rates are missing
  */
 function assertRates({ rates, dialectFacts }: Config, currency: string | null, file: string): void {
   const ours = dialectFacts.money.currency
@@ -250,7 +250,7 @@ function assertRates({ rates, dialectFacts }: Config, currency: string | null, f
   throw nothingWritten('invalid', `${why}\nAdd to \`rates\` in ${file}, then run this again:\n${lines.join('\n')}`)
 }
 
-/** Checks the configuration with the shop in it, then writes the credentials, then the configuration. */
+/** Checks the configuration with the new shop in it. Then writes the credentials, and last the configuration. */
 function write(io: Io, file: string, store: { id: string }, { key, secret, previousSecret }: ShopCredentials) {
   const json = z.looseObject({ stores: z.array(z.unknown()) }).parse(readJson(file))
   const settings = { ...json, stores: [...json.stores, store] }
@@ -270,7 +270,7 @@ function write(io: Io, file: string, store: { id: string }, { key, secret, previ
 
 /* What is said at the end. */
 
-/** The command, and what it does. */
+/** Returns what comes next: each command, and what the command does. */
 function nextOf(id: string, config: string | undefined): Pair[] {
   return [
     [commandLine(`serve${configOption(config)}`), 'starts the service; restart one that runs'],

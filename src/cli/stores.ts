@@ -9,10 +9,10 @@ import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
 import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
 
-/** What becomes of an offer that a shop lacks. */
+/** What Quayside can do with an offer that a shop lacks. */
 export const creations = ['nothing', 'draft', 'publish'] as const
 
-/** How a shop that is added sells at first. */
+/** The options that say how a newly added shop sells at first. */
 const sellingOptions = {
   '--name <name>': 'what the store is called',
   '--create <how>': {
@@ -26,10 +26,10 @@ export type SellingFlags = Given<typeof sellingOptions>
 const TRIED_FIRST =
   'What no option says is asked on a terminal. Nothing in the shop changes, and nothing is written before the shop was tried.'
 
-/** A handful of requests to a slow shop. */
+/** The time for a test: it sends a handful of requests, and a shop may be slow. */
 const TEST_DEADLINE_MS = 180_000
 
-/** Where is sold, and the secrets that callbacks are signed with. */
+/** The commands for stores, and for the secrets that callbacks are signed with. */
 export const stores: CommandRow[] = [
   { command: 'stores', about: 'where you sell: add, list, test; change the secret of callbacks' },
   { command: 'stores add', about: `add a shop to the configuration: ${either(shopKinds.map(({ kind }) => kind))}` },
@@ -114,7 +114,7 @@ are refused and repeated until the store has the new one.`,
   },
 ]
 
-/** A callback that a developer asks for while writing the receiver. */
+/** The command that sends an example of a callback. A developer uses it while writing the receiver. */
 export const trigger: CommandRow = {
   command: 'trigger <type>',
   about: 'send your store an example of a callback, marked as a test',
@@ -138,14 +138,14 @@ order is one that no shop has. It is sent once and stored nowhere.`,
 }
 
 type Store = Item<'GET /stores'>
-/** How the secret of callbacks stands. */
+/** Until when the previous secret of callbacks is valid. */
 type CallbackSecret = Pick<NonNullable<Store['callbackSecret']>, 'previousUntil'>
 
-/** Nothing records when the first secret was made: it is derived from the data key. */
+/** Returns the age of a secret. The first secret has no age, because it is derived from the data key. */
 const secretAge = ({ changedAt }: NonNullable<Store['callbackSecret']>, now: number): string =>
   changedAt === null ? 'first' : `${ageOf(changedAt, now)} old`
 
-/** What a person may have to do about a store. */
+/** Returns notes on what a person may have to do about a store. */
 function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): string[] {
   const until = oldUntil(callbackSecret, now)
   const generation = cell(callbackSecret?.generation)
@@ -157,19 +157,19 @@ function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): st
   ]
 }
 
-/** A store whose prices and stock stand still, with the cause. */
+/** Says that a store takes no prices and stock now, when the next try is, and why. */
 export const pausedText = (
   { store, until, error }: { store: string; until: string; error: string | null },
   now: number,
 ): string =>
   `${cell(store)} takes no listings, next try ${Date.parse(until) > now ? instant(until, now) : 'at once'}: ${cell(error)}`
 
-/** Until when the secret before the newest is valid; undefined when it is not. */
+/** Returns until when the previous secret is valid; undefined when that secret is not valid any more. */
 export function oldUntil(secret: CallbackSecret | null, now: number): string | undefined {
   const until = secret?.previousUntil
   return until && Date.parse(until) > now ? instant(until, now) : undefined
 }
 
-/** What was tried of a store, each with its cause and what to do. */
+/** Writes the findings of the test of a store, each with its cause and what to do. */
 export const findingsText = (findings: readonly StoreFinding[], width: number): string =>
   findings.map(({ check, state, detail, fix }) => findingText(state, check, detail, fix, width)).join('')

@@ -1,9 +1,9 @@
 /**
- * Whether a supplier can be used: three products as the dialect reads them, for a person to compare with the supplier's
- * own pages, or why there are none and what to correct.
+ * Tries whether a supplier can be used. The result is three products as the dialect reads them, which a person compares with
+ * the supplier's own pages. Without products, the result says why there are none and what to correct.
  *
- * A dialect that leads to the wrong field, or to cents where it says euros, reads every record without a fault. Only a
- * person who knows a price sees it.
+ * A dialect that leads to the wrong field, or that takes cents for euros, reads every record without a fault. Only a person
+ * who knows a price sees the mistake.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Dialect } from '../dialect/dialect.ts'
@@ -19,10 +19,10 @@ import { commandLine } from './words.ts'
 
 const COUNT = 3
 
-/** Enough to find some that can be bought, few enough for one quick request. */
+/** How many products are read: enough to find some that can be bought, few enough for one quick request. */
 const PAGE = 25
 
-/** The products that tell most: a product that can be bought and has a cost comes first. */
+/** Chooses the products that show most: a product that can be bought and has a cost comes first. */
 export const chooseProducts = (offers: SupplierOffer[]): SupplierOffer[] =>
   offers.toSorted((one, other) => Number(tellsMore(other)) - Number(tellsMore(one))).slice(0, COUNT)
 
@@ -45,18 +45,18 @@ async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<Suppl
   throw unreadable(fault, requestId)
 }
 
-/** What a supplier is asked with. */
+/** What is needed to ask a supplier. */
 export interface SupplierAccess {
-  /** Ends in `/v1`. */
+  /** The address of the API, which ends in `/v1`. */
   baseUrl: string
   dialect: Dialect
   apiKey: Secret
 }
 
-/** For one try of three: a person waits for it. */
+/** The time for one try of a request, of three tries. It is short, because a person waits for the result. */
 const PERSON_WAITS_MS = 5_000
 
-/** Reads three products from a supplier that may not be set up yet. @returns them, or why there are none */
+/** Reads three products from a supplier that may not be set up yet. @returns the products, or why there are none */
 export async function trySupplier(
   access: SupplierAccess,
 ): Promise<{ products: SupplierOffer[] } | { fault: AccessFault }> {
@@ -76,23 +76,23 @@ export async function trySupplier(
   }
 }
 
-/** As a table: name, cost, stock. */
+/** Writes products as a table of name, cost and stock. */
 export function productTable(offers: SupplierOffer[], width: number): string {
   const columns: Columns<SupplierOffer> = { NAME: 'name', COST: right(costText), STOCK: stockText }
   return table(offers, columns, width)
 }
 
-/** What a person compares with the supplier's pages. */
+/** Writes the products that a person compares with the supplier's pages. */
 export function productsText(products: SupplierOffer[], width: number): string {
   const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
   return sentence(lead, width) + productTable(products, width)
 }
 
-/** In one line. */
+/** Writes a product in one line. */
 export const productText = (offer: SupplierOffer): string =>
   `${offer.name}, cost ${costText(offer)}, stock ${stockText(offer)}`
 
-/** For `--json`. */
+/** Returns a product as `--json` prints it. */
 export const productView = (offer: SupplierOffer) => ({
   productId: offer.productId,
   sku: offer.sku,
@@ -109,7 +109,7 @@ const costFaults = {
 } satisfies Record<NonNullable<SupplierOffer['costFault']>, string>
 
 function costText({ costMinor, currency, costFault }: SupplierOffer): string {
-  // Also in --json: no grouping.
+  // The amount has no grouping of digits, because `--json` prints it too.
   const amount = `${formatDecimal({ minor: costMinor, currency })} ${currency}`
   if (costFault === undefined) return amount
   return costMinor > 0 ? `${amount}, ${costFaults[costFault]}` : costFaults[costFault]
@@ -135,7 +135,7 @@ export interface AccessFault {
 
 const FITTING = 'See docs/fitting-a-supplier.md'
 
-/** One sentence for each cause. @param error what reading three products threw */
+/** Says why the supplier cannot be used, and what to correct. @param error what `readProducts` threw */
 function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: SupplierAccess): AccessFault {
   const said = messageOf(error)
   const what = said.replace(/^the supplier /, '')
@@ -172,7 +172,7 @@ function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: Su
 
 type Cause = [correct: Correction, message: string]
 
-/** What the usual network errors say. */
+/** What the usual network errors mean, in words. */
 const NETWORK_ERRORS: Record<string, string> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'there is no such name',

@@ -2,7 +2,7 @@
 import { columnsOf, cut, plain, sentence, wrap } from '../domain/text-layout.ts'
 import { ageOf, cell, timeText } from './words.ts'
 
-/** Columns by their titles: a field that is printed as it is, what makes the text, or more about the column. */
+/** Columns by their titles. A column is a field that is printed as it is, a function that makes the text, or a `Column`. */
 export type Columns<R extends object> = Record<string, (keyof R & string) | CellText<R> | Column<R>>
 
 type CellText<R> = (row: R, now: number) => string
@@ -11,42 +11,42 @@ export interface Column<R extends object> {
   of: CellText<R>
   /** Numbers stand to the right. */
   right?: true
-  /** Ids are copied from the screen: they are cut only when nothing else is left to cut. */
+  /** Set for columns such as ids, which people copy from the screen: these are cut only when all other columns are short. */
   keep?: true
 }
 
 /** A record that has a field of this name. */
 type With<K extends string> = Record<K, unknown>
 
-/** A column of ids. */
+/** Makes a column of ids. */
 export const key = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), keep: true })
 
-/** A column of numbers. */
+/** Makes a column of numbers. */
 export const number = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), right: true })
 
-/** A column of how long ago an instant was. */
+/** Makes a column that says how long ago an instant was. */
 export const ago = <K extends string>(field: K): Column<With<K>> => right((row, now) => ageOf(row[field], now))
 
-/** A column whose texts stand to the right. */
+/** Makes a column whose texts stand to the right. */
 export const right = <R extends object>(of: CellText<R>): Column<R> => ({ of, right: true })
 
-/** A column of instants, to the second. */
+/** Makes a column of instants, to the second. */
 export const time = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => timeText(row[field]), keep: true })
 
-/** Between two columns. */
+/** The space between two columns. */
 const GAP = '  '
 
-/** A column that says anything at all. */
+/** How many characters a column needs to say anything at all. */
 const COLUMN_MIN = 4
 
 /**
- * A table no wider than `width`, as lines with their ends.
+ * Writes a table that is no wider than `width`, as lines with line ends.
  *
- * Columns are as wide as their content; while the table is too wide, the widest column that may be cut loses a
- * character, and the cells that no longer fit end in `…`.
+ * Columns are as wide as their content. While the table is too wide, the widest column that may be cut loses a character.
+ * Cells that no longer fit end in `…`.
  *
- * @param width of the terminal; Infinity where the output goes to a file or a pipe
- * @param now for columns of ages
+ * @param width the width of the terminal; Infinity where the output goes to a file or a pipe
+ * @param now the present time, for columns of ages
  */
 export function table<R extends object>(rows: R[], columns: Columns<R>, width: number, now = 0): string {
   const shown = Object.values(columns).map((column): Column<R> => {
@@ -83,7 +83,7 @@ function padded(text: string, width: number, right: boolean): string {
 const WHY_MIN = 30
 
 /**
- * A table with a sentence for each row, which is wrapped under its beginning and never cut.
+ * Writes a table with a sentence beside each row. The sentence is wrapped below its own beginning, and never cut.
  *
  * @returns the header, then each row
  */
@@ -102,7 +102,7 @@ export function reasonedRows<R extends object>(
   })
 }
 
-/** A table, or the sentence that says what it means that there is none. */
+/** Writes a table, or, when there are no rows, the sentence that says what this means. */
 export const tableOr = <R extends object>(
   empty: string,
   rows: R[],

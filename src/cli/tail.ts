@@ -4,12 +4,12 @@ import { type LogRecord, terminalLine } from '../log.ts'
 import type { Call, CommandRow } from './command.ts'
 import { NOT_RUNNING } from './exit-codes.ts'
 
-/** What most people want to see: what the supplier sends, what is bought, what the stores get, and alerts. */
+/** The events that most people want to see: what the supplier sends, what is bought, what the stores get, and alerts. */
 const SHOWN = /^(delivery|purchase|order|callback|alert|frozen|unfrozen|tail)\b/
 
 const PARTIAL = 'Of several processes this shows one alone: purchases and callbacks are in the log of the worker.'
 
-/** The service as it works, for the person who watches it or tries something on it. */
+/** The command that shows the service at work, for a person who watches the service or tries something on it. */
 export const tail: CommandRow = {
   command: 'tail',
   about: 'watch deliveries, purchases and hand-overs as they happen',
@@ -25,7 +25,7 @@ It shows what happens from now on, until Ctrl-C.`,
   },
 }
 
-/** @throws Failure `unavailable` once the service has ended */
+/** Prints the events as they come. @throws Failure `unavailable` once the service has ended */
 async function show({ io, json, flag, client, width }: Call, events: AsyncIterable<object>): Promise<void> {
   const lineOf = terminalLine({ colours: io.isTerminal && !io.env.NO_COLOR })
   for await (const record of events as AsyncIterable<LogRecord>) {

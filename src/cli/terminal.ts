@@ -6,10 +6,10 @@ import { Failure } from '../errors.ts'
 import { type Io, proseWidth } from './command.ts'
 
 /**
- * Asks whether what was shown is to be done: only `yes` is a yes.
+ * Shows a text and asks whether to do what it says. Only the answer `yes` counts as a yes.
  *
- * @param text what is to be done, shown before
- * @param otherwise how things stay without it: `buying stays frozen`
+ * @param text what is to be done
+ * @param otherwise what happens without a yes: `buying stays frozen`
  * @throws Failure `conflict` for any other answer
  */
 export async function confirm(io: Io, text: string, otherwise: string): Promise<void> {
@@ -20,7 +20,7 @@ export async function confirm(io: Io, text: string, otherwise: string): Promise<
   if (typed?.trim().toLowerCase() !== 'yes') throw new Failure('conflict', `not confirmed: ${otherwise}`)
 }
 
-/** Lines of a person. */
+/** Opens the reading of lines that a person types. */
 function openLines(io: Io, output: NodeJS.WritableStream) {
   const lines = createInterface({ input: io.stdin, output, terminal: true })
   // Without this, the end of the input would leave a question open, and the process would end with 0.
@@ -39,13 +39,13 @@ interface Question {
   /** What the answer means. */
   about: string
   ask: string
-  /** Shown in brackets, taken for an empty answer. */
+  /** The value that is shown in brackets; an empty answer takes it. */
   before: string
-  /** @returns what is wrong with an answer; undefined when nothing is */
+  /** @returns what is wrong with an answer; undefined for a good answer */
   fault: (text: string) => string | undefined
 }
 
-/** Wrong answers in a row before the questions end. */
+/** How many wrong answers in a row end the questions. */
 const TRIES_MAX = 10
 
 /** Opens the questions of one command; `close` ends them. */
@@ -75,7 +75,7 @@ export function openTerminal(io: Io) {
     }
     throw new Failure('invalid', `no usable answer for: ${question.ask}`)
   }
-  /** Asks for one of these words. @param refusal what is wrong with one of them */
+  /** Asks for one of these words. @param refusal says what is wrong with a chosen word; null for a good word */
   const choose = async <T extends string>(
     choices: readonly T[],
     question: Omit<Question, 'fault'>,

@@ -4,7 +4,7 @@ import { age, duration, grouped, money as moneyText } from '../domain/figures.ts
 import { countsByWord } from '../domain/labels.ts'
 import { plain } from '../domain/text-layout.ts'
 
-/** Any value as one line of text; `-` for none. */
+/** Writes any value as one line of text. A missing value is `-`. */
 export function cell(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
@@ -13,24 +13,24 @@ export function cell(value: unknown): string {
   return plain(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-/** Counts by name, the empty ones left out: `3 accepted, 10,000+ fulfilled`. @param upTo how far they were counted */
+/** Writes counts by name, without counts of zero: `3 accepted, 10,000+ fulfilled`. @param upTo where the counting ended */
 export const countsText = (
   counts: Record<string, number>,
   labels: Record<string, { word: string }> = {},
   upTo?: number,
 ): string => plain(countsByWord(counts, labels, upTo)) || 'none'
 
-/** Decimal text and its currency as one: `12.34 EUR`; `-` without an amount. */
+/** Joins an amount, as decimal text, and its currency: `12.34 EUR`. Without an amount, returns `-`. */
 export const money = (amount: string | null | undefined, currency: string | null | undefined): string =>
   amount ? plain(moneyText(amount, currency)) : '-'
 
-/** How long ago an instant was: `40 s`, `12 min`, `3 h 10 min`, `5 days`. */
+/** Says how long ago an instant was: `40 s`, `12 min`, `3 h 10 min`, `5 days`. */
 export function ageOf(instant: unknown, now: number): string {
   const at = typeof instant === 'string' ? Date.parse(instant) : Number.NaN
   return Number.isNaN(at) ? '-' : age(now - at)
 }
 
-/** An instant for reading closely: `2026-08-02 14:03:11Z (4 min ago)`. */
+/** Writes an instant with its date, time and age: `2026-08-02 14:03:11Z (4 min ago)`. */
 export function instant(value: unknown, now: number): string {
   const at = typeof value === 'string' ? Date.parse(value) : Number.NaN
   if (Number.isNaN(at)) return '-'
@@ -38,26 +38,26 @@ export function instant(value: unknown, now: number): string {
   return at > now ? `${text} (in ${age(at - now)})` : `${text} (${age(now - at)} ago)`
 }
 
-/** How long a run or a sweep took; `-` until it ends. */
+/** Says how long a run or a sweep took. Until it ends, returns `-`. */
 export const tookText = ({ startedAt, finishedAt }: { startedAt: string; finishedAt: string | null }): string =>
   finishedAt === null ? '-' : duration(Date.parse(finishedAt) - Date.parse(startedAt))
 
-/** Parts of a text, those that are none left out: `HTTP 409, out_of_stock`. */
+/** Joins the parts of a text by commas, and leaves out empty parts: `HTTP 409, out_of_stock`. */
 export const joined = (...parts: (string | false | null | undefined)[]): string => parts.filter(Boolean).join(', ')
 
-/** An instant, to the second. */
+/** Writes an instant to the second. */
 export const timeText = (at: unknown): string => cell(at).slice(0, 19).replace('T', ' ')
 
 /** The folder of the program: a clone, a package that was installed, or `/app` of the image. */
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
-/** A word of a command line, quoted where the shell would take it apart. */
+/** Quotes a word of a command line where the shell would take the word apart. */
 export const quoted = (text: string): string =>
   /^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * How a command begins that is typed in this folder: `npx quayside` inside a clone, `quayside` where npm installed the
- * program, else its path, as in the image.
+ * Returns how a person who is in this folder calls the program: `npx quayside` inside a clone, `quayside` where npm installed
+ * the program, else the path of the program, as in the image.
  */
 export function programName(root: string, folder: string): string {
   if (root.split(path.sep).includes('node_modules')) return 'quayside'
@@ -66,12 +66,12 @@ export function programName(root: string, folder: string): string {
   return quoted(path.join(root, 'src', 'quayside.js'))
 }
 
-/** The name of a launcher comes from the launcher. */
+/** How a person calls the program. A launcher sets the variable to its own name. */
 const PROGRAM = process.env.QUAYSIDE_COMMAND || programName(ROOT, process.cwd())
 
-/** A command of this program as a person can paste it: `doctor` is `npx quayside doctor`. */
+/** Writes a command of this program as a person can paste it: `doctor` becomes `npx quayside doctor`. */
 export const commandLine = (command: string): string => `${PROGRAM} ${command}`
 
-/** What names the configuration to a command; empty for the usual one. */
+/** Returns the option that names the configuration to a command. It is empty for the default configuration. */
 export const configOption = (config: string | undefined): string =>
   config === undefined ? '' : ` --config ${quoted(config)}`

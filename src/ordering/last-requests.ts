@@ -25,7 +25,7 @@ export const forgetIntent = ({ pace }: Ordering, purchaseId: string): void => vo
  * Returns what is remembered of the last request of a purchase.
  *
  * A request of another process counts as sent now. It left earlier, but the instant in its row is of a clock that may have
- * been changed since. This rule delays a purchase whose process died by some minutes, and prevents a second charge.
+ * been put ahead since. This rule delays a purchase whose process died by some minutes, and prevents a second charge.
  */
 export function rememberedOf(ordering: Ordering, { id, lastSentAt }: Pick<Purchase, 'id' | 'lastSentAt'>): LastRequest {
   const known = ordering.pace.lastRequests.get(id)

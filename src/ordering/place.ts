@@ -24,17 +24,17 @@ import { noteFailure } from './recover.ts'
 import { isUnauthorized, mayRepeat, pauseUnauthorized, prepareSend, storeAnswers } from './send.ts'
 import { alertUnreadable, endPause, firstSendsNow } from './unreadable-answers.ts'
 
-/** Rows taken in one go: enough to keep the sends under way busy, few enough to notice a freeze soon. */
+/** How many rows are taken in one go: enough rows for all sends at once, and few enough that a freeze is noticed soon. */
 const BATCH = 50
 
-/** A repeat over the budget steps aside for so long and up to twice that, so that new purchases behind it get through. */
+/** A repeat over the budget waits for this time, or up to twice this time, so that new purchases behind it get through. */
 const STEP_ASIDE_MS = 10_000
 
-/** A purchase of a store that the configuration lacks is looked at again after so long and up to twice that: it needs a restart. */
+/** The wait, or up to twice that, of a purchase whose store the configuration lacks. Only a restart can add the store. */
 const STORE_LACKING_MS = 60_000
 const DAY = 24 * 3_600_000
 
-/** A turn with nothing in its way. */
+/** The input of a purchase whose turn has come and that nothing holds. */
 const DUE: Extract<PurchaseInput, { type: 'due' }> = { type: 'due', guard: null, notBefore: null, orphans: [] }
 
 /** Sends a purchase whose intent is durable. */
@@ -43,14 +43,14 @@ type Send = () => Promise<void>
 /**
  * Places every purchase whose turn has come.
  *
- * The requests overlap, at most `inFlight` at once. Those whose turn comes while others are being prepared are prepared together,
- * so that they share the commits of their leases and of their intents.
+ * The requests overlap, at most `inFlight` at once. Purchases whose turn comes while others are being prepared are prepared
+ * together, so that they share the commits of their leases and of their intents.
  *
- * @returns how many purchases were sent, held or put off; the caller comes again while it is not 0
+ * @returns how many purchases were sent, held or put off; the caller calls again while this number is not 0
  */
 export async function placeDue(ordering: Ordering): Promise<number> {
   await storeAnswers(ordering)
-  // Buying begins within a moment of the start, as a rule: no purchase is marked as frozen for that.
+  // As a rule, buying begins within a moment of the start. So no purchase is marked as frozen for this short hold.
   if ((await restoreHold(ordering.db))?.actor === START_ACTOR) return 0
   // Until the supplier's orders are reattached, nothing proves that a purchase was never sent.
   if (!(await isReattaching(ordering.db))) await endDue(ordering)
@@ -62,7 +62,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   let handled = 0
   const inTurn = preparing(ordering, await storesLacking(ordering, due))
   const mayPlace = (worker: number) => worker < firstSendsNow(ordering) && pausedUntil(ordering) <= ordering.now()
-  // Purchases that wait for the first one of their offer come again at the end.
+  // Purchases that wait for the first purchase of their offer are put at the end of the queue again.
   const queue: { purchase: Purchase; after?: Promise<void> | undefined }[] = due.map((purchase) => ({ purchase }))
   const placeOne = async ({ purchase, after }: (typeof queue)[number]): Promise<void> => {
     await after
@@ -84,7 +84,7 @@ export async function placeDue(ordering: Ordering): Promise<number> {
   return handled
 }
 
-/** By its line, the store of each purchase that the configuration lacks: its keys could not be handed over. */
+/** Finds the purchases whose store the configuration lacks, as their keys could not be handed over. Returns the stores by line. */
 async function storesLacking({ db, stores }: Ordering, due: Purchase[]): Promise<ReadonlyMap<string, string>> {
   if (due.length === 0) return new Map()
   const names = await db.query(namesOfLines([...new Set(due.map(({ lineId }) => lineId))]))
@@ -94,7 +94,7 @@ async function storesLacking({ db, stores }: Ordering, due: Purchase[]): Promise
 
 const pausedUntil = ({ pace, supplier }: Ordering): number => Math.max(pace.pausedUntil, supplier.pausedUntil() ?? 0)
 
-/** Cancels what was never sent and is past its deadline or no longer wanted. */
+/** Cancels purchases that were never sent and that are past their deadline or no longer wanted. */
 async function endDue(ordering: Ordering): Promise<void> {
   for (const { id } of await ordering.db.query(dueEndings(ordering.now(), BATCH))) {
     try {
@@ -114,17 +114,17 @@ interface Turn {
 }
 
 /**
- * Prepares purchases in the order in which they come. Two of them never count the same free balance or cap: those that are
- * prepared together each count what the ones before may cost. One that is ready waits for nothing but the database.
+ * Prepares purchases in the order in which they come. Two purchases never count the same free balance or cap: each counts the
+ * possible cost of the purchases before it that are prepared together with it. A ready purchase waits only for the database.
  *
- * @param lacking the stores that the configuration lacks, by the lines of those that are theirs
- * @returns asks for the turn of one
+ * @param lacking the stores that the configuration lacks, by the lines of their purchases
+ * @returns a function that asks for the turn of a purchase
  */
 function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (due: Purchase) => Promise<Prepared> {
   const queue: Turn[] = []
   let isRunning = false
 
-  /** The first of the queue, and those behind it that can be beside it: they share the commits of leases and of intents. */
+  /** Prepares the first of the queue and the purchases behind it that can go with it. They share commits of leases and intents. */
   async function prepareNext(): Promise<void> {
     const ready: { turn: Turn; purchase: Purchase }[] = []
     let besideMinor: number | undefined
@@ -139,7 +139,7 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
       else if ('error' in judged) turn.reject(judged.error)
       else {
         ready.push({ turn, purchase: judged })
-        // What those beside it have in common is read once: their commits assert it again.
+        // Rows that all these purchases need are read only once. The commits of the purchases assert them again.
         if (besideMinor === undefined) reads = { ...ordering, db: rememberingReads(ordering.db) }
         besideMinor = (besideMinor ?? 0) + mostOf(judged)
       }
@@ -165,12 +165,12 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
 }
 
 /**
- * Runs the guards, and looks for an order that another database placed for it.
+ * Runs the guards, and looks for an order that another database placed for the purchase.
  *
- * @param besideMinor what the purchases before it may cost that are ready and not in the database yet; undefined: there are none
- * @param lacking its store, where the configuration lacks it
- * @returns the purchase that may be sent; undefined when it has changed or another works on it; `alone` when its turn comes after
- *   those beside it; `later` when it comes after the first one of its offer
+ * @param besideMinor the possible cost of earlier purchases that are ready but not in the database yet; undefined: there are none
+ * @param lacking the store of the purchase, where the configuration lacks that store
+ * @returns the purchase that may be sent; undefined when it has changed or is in other hands; `alone` when its turn comes after
+ *   the purchases beside it; `later` when its turn comes after the first purchase of its offer
  */
 async function judge(
   ordering: Ordering,
@@ -180,7 +180,7 @@ async function judge(
 ): Promise<Purchase | 'put_off' | 'later' | 'alone' | undefined> {
   const purchase = await first(ordering.db, purchaseById(due.id))
   if (!purchase || purchase.version !== due.version) return undefined
-  // The purchase is not sent any more; it ends once it is known that no request of it ever left.
+  // The purchase is not sent any more. It ends once it is known that no request for it ever left.
   if (purchase.cancelRequestedAt !== null) return undefined
   // The breaker may have opened while this purchase waited in the queue.
   if (firstSendsNow(ordering) === 0) return undefined
@@ -189,7 +189,7 @@ async function judge(
     return 'put_off'
   }
   if (besideMinor !== undefined) {
-    // A repeat is one of few, the end of a hold is a commit of its own, and after a restore the supplier may have to be asked.
+    // Repeats are rare, the end of a hold has its own commit, and after a restore the supplier may have to be asked: all go alone.
     const isPlain = purchase.sends === 0 && purchase.holdReason === null && purchase.notBefore === null
     if (!isPlain || (await currentEpoch(ordering.db))?.restoredAt != null) return 'alone'
     const passes = await passesBeside(ordering, purchase, besideMinor)
@@ -204,7 +204,7 @@ async function judge(
   try {
     failing = await firstFailingGuard(ordering, purchase)
   } catch (error) {
-    // The balance cannot be confirmed: the supplier is away. Nothing is held for that.
+    // The balance cannot be confirmed, because the supplier is away. The purchase is put off and not held.
     await putOff(ordering, purchase, 5_000, messageOf(error))
     if (isUnauthorized(error)) await ordering.db.commit([pauseUnauthorized(ordering)])
     ordering.log.warn('purchase.postponed', { purchaseId: purchase.id, reason: messageOf(error) })
@@ -230,14 +230,14 @@ async function judge(
   return first(ordering.db, purchaseById(purchase.id))
 }
 
-/** Orders of another database for the part of a purchase that no person was shown yet. */
+/** Returns the orders of another database for the part of a purchase that were not shown to a person yet. */
 async function orphansOf({ db }: Ordering, { lineId, part }: Purchase): Promise<string[]> {
   const orphans = await db.query(orphansOfPart(lineId, part))
   const rows = orphans.length > 0 ? await db.query(purchasesOfPart(lineId, part)) : []
   return orphans.flatMap(({ id }) => (wasShown(rows, id) ? [] : [id]))
 }
 
-/** Reads the row again, because a guard that read the balance may have released it. */
+/** Holds a purchase. Reads the row again first, because a guard that read the balance may have released the purchase. */
 export async function hold(
   ordering: Ordering,
   purchaseId: string,
@@ -245,7 +245,7 @@ export async function hold(
 ): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (!purchase) return
-  // Held again for the same reason: only the instant moves, the evidence stays short.
+  // The purchase is held again for the same reason: only the instant and the note change, so that the evidence stays short.
   if (purchase.holdReason === guard) {
     await ordering.db.commit([changePurchase(purchase, { notBefore, note }, ordering.now())])
     return
@@ -254,7 +254,7 @@ export async function hold(
   await advance(ordering, purchaseId, { input: { ...DUE, guard, notBefore }, set: { note }, detail: note })
 }
 
-/** Wait of a purchase that a look-up after a restore has not moved. */
+/** Puts off a purchase that a look-up after a restore has not moved. */
 async function stepAsideAfterRestore(ordering: Ordering, purchaseId: string): Promise<void> {
   const purchase = await first(ordering.db, purchaseById(purchaseId))
   if (purchase?.state !== 'planned' && purchase?.state !== 'waiting') return

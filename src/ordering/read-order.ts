@@ -21,9 +21,9 @@ import { keysToStore, openKey, type Reading } from './effects.ts'
 import { deliveriesArrive } from './watch.ts'
 
 /**
- * Reads a purchase's order from the supplier and applies it: where deliveries, polling and sweeps all end.
+ * Reads a purchase's order from the supplier and applies it. Deliveries, polling and sweeps all lead to this function.
  *
- * A delivery is only a hint that something happened; what the order says when it is read is what counts.
+ * A delivery is only a hint that something happened. Only the order as it is read counts.
  *
  * @throws Failure `unavailable` when the supplier cannot be read
  */
@@ -46,7 +46,7 @@ export async function readSupplierOrder(
 /**
  * Applies an order of the supplier as it was just read.
  *
- * @param againAt when an order that is still open is read again; by default the schedule says
+ * @param againAt when an order that is still open is read again; default: the instant that the schedule gives
  */
 export async function applyOrder(
   ordering: Ordering,
@@ -55,7 +55,7 @@ export async function applyOrder(
   againAt?: number,
 ): Promise<void> {
   const [found] = await foundOrders(ordering, purchase, [order])
-  // An order that a person adopted is read as it is, whatever else differs.
+  // An order that a person adopted is taken as it is, whatever differs from what was sent.
   const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine
   if (!usable || isOver(purchase.state)) {
     const orders = found ? [found] : []
@@ -90,7 +90,7 @@ export async function applyOrder(
       detail,
       set: ({ row }) => (row === 'still_open' && again) || {},
       also: ({ effects, row }) => [
-        // Two orders that are read at the same instant may carry the same key: the second one to store it is read again.
+        // Two orders that are read at the same instant may carry the same key. The order that stores it second is read again.
         ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
           ? [assertNotElsewhere(purchase.id, blindIndexes)]
           : []),
@@ -100,17 +100,17 @@ export async function applyOrder(
   })
 }
 
-/** Looks at pages are many: where nothing says when an order is over, they do not make the next read by its id a late one. */
+/** Looks at list pages are frequent. Without deliveries, only so many looks count for the wait until the next read by id. */
 const LOOKS_COUNTED = 2
 const afterLook = (refreshes: number): number => Math.max(refreshes, Math.min(refreshes + 1, LOOKS_COUNTED))
 
-/** A failure of which no delivery says anything is believed once all readings of so long say the same; */
+/** A failure without a delivery about it is believed once all readings within this time say the same. */
 const SECOND_READING_MS = 60_000
-/** where a delivery says that the order is completed, of so long. */
+/** A failure is believed after this time where a delivery says that the order is completed. */
 const DENIED_MS = 60 * 60_000
 const DOUBTED_MAX = 1_000
 
-/** Whether an order is read as failed while its deliveries say otherwise, or nothing. Another reading begins the wait again. */
+/** Says whether an order is read as failed while its deliveries do not confirm it. Another reading begins the wait again. */
 async function isDoubtful(ordering: Ordering, purchase: Purchase, order: SupplierOrder): Promise<boolean> {
   const { db, now, pace, log } = ordering
   const since = pace.doubted.get(purchase.id) ?? now()
@@ -126,7 +126,7 @@ async function isDoubtful(ordering: Ordering, purchase: Purchase, order: Supplie
   return true
 }
 
-/** Failure texts may quote licence keys that the order no longer lists: mask them. */
+/** Masks licence keys in failure texts. The texts may quote keys that the order no longer lists. */
 async function withoutItsKeys(ordering: Ordering, { id }: Purchase, order: SupplierOrder): Promise<SupplierOrder> {
   const { failureCode, failureMessage } = order
   if (failureCode === undefined && failureMessage === undefined) return order
@@ -138,10 +138,10 @@ async function withoutItsKeys(ordering: Ordering, { id }: Purchase, order: Suppl
   }
 }
 
-/** While an order was read, a person may have adopted another one in its place. */
+/** Says whether the order still belongs to the purchase. During the reading, a person may have adopted another order. */
 const isOwn = ({ purchase }: Loaded, orderId: string): boolean => purchase.supplierOrderId === orderId
 
-/** Evidence of a read that changed something. */
+/** Stores the evidence of a read that changed something. */
 const readAttempt = ({ newId, now }: Ordering, purchase: Purchase, order: SupplierOrder): Change =>
   insertAttempt({
     id: newId(),
@@ -154,7 +154,7 @@ const readAttempt = ({ newId, now }: Ordering, purchase: Purchase, order: Suppli
     detail: `${order.statusWord}, ${order.keys.length} of ${purchase.quantity} keys`,
   })
 
-/** The keys of an order, each once: a key that a supplier lists twice is still one key. */
+/** Returns the keys of an order, each key once. A key that a supplier lists twice is still one key. */
 export function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading['keys'] {
   const ofText = Map.groupBy(
     order.keys.map((key) => key.reveal()),
@@ -166,11 +166,11 @@ export function distinctKeys({ vault }: Ordering, order: SupplierOrder): Reading
   })
 }
 
-/** Whether a person was shown the order, or decided on it, at one of these purchases. */
+/** Says whether a person was shown the order, or decided on it, at one of these purchases. */
 export const wasShown = (rows: readonly Purchase[], supplierOrderId: string): boolean =>
   rows.some(({ ordersSeen }) => ordersSeen.includes(supplierOrderId))
 
-/** Orders of the supplier that carry a purchase's reference, in the words of the transition table. */
+/** Describes orders of the supplier that carry a purchase's reference in the words of the transition table. */
 export async function foundOrders(
   { db, supplier }: Ordering,
   purchase: Purchase,
@@ -188,7 +188,7 @@ export async function foundOrders(
       agrees: differs === undefined,
       differs,
       ofAnotherLine: owners.some((owner) => owner.supplierOrderId === order.id && owner.id !== purchase.id),
-      // What was shown to a person once is that person's: it neither freezes again nor moves the purchase by itself.
+      // An order that was shown to a person once is left to that person. It neither freezes again nor moves the purchase by itself.
       decided: seen.has(order.id),
     }
   })
@@ -197,7 +197,7 @@ export async function foundOrders(
 /**
  * Sets when a purchase is read or looked up next, after a look that changed nothing else.
  *
- * Does nothing when the row has moved on meanwhile or is another's for now; never overwrites a hint.
+ * Does nothing when the row has moved on meanwhile, or while another worker has it. Never overwrites a hint.
  *
  * @param notLaterThan an instant that decides something and must not be overshot
  */
@@ -209,7 +209,7 @@ export async function reschedule(
 ): Promise<void> {
   const now = ordering.now()
   const fresh = await first(ordering.db, purchaseById(purchase.id))
-  // What was sent since is not what was looked for.
+  // A request that was sent since then is not the request that was looked for.
   if (!fresh || fresh.state !== purchase.state || fresh.lastSentAt !== purchase.lastSentAt) return
   if (fresh.leaseUntil !== null && fresh.leaseUntil > now) return
   const readAt = nextReadAt(purchase.state, purchase.refreshes, now, deliveriesArrive(ordering))

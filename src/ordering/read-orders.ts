@@ -5,14 +5,14 @@ import { type Ordering, readSince } from './context.ts'
 import { hold } from './place.ts'
 import { type Asked, beforeAsking, type ShopOfOrders, takeFromShop, takeTagOff } from './shop-orders.ts'
 
-/** Orders that are asked for at once where a shop states no other number. */
+/** The number of orders that are asked for at once where a shop states no other number. */
 const SIZE = 50
-/** A shop that does not say how an order stands is asked again after so long. */
+/** The wait before a shop that does not say how an order stands is asked again. */
 const AWAY_MS = 30_000
 
 /**
- * Reads the orders of a shop of which a purchase is about to be sent and that were not read lately. A shop that does not answer
- * holds its own purchases, and those of no other store.
+ * Reads the orders of a shop that were not read lately, when a purchase of them is about to be sent. A shop that does not answer
+ * holds its own purchases, and not the purchases of other stores.
  *
  * @returns how many orders were read
  */
@@ -49,9 +49,9 @@ export async function readDueOrders(ordering: Ordering, shop: ShopOfOrders): Pro
 }
 
 /**
- * Reads one order by its id, and follows it: gone from the shop, it is cancelled.
+ * Reads one order by its id, and follows it. An order that is gone from the shop counts as cancelled.
  *
- * @throws Error where the shop does not say how it stands
+ * @throws Error where the shop does not say how the order stands
  */
 export async function readOrderNow(
   ordering: Ordering,
@@ -66,7 +66,7 @@ export async function readOrderNow(
   else throw new Error(read?.detail ?? 'the shop gives no order by its id')
 }
 
-/** An order that the shop has no more. */
+/** Returns the reading of an order that the shop has no more. */
 const goneOrder = (reference: string): StoreOrderRead => ({
   reference,
   standing: 'cancelled',

@@ -26,13 +26,13 @@ import { type Part, unattachedOf } from './parts.ts'
 import { foundOrders, readSupplierOrder, wasShown } from './read-order.ts'
 import { ordersUnder } from './scan.ts'
 
-/** `news` when the part has changed; `none` when all of it was known; `open` when it cannot be decided now. */
+/** `news` when the part has changed; `none` when the order was known or means nothing; `open` when it cannot be decided now. */
 type Reattached = 'news' | 'none' | 'open'
 
 /**
  * Gives an order of the supplier back to the part that it was bought for, after a restore.
  *
- * @param generation whose reference the order carries
+ * @param generation the generation whose reference the order carries
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function reattachOrder(
@@ -69,7 +69,7 @@ export async function reattachOrder(
   }
 }
 
-/** An order was listed as charged and is read as refunded: the second reading that says so, a round later, is believed. */
+/** Says whether an order that was listed as charged is read as refunded. The second such reading, a round later, is believed. */
 async function contradictsList(ordering: Ordering, part: Part, { id, status }: SupplierOrder): Promise<boolean> {
   const { doubted } = ordering.pace
   if (moneyIsOut(status) || doubted.delete(id)) return false
@@ -85,8 +85,8 @@ const rowsOf = ({ db }: Ordering, { lineId, part }: Part): Promise<Purchase[]> =
 const liveOf = (rows: Purchase[]): Purchase | undefined => rows.find((row) => !isOver(row.state))
 
 /**
- * The list shows an order that the supplier does not know when it is asked for it. It may still come, so it is asked for
- * again for a while; then a person is shown it, because nothing else would ever end the wait of its part.
+ * Handles an order that the list shows, but that the supplier does not know by its id. The order may still come, so it is
+ * asked for again for a while. Then a person is shown the order, because nothing else would ever end the wait of its part.
  */
 async function onlyListed(ordering: Ordering, part: Part, generation: number, id: string): Promise<Reattached> {
   const { db, dialect, now: clock } = ordering
@@ -98,7 +98,7 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
   const reference = externalOrderId({ ...part, generation }, dialect.externalOrderIdMax)
   const noted = (await unattachedOf(ordering, part)).find(({ supplierOrderId }) => supplierOrderId === id)
   const now = clock()
-  // A clock that was put back would let it wait for days.
+  // After the clock was put back, the noted instant is in the future. The order would then wait for days.
   if (!noted || noted.seenAt > now) {
     await db.commit([noteUnattached({ supplierOrderId: id, reference, status: noted?.status ?? 'open', seenAt: now })])
     return 'open'
@@ -117,7 +117,7 @@ async function onlyListed(ordering: Ordering, part: Part, generation: number, id
   return 'news'
 }
 
-/** Reads the order of the generation that is under way; when it is under way all the same, both were charged. */
+/** Reads the order of the generation that is under way. If that generation stays under way, both orders may have been charged. */
 async function decideAfterRead(ordering: Ordering, part: Part, generation: number, order: SupplierOrder) {
   const live = liveOf(await rowsOf(ordering, part))
   if (live?.supplierOrderId) await readSupplierOrder(ordering, live, live.supplierOrderId)
@@ -126,7 +126,7 @@ async function decideAfterRead(ordering: Ordering, part: Part, generation: numbe
   return moneyIsOut(order.status) ? 'double_charge' : 'nothing'
 }
 
-/** The generation has a row, and the transition table says what the order means to it. */
+/** Gives an order to the generation that has a row. The transition table says what the order means for that row. */
 async function known(ordering: Ordering, part: Part, row: Purchase, order: SupplierOrder): Promise<Reattached> {
   if (row.supplierOrderId === order.id || wasShown([row], order.id)) {
     await ordering.db.commit(reattached(order))
@@ -145,23 +145,23 @@ async function known(ordering: Ordering, part: Part, row: Purchase, order: Suppl
     input: { type: 'found', orders },
     detail: AFTER_RESTORE,
     set: ({ next }) => ({
-      // The account of the balance began after the restore: this charge is in its first reading.
+      // The account of the balance began after the restore. So the first reading of the balance has this charge already.
       ...(purchase.countedAt === null ? { countedAt: ordering.now() } : {}),
       ...(isResized && next === 'accepted' && resized()),
     }),
     also: isResized ? [settleFirst(row.orderId, ordering.now())] : [],
   }))
   const after = await first(ordering.db, purchaseById(row.id))
-  // Under a lease it is only hinted at: its holder, or the next round, decides.
+  // A purchase under a lease only gets a hint. The holder of the lease, or the next round, decides.
   if (!moved && after?.leaseUntil !== null) return 'open'
   await ordering.db.commit(reattached(order))
   return moved ? 'news' : 'none'
 }
 
 /**
- * How many units a purchase is of that this database never sent: the previous one may have changed it before it sent it. An order
- * that differs in anything else is not taken for it, nor one of more units than one order may have. A line of a backend never
- * changes: there the units must be those that earlier attempts have left open.
+ * Returns the units of a purchase that this database never sent. The previous database may have changed them before it sent it.
+ * The units of the order count only if nothing else differs and one order may have so many. A line of a backend never changes:
+ * there the units must be those that earlier attempts have left open.
  */
 async function quantityIn(
   ordering: Ordering,
@@ -182,15 +182,15 @@ async function quantityIn(
   return quantity === open ? quantity : expected.quantity
 }
 
-/** No purchase has to be found for it any more. */
+/** Notes that no purchase has to be found for an order any more. */
 const reattached = ({ id }: { id: string }): Change[] => [dropUnattached(id), dropOrphan(id)]
 
 const AFTER_RESTORE = 'found after a restore'
 
 /**
- * Puts in the generation that the database had forgotten, and perhaps its whole part, as one whose outcome is unknown, and finds
- * its order for it: a crash in between leaves a look-up, and nothing that could be sent. Its order is settled before anything
- * else of it is bought or delivered.
+ * Inserts a generation that the database had forgotten, and perhaps its whole part, with an unknown outcome. Then gives it the
+ * order that was found. A crash in between leaves a look-up, and nothing that could be sent. The store order is settled before
+ * anything else of it is bought or delivered.
  */
 async function putIn(
   ordering: Ordering,
@@ -204,7 +204,7 @@ async function putIn(
   const template =
     live ?? rows.at(-1) ?? (line && (await purchasesOfLine(ordering, { ...line, lineId: line.id })).at(-1))
   const now = ordering.now()
-  // The worker that holds its lease is at work on it. The next round comes when that is over.
+  // Another worker holds the lease and works on the purchase. The next round comes after that work.
   if (!template || (live?.leaseUntil ?? 0) > now) return 'open'
   const id = ordering.newId()
   const planned = plannedPurchase(ordering.dialect, { ...part, generation }, template)
@@ -233,14 +233,14 @@ async function putIn(
       createdAt: now,
       changedAt: now,
       cancelRequestedAt: live?.cancelRequestedAt ?? null,
-      // The wishes so far are the ones that the previous database followed.
+      // The previous database followed the wishes of the store up to this revision.
       plannedRevision: entitled?.revision ?? 0,
       reservedMinor: mostOf({ ...template, quantity }),
       reservedAt: now,
     }),
-    // What is under way says whether an operator bought in spite of the store's cancellation; nothing else does.
+    // Only a generation under way says whether an operator bought in spite of the store's cancellation.
     ...(live ? [] : [carryCancellation(id)]),
-    // The order may be reported as closed. It is reported again when this purchase has ended.
+    // The order may be reported as closed. Its closing is reported again when this purchase has ended.
     markReopened(template.orderId),
     grantUnits(part, units),
     settleFirst(template.orderId, now),
@@ -280,8 +280,8 @@ function superseded({ newId }: Ordering, live: Purchase, order: SupplierOrder, n
 }
 
 /**
- * What is under way meets an order of another generation: the table makes a review or a double charge of it; where nothing
- * is under way, it is a double charge. Once a person was shown it, no purchase is searched for it.
+ * Handles an order of another generation than the one under way: the table makes a review or a double charge of it. Where no
+ * generation is under way, it is a double charge. Once a person was shown the order, no purchase is searched for it.
  */
 async function showPerson(
   ordering: Ordering,
@@ -298,7 +298,7 @@ async function showPerson(
   }
   const live = liveOf(rows)
   const newest = rows.at(-1)
-  // The review shows the order to the person who decides, and it is read again after the decision.
+  // The review shows the order to the person who decides. The order is read again after the decision.
   if (!newest || live?.state === 'review') return 'open'
   if (!live) {
     await db.commit([...reportDuplicate(ordering, newest, generation, order), ...reattached(order)])
@@ -316,11 +316,11 @@ async function showPerson(
  * Looks, right before a purchase is sent, whether a database that was replaced by a restore has bought its part before.
  *
  * Orders that a restore found and could not reattach are known by their references. A part whose store order is older than
- * the restore is looked up at the supplier as well, under the references of its next ten generations; so is one that
- * comes in the weeks after it, where the supplier's list did not show all orders. Before the first purchase of a line is sent,
- * the parts by which the line may have grown are looked up in the same way.
+ * the restore is also looked up at the supplier, under the references of its next ten generations. So is a part that comes
+ * in the weeks after the restore, where the supplier's list did not show all orders. Before the first purchase of a line is
+ * sent, the parts by which the line may have grown are looked up in the same way.
  *
- * @returns true when the purchase is not to be sent now: it has moved on, or waits for its orders to be reattached or for a person
+ * @returns true when the purchase must not be sent now: it has moved on, or it waits for its orders to be reattached or a person
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function boughtBefore(ordering: Ordering, purchase: Purchase): Promise<boolean> {
@@ -343,7 +343,7 @@ export async function boughtBefore(ordering: Ordering, purchase: Purchase): Prom
     const found = new Map((await unattachedOf(ordering, part)).map((one) => [one.supplierOrderId, one.generation]))
     const asked = isForgotten ? generationsToAsk(line.filter((one) => one.part === number)) : []
     for (const [id, generation] of await askedFor(ordering, part, asked)) found.set(id, generation)
-    // The latest generation first, as after every scan.
+    // The latest generation comes first, as after every scan.
     for (const [id, generation] of [...found].sort(([, a], [, b]) => b - a)) {
       if ((await reattachOrder(ordering, part, generation, id)) !== 'none') stop = true
     }
@@ -355,10 +355,10 @@ const purchasesOfLine = async ({ db }: Ordering, { orderId, lineId }: Pick<Purch
   (await db.query(purchasesOfOrder(orderId))).filter((one) => one.lineId === lineId)
 
 /**
- * The supplier's orders under the references of these generations, one question for each.
+ * Asks the supplier for the orders under the references of these generations, with one question for each generation.
  *
- * Without a filter by reference, or where it is not honoured, there is nothing to ask: reattaching has read the whole
- * list twice, and noted what it found. Where that list did not show all orders, an operator has looked for the others.
+ * Without a working filter by reference there is nothing to ask, because reattaching has read the whole list twice and noted
+ * the orders that it found. Where that list did not show all orders, an operator has looked for the others.
  *
  * @returns pairs of a supplier order and its generation
  */
@@ -381,8 +381,8 @@ async function askedFor(
  * Reports a supplier order whose part has purchases here, but none under the reference of the order. The part is charged twice,
  * or will be as soon as it is bought here. The report freezes all buying until a person has seen it.
  *
- * @param purchase the one of the part that a person is shown with it
- * @param generation of the part whose reference the order carries
+ * @param purchase the purchase of the part that a person is shown with the order
+ * @param generation the generation of the part whose reference the order carries
  */
 export function reportDuplicate(
   ordering: Ordering,

@@ -39,18 +39,18 @@ import { adoptOrders } from './intake.ts'
 import { noteIntent } from './last-requests.ts'
 
 const BATCH = 500
-/** Most open outcomes whose not-found proof starts over at the start. */
+/** The most purchases with an open outcome whose not-found proof starts over at the start. */
 const COUNTED_MAX = 1_000
-/** After a start the supplier is not asked about everything at once: four a second, all within a minute; more share seconds. */
+/** After a start, look-ups are spread over a minute, four a second. With more look-ups, several share an instant. */
 const SPREAD_STEP_MS = 250
 const SPREAD_MS = 60_000
 
 /**
- * Picks up what the process before left behind.
+ * Picks up the work that the previous process left behind.
  *
- * Only one process can use the file, so every lease is void now; whatever was being sent may have been charged and is
- * looked up before anything else happens to it. How long ago that was is not asked of the wall clock, which may have been
- * put ahead since: it counts as sent now.
+ * Only one process can use the file, so every lease is void now. A purchase that was being sent may have been charged. It is
+ * looked up before anything else happens to it, and it counts as sent now, because the wall clock may have been put ahead
+ * since it was sent.
  *
  * @returns how many purchases were in the middle of being sent
  */
@@ -58,7 +58,7 @@ export async function resume(ordering: Ordering): Promise<number> {
   const now = ordering.now()
   if (await clockWentBack(ordering)) await afterClockJump(ordering)
   await adoptOrders(ordering)
-  // Purchases of which the store has all keys, and that could not end with them.
+  // `hintHandedOver` hints at purchases of which the store has all keys, and that could not end with the last hand-over.
   await ordering.db.commit([clearLeases(), interruptSweeps(now), hintHandedOver(now)])
   let lost = 0
   for (;;) {
@@ -70,7 +70,7 @@ export async function resume(ordering: Ordering): Promise<number> {
       lost += 1
     }
   }
-  // Not only at its first look-up, which may be a quarter of an hour away; what is more than these waits for that.
+  // The first look-up may be a quarter of an hour away, so the proof starts now. Purchases beyond the limit wait for their look-up.
   for (const { id, lastSentAt } of await ordering.db.query(purchasesInState('unknown', COUNTED_MAX))) {
     noteIntent(ordering, id, lastSentAt)
   }
@@ -79,10 +79,10 @@ export async function resume(ordering: Ordering): Promise<number> {
   return lost
 }
 
-/** Keys that are opened between two looks at whether the service is being stopped. */
+/** The number of keys that are opened before the next check whether the service is being stopped. */
 const KEYS_BATCH = 500
 
-/** Indexes the keys again, once for each database, that were stored as they came. */
+/** Indexes again the keys that were stored as they came. Does so once for each database. */
 export async function indexKeysAgain(ordering: Pick<Ordering, 'db' | 'vault' | 'now' | 'signal'>): Promise<void> {
   const { db, vault, now, signal } = ordering
   if ((await keysIndexed.read(db)) !== undefined) return
@@ -115,10 +115,10 @@ async function spread({ db, now }: Ordering): Promise<void> {
 }
 
 /**
- * What follows from a jump of the wall clock, in either direction: nothing that was timed before it means anything.
+ * Handles a jump of the wall clock, in either direction: instants from before the jump mean nothing any more.
  *
- * A purchase whose outcome is open is looked up and never repeated by itself. Whatever waits for an instant goes on now:
- * after a clock was put back, it would wait for as long again as the clock had been ahead.
+ * A purchase whose outcome is open is looked up and never repeated by itself. All work that waits for an instant goes on now.
+ * Otherwise, after a clock was put back, that work would wait for as long again as the clock had been ahead.
  */
 export async function afterClockJump(
   ordering: Pick<Ordering, 'db' | 'dialect' | 'now' | 'pace' | 'log'>,
@@ -143,18 +143,18 @@ export async function afterClockJump(
     countingFromNow(now),
     writtenNow(now),
   ])
-  // An infinite pause is the end of the service; every other one was an instant.
+  // An infinite pause means the end of the service. Every other pause was an instant.
   if (Number.isFinite(pace.pausedUntil)) pace.pausedUntil = 0
   Object.assign(pace, { firstSends: [], repeats: [] })
   pace.checked.clear()
   pace.oneFirst.prices.clear()
 }
 
-/** More than clocks drift between two starts. */
+/** A step back by more than this is a jump. Clocks drift by less between two starts. */
 const JUMP_BACK_MS = 60_000
 
 /**
- * Whether the clock was put back while no process was there to notice: something in the database was written, or read
+ * Says whether the clock was put back while no process ran. Then the database has rows that were written, or read
  * from the supplier, at an instant that is yet to come.
  */
 async function clockWentBack({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
@@ -163,16 +163,16 @@ async function clockWentBack({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise
   return written.length + read.length > 0
 }
 
-/** Equal internal errors in a row before a person must look: a passing fault is over by then, a poisonous row is not. */
+/** The number of equal internal errors in a row before a person must look. A passing fault is over by then. */
 const ERRORS_MAX = 8
-/** Between two tries of a row that failed; eight of them are over in less than a minute. */
+/** The wait between two tries of a row that failed. Eight tries are over in less than a minute. */
 const TRY_AGAIN_MS = 5_000
 
 /**
  * Notes that one purchase could not be handled, so that the others go on.
  *
  * A failing supplier or a lost race does not count as an error of the row. A row in `sending` is left alone, because only a
- * look-up can say what became of it. So is a row under a lease: its holder goes on, or the lease ends.
+ * look-up can find its outcome. A row under a lease is left alone too: its holder goes on, or the lease ends.
  */
 export async function noteFailure(ordering: Ordering, purchaseId: string, error: unknown): Promise<void> {
   const text = messageOf(error).slice(0, 300)
@@ -201,7 +201,7 @@ export async function noteFailure(ordering: Ordering, purchaseId: string, error:
   }
 }
 
-/** A supplier that is away is asked as seldom as one that has no news, or a long outage would be hammered. */
+/** Sets the next try. A supplier that is away is asked as seldom as a supplier without news, to spare it in a long outage. */
 function nextTry({ state, refreshes }: Purchase, now: number, passing: boolean): PurchaseUpdate {
   if (state === 'planned' || state === 'waiting') return { notBefore: now + TRY_AGAIN_MS }
   const wait = passing ? Math.max(TRY_AGAIN_MS, refreshDelayMs(refreshes)) : TRY_AGAIN_MS

@@ -22,13 +22,13 @@ import { alertUnreadable } from './unreadable-answers.ts'
 import { beginRead, listedAgainAt, openOrders } from './watch.ts'
 
 const BATCH = 100
-/** Reads side by side; reads have connections of their own, so that they are never starved by orders. */
+/** The number of reads side by side. Reads have their own connections, so that new orders never delay them. */
 const AT_ONCE = 4
 
 /**
- * Reads or looks up every purchase that is due for it, whether a hint, the schedule or a crash made it due.
+ * Reads or looks up every purchase that is due, whether a hint, the schedule or a crash made the purchase due.
  *
- * @returns how many were handled
+ * @returns how many purchases were handled
  */
 export async function refreshDue(ordering: Ordering): Promise<number> {
   const now = ordering.now()
@@ -57,7 +57,7 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
   return due.length
 }
 
-/** What is known by an order id is read; everything else is looked up by its reference. */
+/** Reads a purchase whose order id is known. Looks up every other purchase by its reference. */
 async function refresh(
   ordering: Ordering,
   purchase: Purchase,
@@ -66,16 +66,16 @@ async function refresh(
   if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
   const order = open.get(purchase.supplierOrderId)
   if (order) return applyOrder(ordering, purchase, order, listedAgainAt(purchase, ordering.now()))
-  // Where the keys are marked and the purchase could not end with them, it ends here.
+  // A purchase whose keys are marked as handed over, but that could not end then, ends here.
   if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
   await readSupplierOrder(ordering, purchase, purchase.supplierOrderId)
 }
 
 /**
- * Looks a purchase up at the supplier: an order that an answer named by its id, then all orders by the reference.
+ * Looks a purchase up at the supplier: first by the order id that an answer named, then by the reference among all orders.
  *
- * An order that is found is believed at once. That there is none is believed only from two valid scans, far enough apart,
- * both begun when the last request must have run and must show: then an `unknown` purchase is sent again with the same
+ * A found order is believed at once. The absence of an order is believed only after two valid scans, far enough apart. Both
+ * scans must begin when the last request must have run and must show. Then an `unknown` purchase is sent again with the same
  * key and bytes, or ends as the table says.
  */
 export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<void> {
@@ -87,9 +87,9 @@ export async function lookUp(ordering: Ordering, purchase: Purchase): Promise<vo
 }
 
 /**
- * Reads the order that an answer named which could not be believed, and lets the table decide by what it is.
+ * Reads the order that a doubtful answer named, and lets the table decide by its contents.
  *
- * @returns `open` when the order cannot be read, is not known, or is another purchase's: then only a scan can answer
+ * @returns `open` when the order cannot be read, is not known, or belongs to another purchase: then only a scan can answer
  */
 async function readNamed(ordering: Ordering, purchase: Purchase, orderId: string): Promise<'decided' | 'open'> {
   const { db, pace } = ordering
@@ -158,7 +158,7 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
     }),
   ])
   if (!found) {
-    // What was never sent ends by its deadline elsewhere: after a restore not before it is known that it was not.
+    // A purchase that was never sent ends by its deadline elsewhere. After a restore, it must first be known that it was not sent.
     const overdue = await advance(ordering, purchase.id, ({ purchase: { state } }) =>
       state === 'unknown' ? { input: { type: 'clock' } } : undefined,
     )
@@ -174,10 +174,10 @@ async function scan(ordering: Ordering, purchase: Purchase): Promise<void> {
   }
 }
 
-/** Restarts of the supplier and pages that moved are over by then: what fails for longer may fail for good. */
+/** Restarts of the supplier and pages that moved are over by then. A look-up that fails for longer may fail for good. */
 const UNSETTLED_MS = 10 * 60_000
 
-/** After a scan that was not valid. Alerts people once none was for so long, unless the supplier is away as a whole. */
+/** Handles a scan that was not valid. Alerts people after ten minutes without a valid scan, unless the supplier is away. */
 async function lookUpAgain(ordering: Ordering, purchase: Purchase, why: string): Promise<void> {
   const { db, now, supplier } = ordering
   const { id, state, unknownAt, scannedAt } = purchase
@@ -191,31 +191,31 @@ async function lookUpAgain(ordering: Ordering, purchase: Purchase, why: string):
 }
 
 /**
- * What it is worth that a scan finds nothing.
+ * Judges what a scan proves that finds nothing.
  *
- * @param begun when it began, on the clock that never jumps, by which alone it is judged
+ * @param begun when the scan began, on the clock that never jumps; only this clock counts here
  */
 function verdictOf(ordering: Ordering, purchase: Purchase, lastRequest: LastRequest, begun: number): NotFoundVerdict {
   const { dialect } = ordering
-  // A restore resets the row: then the first scan that this process remembers does not count either.
+  // A restore resets the row. Then the first scan that this process remembers does not count either.
   const absentSince = purchase.absentSince === null ? undefined : lastRequest.absentSince
   return judgeNotFound(
     { sentAt: lastRequest.sentAt, absentSince, begunAt: begun },
-    // The intent is stored before the request leaves, which may take until its deadline.
+    // The intent is stored before the request leaves. The request may leave as late as its deadline.
     { deadlineMs: deadlineMs(ordering), ...gapsOf(dialect), gapMs: dialect.scanGapSeconds * 1_000 },
   )
 }
 
 interface Scan {
-  /** When it began: on the wall clock, for the row and for people; and on the one that never jumps. */
+  /** When the scan began: `begunAt` on the wall clock, for the row and for people; `begun` on the clock that never jumps. */
   begunAt: number
   begun: number
-  /** What was remembered of the last request then, and what the scan is worth by that. */
+  /** What was remembered of the last request at that time, and what the scan proves by it. */
   lastRequest: LastRequest
   verdict: NotFoundVerdict
 }
 
-/** A valid scan without the order: the first of a pair, the second, or too early to count. */
+/** Handles a valid scan without the order. The scan is the first or the second of a pair, or too early to count. */
 async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Promise<void> {
   const { begunAt, begun, lastRequest, verdict } = scan
   if (verdict.proof === 'absent') return provenAbsent(ordering, purchase, begunAt)
@@ -225,11 +225,11 @@ async function notFound(ordering: Ordering, purchase: Purchase, scan: Scan): Pro
   await reschedule(ordering, purchase, set, begunAt + Math.ceil(verdict.waitMs))
 }
 
-/** Reattaching takes minutes, and a process that ends with it hastens nothing: what is proven already is looked up again soon. */
+/** The wait of a proven purchase while orders are reattached. It is short, as a process that ends then hastens no look-up. */
 const REATTACHING_MS = 60_000
 
 async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: number): Promise<void> {
-  // The part may have been bought as a later generation: reattaching the orders shows that first.
+  // The part may have been bought as a later generation. Reattaching the orders shows that first.
   if (await isReattaching(ordering.db))
     return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + REATTACHING_MS)
   const frozen = (await currentFreeze(ordering.db)) !== undefined
@@ -237,7 +237,7 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
   const repeats = !frozen && purchase.cancelRequestedAt === null
   if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
   if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })
-  // The answer belongs to the row as it was scanned: whatever was sent since makes the proof void.
+  // The proof holds for the row as it was scanned. A request that was sent since then makes the proof void.
   const send = await prepareSend(ordering, purchase, (loaded) =>
     loaded.purchase.lastSentAt === purchase.lastSentAt && loaded.purchase.state === 'unknown' ? input : undefined,
   )

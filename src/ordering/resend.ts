@@ -7,7 +7,7 @@ import { openKey } from './effects.ts'
 import type { Fulfilment } from './fulfil.ts'
 import { keysByLine, orderStanding, type Standing } from './order-view.ts'
 
-/** Why the keys of an order cannot be sent again; undefined when they can. */
+/** Says why the keys of an order cannot be sent again; undefined when they can be. */
 export function resendRefusal(
   { storeOf }: Pick<Fulfilment, 'storeOf'>,
   { order, keys }: Pick<Standing, 'order' | 'keys'>,
@@ -21,12 +21,12 @@ export function resendRefusal(
 }
 
 /**
- * Hands the keys of an order to its customer again, through the store: those that the store has, and no others. It is audited
- * before it leaves, and an operator asks for it: it is never repeated by itself.
+ * Has the store send the keys of an order to its customer again: the keys that the store has, and no others. An operator asks
+ * for this. It is audited before the request leaves, and never repeated by itself.
  *
  * @param reason for the audit
- * @throws Failure `not_found`; `conflict`, reason `no_resend` for a kind of store that has no customers of its own, reason
- *   `no_keys` where none is handed over; `unavailable` where the store did not confirm it
+ * @throws Failure `not_found`; `conflict`, reason `no_resend` for a store to which Quayside cannot send keys again, reason
+ *   `no_keys` where no key is handed over; `unavailable` where the store did not confirm that it sent the keys
  */
 export async function resendKeys(
   fulfilment: Fulfilment,

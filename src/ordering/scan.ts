@@ -4,21 +4,21 @@ import { Failure } from '../errors.ts'
 import type { Purchase } from '../storage/purchases.ts'
 import type { Ordering } from './context.ts'
 
-/** Pages of one scan: beyond this the window is wrong, and an unbounded scan would starve everything else. */
+/** The most pages of one scan. With more pages the window is wrong, and an unbounded scan would hold up everything else. */
 const PAGES_MAX = 200
 
 /**
- * How much earlier than the send a scan begins that is to prove something: our clock may have been ahead of the supplier's
- * when the purchase was sent, by days where it is not corrected, and an order outside of the window is not absent.
+ * How long before the send the window begins of a scan that is to prove something. When the purchase was sent, our clock may
+ * have been ahead of the supplier's, even by days. An order outside of the window is not absent.
  */
 export const PROOF_SKEW_MS = 50 * 3_600_000
 
 /**
- * Reads the supplier's orders that may be this purchase's: by its reference where the dialect names that filter, by
- * paging through the time since it was first sent where it does not.
+ * Reads the supplier's orders that may belong to this purchase. Asks by the reference where the dialect names such a filter.
+ * Otherwise pages through the orders since the purchase was first sent.
  *
- * @param proves that it is not there would count: then the window is wider
- * @returns the orders that carry its reference; none is a valid answer
+ * @param proves whether the absence of the order would count as a proof: then the window is wider
+ * @returns the orders that carry the reference; an empty list is a valid answer
  * @throws Failure `unavailable` when the scan is not valid: a page failed, could not be read, or moved meanwhile
  */
 export async function scanFor(
@@ -36,20 +36,20 @@ export async function scanFor(
       found.push(...page.filter((order) => order.externalOrderId === externalOrderId))
     }
   } catch (error) {
-    // Only absence needs a valid scan.
+    // Only a proof of absence needs a valid scan.
     if (found.length === 0) throw error
   }
   return found
 }
 
 /**
- * The supplier's orders that carry a reference, asked for by it.
+ * Asks the supplier for the orders that carry a reference.
  *
  * An empty answer counts only after the filter has found an order in this process: a supplier that compares the parameter
  * with another field answers every reference with an empty page.
  *
- * @returns undefined where that cannot be asked, or where the answer is not about this reference alone: the supplier
- *   ignores the filter, the filter finds no order that is there, a row cannot be read, or more rows are said to follow
+ * @returns undefined where the supplier has no such filter, or where the answer is not about this reference alone: the supplier
+ *   ignores the filter, the filter misses an order that exists, a row cannot be read, or more rows are said to follow
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function ordersUnder(ordering: Filtering, reference: string): Promise<SupplierOrder[] | undefined> {
@@ -61,7 +61,7 @@ export async function ordersUnder(ordering: Filtering, reference: string): Promi
 
 type Filtering = Pick<Ordering, 'supplier' | 'dialect' | 'pace' | 'log'>
 
-/** What the filter gives for a reference; undefined where the answer is not about this reference alone. */
+/** Returns what the filter finds for a reference; undefined where the answer is not about this reference alone. */
 async function filtered({ supplier, pace }: Filtering, reference: string): Promise<SupplierOrder[] | undefined> {
   const { items, unreadable, total, more } = await supplier.orders({ page: 1, externalOrderId: reference })
   const isHonoured = items.every((order) => order.externalOrderId === reference)
@@ -71,7 +71,7 @@ async function filtered({ supplier, pace }: Filtering, reference: string): Promi
   return items
 }
 
-/** Tries the filter with an order of the list. False where it misses that order, and where the list has none to try. */
+/** Tries the filter with an order of the list. False where the filter misses that order, and where the list has no order. */
 async function filterFinds(ordering: Filtering): Promise<boolean> {
   const { supplier, dialect, pace, log } = ordering
   const { items } = await supplier.orders({ page: 1 })
@@ -89,14 +89,14 @@ async function filterFinds(ordering: Filtering): Promise<boolean> {
 }
 
 export interface ScanOptions {
-  /** Asked where the supplier's count is reached. True ends the scan there: nothing is to be proven absent. */
+  /** Called once the supplier's count is reached. True ends the scan there, because no absence is to be proven. */
   mayStop?: () => boolean
   /** Orders that were made later are left out, so that the list does not move while it is read. */
   to?: number
   pagesMax?: number
-  /** Takes the rows of a page that cannot be read; without it one of them ends the scan. */
+  /** Takes the rows of a page that cannot be read. Without this function such a row ends the scan. */
   onUnreadable?: (rows: Unreadable[]) => void
-  /** Takes note that the list ended at `listMax`, which proves nothing; without it that end makes the scan invalid. */
+  /** Called when the list ends at `listMax`, which proves nothing. Without this function that end makes the scan invalid. */
   onListEnd?: (listMax: number) => void
 }
 
@@ -105,16 +105,16 @@ type Unreadable = Awaited<ReturnType<Ordering['supplier']['orders']>>['unreadabl
 /**
  * Pages through the supplier's orders since an instant, newest first, each order once.
  *
- * Valid only as a whole: every page was answered and read, and the first page at the end still holds the head of the
- * first. New orders only push others to later pages, so that a row may come twice, but none is skipped; and by less than
- * a page, so that only the page before has to be remembered, however many there are.
+ * A scan is valid only as a whole: every page was answered and read, and the first page, when it is read again at the end,
+ * still has the order that was its head. New orders only push others to later pages, by less than a page. So a row may come
+ * twice, but no row is skipped, and only the page before has to be remembered.
  *
- * The end is an empty page, or a page that says that no other follows. It is never where the page size or the count says
- * so: suppliers cut both. A count of the first page that is higher than the rows that came makes the list invalid; rows
- * up to where the supplier's lists end (`listMax`) do so too, because older orders are not shown.
+ * The list ends with an empty page, or with a page that says that no other follows. The page size and the count never show the
+ * end, because suppliers cut both. The list is invalid when the first page counts more rows than came. It is also invalid
+ * when the supplier's list ends at `listMax` rows, because older orders are not shown.
  *
- * @param from epoch milliseconds; 0 for all of them
- * @throws Failure `unavailable` when it is not valid
+ * @param from epoch milliseconds; 0 for all orders
+ * @throws Failure `unavailable` when the scan is not valid
  */
 export async function* pagesSince(
   ordering: Ordering,
@@ -153,14 +153,14 @@ export async function* pagesSince(
     if (isCutOff) onListEnd(listMax)
     if (isCutOff || !(page.more ?? rows > 0)) {
       if (!isCutOff && seen < (counted ?? 0)) throw new Failure('unavailable', lacks(counted, seen))
-      // What came on one page cannot have moved between two.
+      // Rows that came on a single page cannot have moved between two pages.
       const pages = rows > 0 ? number : number - 1
       if (pages > 1 && head !== undefined) await assertHead(ordering, window, head)
       if (seen === 0 && from > 0 && to === undefined) await assertEmpty(ordering, from)
       return
     }
     stale = fresh.length > 0 ? 0 : stale + 1
-    // Where one page brings nothing new, the list has moved; where two do, the supplier does not count its pages.
+    // When one page brings nothing new, the list has moved. When two pages in a row do, the supplier ignores the page number.
     if (stale > 1) throw new Failure('unavailable', "the supplier's order list brings the same orders page after page")
   }
 }
@@ -184,7 +184,7 @@ async function assertHead(ordering: Ordering, window: { from?: number; to?: numb
   throw new Failure('unavailable', "the supplier's order list moved by more than a page while it was read")
 }
 
-/** A window without an order proves nothing where an order of the whole list's first page lies in it. */
+/** Throws when a window came back empty although an order of the whole list's first page lies in it. */
 async function assertEmpty({ supplier, dialect }: Ordering, from: number): Promise<void> {
   if (dialect.orders.from === null) return
   const { items } = await supplier.orders({ page: 1 })

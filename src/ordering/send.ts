@@ -17,10 +17,10 @@ import { forgetIntent, noteIntent } from './last-requests.ts'
 import { notePrice } from './one-first.ts'
 
 /**
- * Takes the lease of a purchase and commits the intent to send it; the lease is given back when it is not to be sent.
+ * Takes the lease of a purchase and commits the intent to send it. Gives the lease back when the purchase must not be sent.
  *
- * @param input leads to `sending` when the table agrees; a first send and a repeat differ only in it
- * @returns what sends it, once; undefined when it is not to be sent, or another worker has it
+ * @param input leads to `sending` when the table agrees; a first send and a repeat differ only in this input
+ * @returns a function that sends the purchase once; undefined when it must not be sent, or when another worker has it
  */
 export async function prepareSend(
   ordering: Ordering,
@@ -40,8 +40,8 @@ export async function prepareSend(
   }
   noteSend(ordering, sent.sends > 0)
   return async () => {
-    // A marker that cannot be written leaves the purchase to a look-up: nothing may leave that a copy of the file would miss.
-    // Requests that leave together share one.
+    // If the marker cannot be written, the purchase is left to a look-up: no request may leave that a copy of the file would miss.
+    // Requests that leave together share one marker.
     await ordering.mark?.(attempt)
     ordering.at('intended')
     await transmit(ordering, held, sent)
@@ -51,7 +51,7 @@ export async function prepareSend(
 /**
  * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.
  *
- * @returns the purchase as it was before; undefined when it is not to be sent
+ * @returns the purchase as it was before; undefined when it must not be sent
  */
 async function intend(
   ordering: Ordering,
@@ -81,7 +81,7 @@ async function intend(
   return moved.loaded.purchase
 }
 
-/** What the commit of an intent writes and asserts besides its row. */
+/** Returns what the commit of an intent writes and asserts besides the row of the purchase. */
 function intentChanges(ordering: Ordering, { purchase, generations }: Loaded, attempt: string): Change[] {
   const others = generations.filter((other) => other.id !== purchase.id)
   assert(mayBuy(others), `another generation of the part may have been charged: ${purchase.externalOrderId}`)
@@ -94,7 +94,7 @@ function intentChanges(ordering: Ordering, { purchase, generations }: Loaded, at
 }
 
 /**
- * Sends what was intended, once, and records what came back.
+ * Sends the intended request once, and records its answer.
  *
  * @see Reseller API v1.1, section 4, POST /orders, rule 1
  */
@@ -105,8 +105,8 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
     expected: expectedOf(purchase),
     maybeCharged: purchase.maybeChargedAt !== null,
     deadlineMs: deadlineMs(ordering),
-    // Checked right before the write: a process that slept through its lease sends nothing, and what was intended is
-    // written soon or not at all. While a machine sleeps only its wall clock goes on.
+    // This is checked right before the write. A process that slept through its lease sends nothing, and a request is
+    // written soon or not at all. While a machine sleeps, only its wall clock goes on.
     beforeWrite: () =>
       ordering.monotonic() + deadlineMs(ordering) < held.leaseEndMonotonic &&
       ordering.monotonic() < held.writeEndMonotonic &&
@@ -118,7 +118,7 @@ async function transmit(ordering: Ordering, held: Lease, purchase: Purchase): Pr
   if (placement.outcome === 'rejected' && placement.reason === 'balance') await balanceChanged(ordering)
 }
 
-/** The balance is not what was read last: the guard holds the whole queue by the new reading, not one by one. */
+/** Reads the balance again, because it has changed. By the new reading the guard holds the whole queue at once. */
 async function balanceChanged(ordering: Ordering): Promise<void> {
   try {
     await ordering.checkBalance()
@@ -127,20 +127,20 @@ async function balanceChanged(ordering: Ordering): Promise<void> {
   }
 }
 
-/** Another worker may have used up the room of a cap since the guards ran. What an earlier try reserved counts already. */
+/** Asserts the caps again, as another worker may have used up their room. Money that an earlier try reserved counts already. */
 function withinCaps(ordering: Ordering, purchase: Purchase): Change[] {
   if (purchase.state === 'unknown') return []
   return capsOf(ordering, purchase).map(({ scope, minor }) => assertWithinCap(purchase.id, scope, minor))
 }
 
-/** Further columns that the commit of the intent sets. */
+/** Returns further columns that the commit of the intent sets. */
 const intentColumns = (purchase: Purchase, { dialect }: Ordering, now: number): PurchaseUpdate => ({
   sends: purchase.sends + 1,
   firstSentAt: purchase.firstSentAt ?? now,
   lastSentAt: now,
   reservedAt: now,
   absentSince: null,
-  // A day that is stated is used as 23 hours: clocks differ, and a key forgotten early is a second charge.
+  // A stated day is used as 23 hours, because clocks differ. A repeat after the supplier forgot the key is a second charge.
   keySafeUntil: purchase.keySafeUntil ?? now + Math.floor((dialect.idempotencyMemorySeconds * 1_000 * 23) / 24),
 })
 
@@ -156,7 +156,7 @@ function sentAttempt({ now }: Ordering, purchase: Purchase, id: string): Change 
   })
 }
 
-/** Writes down what came back: the evidence in any case, the transition if the lease is still ours. */
+/** Stores the answer to a request: the evidence in any case, and the transition if the lease is still ours. */
 async function record(ordering: Ordering, held: Lease, purchase: Purchase, placement: Placement): Promise<void> {
   const now = ordering.now()
   const { evidence } = placement
@@ -183,7 +183,7 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
     detail: evidence.detail,
   })
   if (placement.outcome === 'accepted') forgetIntent(ordering, purchase.id)
-  // What answers a repeat may be as old as the order.
+  // The answer to a repeat may be as old as the order, so its price does not count.
   if (placement.outcome === 'accepted' && placement.agrees && purchase.maybeChargedAt === null) {
     notePrice(ordering, purchase, placement.order)
   }
@@ -202,14 +202,14 @@ async function record(ordering: Ordering, held: Lease, purchase: Purchase, place
   const settled = () =>
     settle(answer, { set: statedBy(placement, purchase), stated }).catch((error: unknown) => {
       if (codeOf(error) !== 'conflict' || !stated) throw error
-      // The order that it names is another purchase's: a look-up tells which one is its own.
+      // The order that the answer names belongs to another purchase. A look-up finds the order of this purchase.
       return settle({ outcome: 'unknown', rejection: false, orderId: stated.id }, {})
     })
   await Promise.all([store(ordering, held, () => ordering.db.commit(evident)), store(ordering, held, settled)])
   if (unauthorized) ordering.wake('outbox')
 }
 
-/** Stores what came back. While the database takes nothing, this process keeps it: `storeAnswers` tries again. */
+/** Stores an answer. While the database takes nothing, this process keeps the answer, and `storeAnswers` tries again. */
 async function store({ pace }: Ordering, held: Lease, act: () => Promise<unknown>): Promise<void> {
   try {
     await act()
@@ -219,18 +219,18 @@ async function store({ pace }: Ordering, held: Lease, act: () => Promise<unknown
   }
 }
 
-/** Stores the answers that could not be stored, while their purchases are this process's: afterwards they are looked up. */
+/** Stores the answers that were not stored, while this process has the leases. Afterwards their purchases are looked up. */
 export async function storeAnswers({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>): Promise<void> {
   for (const one of pace.unstored.splice(0)) {
     if (monotonic() >= one.until) continue
     await one.act().catch((error: unknown) => {
-      // A commit whose outcome was not known has stored it, or another process has taken the purchase.
+      // A stale commit means that the answer was stored after all, or that another process has taken the purchase.
       if (!(error instanceof StaleWrite) && codeOf(error) !== 'conflict') pace.unstored.push(one)
     })
   }
 }
 
-/** What an answer says besides its outcome. The ceiling stays reserved until the order is completed: its amount may still rise. */
+/** Returns the columns that an answer states. The ceiling stays reserved until the order is completed, as its amount may rise. */
 function statedBy(placement: Placement, purchase: Purchase): PurchaseUpdate {
   const { currency } = purchase
   if (placement.outcome === 'rejected') return { failureCode: placement.code, failureMessage: placement.message }
@@ -243,7 +243,7 @@ function statedBy(placement: Placement, purchase: Purchase): PurchaseUpdate {
   return { ...known, amountMinor, reservedMinor: isFinal ? amountMinor : Math.max(amountMinor, mostOf(purchase)) }
 }
 
-/** A request that never left says nothing about how the supplier answers. */
+/** Says whether the supplier answered. A request that never left says nothing about how the supplier answers. */
 const isAnswer = (placement: Placement): boolean =>
   placement.outcome !== 'not_executed' || placement.cause === 'rate_limited' || placement.cause === 'unauthorized'
 
@@ -256,7 +256,7 @@ function answerOf(placement: Placement, isRepeat: boolean): Answer {
   switch (placement.outcome) {
     case 'accepted': {
       const { order, agrees } = placement
-      // What answers a repeat may be as old as the order.
+      // The answer to a repeat may be as old as the order, so the order may not be open any more.
       return { outcome: 'accepted', orderId: order.id, agrees, isOpen: order.status === 'open' && !isRepeat }
     }
     case 'rejected':
@@ -279,21 +279,21 @@ function nextAttemptAt(ordering: Ordering, purchase: Purchase, placement: Placem
   return now + Math.max(wait, placement.retryAfterMs ?? 0)
 }
 
-/** A lease: until when its holder alone may change the purchase, on a clock that does not jump. */
+/** A lease. Until its end only its holder may change the purchase. The end is on a clock that does not jump. */
 interface Lease {
   purchaseId: string
   leaseEpoch: number
-  /** By the wall clock. */
+  /** An instant of the wall clock. */
   claimedAt: number
   leaseEndMonotonic: number
-  /** Until when a request may be written: look-ups count from then, so that none leaves later. */
+  /** Until when a request may be written. No request may leave later, because look-ups count from then. */
   writeEndMonotonic: number
 }
 
 /**
  * Takes the lease of a purchase, in a commit of its own.
  *
- * @returns undefined when another holds it or the row has changed since it was read
+ * @returns undefined when another worker holds the lease, or when the row has changed since it was read
  */
 async function claim(ordering: Ordering, purchase: Purchase): Promise<Lease | undefined> {
   const now = ordering.now()
@@ -325,8 +325,8 @@ const WINDOW_MS = 60_000
 const REPEATS_MIN = 6
 
 /**
- * Whether another repeat may leave: repeats stay under a tenth of the first attempts of the last minute, but never
- * under 6 a minute. A failing supplier is not flooded with repeats.
+ * Says whether another repeat may leave. The limit is a tenth of the first attempts of the last minute, but at least
+ * 6 repeats a minute. So a failing supplier is not flooded with repeats.
  */
 export function mayRepeat({ pace, now }: Pick<Ordering, 'pace' | 'now'>): boolean {
   const { firstSends, repeats } = pace
@@ -346,7 +346,7 @@ function forgetBefore(sends: number[], since: number): void {
   sends.splice(0, kept === -1 ? sends.length : kept)
 }
 
-/** Each request would be refused until the key is corrected. */
+/** The length of the pause after a refused API key. Each request would be refused until the key is corrected. */
 const PAUSE_MS = 60_000
 
 /**
@@ -361,5 +361,5 @@ export function pauseUnauthorized(ordering: Ordering): Change {
   return enqueueAlert(ordering, { type: 'unauthorized', occasion: String(Math.floor(now / 3_600_000)), payload })
 }
 
-/** Whether a read failed because of the API key. */
+/** Says whether a read failed because of the API key. */
 export const isUnauthorized = (error: unknown): boolean => error instanceof Failure && error.reason === 'unauthorized'

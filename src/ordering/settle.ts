@@ -42,53 +42,53 @@ export interface LineNow extends Sold {
   currency: string | null
 }
 
-/** What the purchases of an order are compared with. */
+/** The state of an order with which its purchases are compared. */
 export interface OrderNow {
   order: StoreOrder
   row: Pick<EntitlementRow, 'store' | 'reference' | 'revision' | 'readAt' | 'standingSince'>
   entitlement: Entitlement
-  /** A person's decision at this revision stands against the order. */
+  /** The revision at which a decision of a person stands against the order. */
   decidedAt: number
-  /** By the store's own ids; without them no price has changed, and an order with something to plan is read again for it. */
+  /** The lines by the store's own ids. Without them no price counts as changed, and an order with units to plan is read again. */
   lines?: ReadonlyMap<string, LineNow>
   wishesByStanding?: boolean
-  /** Whether a person takes the units of a line now, also those that were closed before the order came back. */
+  /** Says whether a person takes the units of a line now, including units that were closed before the order came back. */
   takes?: (line: string) => boolean
-  /** Read because the shop refused a delivery: the others of the order are not tried at once. */
+  /** True when the order was read because the shop refused a delivery. Then its other deliveries are not tried at once. */
   isForDelivery?: boolean
 }
 
 export interface Settlement {
   changes: Change[]
-  /** False: a worker holds a purchase that is to change, or the order must be read again. */
+  /** False when a worker holds a purchase that is to change, or when the order must be read again. */
   isSettled: boolean
-  /** When it is compared again; null: not before it changes. */
+  /** When the order is compared again; null: not before the order changes. */
   settleAt: number | null
   committed: () => void
 }
 
 type PurchaseStep = Exclude<Step, { step: 'grow' }>
 
-/** An order that is unpaid or held for so long: what waits for it ends. */
+/** Purchases that wait for an order end once the order was unpaid or held for this time. */
 const EXPIRES_MS = 30 * 24 * 3_600_000
-/** Between two tries while a worker holds a purchase. */
+/** The wait between two tries while a worker holds a purchase. */
 const AGAIN_MS = 2_000
 /** The columns of an order that is to be read again by its id. */
 const LATE = { attempts: 0, lastError: 'it has units that are planned once it is read again' }
 const STALE_MAX = 5
 const BATCH = 50
 
-/** Changes of one commit, and what is to be done once it is made. */
+/** Changes of one commit, and what is to be done once the commit is made. */
 type Moves = Pick<Settlement, 'changes' | 'committed'>
 
 const UNMOVED: Moves = { changes: [], committed: () => {} }
 
-/** The changes by which the purchases of an order follow how it stands. */
+/** Returns the changes by which the purchases of an order follow the standing of the order. */
 export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<Settlement> {
   const at = ordering.now()
   const { order, entitlement, row } = now
   const { standing } = entitlement
-  // Until the supplier's orders are reattached, nothing is known of what was bought.
+  // Until the supplier's orders are reattached, it is not known what was bought.
   if (await isReattaching(ordering.db)) return { ...UNMOVED, isSettled: false, settleAt: at + AGAIN_MS }
   const books = await readBooks(ordering, now, at)
   const { purchases, lines } = books
@@ -106,7 +106,7 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
   }
   for (const part of parts) moves.push(await moved(books, part, ofPurchases.get(part.id)))
   const notices = settled.notices.map((notice) => alertOf(books, notice))
-  // What a reading said is planned after a restore, when the supplier's orders are reattached: by then the reading is gone.
+  // New units are planned from a reading. After a restore that reading is gone by the time at which the orders are reattached.
   const isToBeRead = !now.lines && row.readAt !== ALWAYS_FRESH && settled.steps.some(({ step }) => step === 'grow')
   const late = { ...LATE, store: order.store, reference: order.reference, notBefore: at }
   return {
@@ -129,18 +129,18 @@ export async function settlementOf(ordering: Ordering, now: OrderNow): Promise<S
   }
 }
 
-/** What an order is compared with, as the database has it at this instant. */
+/** The rows with which an order is compared, as the database has them at this instant. */
 interface Books {
   ordering: Ordering
   now: OrderNow
   at: number
   purchases: Purchase[]
   lines: Line[]
-  /** By the id of the row. */
+  /** The lines by the ids of their rows. */
   lineOf: ReadonlyMap<string, Line>
   keysOf: ReadonlyMap<string, { left: number; waiting: number; stored: number }>
   epoch: Epoch | undefined
-  /** A restore may have lost purchases of it. */
+  /** True where a restore may have lost purchases of the order. */
   isForgotten: boolean
 }
 
@@ -194,7 +194,7 @@ function partOf(
   }
 }
 
-/** Units of a line that were ordered in all: after a restore more are found than the backup knows. */
+/** Counts all units of a line that were ordered. After a restore, more units may be found than the backup knows. */
 function unitsOf({ purchases }: Books, { id, quantity }: Line): number {
   const own = purchases.filter(({ lineId, state }) => lineId === id && !isOver(state))
   const found = own.reduce((sum, one) => sum + one.quantity, 0)
@@ -214,7 +214,7 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
   const why = entitlement.because === null ? entitlement.standing : `the order ${entitlement.because}`
   const nextGeneration = { plannedRevision: row.revision }
   const { id } = part
-  // A backend that cancelled its order hears of the end of each purchase, also of one that was planned at that instant.
+  // A backend that cancelled its order hears of the end of each purchase, even if the purchase was planned at that instant.
   if (row.readAt === ALWAYS_FRESH && (step?.step === 'shop_ends' || step?.step === 'shop_cancels'))
     return { changes: [cancelPurchase(id, at)], committed: () => {} }
   const givenBy = (): Given => {
@@ -232,7 +232,7 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
         return { input: { type: step.step }, set: { ...set, note: null }, also }
       }
       case 'shop_limits':
-        // Where all that are entitled are with the store already, it ends at its next look.
+        // If the store already has all units that the order is entitled to, the purchase ends when it is next looked at.
         return { input: { type: step.step, surplus: step.surplus }, set: { refreshAt: at } }
       case 'again':
         return { input: { type: step.step, quantity: step.quantity }, nextGeneration }
@@ -246,7 +246,7 @@ async function moved(books: Books, part: PlannedPart, step: PurchaseStep | undef
   return { changes: [...changes, ...price], committed }
 }
 
-/** What an unsent purchase buys, and what it may cost, where that is changed in place: under the same keys. */
+/** Returns the new quantity and ceiling of an unsent purchase, where these change in place, under the same idempotency key. */
 async function boughtNow({ ordering, now, purchases, lineOf }: Books, part: PlannedPart, units: number | undefined) {
   const { order } = now
   const purchase = purchases.find(({ id }) => id === part.id)
@@ -277,7 +277,7 @@ async function boughtNow({ ordering, now, purchases, lineOf }: Books, part: Plan
   return { set, price: isPriced ? [changeUnitPrice(line.id, sold.unitPriceMinor, sold.currency)] : [] }
 }
 
-/** Plans new parts of a line, which the order may have gained since. */
+/** Plans new parts of a line. The order may have gained the line itself since it was taken. */
 async function grown(books: Books, { line: id, units }: Extract<Step, { step: 'grow' }>): Promise<Moves> {
   const { ordering, now, at, purchases, lines } = books
   const { order, row } = now
@@ -343,15 +343,15 @@ function alertOf(books: Books, notice: SettleNotice): Change {
     too_late: `${counted(units, 'key')} of line ${line}${worth} ${units === 1 ? 'was' : 'were'} delivered, or may have been, and ${is} not paid for any more`,
     surplus: `${some} ${is} bought already and not ordered any more: ${units === 1 ? 'its key stays' : 'their keys stay'} here`,
   }[notice.notice]
-  // The same unit may be added again later, and after a restore it is forgotten that a person has taken it.
+  // The same unit may be added again later. Also, a restore forgets that a person has taken the unit.
   const again = `${line}:${now.row.revision}:${epoch?.epoch ?? 1}`
   return alert(books, notice.notice, notice.notice === 'ask' ? again : line, words)
 }
 
 /**
- * Compares the orders that are due for it with their purchases.
+ * Compares the orders that are due with their purchases.
  *
- * @returns how many were settled
+ * @returns how many orders were due
  */
 export async function settleDue(ordering: Ordering): Promise<number> {
   const due = await ordering.db.query(dueSettlements(ordering.now(), BATCH))
@@ -365,7 +365,7 @@ export async function settleDue(ordering: Ordering): Promise<number> {
   return due.length
 }
 
-/** Compares one order with its purchases as it was read last. */
+/** Compares one order, as it was last read, with its purchases. */
 export async function settleOrder(ordering: Ordering, store: string, reference: string): Promise<void> {
   await retryStale(STALE_MAX, async () => {
     const { db } = ordering
@@ -394,7 +394,7 @@ export async function settleOrder(ordering: Ordering, store: string, reference: 
   })
 }
 
-/** The rows as the domain has them. */
+/** Turns the rows of an order into the form that the domain has. */
 export const entitlementIn = (
   row: EntitlementRow,
   lines: readonly { line: string; units: number; granted: number; most: number }[],

@@ -1,7 +1,7 @@
 /**
- * Orders that are read from a shop. Each reading says how the shop has an order now. It is stored, and the purchases of the order are
- * compared with it in the same commit: a new paid order is planned, and of a known one follows what `settle` says. A shop may be
- * read any number of times, and late: an equal reading changes nothing, and an older one is known as such.
+ * Takes orders that are read from a shop. Each reading says how the shop has an order now. The reading is stored, and the
+ * purchases of the order are compared with it in the same commit. A new paid order is planned; a known order follows `settle`.
+ * A shop may be read late and any number of times: an equal reading changes nothing, and an older reading is recognised.
  */
 
 import { createHash } from 'node:crypto'
@@ -44,33 +44,33 @@ import { adoptOrder, type OrderInput, offerOfLine, takeOrder } from './intake.ts
 import { standingOf } from './order-view.ts'
 import { entitlementIn, type LineNow, settlementOf } from './settle.ts'
 
-/** What became of an order that was read. `ignored`: nothing was done, for this reason. `unfinished`: it is to be read again. */
+/** The result for an order that was read. `ignored`: nothing was done, as `detail` says. `unfinished`: it must be read again. */
 export type ShopOrderTaken = { outcome: 'taken' } | { outcome: 'ignored' | 'unfinished'; detail: string }
 
 /** The shop that an order was read from. */
 export interface ShopOfOrders {
   id: string
-  /** When it was connected: what was placed before is not bought. */
+  /** When the shop was connected. Orders that were placed before that are not bought. */
   connectedAt: number
   /** How long a paid order waits before it is bought. */
   delayMs: number
   store: Pick<Store, 'order' | 'ordersNow' | 'ordersNowSize' | 'reportRefusal' | 'retryTaken'>
 }
 
-/** What was known before a shop was asked. */
+/** The facts that were known before a shop was asked. */
 export interface Asked {
   at: number
-  /** The newest revision of the shop's orders: a reading is overtaken by a later one. */
+  /** The newest revision of the shop's orders. A row with a later revision has overtaken the reading. */
   revision: number
-  /** The order is read once more by its id, because of an earlier reading. */
+  /** True when the order is read once more by its id, because of an earlier reading. */
   isSecond?: boolean
-  /** Asked because the shop refused a delivery: what it says is no reason to try the others of the order at once. */
+  /** True when the shop is asked because it refused a delivery. Then the order's other deliveries are not tried at once. */
   isForDelivery?: boolean
-  /** What a person says of it: take all of it, or a line; or let it go on. */
+  /** The word of a person on the order: take the whole order, take one line, or let the order go on. */
   byHand?: { take: 'all' | { line: string } } | 'release'
 }
 
-/** To be called before a shop is asked. */
+/** Notes the facts that are known. To be called before a shop is asked. */
 export async function beforeAsking({ db, now }: Pick<Ordering, 'db' | 'now'>, store: string): Promise<Asked> {
   const at = now()
   return { at, revision: (await first(db, newestRevision(store)))?.revision ?? 0 }
@@ -88,7 +88,7 @@ export async function takeFromShop(
   const taken = await retryStale(STALE_MAX, () => takeReading(ordering, shop, read, asked))
   if (read.retry) await takeTagOff(ordering, shop, read.reference)
   if (taken.outcome !== 'again') return taken
-  // The shop says two things of one instant, or an older one later: it is read once more, and then believed.
+  // The shop says two things of one instant, or an older thing later. The order is read once more, and that reading is believed.
   const again = await beforeAsking(ordering, shop.id)
   const second = await shop.store.order?.(read.reference)
   if (second?.outcome === 'order') {
@@ -121,7 +121,7 @@ async function takeReading(
   const known = row && entitlementIn(row, units)
   const lines = await linesNow(ordering, shop.id, read, known, order)
   if (lines.size === 0 && !known) {
-    // Before the catalogue was read once, nothing says that a line is none of ours.
+    // Before the catalogue was read once, it is not known whether a line is ours.
     if (await first(db, lastCompleteSync())) return ignored('no line of it is one of the listings')
     throw new Failure('unavailable', 'the catalogue of the supplier is not read yet')
   }
@@ -167,7 +167,7 @@ async function takeReading(
   }
   const left = planOf(ordering, shop, read, after, seen) ?? (await planned(ordering, shop, read, after, lines, seen))
   if (doubt) ordering.wake('publish')
-  // The other lines of the order are planned: what follows says to people that this line is not bought.
+  // The other lines of the order are planned now. The next call says to people that this line is not bought.
   if (!left && doubt) return takeReading(ordering, shop, read, { ...asked, revision: seen.revision })
   if (!left) return done
   const [stored] = await db.commit([
@@ -179,7 +179,7 @@ async function takeReading(
   return isMerged ? done : ignored(left.why)
 }
 
-/** What the reading of an order is stored over. */
+/** The stored state that the reading of an order replaces. */
 interface Seen {
   row: EntitlementRow | undefined
   known: Entitlement | undefined
@@ -191,7 +191,7 @@ interface Seen {
 
 const ignored = (detail: string): { outcome: 'ignored'; detail: string } => ({ outcome: 'ignored', detail })
 
-/** Grants what a person takes, and nothing of a line whose product has another SKU than its listing. */
+/** Grants the units that a person takes, and no unit of a line whose product has another SKU than its listing. */
 function grantedIn(
   after: Entitlement,
   word: Asked['byHand'],
@@ -210,7 +210,7 @@ function grantedIn(
 const takes = (word: Asked['byHand'], line: string): boolean =>
   typeof word === 'object' && (word.take === 'all' || word.take.line === line)
 
-/** Why paid lines are withheld, and what has the products of the shop read again when that is first seen. */
+/** Why paid lines are withheld, and the changes that have the shop's products read again when this is first seen. */
 interface Doubt {
   why: string
   reread: Change[]
@@ -236,10 +236,10 @@ function doubtOf(
   }
 }
 
-/** A line of ours. `listing`: the one of its variant, where that was matched by another SKU and nothing of the line is bought. */
+/** A line of ours. `listing`: the listing of its variant, where that has another SKU. Then nothing of the line is bought. */
 type LineRead = LineNow & { units: number; listing?: ListingRow }
 
-/** The lines of an order that are ours, by the shop's ids: those that were taken, and those whose SKU or variant is a listing. */
+/** Returns our lines of an order, by the shop's ids: lines that were taken, and lines whose SKU or variant is a listing. */
 async function linesNow(
   ordering: Ordering,
   store: string,
@@ -257,7 +257,7 @@ async function linesNow(
     const { id, variant, sku, quantity: units, currency } = line
     const before = stored.find((one) => one.line === id)
     const isKnown = known?.lines.has(id) ?? false
-    // An order that is read first without any unit is cancelled, as a rule: an older reading must not revive it.
+    // Only a first reading keeps lines without units. Such an order is cancelled, as a rule: an older reading must not revive it.
     if (!isKnown && units === 0 && known) continue
     const unitPriceMinor = parseDecimal(line.unitPrice, currency) ?? null
     const listing = listings.find((one) => one.variant === variant && one.linkedBy === 'sku' && one.state !== 'ignored')
@@ -266,7 +266,7 @@ async function linesNow(
     if (isKnown && (!before || before.sku === sku)) found.set(id, now)
     else {
       const offer = await offerOfLine(ordering, store, now)
-      // Under another SKU it may be another product: of that one nothing was bought.
+      // Under another SKU the line may be another product, of which nothing was bought.
       const isOther =
         offer && offer !== 'ambiguous' && before?.productId != null && offer.productId !== before.productId
       if (isKnown || offer) found.set(id, isOther ? { ...now, units: 0 } : now)
@@ -291,7 +291,7 @@ function readingOf(read: StoreOrderRead, lines: ReadonlyMap<string, { units: num
   }
 }
 
-/** The lowest price of a unit that the customer does not have yet; null where all are delivered. */
+/** Returns the lowest price of a unit that the customer does not have yet; null where all units are delivered. */
 async function cheapestOpen(
   ordering: Ordering,
   lines: ReadonlyMap<string, LineNow & { units: number }>,
@@ -305,7 +305,7 @@ async function cheapestOpen(
   return open.length === 0 ? null : Math.min(...open)
 }
 
-/** The row of an order after a reading, and its lines that differ. */
+/** Writes the row of an order after a reading, and the lines of the order that differ. */
 function rowChanges(
   { now }: Ordering,
   store: string,
@@ -333,7 +333,7 @@ function rowChanges(
   ]
 }
 
-/** Has the purchases of a known order follow how it stands now. */
+/** Has the purchases of a known order follow the present standing of the order. */
 async function follow(
   ordering: Ordering,
   order: StoreOrder,
@@ -350,7 +350,7 @@ async function follow(
   const isNews = revision !== row.revision
   const isEqual = !isNews && !asked.byHand && after.changedAt !== null && after.changedAt === known.changedAt
   if (isEqual && row.settledRevision === revision && row.settleAt === null) {
-    // The shop may have released the fulfilment alone: keys that waited for it are tried now.
+    // The shop may have released only the fulfilment. Keys that waited for the release are tried now.
     const hastened = asked.isForDelivery ? [] : [hastenHeldOver(order.id, ordering.now())]
     if (asked.at > row.readAt) await db.commit([changeEntitlement(row, { readAt: asked.at }), ...hastened])
     return
@@ -375,7 +375,7 @@ async function follow(
     ...settlement.changes,
     ...rowChanges(ordering, store, reference, order.id, after, seen, settlement),
     ...(isNews && after.standing === 'paid' ? [hastenClosing(order.id, ordering.now())] : []),
-    // An order that is cancelled in its shop closes without a mail: its keys may have come when it was.
+    // An order closes without a mail while it is cancelled in its shop. Its keys may have come during that time.
     ...(isNews && after.standing === 'paid' && known.standing === 'cancelled' ? [markReopened(order.id)] : []),
     ...(isNews && keepsDecisions ? [keepDecisions(order.id, row.revision, revision)] : []),
     ...(isRefund && !asked.byHand ? [await refundAlert(ordering, order, after, lines)] : []),
@@ -384,7 +384,7 @@ async function follow(
   settlement.committed()
 }
 
-/** Money went back, and the shop does not say for which units. A restore forgets that a person has released the order. */
+/** Alerts people of refunded money for which the shop names no units. A restore forgets that a person has released the order. */
 async function refundAlert(
   ordering: Ordering,
   { id: orderId, store, reference }: StoreOrder,
@@ -403,11 +403,11 @@ async function refundAlert(
 interface NotPlanned {
   why: string
   alert?: Change
-  /** The merchant learns of it in the shop. */
+  /** True when the merchant is to learn the reason in the shop. */
   tell?: boolean
 }
 
-/** Why an order that is not taken yet is not planned; undefined: it may be. */
+/** Says why an order that is not taken yet is not planned; undefined when the order may be planned. */
 function planOf(
   ordering: Ordering,
   { id: store, connectedAt }: ShopOfOrders,
@@ -441,7 +441,7 @@ function planOf(
 
 const whyNot = ({ because }: StoreOrderRead): string | undefined => because && `the order ${because}`
 
-/** An order that waits to be paid. Where only the merchant ends that, its note says so; people are alerted of the first one. */
+/** Handles an order that waits to be paid. Where only the merchant ends that, the shop shows why; people get one alert. */
 function waiting(
   ordering: Ordering,
   store: string,
@@ -457,7 +457,7 @@ function onceOfStore(ordering: Ordering, store: string, reference: string, why: 
   return enqueueAlert(ordering, { type: 'order_refused', occasion: `${store}:${why}`, payload })
 }
 
-/** A paid order that cannot be bought as it is: people are alerted, and the merchant learns why. */
+/** Alerts people of a paid order that cannot be bought as it is. The merchant learns why. */
 function refused(ordering: Ordering, store: string, read: StoreOrderRead, why: string): NotPlanned {
   const { reference } = read
   const note = `nothing is bought for the paid order ${reference} of ${store}: ${why}`
@@ -466,7 +466,7 @@ function refused(ordering: Ordering, store: string, read: StoreOrderRead, why: s
   return { why, alert: enqueueAlert(ordering, { type: 'order_refused', occasion, payload }), tell: true }
 }
 
-/** Plans the purchases of an order, in the commit that stores how it stands. @returns why not */
+/** Plans the purchases of an order, in the commit that stores how the order stands. @returns why nothing could be planned */
 async function planned(
   ordering: Ordering,
   shop: ShopOfOrders,
@@ -486,7 +486,7 @@ async function planned(
     await takeOrder(ordering, store, inputOf(read, after, lines), digestOf(read), shopFacts)
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    // Another reading took it at the same instant: this one follows it.
+    // Another reading took the order at the same instant. This reading is handled again, and follows the other one.
     if (error.reason === 'reference_reused') throw new StaleWrite(0)
     if (error.reason === 'no_known_sku') return { why: 'no line of it is one of the listings' }
     if (error.code !== 'invalid' && error.reason !== 'ambiguous_sku') throw error
@@ -496,7 +496,7 @@ async function planned(
   return undefined
 }
 
-/** Once for each shop: a setting of it fulfils orders before their keys come. */
+/** Alerts people, once for each shop, that a setting of the shop fulfils orders before their keys come. */
 async function alertFulfilled(ordering: Ordering, { id: store }: ShopOfOrders, reference: string): Promise<void> {
   const note = `the order ${reference} of ${store} was fulfilled before Quayside read it, so nothing is bought: turn off automatic fulfilment in the shop; quayside orders take ${reference} has it bought all the same`
   await ordering.db.commit([
@@ -504,7 +504,7 @@ async function alertFulfilled(ordering: Ordering, { id: store }: ShopOfOrders, r
   ])
 }
 
-/** A word to the merchant in the shop; where the shop does not take it, the alert says it alone. */
+/** Says the reason to the merchant in the shop. Where the shop does not take the message, only the alert says it. */
 async function tell(
   ordering: Ordering,
   { id: store, store: { reportRefusal } }: ShopOfOrders,
@@ -513,7 +513,7 @@ async function tell(
 ) {
   if (!reportRefusal) return
   const { reference } = read
-  // Merchants know no field of our API.
+  // Merchants do not know the fields of our API.
   const message = why.replace(/^lines\.(\d+)\.\w+: /, (_, index) => `line ${Number(index) + 1} `)
   const result = await reportRefusal({ id: occasionOf(read, why).slice(0, 12), reference, message })
   if (result.outcome !== 'confirmed') {
@@ -521,7 +521,7 @@ async function tell(
   }
 }
 
-/** The order as it is planned: of our lines the units that are granted. */
+/** Returns the order as it is planned. Our lines have only the units that are granted. */
 function inputOf(
   { reference, lines }: StoreOrderRead,
   after: Entitlement,
@@ -544,18 +544,18 @@ function inputOf(
 
 const digestOf = ({ standing, lines }: StoreOrderRead): string => sha256([standing, lines])
 
-/** This id is the same for equal words about one state of an order: those words are said once. */
+/** Returns an id that is the same for equal words about one state of an order, so that the words are said only once. */
 const occasionOf = ({ standing, lines }: StoreOrderRead, words: string): string => sha256([standing, lines, words])
 
 const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex')
 
-/** Longest wait before a shop is asked again to take a tag off. */
+/** The longest wait before a shop is asked again to take a tag off. */
 const UNTAG_MAX_MS = 60 * 60_000
 const UNTAG_MS = 60_000
-/** Tries after which people are alerted. */
+/** The number of tries after which people are alerted. */
 const UNTAG_ALERT_TRIES = 3
 
-/** Has the shop forget the wish to try again, which was followed. Its confirmation is a revision: an older reading brings no wish back. */
+/** Has the shop take off the tag of a retry that was done. The confirmation is a revision: an older reading brings no wish back. */
 export async function takeTagOff(
   ordering: Ordering,
   { id: store, store: { retryTaken } }: ShopOfOrders,
@@ -591,19 +591,19 @@ export async function takeTagOff(
   ])
 }
 
-/** How many purchases an order has; undefined where it is not taken. */
+/** Counts the purchases of an order; undefined where the order is not taken. */
 async function countPurchases({ db }: Ordering, store: string, reference: string): Promise<number | undefined> {
   const order = await first(db, storeOrderByReference(store, reference))
   return order && (await db.query(purchasesOfOrder(order.id))).length
 }
 
 /**
- * Does what an operator says of an order: takes it, also one that was placed before the shop was connected or fulfilled elsewhere;
- * takes the units of a line for which nothing was granted; or releases what waits for a person.
+ * Does what an operator says of an order. Takes the order, even if it was placed before the shop was connected, or was fulfilled
+ * elsewhere; or takes the units of a line for which nothing was granted; or releases an order that waits for a person.
  *
- * @returns its id
+ * @returns the id of the order
  * @throws Failure `not_found`; `conflict`, reason `no_shop` for a store that hands its orders in itself, reason `not_taken` with
- *   why nothing is bought; `unavailable` where the shop cannot be read
+ *   the cause for which nothing is bought; `unavailable` where the shop cannot be read
  */
 export async function takeByHand(
   ordering: Fulfilment,
@@ -625,7 +625,7 @@ export async function takeByHand(
   const [held] = await ordering.db.query(entitlementOf(store, reference))
   const taken = await takeFromShop(ordering, shop, read.order, { ...asked, byHand: word })
   const order = await first(ordering.db, storeOrderByReference(store, reference))
-  // What waited for a person is planned already, and goes on.
+  // An order that waited for a person is planned already, and goes on now.
   const isNothing =
     word !== 'release' &&
     !held?.isForPerson &&

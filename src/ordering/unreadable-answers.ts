@@ -1,4 +1,4 @@
-/** Answers of the supplier that cannot be read, and what they pause. */
+/** Handles answers of the supplier that cannot be read: the pause of buying, and the alerts. */
 
 import { afterDoubts, firstSendsMax } from '../domain/pace.ts'
 import { finalStates } from '../domain/purchase.ts'
@@ -11,30 +11,30 @@ import type { Ordering } from './context.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Answers that pause buying are asked for again this often: once they are read, buying goes on. */
+/** How often answers that pause buying are asked for again. Once such an answer can be read, buying goes on. */
 const READ_AGAIN_MS = 60_000
 
-/** Some suppliers complete an order a moment before its keys show. */
+/** Missing keys are alerted after this time, because some suppliers complete an order a moment before its keys show. */
 const NO_KEYS_MS = 150_000
 
-/** Requests by whose answers alone a charge is found again. While one of them cannot be read, no new order is sent. */
+/** Only the answers to these requests show a lost charge. While such an answer cannot be read, no new order is sent. */
 const OF_ORDERS: readonly string[] = ['GET /orders', 'GET /orders/{id}']
 
 const blinds = ({ request, partly }: UnreadableAnswer): boolean => OF_ORDERS.includes(request) && !partly
 
 /**
- * Whether an answer that cannot be read keeps first sends back: none leaves while orders cannot be read, and one at a time,
- * each after a look-up that read an order, while the answers to new orders cannot be.
+ * Says whether an unreadable answer keeps first sends back. No first send leaves while orders cannot be read. While answers to
+ * new orders cannot be read, one first send leaves at a time, each after a look-up that read an order.
  */
 export const pausesBuying = (answer: UnreadableAnswer): boolean => blinds(answer) || answer.request === 'POST /orders'
 
-/** How many first sends may be under way at once. */
+/** Returns how many first sends may be under way at once. */
 export const firstSendsNow = ({ pace, policy, supplier }: Ordering): number =>
   pace.differs !== undefined || supplier.unreadable().some(blinds)
     ? 0
     : firstSendsMax(pace.breaker, pace.agreed ? policy.inFlight : 1)
 
-/** Alerts people to each kind of answer that cannot be read, once while it lasts and at most once an hour. */
+/** Alerts people of each kind of answer that cannot be read, once while this lasts and at most once an hour. */
 export async function alertUnreadable(ordering: Ordering): Promise<void> {
   const { pace, supplier, db, log } = ordering
   const isLasting = ({ seen, since }: UnreadableAnswer) => seen !== NO_KEYS || ordering.now() - since >= NO_KEYS_MS
@@ -64,8 +64,8 @@ export async function alertUnreadable(ordering: Ordering): Promise<void> {
 const kindOf = ({ request, setting }: UnreadableAnswer): string => `${request} ${setting}`
 
 /**
- * Finds out whether buying may go on: asks again for the answers that pause it, and ends the pause after an answer to an
- * order that could not be read once no purchase is in doubt.
+ * Finds out whether buying may go on. Asks again for the answers that pause buying. After an unreadable answer to a new
+ * order, ends the pause once no purchase is in doubt.
  */
 export async function endPause(ordering: Ordering): Promise<void> {
   const { pace, supplier, db } = ordering
@@ -83,13 +83,13 @@ export async function endPause(ordering: Ordering): Promise<void> {
   const pausing = supplier.unreadable().filter(blinds)
   if (pausing.length === 0) pace.readAgainAt = 0
   if (pausing.length === 0 || ordering.monotonic() < pace.readAgainAt) return
-  // The first try waits a while: other reads that are due may succeed before.
+  // The first try waits a while, because other reads that are due may succeed before it.
   const isNew = pace.readAgainAt === 0
   pace.readAgainAt = ordering.monotonic() + READ_AGAIN_MS
   if (isNew) return
   const read = (id: string | null | undefined) => (id == null ? supplier.orders({ page: 1 }) : supplier.order(id))
   await Promise.allSettled(pausing.map(({ id }) => read(id)))
-  // An order that had keys shows whether the dialect or that one order is at fault.
+  // Another order, which had keys, shows whether the dialect or the unreadable order is at fault.
   if (!pausing.some(({ setting }) => setting === 'order.keys')) return
   const [key] = await db.query(newestKey())
   const known = key && (await first(db, purchaseById(key.purchaseId)))

@@ -1,6 +1,6 @@
 /**
- * Watches accepted orders until they are over, with few requests. While deliveries arrive they say when an order is read, and the
- * schedule catches only what is late. Without them many orders are looked at through one page of the supplier's list.
+ * Watches accepted orders until they are over, with few requests. While deliveries arrive, they decide when an order is read, and
+ * the schedule only catches late orders. Without deliveries, one page of the supplier's list shows many orders at once.
  */
 import { readTogetherAt } from '../domain/pace.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
@@ -10,14 +10,14 @@ import type { Purchase } from '../storage/purchases.ts'
 import { expectedOf, type Ordering } from './context.ts'
 import { pagesSince } from './scan.ts'
 
-/** Orders that end unannounced, in a row, before deliveries no longer count as arriving. One is late or lost by chance. */
+/** After so many unannounced ends in a row, deliveries no longer count as arriving. A single delivery may be late or lost. */
 const UNANNOUNCED_MAX = 3
-/** Announced orders that are not ours are never read, so that the set must have an end. */
+/** The most announced purchases that are remembered. Some of them are never read, so the set must have a limit. */
 const ANNOUNCED_MAX = 10_000
 
 type Watching = Pick<Ordering, 'pace'>
 
-/** A delivery has named the order of this purchase. */
+/** Notes that a delivery has named the order of this purchase. */
 export function noteAnnounced({ pace: { watch } }: Watching, purchaseId: string): void {
   if (watch.announced.size >= ANNOUNCED_MAX) watch.announced.clear()
   watch.announced.add(purchaseId)
@@ -25,7 +25,7 @@ export function noteAnnounced({ pace: { watch } }: Watching, purchaseId: string)
 }
 
 /**
- * A read of the order begins: a delivery that comes from here on is not answered by it.
+ * Notes that a read of the order begins. A delivery that comes after this needs another read.
  *
  * @param before the purchase as it was when it became due
  */
@@ -45,28 +45,28 @@ export function beginRead({ pace: { watch } }: Watching, before: Purchase) {
   }
 }
 
-/** Whether deliveries about orders can be counted on. */
+/** Says whether deliveries about orders can be counted on. */
 export const deliveriesArrive = ({ pace: { watch } }: Watching): boolean =>
   watch.unannounced !== undefined && watch.unannounced < UNANNOUNCED_MAX
 
-/** An order that is seen on a page costs little: it is looked at again when it is half as old again. */
+/** Returns when an order that was seen on a page is looked at again: when it is half as old again, as that costs little. */
 export const listedAgainAt = ({ acceptedAt }: Purchase, now: number): number =>
   readTogetherAt(now + Math.max(LISTED_EVERY_MS, (now - (acceptedAt ?? now)) / 2))
 
 const LISTED_EVERY_MS = 2_000
 
-/** Fewer orders cost no more requests when each is read by its id, which brings the keys as well. */
+/** The fewest orders for which pages are read. Fewer orders are read by id at no higher cost, which brings the keys as well. */
 const LISTED_MIN = 4
 /** An order that stays open for longer is read by its id, in case the list lags behind it. */
 const LISTED_FOR_MS = 15 * 60_000
-/** A page of the list for so many orders. */
+/** One page of the list is read for each group of so many orders. */
 const ORDERS_A_PAGE = 8
 
 /**
- * Reads the orders of due purchases from pages of the supplier's list, where that costs less than to read each.
+ * Reads the orders of due purchases from pages of the supplier's list, where that costs less than to read each order.
  *
- * @returns the open ones by the supplier's id. All others are read by their ids: what the list lacks, what differs there from
- *   what was ordered, and what is over, because only that read brings its keys
+ * @returns the open orders by the supplier's id. All others are read by their ids: orders that the list lacks, orders that differ
+ *   from what was asked for, and orders that are over, because only a read by id brings the keys
  */
 export async function openOrders(ordering: Ordering, due: readonly Purchase[]): Promise<Map<string, SupplierOrder>> {
   const { announced } = ordering.pace.watch

@@ -32,18 +32,18 @@ import { reportDiscrepancy } from '../storage/discrepancies.ts'
 
 const HOUR = 3_600_000
 
-/** The answer to an order states its amount, or a read soon after; one that still has none then is counted without one. */
+/** The answer to an order, or a read soon after it, states the amount. An order without an amount by then counts without it. */
 const YOUNG_MS = HOUR
 
-/** As long as the rows of the deliveries: a quarter's bill can be held against it. */
+/** Movements are kept as long as the rows of the deliveries, so that a quarter's bill can be compared with them. */
 const KEPT_MS = 90 * 24 * HOUR
 
 type Explaining = Pick<Ordering, 'db' | 'now' | 'newId' | 'log' | 'wake'>
 
 /**
- * Reads the balance, and releases the purchases that are held for it when it rose.
+ * Reads the balance. When the balance rose, releases the purchases that are held for it.
  *
- * @returns the instant from which a sweep has to look for what took money; undefined when nothing is suspect
+ * @returns the instant from which a sweep has to look for the orders that took money; undefined when nothing is suspect
  * @throws Failure as `fetchBalance` does
  */
 export async function checkBalance(ordering: Ordering, catalogue: Catalogue): Promise<number | undefined> {
@@ -54,10 +54,10 @@ export async function checkBalance(ordering: Ordering, catalogue: Catalogue): Pr
 }
 
 /**
- * Takes a reading of the balance into the account: what our orders cost, what came back of them, what neither explains.
+ * Takes a reading of the balance into the account: the cost of our orders, the money that came back, and the unexplained rest.
  *
  * A reading while an order of ours is on its way proves nothing and is skipped. A fall that no order explains and that a
- * second reading confirms is recorded and alerts. The sweep that follows decides whether to freeze.
+ * second reading confirms is recorded, and people are alerted. The sweep that follows decides whether to freeze.
  *
  * @returns the instant from which that sweep has to look; undefined when nothing is suspect
  */
@@ -65,7 +65,7 @@ export async function explainBalance(ordering: Explaining, reading: BalanceReadi
   try {
     return await judge(ordering, reading)
   } catch (error) {
-    // The next reading shows the same, and the caller has other uses for this one.
+    // The next reading shows the same, and the caller also needs this reading for other purposes.
     if (!(error instanceof StaleWrite)) ordering.log.warn('balance.unjudged', { error: messageOf(error) })
     return undefined
   }
@@ -108,7 +108,7 @@ async function judge(ordering: Explaining, reading: BalanceReading): Promise<num
   return suspectFrom ?? undefined
 }
 
-/** The first reading begins the account: what was bought before is in it already. */
+/** Begins the account with the first reading, which already includes all earlier purchases. */
 function opening(ordering: Explaining, reading: BalanceReading): Change[] {
   const { readAt, currency, amountMinor } = reading
   const now = ordering.now()
@@ -122,7 +122,7 @@ function opening(ordering: Explaining, reading: BalanceReading): Change[] {
   ]
 }
 
-/** What our purchases say about the instant of a reading, and the changes that mark it as counted. */
+/** Returns what our purchases say about the instant of a reading, and the changes that mark these purchases as counted. */
 async function whatWeKnow({ db, now }: Explaining, { readAt, currency, amountMinor }: BalanceReading) {
   const returns = async (kind: OwedBack) => {
     const row = await first(db, returnsBefore(kind, readAt))
@@ -164,26 +164,26 @@ function alarm(ordering: Explaining, reading: BalanceReading, account: BalanceAc
     subject: reading.id,
     supplierOrderId: '',
     detail: note,
-    // Another client on the same API key would alert with every order. Each fall is recorded all the same.
+    // Another client on the same API key would raise an alert with every order: one an hour is enough. Each fall is recorded.
     alert: { occasion: String(Math.floor(ordering.now() / HOUR)), payload: { note } },
   })
 }
 
-/** Long enough to look back over a month's bills. */
+/** Readings are kept long enough to look back over a month's bills. */
 const READINGS_KEPT_MS = 30 * 24 * 3_600_000
 
-/** A reading every five minutes makes 8,640 in that time; events and purchases add some. */
+/** The most readings that are kept. A reading every five minutes makes 8,640 in that time; events and purchases add some. */
 const KEPT_MAX = 10_000
 
 /**
  * Reads the API balance, VIP tier and limits, and keeps the reading.
  *
- * Another tier means other prices: it asks for a sync run, before the reading is stored, so that a crash in between
- * asks again.
+ * Another tier means other prices. Then this function asks for a sync run before it stores the reading, so that it asks
+ * again after a crash in between.
  *
- * @returns the reading; `readAt` is the instant before the request left, because a purchase that was sent while it was
- *   under way may be missing from the answer
- * @throws Failure `unavailable` or `rejected` when the supplier does not answer, or not readably
+ * @returns the reading; `readAt` is the instant before the request left, because the answer may lack a purchase that was
+ *   sent while the request was under way
+ * @throws Failure `unavailable` or `rejected` when the supplier does not answer, or when its answer cannot be read
  */
 export async function fetchBalance({ db, supplier, now, newId, log, requestSync }: Catalogue): Promise<BalanceReading> {
   const readAt = now()

@@ -1,6 +1,6 @@
 /**
- * After each start nothing is bought until the supplier's newest orders are compared with the database: one of ours that it
- * lacks shows that it was put back, however that was done.
+ * After each start nothing is bought until the supplier's newest orders are compared with the database. If the database lacks
+ * an order of our stores, the database was put back, by whatever means.
  *
  * After a restore nothing is bought until the supplier's orders are reattached to the purchases they were bought for.
  *
@@ -12,8 +12,8 @@
  *                                                                                  unfreezes
  * ```
  *
- * A purchase is found by the reference that it would have. All generations are tried, because a part may have been refused
- * many times since the backup.
+ * The purchase of an order is found by the reference that the purchase would have. All generations are tried, because a part
+ * may have been refused many times since the backup.
  */
 
 import type { Context } from '../context.ts'
@@ -58,19 +58,19 @@ import {
 import { noteServer, type WorkerLease, workerDatabase } from '../storage/worker-lease.ts'
 import { sweep } from './sweep.ts'
 
-/** As many as a sweep reads: the whole list, if need be. */
+/** The most pages of a scan. A scan reads as many as a sweep: the whole list, if need be. */
 const PAGES_MAX = 10_000
 
 /** Once buying has resumed, the orders that are left are tried again at this interval. */
 const LATER_MS = 15 * 60_000
 
-/** Noted orders whose parts are looked up together. */
+/** The number of noted orders whose parts are looked up together. */
 const BATCH = 100
 
 /**
- * Runs the next round of reattaching, if one is due. Before the first round it compares the supplier's orders, see `compare`.
+ * Runs the next round of reattaching, if a round is due. Before the first round, compares the supplier's orders (see `compare`).
  *
- * @returns `over` when there is nothing to reattach and nothing on hold; else whether a round was `done` or is not `due` yet
+ * @returns `over` when there is nothing to reattach and nothing on hold; `done` after a round; `due` while a round must wait
  * @throws Failure `unavailable` when the supplier's list could not be read as a whole; the next round tries again
  */
 export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due' | 'done'> {
@@ -90,12 +90,12 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
     ...gapsOf(dialect),
     gapMs: epoch.reattachedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
   }
-  // A restore in the future was noted by such a clock. The monotonic clock below then counts from when this process saw it.
+  // A restore in the future was noted by such a clock. Then the monotonic clock below counts, from when this process saw it.
   const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
   if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
-  // Both clocks must agree, one after the other: only the wall clock knows a round of another process, and it may have been put
-  // ahead while a request that left before the restore is still on its way. Waiting twice also finds orders that a list shows later
-  // than the dialect says: with both waits side by side a part was bought again.
+  // Both clocks must agree, one after the other. Only the wall clock knows a round of another process. But that clock may have been
+  // put ahead while a request from before the restore is still on its way. Waiting twice also finds orders that a list shows later
+  // than the dialect says. With both waits side by side, a part was bought again.
   const rounds = roundsOf(ordering, epoch.epoch)
   const steady = ordering.monotonic()
   if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
@@ -122,13 +122,13 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   return 'done'
 }
 
-/** The wait starts over in a new process, because a request that left before the restore may still be on its way. */
+/** Returns the rounds that this process knows. A new process waits again: a request from before the restore may be on its way. */
 function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epoch: number): Rounds {
   if (pace.rounds?.epoch !== epoch) pace.rounds = { epoch, restoredAt: monotonic(), roundAt: null }
   return pace.rounds
 }
 
-/** Whether orders are left whose part may still come: handed in again late, or freed by an operator's decision. */
+/** Says whether orders are left whose part may still come: a store hands it in again late, or an operator's decision frees it. */
 async function mayStillReattach({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
   if (now() - restoredAt > LATE_ORDERS_MS) return false
   const unattached = await first(db, countUnattached())
@@ -150,7 +150,7 @@ async function scanned(ordering: Ordering, epoch: Epoch): Promise<Epoch> {
 /**
  * Reads the supplier's orders since an instant, page by page.
  *
- * @returns `hidden`: what the list has not shown, complete once all pages are read; `listMax` where the list ended there
+ * @returns `hidden`: counts what the list has not shown, and is complete once all pages are read; `listMax`: where the list ended
  */
 function readList(ordering: Ordering, from: number) {
   const hidden: { unreadable: number; listMax: number | undefined } = { unreadable: 0, listMax: undefined }
@@ -172,7 +172,7 @@ function readList(ordering: Ordering, from: number) {
   return { pages: pages(), hidden }
 }
 
-/** @returns how many of them were placed for our stores */
+/** @returns how many of the orders were placed for our stores */
 async function noteNews({ db, dialect, stores, now }: Ordering, orders: SupplierOrder[]): Promise<number> {
   const ours = orders.filter((order) => isOurs(order.externalOrderId, stores, dialect.externalOrderIdMax))
   if (ours.length === 0) return 0
@@ -209,7 +209,7 @@ async function reattachParts(ordering: Ordering): Promise<void> {
       const key = `${part.lineId} ${part.part}`
       if (seen.has(key)) continue
       seen.add(key)
-      // The latest generation first: it was only sent after those before it had failed or were written off.
+      // The latest generation comes first. It was sent only after the earlier generations had failed or were written off.
       for (const { generation, supplierOrderId } of (await unattachedOf(ordering, part)).toReversed()) {
         if (ordering.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
         await reattachOne(ordering, part, generation, supplierOrderId)
@@ -218,7 +218,7 @@ async function reattachParts(ordering: Ordering): Promise<void> {
   }
 }
 
-/** An order that cannot be read or decided now stays noted for the next round, and the others go on. */
+/** Reattaches one order. An order that cannot be read or decided now stays noted for the next round, and the others go on. */
 async function reattachOne(ordering: Ordering, part: Part, generation: number, supplierOrderId: string): Promise<void> {
   const { store, reference, line } = part
   const about = { supplierOrderId, store, reference, line, generation }
@@ -271,7 +271,7 @@ function questionsOf(unattached: number, { unreadable, listEnd }: Epoch): string
   ]
 }
 
-/** What the list could show, and what only a person can find out. */
+/** Says how many orders the list could show, and what only a person can find out. */
 function notShown({ listMax, ours }: ListEnd): string {
   const those = ours === 0 ? 'none' : `${ours}`
   const are = ours < 2 ? 'is' : 'are'
@@ -283,14 +283,14 @@ export type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
 /**
  * Finds out at the start whether the database is the one that was used last, before anything else is done with it.
  *
- * It is a restore when it lacks the attempt that the marker beside it names, when it is of an earlier epoch, or when its
- * marker is gone, because then it was copied here without one.
+ * The database is a restore when it lacks the attempt that the marker beside it names, or when it is of an earlier epoch.
+ * It is also a restore when the marker is gone, because then it was copied here without its marker.
  *
- * A new database buys nothing before the supplier's orders were compared, see `compare`, unless all stores were made
- * with it. Any other database buys nothing before the newest of these orders were compared.
+ * A new database buys nothing before the supplier's orders were compared (see `compare`), unless all stores were made with
+ * this database. Any other database buys nothing before the newest of these orders were compared.
  *
- * @param parts.stores those of the configuration
- * @returns whether it was recognised as one, and is now in a new epoch with buying on hold
+ * @param parts.stores the stores of the configuration
+ * @returns whether a restore was recognised; then the database is now in a new epoch with buying on hold
  */
 export async function recogniseRestore(
   parts: EpochParts & { marker: Marker; log: Log; stores: readonly { id: string }[] },
@@ -305,7 +305,7 @@ export async function recogniseRestore(
     return true
   }
   if (!epoch) {
-    // The marker first: a crash in between leaves one that asks for nothing.
+    // The marker is written first. A crash in between leaves a marker that asks for nothing.
     await marker.begin({ epoch: 1, attempt: null })
     await db.commit(await beginningOf(parts))
     return false
@@ -317,8 +317,8 @@ export async function recogniseRestore(
 }
 
 /**
- * Holds buying until the newest orders are compared. A hold of a restore or of a new database stays: it asks for more. One that waits
- * for a person has its orders reattached again: the database may be a copy from before that person's answer.
+ * Holds buying until the newest orders are compared. A hold of a restore or of a new database stays, because it asks for more. When
+ * such a hold waits for a person, the orders are reattached again: the database may be a copy from before that person's answer.
  */
 async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promise<Change[]> {
   const [hold, epoch] = [await restoreHold(db), await currentEpoch(db)]
@@ -328,7 +328,7 @@ async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promi
     return [setEpoch(again, now()), setRestoreHold({ ...hold, reason }, now())]
   }
   if (hold) return []
-  // Only what a worker writes counts: stores may hand in lost orders again before the comparison.
+  // Only instants that a worker writes count, because stores may hand in lost orders again before the comparison.
   const last = await first(db, lastInstants())
   // A clock that was ahead for a while has noted instants that have not come yet.
   const unknownFrom = Math.min(now(), Math.max(last?.sentAt ?? 0, last?.readAt ?? 0))
@@ -336,8 +336,8 @@ async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promi
 }
 
 /**
- * The same where the database is on a server, and the marker is what the server says of itself: a worker begins only on the
- * database that the worker before it had, or in a new epoch.
+ * Does the same where the database is on a server. The marker is then what the server says of itself. A worker begins only
+ * on the database that the previous worker had, or in a new epoch.
  *
  * @see the notes on `recogniseRestore`
  */
@@ -357,7 +357,7 @@ export async function recogniseServer(
     return false
   }
   const cause = 'the database is on another server, or was put back: it may lack what was bought last'
-  // Only what a worker writes counts: other processes may have taken store orders since.
+  // Only instants that a worker writes count, because other processes may have taken store orders since.
   const last = await first(db, lastInstants())
   const unknownFrom = Math.max(0, last?.sentAt ?? 0, last?.readAt ?? 0)
   const begun = await noteRestore(parts, { cause, epochMin: 0, actor: 'quayside', unknownFrom, also: noted })
@@ -366,7 +366,7 @@ export async function recogniseServer(
   return true
 }
 
-/** What a database begins with that no start has marked yet. */
+/** Returns the first changes of a database that no start has marked yet. */
 async function beginningOf({
   db,
   now,
@@ -396,7 +396,7 @@ async function reasonOf(
 ): Promise<string | undefined> {
   if (!marked) return epoch && 'the database was put here without the marker that lay beside it'
   if (marked.epoch > (epoch?.epoch ?? 1)) return 'the database is older than its last restore'
-  // A restore that ended before it could write the marker has noted itself in the database, and nothing was done since.
+  // A restore that was cut off before it wrote the marker is noted in the database already, and nothing was done since.
   if (epoch && marked.epoch < epoch.epoch && epoch.scans === 0 && epoch.reattachedAt === null) return undefined
   if (marked.attempt === null) return undefined
   const known = await first(db, attemptById(marked.attempt))
@@ -404,12 +404,12 @@ async function reasonOf(
 }
 
 /**
- * Notes that the database was put back: a new epoch, buying on hold until the supplier's orders are reattached, and
- * purchases with an open outcome counted as sent just now, because the database does not know when they were sent.
+ * Notes that the database was put back. Begins a new epoch, and holds buying until the supplier's orders are reattached.
+ * Purchases with an open outcome count as sent just now, because the database does not know when they were sent.
  *
  * @param noted.epochMin the highest epoch that is known from elsewhere
- * @param noted.unknownFrom the instant from which the database knows nothing; default: the last one that it has noted
- * @param noted.also goes into the same commit
+ * @param noted.unknownFrom the instant from which the database knows nothing; default: the last instant that it has noted
+ * @param noted.also changes that go into the same commit
  */
 export async function noteRestore(
   { db, now: clock, newId }: EpochParts,
@@ -427,7 +427,7 @@ export async function noteRestore(
   const next = Math.max(known, Number.isFinite(epochMin) ? epochMin : known) + 1
   const last = await first(db, lastInstants())
   const latest = unknownFrom ?? Math.max(0, last?.sentAt ?? 0, last?.receivedAt ?? 0, last?.readAt ?? 0)
-  // What an earlier restore has not reattached is still unknown, and so is everything to a new database before it is compared.
+  // Orders that an earlier restore has not reattached are still unknown. A new database knows no order before it is compared.
   const pending = before && (await restoreHold(db))?.actor === RESTORE_ACTOR && before.reattachedAt === null
   const from = pending ? Math.min(before.unknownFrom, latest) : latest
   const epoch: Epoch = { ...firstEpoch, epoch: next, restoredAt: now, unknownFrom: from }
@@ -444,21 +444,21 @@ export async function noteRestore(
   return epoch
 }
 
-/** Wait before a list that could not be read is tried again. */
+/** The wait before a list that could not be read is tried again. */
 const AGAIN_MS = 15_000
 
-/** What the supplier's orders are searched for before anything is bought. */
+/** A search of the supplier's orders that must end before anything is bought. */
 interface Comparison {
-  /** The reason of the hold, and who set it. */
+  /** The reason of the hold during the search, and the actor who set the hold. */
   reason: string
   actor: string
-  /** @returns why the database counts as a restore; undefined where nothing speaks for that */
+  /** @returns why the database counts as a restore; undefined where nothing speaks for a restore */
   causeOf(ordering: Ordering, unknownFrom: number): Promise<string | undefined>
 }
 
 /**
- * Orders of our stores, which a new database cannot know. If there is one, an earlier database was lost, or the service was
- * started with a wrong data folder. Store orders may have come since the start, but everything before them is unknown.
+ * Searches for orders of our stores, which a new database cannot know. If there is such an order, an earlier database was lost,
+ * or the data folder is wrong. Store orders may have come since the start, but everything before them is unknown.
  */
 const whole: Comparison = {
   reason: "the database is new: the supplier's orders are searched for orders of its stores first",
@@ -466,7 +466,7 @@ const whole: Comparison = {
   causeOf: foreignCause,
 }
 
-/** Orders of our stores that the database lacks: a copy of a machine or of a folder comes back with all that lay beside it. */
+/** Searches for our orders that the database lacks. The marker proves nothing, as a copy of a machine or folder has it too. */
 const newest: Comparison = {
   reason: "the service has started: the supplier's newest orders are compared with the database first",
   actor: START_ACTOR,
@@ -474,7 +474,7 @@ const newest: Comparison = {
 }
 
 /**
- * Searches the supplier's orders. If they speak for it, the database counts as a restore from then on.
+ * Searches the supplier's orders. If they speak for a restore, the database counts as restored from then on.
  *
  * @param unknownFrom the database may know nothing after this instant
  * @returns `due` when another search runs or has failed just now; else `done`, and buying goes on or waits as after a restore
@@ -512,9 +512,9 @@ async function compare(
 }
 
 /**
- * Where the list shows the newest order first, the first one of ours decides: whatever is lost was bought last.
+ * Searches for a lost order. Where the newest orders come first, the first page with ours decides: lost orders were bought last.
  *
- * @returns why the database counts as a restore; undefined when it has all of ours that it should
+ * @returns why the database counts as a restore; undefined when it has all of our orders that it should have
  */
 async function lackingCause(ordering: Ordering, unknownFrom: number): Promise<string | undefined> {
   const { db, dialect, stores } = ordering
@@ -529,8 +529,8 @@ async function lackingCause(ordering: Ordering, unknownFrom: number): Promise<st
 }
 
 /**
- * An order without a purchase that could have sent it: one that was put off, which ran nowhere, has no first send. Those that an
- * earlier restore has noted are known.
+ * Returns an order without a purchase that could have sent it. A purchase that was put off ran nowhere: it has no first send, and
+ * could not have sent the order. Orders that an earlier restore has noted are known.
  */
 async function lackingOf(db: Database, ours: SupplierOrder[]): Promise<SupplierOrder | undefined> {
   const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))
@@ -550,8 +550,8 @@ function isNewestFirst(orders: readonly SupplierOrder[]): boolean {
 }
 
 /**
- * A list that does not show all orders proves nothing, and reading it again proves no more: the database then counts as a
- * restore, whose hold an operator lifts once the orders that the list shows are reattached.
+ * Searches for an order of our stores. A list that does not show all orders proves nothing, however often it is read. Then the
+ * database counts as a restore, and an operator lifts the hold once the orders that the list shows are reattached.
  *
  * @returns why the database counts as a restore; undefined when the supplier has no order of its stores
  */

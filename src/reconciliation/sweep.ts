@@ -22,13 +22,13 @@ import {
 import { changeSweep, forgetSweeps, insertSweep, lastSweepOver, type Sweep, sweepById } from '../storage/runs.ts'
 import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom } from './unmatched.ts'
 
-/** A million orders at a hundred a page. */
+/** The most pages of a sweep: a million orders at a hundred a page. */
 const PAGES_MAX = 10_000
 
-/** Purchases whose order must be in the list, held in memory while it is read. More are left to their own reads. */
+/** The most purchases, held in memory, whose order must be in the list. Further purchases are left to their own reads. */
 const LISTED_MAX = 10_000
 
-/** Orders that are asked for one by one after a list without them; a list that lacks more cannot be believed. */
+/** The most orders that are asked for one by one when the list lacks them. A list that lacks more orders cannot be believed. */
 const ASKED_MAX = 200
 
 const KEPT_MS = 90 * 24 * 3_600_000
@@ -37,8 +37,8 @@ const KEPT_MS = 90 * 24 * 3_600_000
  * Compares all orders of the supplier since an instant with our purchases, both ways. It finds what deliveries and polling
  * missed, orders of our stores that have no purchase, and purchases whose order is gone.
  *
- * Orders are matched by their external reference, page by page, so that memory does not grow with their number. What an
- * order says counts at once. That an order is missing counts only when the whole list was read.
+ * Orders are matched by their external reference, page by page, so that memory does not grow with their number. An order
+ * of the list counts at once. The absence of an order counts only when the whole list was read.
  *
  * @param from epoch milliseconds; 0 reads the supplier's orders from the beginning
  * @returns the counts, as they are stored too
@@ -86,7 +86,7 @@ export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): P
   }
 }
 
-/** Purchases that were sent within the window of the list, and must be in it. */
+/** Returns the purchases that were sent within the window of the list. Their orders must be in the list. */
 async function mustBeListed({ db, dialect }: Ordering, { fromAt, startedAt }: Sweep): Promise<Map<string, string>> {
   const sentFrom = fromAt === 0 ? undefined : fromAt + SKEW_MS
   const acceptedBefore = startedAt - dialect.listLagSeconds * 1_000
@@ -145,21 +145,21 @@ async function conclude(
   else log.warn(`sweep.${state}`, { ...line, error })
 }
 
-/** Where a sweep stands; `orders` are `matched`, `orphans` and `foreign` together. */
+/** The counts of a sweep so far. `orders` is the sum of `matched`, `orphans` and `foreign`. */
 export type Swept = Omit<Sweep, 'state' | 'finishedAt' | 'error'>
 
 /** State of one sweep. */
 export interface SweepState {
   swept: Swept
-  /** Supplier order -> purchase that must be in the list and was not seen yet. */
+  /** Maps a supplier's order that must be in the list and was not seen yet to its purchase. */
   unseen: Map<string, string>
-  /** After this instant the balance fell, and no order of ours explains it. */
+  /** The balance fell after this instant, and no order of ours explains the fall. */
   suspectFrom: number | undefined
-  /** Orders of ours without a purchase that may be the reason. */
+  /** The number of our orders without a purchase that may be the reason of the fall. */
   spenders: number
 }
 
-/** Compares one page of the supplier's orders with our purchases, and counts it. */
+/** Compares one page of the supplier's orders with our purchases, and counts the orders. */
 async function comparePage(ordering: Ordering, state: SweepState, orders: SupplierOrder[]): Promise<void> {
   if (orders.length === 0) return
   const { dialect, stores } = ordering
@@ -177,7 +177,7 @@ async function comparePage(ordering: Ordering, state: SweepState, orders: Suppli
   if (suspectFrom !== undefined) state.spenders += ours.filter((order) => maySpend(order, suspectFrom)).length
 }
 
-/** @returns the ids of the orders that are purchases of ours */
+/** @returns the ids of the orders that belong to our purchases */
 async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOrder[]): Promise<Set<string | null>> {
   const { db } = ordering
   const references = orders.map((order) => order.externalOrderId).filter((reference) => reference !== undefined)
@@ -219,13 +219,13 @@ async function compare(ordering: Ordering, purchase: Purchase, orders: SupplierO
   return true
 }
 
-/** Where the sweep of thirty days begins now. */
+/** Returns the instant from which a sweep of thirty days reads the list now. */
 export async function wholeFrom({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<number> {
   const oldest = await first(db, oldestWrittenOff(now() - NIGHTLY_MS))
   return nightlyFrom(now(), oldest?.sentAt ?? null)
 }
 
-/** Whether the last sweep of thirty days did not come to its end, or the service was down at its hour. */
+/** Says whether the last sweep of thirty days did not come to its end, or whether the service was down at its hour. */
 async function isOverdue({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boolean> {
   const [[complete], [begun]] = await Promise.all([
     db.query(lastSweepOver(NIGHTLY_MS, 'complete')),
@@ -236,14 +236,14 @@ async function isOverdue({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boo
 
 export interface SweepRunner {
   /**
-   * Starts a sweep of thirty days, or joins one under way, and returns it as it stands now.
+   * Starts a sweep of thirty days, or joins a sweep under way, and returns the sweep as it stands now.
    *
    * @throws Failure `unavailable` while the service is being stopped
    */
   start: (cause: string) => Promise<Sweep>
-  /** Sweeps the last two days; thirty, when the night's sweep did not come to its end. Resolves when it has ended. */
+  /** Sweeps the last two days, or thirty when the night's sweep did not come to its end. Resolves when the sweep has ended. */
   recent: (cause: string) => Promise<void>
-  /** Starts a sweep from an instant on, without waiting for it; undefined: none. */
+  /** Starts a sweep from an instant on, without waiting for its end. Starts no sweep when the instant is undefined. */
   behind: (from: number | undefined, cause: string) => void
   idle: () => Promise<void>
 }
@@ -254,7 +254,7 @@ interface Underway {
   ended: Promise<void>
 }
 
-/** A caller joins a sweep under way that looks back as far, instead of starting another one. */
+/** Creates the runner of sweeps. A caller joins a sweep under way that looks back as far, instead of starting another sweep. */
 export function createSweepRunner(ordering: Ordering): SweepRunner {
   const running = new Set<Underway>()
 

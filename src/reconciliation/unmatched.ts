@@ -20,10 +20,10 @@ import { isReattaching } from '../storage/restores.ts'
  * Records orders of the supplier that carry a reference of our stores and have no purchase. Causes are a lost or restored
  * database, a second installation with our stores' ids, or another client that buys in our name.
  *
- * Each is recorded once, and a sweep alerts once for all new ones. An order for a part that is known here is a duplicate
- * charge and freezes buying.
+ * Each order is recorded once, and a sweep raises one alert for all new orders. An order for a part that is known here is a
+ * duplicate charge and freezes buying.
  *
- * @returns the orders that are orphans: those left out were shown to a person beside the purchases of their part
+ * @returns the orphans, without the orders that were shown to a person beside the purchases of their part
  */
 export async function recordOrphans(
   ordering: Ordering,
@@ -60,8 +60,8 @@ export async function recordOrphans(
 }
 
 /**
- * Reports the orders that were bought for parts which have purchases here as duplicate charges. Orders that a restore has
- * noted are left out: they may still be reattached.
+ * Reports as duplicate charges the orders that were bought for parts which have purchases here. Orders that a restore has
+ * noted are left out, because they may still be reattached.
  *
  * @returns ids of the orders that a person is or was shown beside a purchase of their part
  */
@@ -93,20 +93,20 @@ async function reportDuplicates(ordering: Ordering, orders: SupplierOrder[]): Pr
 const isNoted = async (ordering: Ordering, part: Part, id: string): Promise<boolean> =>
   (await unattachedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
 
-/** The earliest instant from which an unexplained fall of the balance may come; undefined without one. */
+/** Returns the earliest instant from which an unexplained fall of the balance may come; undefined without such a fall. */
 export async function suspectedFrom({ db }: Ordering): Promise<number | undefined> {
   const instants = (await db.query(suspectAccounts())).map(({ suspectFrom }) => suspectFrom).filter((at) => at !== null)
   return instants.length === 0 ? undefined : Math.min(...instants)
 }
 
-/** Whether an order may be the reason of an unexplained fall after that instant. */
+/** Says whether an order may be the reason of an unexplained fall after that instant. */
 export const maySpend = (order: SupplierOrder, suspectFrom: number): boolean =>
   moneyIsOut(order.status) && (order.createdAt === undefined || order.createdAt >= suspectFrom - SKEW_MS)
 
 /**
- * Changes at the end of a sweep for an unexplained fall: an order of our stores without a purchase freezes all buying.
+ * Returns the changes at the end of a sweep for an unexplained fall. An order of our stores without a purchase freezes all buying.
  *
- * @param count how many such orders it found; at 0 the fall stays an alert, because another client may use the API key
+ * @param count how many such orders the sweep found; at 0 the fall stays an alert, because another client may use the API key
  */
 export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom: number, count: number): Change[] {
   if (count === 0) return [clearSuspicion(suspectFrom, begunAt)]
@@ -122,7 +122,7 @@ export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom:
 /**
  * Asks the supplier for one order that a whole list did not have. The answer decides, not the list.
  *
- * @returns `missing`, recorded with an alert; `notListed` when the supplier knows it all the same; `moved` when the
+ * @returns `missing`, recorded with an alert; `notListed` when the supplier knows the order; `moved` when the
  *   purchase no longer waits for that order
  */
 export async function checkUnlisted(
@@ -146,7 +146,7 @@ async function waiting({ db }: Ordering, purchaseId: string, supplierOrderId: st
   return waits && purchase.supplierOrderId === supplierOrderId ? purchase : undefined
 }
 
-/** A completed purchase has its keys and goes on. People are alerted that its order is gone. */
+/** Records that the order of a completed purchase is gone, and alerts people. The purchase has its keys and goes on. */
 async function recordMissing(ordering: Ordering, purchase: Purchase, supplierOrderId: string) {
   const { id: purchaseId, orderId, externalOrderId } = purchase
   const changes = reportDiscrepancy(ordering, {

@@ -8,26 +8,26 @@ import { changeBy, countBy, deleteBefore, insertInto, page, rowsBy, stampOnce } 
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
 
-/** Alerts of the outbox that are not among the alerts yet, with the order that they are about in its store, the oldest first. */
+/** Alerts of the outbox that are not among the alerts yet, oldest first, each with the store's reference of its order. */
 export const untakenAlerts = statement((limit: number) =>
   build
     .select({ ...getTableColumns(outbox), reference: storeOrders.reference })
     .from(outbox)
     .leftJoin(storeOrders, eq(storeOrders.id, outbox.orderId))
-    // Written out and not bound, so that SQLite sees that its index of these alone is enough.
+    // The condition is written out and not bound, so that SQLite sees that its index of these alerts is enough.
     .where(and(sql`${outbox.kind} = 'alert' and ${outbox.takenAt} is null`, gt(outbox.id, '')))
     .orderBy(asc(outbox.id))
     .limit(limit),
 )
 
-/** Stale when another process has taken it. */
+/** Marks an alert of the outbox as taken. Stale when another process has taken the alert. */
 export const markTaken = stampOnce(1, outbox, ['id'], 'takenAt')
 
 export const insertAlert = insertInto(alerts)
 
 export const alertById = rowsBy(alerts, ['id'])
 
-/** A kind with many alerts comes after those with few, so that a flood of one hides no other. */
+/** Sorts kinds with few alerts before kinds with many, so that a flood of one kind hides no other kind. */
 const rareFirst = sql`count(*) over (partition by ${alerts.type})`
 
 /** Alerts of rare kinds come first, then the newest. */
@@ -53,15 +53,15 @@ const alertsAboutOne = statement((type: StoredKind, subject: string | undefined,
 
 export const endAlert = stampOnce('any', alerts, ['id'], 'endedAt')
 
-/** Newest first. */
+/** Lists alerts, newest first. */
 export const listAlerts = page(alerts, [], {
   computed: { state: sql<'open' | 'ended'>`case when ${alerts.endedAt} is null then 'open' else 'ended' end` },
 })
 
-/** How many are open, of each kind. */
+/** How many alerts of each kind are open. */
 export const countOpenAlerts = countBy(alerts, ['type'], isNull(alerts.endedAt))
 
-/** The first person who looks after it stays on record. */
+/** Acknowledges an open alert. The first person who looks after the alert stays on record. */
 export const acknowledgeAlert = change('any', (id: string, actor: string, now: number) =>
   build
     .update(alerts)
@@ -77,7 +77,7 @@ export const muteAlerts = change('any', (type: StoredKind, subject: string | nul
     .where(and(eq(alerts.type, type), sql`${alerts.subject} is not distinct from ${subject}`)),
 )
 
-/** What ended while it was muted was muted until now, so that its end is no news. @param subject null: the service as a whole */
+/** Unmutes alerts. An alert that ended muted was muted until now: its end is no news. @param subject null: the whole service */
 export const unmuteAlerts = change('any', (type: StoredKind, subject: string | null, now: number) =>
   build
     .update(alerts)
@@ -125,7 +125,7 @@ export const changeChannel = changeBy(1, alertChannels, ['channel'])
 const noticed = { ...getTableColumns(alerts), said: alertNotices.said, at: alertNotices.at, times: alertNotices.times }
 const byChannel = (channel: string) => and(eq(alertNotices.alert, alerts.id), eq(alertNotices.channel, channel))
 
-/** The open alerts, each with what a channel has said of it; those of a kind with few first, then the newest first. */
+/** Open alerts, each with what a channel has said of it. Alerts of rare kinds come first, then the newest. */
 export const openForChannel = statement((channel: string, limit: number) =>
   build
     .select(noticed)

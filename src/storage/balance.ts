@@ -17,14 +17,14 @@ export const listMovements = page(balanceMovements, ['currency'])
 /** Purchases whose request may be on its way, or whose outcome is not known yet. */
 export const countOpenOutcomes = countBy(purchases, [], inArray(purchases.state, ['sending', 'unknown']))
 
-/** Orders of ours whose charge no account has. */
+/** Orders of ours whose charge is not counted in an account yet. */
 const uncounted = and(isNotNull(purchases.supplierOrderId), isNull(purchases.countedAt))
 
 /**
- * Uncounted orders that a reading may or may not know of: placed since it began, or so young that their amount was not
- * read yet.
+ * Uncounted orders that a reading may or may not know of: they were placed since the reading began, or are so young that
+ * their amount was not read yet.
  *
- * @param youngFrom an order that was placed before and has no amount still will not get one
+ * @param youngFrom an order that was placed before this instant and still has no amount will not get one
  */
 export const countUncertainCharges = statement((readAt: number, youngFrom: number) =>
   build
@@ -46,7 +46,7 @@ const chargedBefore = (readAt: number) => and(uncounted, lt(purchases.acceptedAt
 /** An amount is only ever stored in the purchase's own currency. */
 const priced = (currency: string) => and(isNotNull(purchases.amountMinor), eq(purchases.currency, currency))
 
-/** Orders placed before a reading: how many, what they cost, and at most where the supplier does not say. */
+/** Uncounted orders placed before a reading: how many, their charges, and the most that orders without a known charge may cost. */
 export const chargesBefore = statement((readAt: number, currency: string) =>
   build
     .select({
@@ -64,9 +64,9 @@ export const chargesBefore = statement((readAt: number, currency: string) =>
     .where(chargedBefore(readAt)),
 )
 
-/** What must come back of orders that failed, as far as no account has it. */
+/** Orders that failed and of which no account has counted yet what must come back. */
 const failed = and(sql`${purchases.state} = 'failed'`, isNull(purchases.returnedAt))
-/** Orders that were taken back after they had completed. */
+/** Orders that were taken back after they had completed and of which no account has counted yet what must come back. */
 const reversed = and(
   inArray(
     purchases.id,
@@ -90,7 +90,7 @@ const returnsOf = (kind: OwedBack) =>
 const returns = { failed: returnsOf('failed'), reversed: returnsOf('reversed') }
 export const returnsBefore = (kind: OwedBack, readAt: number) => returns[kind](readAt)
 
-/** What purchases may have cost whose outcome waits for a person. */
+/** The most that purchases whose outcome waits for a person may have cost. */
 export const unsettledMinor = statement(() =>
   build
     .select({
@@ -103,14 +103,14 @@ export const unsettledMinor = statement(() =>
     .where(eq(purchases.state, 'review')),
 )
 
-/** Marks the charges of `chargesBefore` as counted; stale when they are no longer as many. */
+/** Marks the charges of `chargesBefore` as counted; stale when there are no longer as many charges. */
 export const countCharges = change(
   (_readAt, _now, count) => count,
   (readAt: number, now: number, _count: number | 'any') =>
     build.update(purchases).set({ countedAt: now }).where(chargedBefore(readAt)),
 )
 
-/** Marks what `returnsBefore` gave as counted; stale when it is no longer as many. */
+/** Marks the returns of `returnsBefore` as counted; stale when there are no longer as many returns. */
 export const countReturns = (kind: OwedBack, readAt: number, now: number, count: number | 'any'): Change => ({
   statement: returned[kind](readAt, now),
   rows: count,
@@ -126,7 +126,7 @@ const returned = { failed: markReturned('failed'), reversed: markReturned('rever
 
 export const insertAccount = insertInto(balanceAccounts)
 
-/** Changes the account as it was read, and only so: two readings are never taken into it at once. */
+/** Changes an account that is still as it was read, so that two readings are never taken into it at once. */
 export const changeAccount = change(
   1,
   ({ currency, version }: Pick<BalanceAccount, 'currency' | 'version'>, set: Partial<BalanceAccount>) =>
@@ -140,12 +140,12 @@ export const insertMovement = insertInto(balanceMovements)
 
 export const forgetMovements = deleteBefore(balanceMovements, 'id')
 
-/** Falls that no sweep has looked behind yet. */
+/** Accounts with a fall of the balance behind which no sweep has looked yet. */
 export const suspectAccounts = statement(() =>
   build.select().from(balanceAccounts).where(isNotNull(balanceAccounts.suspectFrom)),
 )
 
-/** A sweep has looked behind the falls since that instant; not behind one that was judged after the sweep began. */
+/** Notes that a sweep has looked behind the falls since an instant, but not behind a fall that was judged after the sweep began. */
 export const clearSuspicion = change('any', (suspectFrom: number, begunAt: number) =>
   build
     .update(balanceAccounts)
@@ -157,7 +157,7 @@ export const latestBalance = statement(() =>
   build.select().from(balanceReadings).orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id)).limit(1),
 )
 
-/** The VIP tier as last stated: a reading without one says nothing about it. */
+/** The VIP tier as last stated. A reading without a tier says nothing about it. */
 export const latestTier = statement(() =>
   build
     .select({ tier: balanceReadings.tier })

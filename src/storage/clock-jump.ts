@@ -6,13 +6,13 @@ import { build, change, statement } from './statement.ts'
 import { bringForward } from './table.ts'
 
 /*
- * Instants that rows wait for, after a jump of the clock. One that was taken before a clock was put back may lie hours or
- * days ahead: whatever waits for one is tried now, and waits again when there is still a reason to.
+ * Brings forward the instants that rows wait for, after a jump of the clock. An instant that was set before a clock was put back
+ * may lie hours or days ahead. A row that waits for such an instant is tried now, and waits again when it still has a reason to.
  */
 
 export const refreshesDueNow = bringForward(purchases, [], 'refreshAt')
 
-/** A worker that died leaves its lease behind. One that lives holds it for no longer than a lease lasts. */
+/** A worker that died leaves its lease behind. A worker that lives holds its lease for no longer than a lease lasts. */
 export const leasesEndBy = bringForward(purchases, [], 'leaseUntil')
 
 const notSent = inArray(purchases.state, ['planned', 'waiting'])
@@ -31,7 +31,7 @@ export const listingsDueNow = bringForward(listings, [], 'nextTryAt')
 
 export const publishingDueNow = bringForward(publishing, [], 'pausedUntil')
 
-/** A reading from the future would count as the newest one until that day comes, whatever was paid in meanwhile. */
+/** Forgets readings from the future: they would count as the newest until that day comes, whatever was paid in meanwhile. */
 export const forgetReadingsAfter = change('any', (now: number) =>
   build.delete(balanceReadings).where(gt(balanceReadings.readAt, now)),
 )
@@ -39,7 +39,7 @@ export const forgetReadingsAfter = change('any', (now: number) =>
 const notAfter = (column: SQLiteColumn, now: number): SQL =>
   sql`case when ${column} > ${now} then ${now} else ${column} end`
 
-/** A fact from the future would shut out every later one. */
+/** Dates facts from the future back to now: such a fact would shut out every later fact. */
 export const offersAsOfNow = change('any', (now: number) =>
   build
     .update(offers)
@@ -51,7 +51,7 @@ export const offersAsOfNow = change('any', (now: number) =>
     .where(or(gt(offers.asOf, now), gt(offers.goneAt, now), gt(offers.changedAt, now))),
 )
 
-/** What counts from an instant in the future would begin to count only then: keys that are short, an order that is late. */
+/** Dates back to now what counts from an instant in the future and would begin to count only then: short keys, late orders. */
 export const countingFromNow = change('any', (now: number) =>
   build
     .update(purchases)
@@ -63,10 +63,10 @@ export const countingFromNow = change('any', (now: number) =>
     .where(or(gt(purchases.keysShortSince, now), gt(purchases.acceptedAt, now))),
 )
 
-/** The states of purchases that still move: those are few, and found by their state however many purchases there are. */
+/** The states of purchases that still move. Such purchases are few, and found by their state however many purchases there are. */
 const unfinished = purchaseStates.filter((state) => !finalStates.includes(state))
 
-/** A purchase that moves still was written at an instant after this one; none when none was. */
+/** Finds a purchase that still moves and was written after this instant; no row when there is no such purchase. */
 export const writtenAfter = statement((at: number) =>
   build
     .select({ id: purchases.id })
@@ -75,10 +75,10 @@ export const writtenAfter = statement((at: number) =>
     .limit(1),
 )
 
-/** What was written in a future that turned out to be none counts as written now, so that not each start finds it. */
+/** Dates purchases that were written in a false future back to now, so that `writtenAfter` does not find them at each start. */
 export const writtenNow = bringForward(purchases, [], 'changedAt', inArray(purchases.state, unfinished))
 
-/** A reading was taken after this instant; none when none was. */
+/** Finds a reading that was taken after this instant; no row when there is no such reading. */
 export const readAfter = statement((at: number) =>
   build.select({ id: balanceReadings.id }).from(balanceReadings).where(gt(balanceReadings.readAt, at)).limit(1),
 )

@@ -16,10 +16,10 @@ interface Dialect {
 }
 
 /**
- * Compiles statements to the texts of one dialect; each once, whatever its values.
+ * Compiles statements to the texts of one dialect: each statement once, whatever its values.
  *
- * @param words what its engine says in words of its own
- * @param paramOf a parameter as its engine takes it. Default: as it is
+ * @param words what the engine of the dialect says in words of its own
+ * @param paramOf turns a parameter into what the engine takes. Default: the parameter as it is
  */
 export function statementCompiler(
   dialect: Dialect,
@@ -77,7 +77,7 @@ const isBindable = (value: unknown): boolean =>
   value instanceof Uint8Array
 
 /**
- * Reads rows: under the property names that a builder's selection promises its reader, else the columns'. Each value as its column reads it.
+ * Returns a reader of rows. It names properties as the selection of a builder does, else as the columns. Columns decode values.
  *
  * `select({ orderId: storeOrders.id })` compiles to a column called `id`; only the builder knows of `orderId`.
  *
@@ -101,7 +101,7 @@ type Decoder = (value: unknown) => unknown
 
 const readers = new WeakMap<SQLWrapper, RowReader>()
 
-/** Undefined where the column holds its values as they are read. */
+/** The decoder of a column; undefined where the column holds its values as they are read. */
 const decoderOf = (field: unknown): Decoder | undefined =>
   is(field, Column) && field.mapFromDriverValue !== Column.prototype.mapFromDriverValue
     ? (value) => (value === null ? null : field.mapFromDriverValue(value))

@@ -1,6 +1,6 @@
 /**
- * Where an installation has its database: in a file of its data folder, or on a PostgreSQL server. The code of an engine is
- * loaded where it is chosen, and that of the other one is not, save for the lock of the data folder.
+ * Where an installation has its database: in a file of its data folder, or on a PostgreSQL server. Only the code of the chosen
+ * engine is loaded, except for the lock of the data folder.
  */
 import { Failure } from '../errors.ts'
 import type { Secret } from '../secret.ts'
@@ -25,7 +25,7 @@ export interface OpenAloneOptions {
   mustExist?: boolean
 }
 
-/** What people call it: the file, or server and name. */
+/** What people call the database: its file, or its server and name. */
 export function placeName({ dataDir, databaseUrl }: DatabasePlace): string {
   if (databaseUrl === null) return databaseFileOf(dataDir)
   const address = databaseUrl.reveal()
@@ -35,7 +35,7 @@ export function placeName({ dataDir, databaseUrl }: DatabasePlace): string {
 }
 
 /**
- * Opens it for this process alone, and brings its tables up to date.
+ * Opens the database for this process alone, and brings its tables up to date.
  *
  * @throws Failure as `openDatabase` of SQLite and `openPostgres` do, and as `assertNotMoved` does
  */
@@ -52,17 +52,17 @@ async function openPlace({ dataDir, databaseUrl }: DatabasePlace, options: OpenA
   return openPostgres({ url: databaseUrl.reveal(), alone: true, ...options })
 }
 
-/** The database of a service: a file has one process, and of those that share a server one is the worker. */
+/** The database of a service. A file has one process. Of the processes that share a server, one is the worker. */
 export interface ServiceDatabase {
   db: Database
-  /** Waits until this process is the worker; absent where it has the database alone. */
+  /** Waits until this process is the worker; absent where this process has the database alone. */
   elect?: SharedDatabase['elect']
-  /** Looks at its server; absent where there is none. */
+  /** Looks at the database server; absent where there is no server. */
   look?: SharedDatabase['look']
 }
 
 /**
- * Opens what a service works with, and brings its tables up to date.
+ * Opens the database that a service works with, and brings its tables up to date.
  *
  * @throws Failure as `openAlone` does
  */
@@ -86,7 +86,7 @@ export async function openForService(place: DatabasePlace, options: OpenAloneOpt
 }
 
 /**
- * Of a server without a database: one that lies in the file of the data folder is that of the installation.
+ * Refuses a server without a database, where the file of the data folder holds the database of the installation.
  *
  * @throws Failure `conflict`, reason `database_moved` while the file is being moved, `database_left` where it was never moved
  */
@@ -102,9 +102,9 @@ export async function assertNothingLeft(place: DatabasePlace): Promise<void> {
 }
 
 /**
- * Opens it to look at it, beside a service that may run on it. Nothing of it changes.
+ * Opens the database to look at it, beside a service that may run on it. The database does not change.
  *
- * @returns undefined where there is none
+ * @returns undefined where there is no database
  * @throws Failure `unavailable` when it cannot be opened; as `assertNotMoved` does
  */
 export async function openBeside(place: DatabasePlace): Promise<ReadDatabase | undefined> {
@@ -124,7 +124,7 @@ export async function checkServer({ databaseUrl }: DatabasePlace, now: () => num
   return checkPostgres(databaseUrl.reveal(), now)
 }
 
-/** What can be read, beside a service that may run on it. */
+/** A database that is only read, beside a service that may run on it. */
 export type ReadDatabase = Pick<Database, 'query' | 'close'>
 
 async function usable<D extends ReadDatabase>(db: D): Promise<D> {
@@ -147,7 +147,7 @@ async function openPlaceToRead({ dataDir, databaseUrl }: DatabasePlace): Promise
   return openPostgresToRead(databaseUrl.reveal())
 }
 
-/** @throws Failure `conflict`, reason `database_in_use`, while another process has it alone */
+/** @throws Failure `conflict`, reason `database_in_use`, while another process has the database alone */
 export async function assertFree({ dataDir, databaseUrl }: DatabasePlace): Promise<void> {
   if (databaseUrl === null) {
     const { assertFree } = await import('./sqlite/open.ts')

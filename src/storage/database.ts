@@ -41,10 +41,10 @@ export interface Database {
    */
   commit(changes: Change[]): Promise<number[]>
   /**
-   * Resolves once what was overwritten or deleted is in no log any more; waits for those who read the database. Absent
-   * where the engine keeps no log.
+   * Resolves once no log holds what was overwritten or deleted; waits for processes that read the database. Absent where
+   * the engine keeps no log.
    *
-   * @param signal ends the wait, with the log as it is. Default: nothing does
+   * @param signal ends the wait, with the log as it is. Default: nothing ends the wait
    */
   emptyLog?(signal?: AbortSignal): Promise<void>
   close(): Promise<void>
@@ -89,16 +89,16 @@ export async function retryStale<T>(tries: number, attempt: () => Promise<T>, co
   }
 }
 
-/** For a fatal failure that no caller handles: what is uncaught ends the process. */
+/** Throws a fatal failure that no caller handles where nothing catches it, so that it ends the process. */
 export function throwUncaught(error: Failure): void {
   setImmediate(() => {
     throw error
   })
 }
 
-/** A guarded change did not find the row as it was read: another commit came first. Read again and decide again. */
+/** A guarded change did not find the row as it was read: another commit came first. The caller must read and decide again. */
 export class StaleWrite extends Error {
-  /** Which change of the list. */
+  /** The index of that change in the list. */
   readonly index: number
 
   constructor(index: number) {

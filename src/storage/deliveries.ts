@@ -42,7 +42,7 @@ export const dueDeliveries = statement((now: number, limit: number) =>
     .orderBy(asc(deliveries.notBefore), asc(deliveries.id))
     .limit(limit),
 )
-/** Bodies stay where they are: a list of 200 would carry up to 50 MB of them. */
+/** Lists deliveries without their bodies: a list of 200 would carry up to 50 MB of bodies. */
 export const listDeliveries = page(deliveries, ['state', 'event'], { without: 'ciphertext' })
 
 /** Any delivery of an endpoint. */
@@ -74,7 +74,7 @@ export const insertDelivery = insertOnce(deliveries)
 
 const changeAsSeen = changeBy(1, deliveries, ['id', 'attempts'])
 
-/** Records what became of a delivery. Guarded on its attempts: two workers that processed it write once. */
+/** Records what became of a delivery. Its attempts guard it: two workers that processed the delivery write once. */
 export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change =>
   changeAsSeen(seen.id, seen.attempts, { ...set, attempts: seen.attempts + 1 })
 
@@ -82,7 +82,7 @@ export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Par
 export const deferDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, event: string, notBefore: number): Change =>
   changeAsSeen(seen.id, seen.attempts, { event, notBefore })
 
-/** Puts a delivery back into the inbox, with all its attempts. One whose body is deleted cannot be read again. */
+/** Puts a delivery back into the inbox, with all its attempts. A delivery whose body is deleted cannot be read again. */
 export const replayDelivery = change(1, (id: string, now: number) =>
   build
     .update(deliveries)
@@ -98,7 +98,7 @@ export const deliveriesWithBody = statement((ids: string[]) =>
     .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
-/** What these deliveries hold, those without their body left out. */
+/** The bodies of these deliveries. Deliveries without their body are left out. */
 export const bodiesOf = statement((ids: string[]) =>
   build
     .select({ id: deliveries.id, ciphertext: deliveries.ciphertext, keyId: deliveries.keyId })
@@ -106,7 +106,7 @@ export const bodiesOf = statement((ids: string[]) =>
     .where(and(inArray(deliveries.id, ids), ne(deliveries.ciphertext, Buffer.alloc(0)))),
 )
 
-/** Among the deliveries between two ids, the delivery that so many others come before. */
+/** The delivery that comes after the first `skipped` deliveries between two ids. */
 export const deliveryAfter = statement((from: string, before: string, skipped: number) =>
   build
     .select({ id: deliveries.id })
@@ -118,7 +118,7 @@ export const deliveryAfter = statement((from: string, before: string, skipped: n
 )
 
 /**
- * Empties the bodies of deliveries between two ids; dedupe goes on by their digests.
+ * Empties the bodies of deliveries between two ids; their digests still find repeats.
  *
  * @param sources a pattern of `like`
  */
@@ -136,16 +136,16 @@ export const forgetBodies = change('any', (from: string, before: string, sources
     ),
 )
 
-/** The delivery that the last of these steps ended before: the next night goes on there. */
+/** The id of the delivery before which the last step of `forgetBodies` ended: the next night goes on there. */
 export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
-/** Up to where the bodies of stores' deliveries were deleted: they go earlier. */
+/** The same id for the deliveries of stores, whose bodies are deleted earlier. */
 export const storeBodiesForgotten = jsonSetting<string>('store_bodies_forgotten')
 
 export const forgetDeliveries = change('any', (from: string, before: string) =>
   build.delete(deliveries).where(and(gte(deliveries.id, from), lt(deliveries.id, before))),
 )
 
-/** All that are kept, at most ten, without what they hold. */
+/** All captures that are kept, at most ten, without what they hold. */
 export const listCaptures = statement(() =>
   build
     .select({ id: captures.id, path: captures.path, reason: captures.reason, receivedAt: captures.receivedAt })
@@ -159,7 +159,7 @@ export const insertCapture = insertInto(captures)
 
 export const deleteCaptures = deleteBy(captures, [])
 
-/** When refused deliveries are recorded, and how long they are kept; epoch milliseconds. */
+/** Until when refused deliveries are recorded, and until when they are kept; epoch milliseconds. */
 export interface CaptureWindow {
   closesAt: number
   keptUntil: number

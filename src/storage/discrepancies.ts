@@ -60,7 +60,7 @@ export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInser
   alert: Omit<Alert, 'type'>
 }
 
-/** Records a difference as of now, and alerts people. A second one of the same kind, subject and order is not stored. */
+/** Records a difference as of now, and alerts people. A second difference of the same kind, subject and order is not stored. */
 export const reportDiscrepancy = (
   context: { newId: () => string; now: () => number },
   { alert, ...row }: DiscrepancyReport,
@@ -72,7 +72,7 @@ export const reportDiscrepancy = (
 /** One difference is recorded once, however often it is found. */
 export const insertDiscrepancy = insertOnce(discrepancies)
 
-/** The order has its purchase again: it is no orphan for people to look at any more. */
+/** Drops an orphan, because the order has its purchase again: people need not look at it any more. */
 export const dropOrphan = change('any', (supplierOrderId: string) =>
   build.delete(discrepancies).where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.subject, supplierOrderId))),
 )

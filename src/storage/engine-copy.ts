@@ -1,8 +1,8 @@
 /**
  * Copies all tables from one database into another of any engine, and compares them row by row.
  *
- * Rows go as they are stored: no column decodes or encodes them in between. Batches follow the primary key, whose order every engine
- * keeps, and each is one commit: the last key in the copy says how far it is.
+ * Rows are copied as they are stored: no column decodes or encodes them in between. Batches follow the primary key, whose order
+ * is the same in every engine. Each batch is one commit, so that the last key in the copy says how far the copy is.
  */
 import { createHash } from 'node:crypto'
 import { is, type SQL, sql } from 'drizzle-orm'
@@ -28,10 +28,10 @@ interface CopiedTable {
 /** PostgreSQL takes 65,535 values in one statement. */
 const CELLS_MAX = 30_000
 const ROWS_MAX = 1_000
-/** Rows in one step of a table with bytes, which may be as long as a delivery is. */
+/** Rows of a batch of a table with bytes, because such a row may be as long as a delivery is. */
 const BYTES_ROWS_MAX = 100
 
-/** What others refer to comes before them. A module gives its exports by their names, in no such order. */
+/** Tables that others refer to come before those others. The exports of a module are ordered by their names instead. */
 const tables: CopiedTable[] = referredFirst(Object.values(schema).filter((value) => is(value, SQLiteTable))).map(
   copiedTable,
 )
@@ -62,14 +62,14 @@ function copiedTable(table: SQLiteTable): CopiedTable {
 export interface CopyProgress {
   step: 'copy' | 'compare'
   table: string
-  /** Rows of all tables that are done, and all there are. */
+  /** How many rows of all tables are done, and how many there are. */
   rows: number
   total: number
 }
 
 type Watch = (progress: CopyProgress) => void
 
-/** Copies what the copy does not have yet: it goes on where an earlier one ended, at whatever instant. */
+/** Copies the rows that the copy does not have yet: it goes on where an earlier run ended, wherever that was. */
 export async function copyTables(from: Reader, to: Database, watch: Watch = () => undefined): Promise<void> {
   const total = await countRows(from)
   let rows = 0
@@ -99,9 +99,9 @@ export interface ComparedTable {
 }
 
 /**
- * Reads both again and compares every row.
+ * Reads both databases again and compares every row.
  *
- * @throws Failure `conflict`, reason `copy_differs`, with the first row of each table that differs, by its key
+ * @throws Failure `conflict`, reason `copy_differs`, with the key of the first row that differs in each table
  */
 export async function compareTables(
   from: Reader,
@@ -144,7 +144,7 @@ export async function tablesWithRows(db: Reader): Promise<string[]> {
   return filled
 }
 
-/** The first difference of two batches from the same key on; the digest gets the rows that are equal. */
+/** Returns the first difference of two batches from the same key on. The digest gets the rows that are equal. */
 function differenceOf(
   table: CopiedTable,
   ours: Cell[][],
@@ -166,7 +166,7 @@ function differenceOf(
   return undefined
 }
 
-/** SHA-256 over the cells, each with its type and length: no two rows have the same bytes. */
+/** SHA-256 over the cells, each with its type and length, so that different rows give different bytes. */
 function rowDigest(row: Cell[]): Buffer {
   const digest = createHash('sha256')
   for (const cell of row) {
@@ -185,7 +185,7 @@ const keyText = (table: CopiedTable, row: Cell[]): string =>
     .map((cell) => (cell instanceof Uint8Array ? Buffer.from(cell).toString('hex') : String(cell)))
     .join(' ')
 
-/** The order of both engines: numbers by their value, texts and bytes by their bytes. */
+/** Compares two keys in the order of both engines: numbers by their value, texts and bytes by their bytes. */
 function compareKeys(table: CopiedTable, one: Cell[], other: Cell[]): number {
   for (const index of table.key) {
     const [a = null, b = null] = [one[index], other[index]]
@@ -195,7 +195,7 @@ function compareKeys(table: CopiedTable, one: Cell[], other: Cell[]): number {
   return 0
 }
 
-/** SQLite gives a number that is too large rounded, and PostgreSQL refuses to give it. */
+/** Refuses a number that is too large: SQLite would give it rounded, and PostgreSQL would refuse to give it. */
 function assertSafe(table: CopiedTable, row: Cell[]): void {
   const index = row.findIndex((cell) => typeof cell === 'number' && !Number.isSafeInteger(cell))
   if (index < 0) return
@@ -213,7 +213,7 @@ const list = (names: string[], order = sql``): SQL =>
 
 const keyNames = ({ key, columns }: CopiedTable): string[] => key.map((index) => columns[index] ?? '')
 
-/** The rows of a table that are copied, from after a key on. */
+/** The rows of a table that are copied; with `after`, only the rows after that key. */
 function copiedRows(table: CopiedTable, after?: Cell[]): SQL {
   const values = after?.map((cell) => sql`${cell}`)
   const conditions = [
@@ -233,7 +233,7 @@ const rowsAfter = async (db: Reader, table: CopiedTable, after: Cell[] | undefin
     ),
   )
 
-/** The row with the last key; none for an empty table. */
+/** The row with the last key; no row for an empty table. */
 const rowsBackwards = async (db: Reader, table: CopiedTable): Promise<Cell[][]> =>
   cellsOf(
     await db.query(
@@ -241,7 +241,7 @@ const rowsBackwards = async (db: Reader, table: CopiedTable): Promise<Cell[][]> 
     ),
   )
 
-/** @param after of one table: its rows up to this key */
+/** @param after counts only the rows of one table up to this key */
 async function countRows(db: Reader, counted = tables, after?: Cell[]): Promise<number> {
   let rows = 0
   for (const table of counted) {

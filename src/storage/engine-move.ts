@@ -1,6 +1,6 @@
 /**
- * The note of a move from the file to a server. It lies in both databases as long as a service may start on neither, then in
- * the one that is not used any more: two services that buy for the same stores would buy everything twice.
+ * The note of a move from the file to a server. It lies in both databases as long as a service may start on neither of them. Then
+ * it lies in the database that is not used any more. Two services that buy for the same stores would buy everything twice.
  */
 import { Failure } from '../errors.ts'
 import type { Database } from './database.ts'
@@ -10,14 +10,14 @@ export interface EngineMove {
   /** This number is equal in the file and in its copy. */
   id: string
   side: 'file' | 'copy'
-  /** What people call the two. */
+  /** What people call the file and the server. */
   from: string
   to: string
-  /** Epoch ms. Of the file: since when the copy is whole; of the copy: since when the file is used again. Null before. */
+  /** Epoch ms. In the file: since when the copy is whole. In the copy: since when the file is used again. Null before. */
   doneAt: number | null
 }
 
-/** Under this name in the settings; the only row that is not copied. */
+/** The name of the note in the settings: the only row that is not copied. */
 export const MOVE_SETTING = 'engine_move'
 
 const moveSetting = jsonSetting<EngineMove>(MOVE_SETTING)
@@ -29,7 +29,7 @@ export const setEngineMove = (move: EngineMove, now: number) => moveSetting.put(
 
 export const clearEngineMove = () => clearSetting(MOVE_SETTING)
 
-/** @throws Failure `conflict`, reason `database_moved`, for a database that no service may use, or not yet */
+/** @throws Failure `conflict`, reason `database_moved`, for a database that no service may use any more, or not yet */
 export async function assertNotMoved(db: Pick<Database, 'query'>): Promise<void> {
   const move = await engineMove(db)
   if (move !== undefined) throw movedFailure(move)

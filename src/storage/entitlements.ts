@@ -133,7 +133,7 @@ export const grantUnits = change(
       ),
 )
 
-/** Compares orders with ungranted units again after a restore. What people said to these units is lost: they are asked again. */
+/** Compares orders with ungranted units again after a restore. What people said to these units is lost: people are asked again. */
 export const settleUngranted = change('any', (now: number) =>
   build
     .update(entitlements)

@@ -12,7 +12,7 @@ export const attemptsOf = rowsIn(purchaseAttempts, 'purchaseId', purchaseAttempt
 
 export const transitionsOf = rowsIn(transitions, 'purchaseId', transitions.at, transitions.id)
 
-/** When each of these purchases came into the state that it is in. One that never moved is in none of the rows. */
+/** When each of these purchases came into the state that it is in. A purchase that never moved has no row. */
 export const enteredAt = statement((purchaseIds: string[]) =>
   build
     .select({ purchaseId: transitions.purchaseId, at: sql<number>`max(${transitions.at})`.as('at') })
@@ -22,7 +22,7 @@ export const enteredAt = statement((purchaseIds: string[]) =>
 )
 
 /**
- * Purchases that came into review after an instant; one that came twice is there twice.
+ * Purchases that came into review after an instant. A purchase that came twice is there twice.
  *
  * @param except rows of the transition table that do not count
  */
@@ -52,7 +52,7 @@ export const auditOf = rowsBy(audit, ['subject'], audit.at, audit.id)
 /** What people did to several subjects, oldest first. */
 export const auditOfAll = rowsIn(audit, 'subject', audit.at, audit.id)
 
-/** The audit, newest first. `actor`: who did it, without the session or the token, as the index has it. */
+/** The audit, newest first. The filter `actor` is who did it, without the session or the token, as the index has it. */
 export const listAudit = page(audit, ['action', 'subject'], {
   computed: {
     actor: sql<string>`substr(${audit.actor}, 1, ${positionIn(sql`${audit.actor} || ' ('`, sql`' ('`)} - 1)`,
@@ -65,7 +65,7 @@ export const insertTransition = insertInto(transitions)
 
 export const insertAudit = insertInto(audit)
 
-/** The line of the audit, as of now, for what a person or a store asked for. */
+/** Records in the audit, as of now, what a person or a store asked for. */
 export const audited = (
   { newId, now }: { newId: () => string; now: () => number },
   actor: string,

@@ -5,7 +5,7 @@ import { settings } from './schema.ts'
 import { build, change, statement } from './statement.ts'
 import { insertOnce } from './table.ts'
 
-/** One cause of a freeze: while one stands, nothing is bought. */
+/** A cause of a freeze. While any cause stands, nothing is bought. */
 export interface Freeze {
   reason: string
   actor: string
@@ -14,25 +14,25 @@ export interface Freeze {
   purchaseId?: string
 }
 
-/** A cause under the id by which it is lifted. */
+/** A cause with the id by which it is lifted. */
 export interface FreezeCause extends Freeze {
   id: string
 }
 
-/** A freeze as it stands: its first cause, where the trouble began, and all of them, the oldest first. */
+/** A freeze as it stands: its first cause, where the trouble began, and all its causes, the oldest first. */
 export interface StandingFreeze extends Freeze {
   causes: FreezeCause[]
 }
 
 const FREEZE = 'freeze:'
-/** The first name behind all that begin so: a range is found by the index, unlike a pattern. */
+/** The first name after all names that begin with `freeze:`. The index finds such a range, unlike a pattern. */
 const AFTER_FREEZE = 'freeze;'
-/** Id of the hold of a restore, which is lifted by itself and after all others. */
+/** The id of the hold of a restore. That hold is lifted by itself, and after all other causes. */
 export const RESTORE_CAUSE = 'restore'
 const idOf = (name: string): string => (name === RESTORE_CAUSE ? name : name.slice(FREEZE.length))
 const nameOf = (id: string): string => `${FREEZE}${id}`
 
-/** What stops buying: the causes of a freeze, a row each, because each is lifted by itself; and the hold of a restore. */
+/** The rows that stop buying: the hold of a restore, and one for each cause of a freeze, because each cause is lifted by itself. */
 const stops = or(eq(settings.name, RESTORE_CAUSE), and(gte(settings.name, FREEZE), lt(settings.name, AFTER_FREEZE)))
 const standingStops = statement(() => build.select().from(settings).where(stops).orderBy(asc(settings.name)))
 
@@ -51,7 +51,7 @@ export async function currentFreeze(db: Database): Promise<StandingFreeze | unde
 /**
  * Adds a cause for which nothing is bought.
  *
- * @param sameAs what makes it the same as a cause that is in force, which then stays as it is; default: a new cause
+ * @param sameAs names the cause: a cause in force of the same name stays as it is. Default: a new cause
  */
 export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change =>
   addCause({

@@ -15,7 +15,7 @@ export const addHourlyCount = change(1, (row: typeof hourlyCounts.$inferInsert) 
     }),
 )
 
-/** The counts of a time, each of several hours together. @param stepMs a multiple of an hour */
+/** The counts between two instants, added up in steps of several hours. @param stepMs the length of a step: whole hours */
 export const countsBetween = statement((from: number, to: number, stepMs: number) =>
   build
     .select({

@@ -16,7 +16,7 @@ export const newestKey = statement(() =>
   build.select().from(licenceKeys).orderBy(sql`${licenceKeys.purchaseId} desc`).limit(1),
 )
 
-/** How many keys the store has confirmed, and when the last one, by purchase. */
+/** How many keys the store has confirmed, and when it confirmed the last key, by purchase. */
 export const countHandedOver = statement((orderIds: string[]) =>
   build
     .select({
@@ -30,7 +30,7 @@ export const countHandedOver = statement((orderIds: string[]) =>
     .groupBy(licenceKeys.purchaseId),
 )
 
-/** Keys of an order by purchase: stored, with the store or on their way, and in a delivery that has not begun. */
+/** Counts an order's keys by purchase: all stored keys, keys at the store or on their way, and keys in a delivery not yet begun. */
 export const countKeys = statement((orderId: string) =>
   build
     .select({
@@ -48,7 +48,7 @@ export const countKeys = statement((orderId: string) =>
     .groupBy(licenceKeys.purchaseId),
 )
 
-/** The store has the key, or is being given it, since this instant at the latest. */
+/** Whether the store has the key, or is being given the key, since this instant at the latest. */
 const leftBy = (by: number) => or(lte(licenceKeys.begunAt, by), lte(licenceKeys.handedOverAt, by))
 
 /** Keys of orders that have left by an instant. */
@@ -61,7 +61,7 @@ export const keysLeft = statement((orderIds: string[], by: number) =>
     .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
 )
 
-/** How many there are. */
+/** How many keys there are of `keysLeft`. */
 export const countKeysLeft = statement((orderIds: string[], by: number) =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })
@@ -80,7 +80,7 @@ export const keysByBlindIndex = statement((blindIndexes: Buffer[]) =>
     .where(inArray(licenceKeys.blindIndex, blindIndexes)),
 )
 
-/** A page of all keys, in an order of its own; `after` names the last one seen. */
+/** A page of all keys, by purchase and ordinal; `after` names the last key seen. */
 export const keysPage = statement((after: { purchaseId: string; ordinal: number }, limit: number) =>
   build
     .select()
@@ -104,7 +104,7 @@ export const keysIndexed = jsonSetting<number>('keys_indexed')
 
 export const insertKey = insertInto(licenceKeys)
 
-/** Part of a commit that stores keys: stale when another purchase has stored one of them in the meantime. */
+/** Guards a commit that stores keys: the commit is stale when another purchase has stored one of these keys in the meantime. */
 export const assertNotElsewhere = change(0, (purchaseId: string, blindIndexes: Buffer[]) =>
   build
     .update(licenceKeys)
@@ -145,8 +145,8 @@ const keysBegin = change('any', (outboxId: string, now: number) =>
     .where(eq(licenceKeys.handOverId, outboxId)),
 )
 /**
- * Keys are about to leave with that callback. Stale when an operator must look at the purchase first, and when a
- * cancellation came before this callback began. Stands before `beginCallback` in the commit.
+ * Notes that keys are about to leave with this callback. Stale when an operator must look at the purchase first, and when a
+ * cancellation came before this callback began. This change comes before `beginCallback` in the commit.
  */
 export const beginHandOver = (purchaseId: string, outboxId: string, now: number): Change[] => [
   handOverBegins(purchaseId, outboxId, now),
@@ -174,13 +174,13 @@ const handOverUnsent = change('any', (purchaseId: string) =>
       ),
     ),
 )
-/** No key left with that callback. Stands behind `markUnsent` in the commit. */
+/** Notes that no key left with this callback. This change comes after `markUnsent` in the commit. */
 export const markHandOverUnsent = (purchaseId: string, outboxId: string): Change[] => [
   keysUnsent(outboxId),
   handOverUnsent(purchaseId),
 ]
 
-/** Takes back the keys of hand-overs that have not begun. Stale when one of them begins in between. */
+/** Takes back the keys of hand-overs that have not begun. Stale when one of these hand-overs begins in between. */
 export const takeBackKeys = change(
   (_purchaseId, count) => count,
   (purchaseId: string, _count: number) =>

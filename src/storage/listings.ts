@@ -14,32 +14,32 @@ const listingsWith = (name: 'productId' | 'variant' | 'sku') =>
       .from(listings)
       .where(and(eq(listings.store, store), inArray(listings[name], values))),
   )
-/** What a store sells of these products; several variants may be one product. */
+/** The listings of these products in a store; one product may have several variants. */
 export const listingsOfProducts = listingsWith('productId')
 export const listingsOfVariants = listingsWith('variant')
 export const listingsOfSkus = listingsWith('sku')
 
-/** Listings whose next try is due, the longest first. */
+/** Listings whose next try is due. The listing that has been due longest comes first. */
 export const dueListings = dueBy(listings, 'nextTryAt', ['store'])
 
-/** The listing of a store that waits longest because it could not be created at all; none: products may be created. */
+/** The listing of a store that waits longest because it could not be created at all. Without a row, products may be created. */
 export const pausedCreation = statement((store: string, now: number) =>
   build
     .select()
     .from(listings)
     .where(and(eq(listings.store, store), eq(listings.reason, 'not_created'), gt(listings.nextTryAt, now)))
-    // Listings that wait with it have the same instant, and fewer tries of their own.
+    // Listings that wait with that listing have the same instant, and fewer tries of their own.
     .orderBy(desc(listings.nextTryAt), desc(listings.attempts))
     .limit(1),
 )
 
-/** None of the listings of a store that could not be created waits longer than until this instant. */
+/** Makes the listings of a store that could not be created wait no longer than until this instant. */
 export const hastenCreation = bringForward(listings, ['store'], 'nextTryAt', eq(listings.reason, 'not_created'))
 
 /** A page of the listings of one store that are linked to no offer, by variant. */
 export const unlinkedListings = pageBy(listings, 'variant', ['store'], isNull(listings.productId))
 
-/** A page of a store's listings by variant; `after` is the last one seen. */
+/** A page of a store's listings by variant; `after` is the last variant seen. */
 export const pageOfListings = statement(
   (filter: {
     store: string
@@ -65,7 +65,7 @@ export const pageOfListings = statement(
 
 const waits = sql`${listings.wantedPriceMinor} is not null`
 
-/** Listings of all stores whose price waits for a person, by store and variant; `after` is the last one seen. */
+/** Listings of all stores whose price waits for a person, by store and variant. The page names the last listing seen. */
 export const waitingListings = statement((page: { store?: string; variant?: string; limit: number }) =>
   build
     .select()
@@ -87,7 +87,7 @@ export const countWaitingPrices = countBy(listings, [], waits)
 
 interface Beginning {
   store: string
-  /** Least and greatest text that begins so. */
+  /** The least text that begins so, and a text above all that begin so. */
   from: string
   to: string
   limit: number
@@ -111,8 +111,8 @@ export const countListings = countBy(listings, ['store', 'state'])
 const { store: _, variant: __, ...changeable } = getTableColumns(listings)
 const asPut = Object.entries(changeable).map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)])
 /**
- * Writes listings, each with a version one above that of the row as it was read, 1 for a new one. Stale when one of them
- * was changed or made in between.
+ * Writes listings. The version of each is one above the version of the row as it was read, or 1 for a new listing. Stale when
+ * one of the listings was changed or made in between.
  */
 export const putListings: (rows: ListingRow[]) => Change[] = insertMany(listings, 'all', (insert) =>
   insert.onConflictDoUpdate({
@@ -122,7 +122,7 @@ export const putListings: (rows: ListingRow[]) => Change[] = insertMany(listings
   }),
 )
 
-/** Forgets listings that no store was ever sent, confirmed or not, and that no operator linked. */
+/** Forgets listings that were never sent to their store, confirmed or not, and that no operator linked. */
 export const dropListings = change('any', (store: string, variants: string[]) =>
   build
     .delete(listings)
@@ -137,7 +137,7 @@ export const dropListings = change('any', (store: string, variants: string[]) =>
     ),
 )
 
-/** After a restore a store may have other listings than are known: every one is pushed again. */
+/** Has every listing of a store pushed again after a restore, because the store may have other listings than are known. */
 export const distrustListings = change('any', (store: string, now: number) =>
   build
     .update(listings)
@@ -161,7 +161,7 @@ export const pricesOfListing = statement((store: string, variant: string, limit:
 
 const DAY_MS = 86_400_000
 
-/** Among the prices between two instants, the price that so many others come before. */
+/** The price that comes after the first `skipped` prices between two instants. */
 export const priceAfter = statement((from: number, before: number, skipped: number) =>
   build
     .select({ at: listingPrices.at })
@@ -172,7 +172,7 @@ export const priceAfter = statement((from: number, before: number, skipped: numb
     .offset(skipped),
 )
 
-/** Deletes prices between two instants, but for the last of each day (UTC) and variant. */
+/** Deletes prices between two instants, except the last price of each day (UTC) and variant. */
 export const thinListingPrices = change('any', (from: number, to: number) =>
   build.delete(listingPrices).where(
     sql`${listingPrices.at} >= ${from} and ${listingPrices.at} < ${to} and exists (
@@ -183,7 +183,7 @@ export const thinListingPrices = change('any', (from: number, to: number) =>
   ),
 )
 
-/** Forgets prices between two instants, save those that still hold. */
+/** Forgets prices between two instants, except prices that still hold. */
 export const forgetListingPrices = change('any', (from: number, before: number) =>
   build.delete(listingPrices).where(
     and(

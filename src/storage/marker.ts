@@ -1,9 +1,9 @@
 /**
  * The marker: a small file beside the database that says how far the database must have come.
  *
- * Before a request to buy leaves, the marker names an attempt that was committed with its intent or later. A database
- * file that lacks that attempt is an older copy, however it came to be there: what was bought since is not in it. That
- * the marker itself was not put back with the file is an assumption; `quayside restore` does not need it.
+ * Before a request to buy leaves, the marker names an attempt that was committed with the intent to buy, or later. A database
+ * file that lacks that attempt is an older copy, however it came to be there: it lacks what was bought since. This assumes
+ * that the marker itself was not put back with the file; `quayside restore` does not need that assumption.
  */
 import { readFileSync } from 'node:fs'
 import { replaceText } from './files.ts'
@@ -16,14 +16,14 @@ export interface MarkerFacts {
 }
 
 export interface Marker {
-  /** What the file says; undefined when there is none. A file that cannot be read is taken for one of a later epoch. */
+  /** Returns what the file says; undefined when there is no file. A file that makes no sense is taken for one of a later epoch. */
   read(): MarkerFacts | undefined
-  /** Begins a marker of its own for this epoch. */
+  /** Writes a new marker for this epoch. */
   begin(facts: MarkerFacts): Promise<void>
   /**
    * Resolves once the file names this attempt, or one that was committed later.
    *
-   * @throws when it cannot be written: then nothing may leave
+   * @throws when the file cannot be written: then nothing may leave
    */
   note(attempt: string): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** The migrations folder: SQL in the subset that every engine reads, and what is checked of a database that has some of it. */
+/** The migrations folder: SQL in the subset that every engine reads, and the check of a database that has some of them. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { Failure } from '../errors.ts'
@@ -27,7 +27,7 @@ export function readMigrations(folder = new URL('./migrations/', import.meta.url
 /**
  * The migrations that a database does not have yet.
  *
- * @param applied what its ledger says, in order
+ * @param applied what the ledger of the database says, in order
  * @throws Failure `invalid`, reason `database_newer` or `migration_changed`
  */
 export function missingMigrations(

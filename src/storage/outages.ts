@@ -5,7 +5,7 @@ import { deleteBefore, insertInto, stampOnce } from './table.ts'
 
 export type Outage = typeof outages.$inferSelect
 
-/** The outage that is not known to be over; there is at most one outage. */
+/** The outage that is not known to be over; there is at most one such outage. */
 export const openOutage = statement(() => build.select().from(outages).where(isNull(outages.endedAt)).limit(1))
 
 /** Ended outages that lie at least in part between two instants, newest first. */

@@ -39,7 +39,7 @@ export const purchasesOfOrders = rowsIn(purchases, 'orderId')
 
 export const purchasesOfPart = rowsBy(purchases, ['lineId', 'part'], purchases.generation)
 
-/** All generations of the part of a purchase, with what its keys are derived from, oldest first; none where it does not exist. */
+/** All generations of the part of a purchase, with what its keys are derived from, oldest first; no row for an unknown id. */
 export const generationsOf = statement((id: string) => {
   const of = (column: SQL) => sql`(select ${column} from purchases where id = ${id})`
   const { store, reference } = storeOrders
@@ -56,7 +56,7 @@ export const purchasesByExternalId = rowsIn(purchases, 'externalOrderId')
 
 export const purchasesBySupplierOrder = rowsIn(purchases, 'supplierOrderId')
 
-/** The purchase of an order of the supplier, then the one that was sent under a reference: one row where both are one purchase. */
+/** The purchase of a supplier's order, then the purchase that was sent under a reference. It is one row where both are the same. */
 export const purchasesNamed = statement((supplierOrderId: string, externalOrderId: string) =>
   build
     .select()
@@ -77,7 +77,7 @@ const notSent: PurchaseState[] = ['planned', 'waiting']
 
 const isNotHeldByStanding = or(isNull(purchases.holdReason), notInArray(purchases.holdReason, [...standingHolds]))
 
-/** The turn of a purchase has come: it is free, or its hold is to be looked at again. The standing of an order holds until it changes. */
+/** The turn of a purchase has come: nothing holds it, or its hold is to be looked at again. A standing hold has no such turn. */
 export const isDuePlacement = (now: number) =>
   and(
     inArray(purchases.state, notSent),
@@ -101,7 +101,7 @@ export const duePlacements = statement((now: number, since: number, limit: numbe
     .limit(limit),
 )
 
-/** Purchases past their deadline or cancelled that were never sent, whatever holds them. */
+/** Purchases that were never sent and are cancelled, whatever holds them, or past their deadline without a standing hold. */
 export const dueEndings = statement((now: number, limit: number) =>
   build
     .select({ id: purchases.id })
@@ -126,7 +126,7 @@ export const dueRefreshes = statement((now: number, limit: number) =>
     .limit(limit),
 )
 
-/** Purchases held for a reason; what is held for a product when one is named. */
+/** Purchases that are held for a reason; with `productId`, only the purchases of that product. */
 export const heldPurchases = statement(
   (reason: NonNullable<Purchase['holdReason']>, limit: number, productId?: string) =>
     build
@@ -143,7 +143,7 @@ export const heldPurchases = statement(
       .limit(limit),
 )
 
-/** Purchases that are held for a reason since an instant, and that people were not alerted of. */
+/** Purchases that have been held for a reason since this instant or longer, and of which people were not alerted. */
 export const heldUnsaid = statement((reason: HoldReason, before: number, limit: number) =>
   build
     .select({
@@ -171,7 +171,7 @@ export const heldUnsaid = statement((reason: HoldReason, before: number, limit: 
     .limit(limit),
 )
 
-/** Purchases that a worker took to `sending` and never finished: its lease is over. */
+/** Purchases that a worker took to `sending` and never finished: the lease of the worker is over. */
 export const lostSends = statement((now: number, limit: number) =>
   build
     .select({ id: purchases.id })
@@ -185,8 +185,8 @@ export const purchasesInState = statement((state: PurchaseState, limit: number) 
 )
 
 /**
- * Purchases whose order the supplier's list must hold: sent after an instant, or ever; accepted before another one; and
- * neither over nor with a person.
+ * Purchases whose order the supplier's list must hold. They were sent after an instant, or ever, and accepted before another
+ * instant. They are neither over nor with a person.
  */
 export const purchasesToBeListed = statement((sentFrom: number | undefined, acceptedBefore: number, limit: number) =>
   build
@@ -204,7 +204,7 @@ export const purchasesToBeListed = statement((sentFrom: number | undefined, acce
     .limit(limit),
 )
 
-/** When the oldest of the purchases that were written off after an instant was sent first; null when there is none. */
+/** The earliest instant at which a purchase that was written off after an instant was first sent; null without such a purchase. */
 export const oldestWrittenOff = statement((since: number) =>
   build
     .select({
@@ -218,7 +218,7 @@ const kinds = purchaseStates.flatMap((state): { state: PurchaseState; holdReason
   (notSent.includes(state) ? [null, ...holdReasons] : [null]).map((holdReason) => ({ state, holdReason })),
 )
 
-/** Purchases by state, and by what holds those that were never sent. */
+/** Counts purchases by state. Purchases that were never sent are also counted by what holds them. */
 export const countByState = statement(() =>
   countUpTo(kinds, ({ state, holdReason }) =>
     notSent.includes(state)
@@ -239,7 +239,7 @@ export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: num
   unlessHinted(seen.refreshAt ?? -1, next)
 
 const changeAsSeen = changeBy(1, purchases, ['id', 'version', 'leaseEpoch'])
-/** Changes a purchase as it was read, and only so. */
+/** Changes a purchase that is still as it was read; else the change is stale. */
 export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Change =>
   changeAsSeen(seen.id, seen.version, seen.leaseEpoch, { ...set, version: seen.version + 1, changedAt: now })
 
@@ -267,17 +267,17 @@ export const freeLease = change('any', (id: string, leaseEpoch: number) =>
     .where(and(eq(purchases.id, id), eq(purchases.leaseEpoch, leaseEpoch), ne(purchases.state, 'sending'))),
 )
 
-/** Frees all leases: at start, when only this process can use the file. */
+/** Frees all leases at a start, when only this process can use the file. */
 export const clearLeases = change('any', () =>
   build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
 )
 
-/** A hint that something happened: asks for a read, also while a worker holds the lease. Repeated hints coalesce. */
+/** Hints that something happened to a purchase: asks for a read, also while a worker holds the lease. Repeated hints become one. */
 export const hintPurchase = change('any', (id: string, now: number) =>
   build.update(purchases).set({ refreshAt: now }).where(eq(purchases.id, id)),
 )
 
-/** Hints at every purchase whose keys the store has, all of them, and that does not know yet. */
+/** Hints at every purchase whose keys are all at the store, and whose state does not say so yet. */
 export const hintHandedOver = change('any', (now: number) =>
   build
     .update(purchases)
@@ -291,7 +291,7 @@ export const hintHandedOver = change('any', (now: number) =>
     ),
 )
 
-/** After a jump of the clock nothing that was timed can be trusted: look again, and do not replay. */
+/** Has purchases looked up again, and not replayed, after a jump of the clock: none of their instants can be trusted. */
 export const distrustTimes = change('any', (now: number) =>
   build
     .update(purchases)
@@ -305,7 +305,7 @@ export const distrustTimes = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** A request may be on its way, or be repeated at any time: it counts however long ago it was sent. */
+/** The request of a purchase may be on its way, or be repeated at any time. It counts however long ago it was sent. */
 const openOutcome = inArray(purchases.state, ['sending', 'unknown'])
 
 /** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
@@ -330,7 +330,7 @@ export const reservedUnder = statement(
   (scope: CapScope) => sql<{ total: number }>`select ${reservedIn(scope)} as total`,
 )
 
-/** Part of a commit that buys: stale when with it more is reserved than the cap allows, so that none slips in between. */
+/** Guards a commit that buys: stale when more is then reserved than the cap allows, so that no other purchase slips in between. */
 export const assertWithinCap = change(1, (purchaseId: string, scope: CapScope, capMinor: number) =>
   build
     .update(purchases)
@@ -339,8 +339,8 @@ export const assertWithinCap = change(1, (purchaseId: string, scope: CapScope, c
 )
 
 /**
- * What the balance reading of that instant does not know yet: sent since, or with an open outcome. Sent in the same millisecond
- * counts too: too much held back is cured by the next reading.
+ * What the balance reading of an instant does not know yet: purchases that were sent since, or have an open outcome. A purchase
+ * of the same millisecond counts too: the next reading corrects what is held back too much.
  */
 export const reservedBeyondReading = statement(
   (readAt: number) => sql<{ total: number }>`select ${reservedSince(purchases.lastSentAt, readAt)} as total`,

@@ -22,7 +22,7 @@ export interface Epoch {
   restoredAt: number | null
   /** Orders of the supplier that this database cannot know were made after this instant. */
   unknownFrom: number
-  /** How many valid scans of the supplier's orders there were, and when the last round of scanning began, valid or not. */
+  /** How many scans of the supplier's orders were valid so far, and when the last round of scanning began, valid or not. */
   scans: number
   roundAt: number | null
   /** Orders in the last valid scan that could not be read. */
@@ -46,7 +46,7 @@ const madeSetting = jsonSetting<readonly string[]>('stores_made')
 const holdSetting = jsonSetting<RestoreHold>(RESTORE_CAUSE)
 /** The actor on record of the hold on buying after a restore. */
 export const RESTORE_ACTOR = 'restore'
-/** The actor on record of the hold on buying from each start on, until the supplier's newest orders were compared here. */
+/** The actor on record of the hold from each start on, until the supplier's newest orders were compared with the database. */
 export const START_ACTOR = 'start'
 
 /** @returns undefined for a database that no start has marked yet */
@@ -103,7 +103,7 @@ export const distrustSends = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** Forgets all accounts: this database lacks what the balance did since. Each account begins again with the next reading. */
+/** Forgets all accounts: a restored database lacks what the balance did since. Each account begins again with the next reading. */
 export const forgetAccounts = deleteBy(balanceAccounts, [])
 
 export type UnattachedOrder = typeof unattachedOrders.$inferSelect
@@ -168,7 +168,7 @@ const parts = (which: SQL | undefined) =>
 /** Line parts with what their keys are derived from, by the references of their generation 1. */
 export const partsNamed = statement((references: string[]) => parts(inArray(purchases.externalOrderId, references)))
 
-/** A page of the line parts whose reference of generation 1 lies in a range of texts; `after` is the last seen. */
+/** A page of the line parts whose reference of generation 1 lies in a range; `after` is the last one seen. */
 export const partsWithin = statement((filter: { from: string; to: string; after: string; limit: number }) =>
   parts(
     and(

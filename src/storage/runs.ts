@@ -10,8 +10,8 @@ export const syncRunById = rowsBy(syncRuns, ['id'])
 export const listSyncRuns = page(syncRuns)
 
 /**
- * The last run that read the list to its end; its prices are those that were pushed to the stores. With an `error` there is a doubt
- * whether it was the whole list. Dry runs do not count.
+ * The last run that read the list to its end. Its prices were pushed to the stores. If it has an `error`, it is doubtful whether
+ * it read the whole list. Dry runs do not count.
  */
 export const lastCompleteSync = statement(() =>
   build
@@ -32,7 +32,7 @@ export const lastEndedSync = statement(() =>
     .limit(1),
 )
 
-/** A run that brought new offers and ended since then. Dry runs do not count, nor what a clock that was ahead has dated later than now. */
+/** A run that brought new offers and ended since then. Dry runs do not count, nor runs that a fast clock dated later than now. */
 export const syncWithNewOffers = statement((since: number, now: number) =>
   build
     .select({ id: syncRuns.id })
@@ -51,14 +51,14 @@ export const syncWithNewOffers = statement((since: number, now: number) =>
 /** The run that is under way, or that a crash cut short; there is at most one, and it is no dry run. */
 export const runningSyncRuns = statement(() => build.select().from(syncRuns).where(eq(syncRuns.state, 'running')))
 
-/** Part of the commit that starts a run: fails as stale while one is under way. */
+/** Guards the commit that starts a run: the commit is stale while another run is under way. */
 export const assertNoRunningSync = change(0, () =>
   build.update(syncRuns).set({ state: 'running' }).where(eq(syncRuns.state, 'running')),
 )
 
 export const insertSyncRun = insertInto(syncRuns)
 
-/** Guarded on the cursor: two processes cannot take the same page twice. */
+/** Changes a run whose cursor is still as it was read, so that two processes cannot take the same page twice. */
 export const changeSyncRun = change(1, (seen: Pick<SyncRun, 'id' | 'cursor'>, set: Partial<SyncRun>) =>
   build
     .update(syncRuns)
@@ -77,7 +77,7 @@ export const lastCompleteSweep = statement(() =>
   build.select().from(sweeps).where(eq(sweeps.state, 'complete')).orderBy(desc(sweeps.id)).limit(1),
 )
 
-/** The newest sweep that looked back at least so far, begun or complete. @param lookBackMs milliseconds */
+/** The newest sweep that looked back at least this far. With `state`, only complete sweeps count. @param lookBackMs milliseconds */
 export const lastSweepOver = statement((lookBackMs: number, state?: 'complete') =>
   build
     .select()
@@ -96,7 +96,7 @@ export const changeSweep = change('any', (id: string, set: Partial<Sweep>) =>
     .where(and(eq(sweeps.id, id), eq(sweeps.state, 'running'))),
 )
 
-/** To be committed at a start: a run that was under way ended with the process before. */
+/** Marks sweeps as interrupted. A start commits this: a sweep that was under way ended with the process before. */
 export const interruptSweeps = change('any', (now: number) =>
   build.update(sweeps).set({ state: 'interrupted', finishedAt: now }).where(eq(sweeps.state, 'running')),
 )

@@ -2,7 +2,7 @@
  * Storage: every table once. The migrations beside this file make the same tables, and a test holds the two together. The
  * indexes that only make reading fast are in the migrations alone.
  *
- * The subset that SQLite and PostgreSQL both read: text, bigint, integer and bytes. Instants are epoch milliseconds and
+ * Columns have types that SQLite and PostgreSQL both read: text, bigint, integer and bytes. Instants are epoch milliseconds and
  * end in `At`; a flag is a nullable instant; money is whole minor units; JSON is text, read and written by the column;
  * ids are made by the app.
  * Whatever is secret (keys, payloads, signing secrets) is a ciphertext before it gets here.
@@ -49,7 +49,7 @@ export const settings = sqliteTable('settings', {
   changedAt: instant('changed_at').notNull(),
 })
 
-/** Data keys, each wrapped by the key-encryption key. The newest one seals; all of them open. */
+/** Data keys, each wrapped by the key-encryption key. The newest key seals; all keys open. */
 export const dataKeys = sqliteTable('data_keys', {
   id: integer('id').primaryKey(),
   wrapped: bytes('wrapped').notNull(),
@@ -62,7 +62,7 @@ export const offers = sqliteTable('offers', {
   sku: text('sku').notNull(),
   name: text('name').notNull(),
   category: text('category'),
-  /** Plain text, and an http or https address: for a store that creates the product. */
+  /** The description is plain text, and the image an http or https address. Both are for a store that creates the product. */
   description: text('description'),
   image: text('image'),
   /** The API/VIP price of one unit. */
@@ -72,20 +72,20 @@ export const offers = sqliteTable('offers', {
   currency: text('currency').notNull(),
   localStock: integer('local_stock'),
   providerStock: integer('provider_stock'),
-  /** Whether the supplier says that it can be bought. */
+  /** Whether the supplier says that the offer can be bought. */
   available: flag('available').notNull(),
   origin: text('origin'),
-  /** When this was true at the supplier; an older fact never overwrites a newer one. */
+  /** When this row was true at the supplier; an older fact never overwrites a newer fact. */
   asOf: instant('as_of').notNull(),
-  /** The sync run that stored it last; one that found it unchanged writes nothing. */
+  /** The sync run that stored the offer last. A run that finds the offer unchanged writes nothing. */
   seenRunId: text('seen_run_id'),
-  /** How many complete runs in a row did not see it. */
+  /** How many complete runs in a row did not see the offer. */
   missedRuns: integer('missed_runs').notNull().default(0),
   goneAt: instant('gone_at'),
-  /** Set when a purchase cost more than its ceiling: a person looks before it is bought again. */
+  /** Set when a purchase cost more than its ceiling: a person looks before the offer is bought again. */
   heldAt: instant('held_at'),
   changedAt: instant('changed_at').notNull(),
-  /** Why the cost cannot be believed; the last good one stays in `costMinor`. Nothing is bought or priced by it. */
+  /** Why the stated cost cannot be believed. The last good cost stays in `costMinor`, but nothing is bought or priced by it. */
   costFault: text('cost_fault').$type<CostFault>(),
 })
 
@@ -116,7 +116,7 @@ export const syncRuns = sqliteTable('sync_runs', {
   offersChanged: integer('offers_changed').notNull().default(0),
   offersUnreadable: integer('offers_unreadable').notNull().default(0),
   offersGone: integer('offers_gone').notNull().default(0),
-  /** The first record that could not be read; null when all could. */
+  /** The first record that could not be read; null when all records could be read. */
   firstUnreadable: json<FirstUnreadable>('first_unreadable'),
   error: text('error'),
   requestId: text('request_id'),
@@ -126,29 +126,29 @@ export const syncRuns = sqliteTable('sync_runs', {
   dry: flag('dry').notNull().default(false),
 })
 
-/** What each store sells of the catalogue, under the store's own variants, and what it is known to have of it. */
+/** What each store sells of the catalogue, under the store's own variants, and what the store is known to have of it. */
 export const listings = sqliteTable(
   'listings',
   {
     store: text('store').notNull(),
     /** The store's own reference of what it sells. */
     variant: text('variant').notNull(),
-    /** The offer behind it; null: linked to none. */
+    /** The offer behind the listing; null: it is linked to no offer. */
     productId: text('product_id'),
-    /** The SKU that the store has for it. */
+    /** The SKU that the store has for the variant. */
     sku: text('sku').notNull(),
-    /** What distinguishes it from other variants of one product, for people. */
+    /** What distinguishes the variant from other variants of one product, for people. */
     variation: text('variation'),
     linkedBy: text('linked_by').$type<LinkedBy>().notNull(),
     state: text('state').$type<ListingState>().notNull(),
-    /** Why it is held or failed, or why a synced one has no stock. */
+    /** Why the listing is held or failed, or why a synced listing has no stock. */
     reason: text('reason').$type<ListingReason>(),
-    /** The same fault as a sentence. */
+    /** The reason as a sentence. */
     detail: text('detail'),
     /** Pushes in a row that failed. */
     attempts: integer('attempts').notNull().default(0),
     nextTryAt: instant('next_try_at'),
-    /** What the store has confirmed last, or has answered that it has instead of what was pushed. */
+    /** What the store has confirmed last, or what it has answered to have instead of what was pushed. */
     knownPriceMinor: minor('known_price_minor'),
     knownCompareAtMinor: minor('known_compare_at_minor'),
     knownCurrency: text('known_currency'),
@@ -156,13 +156,13 @@ export const listings = sqliteTable(
     knownAvailable: flag('known_available'),
     knownName: text('known_name'),
     knownCategory: text('known_category'),
-    /** Whether it was taken out of sight there, because the supplier sells it no more. */
+    /** Whether the listing was taken out of sight in the store, because the supplier does not sell the product any more. */
     knownGone: flag('known_gone'),
-    /** The cost behind that price, in the supplier's currency. */
+    /** The cost behind the known price, in the supplier's currency. */
     knownCostMinor: minor('known_cost_minor'),
-    /** When it confirmed one last; null: it never did. */
+    /** When the store last confirmed a push; null: it never did. */
     pushedAt: instant('pushed_at'),
-    /** The price of a jump that waits for a person, and the one that a person has let pass. */
+    /** The price of a jump that waits for a person, and the price of a jump that a person has let pass. */
     wantedPriceMinor: minor('wanted_price_minor'),
     approvedPriceMinor: minor('approved_price_minor'),
     /** Increases with each push, also across a restore: see `nextRevision`. */
@@ -170,7 +170,7 @@ export const listings = sqliteTable(
     /** Goes up with each change of the row. */
     version: integer('version').notNull().default(0),
     changedAt: instant('changed_at').notNull(),
-    /** What was pushed last, at a new price, and is not confirmed: the store may have it all the same. */
+    /** What was last pushed at a new price and is not confirmed: the store may have it all the same. */
     sentPriceMinor: minor('sent_price_minor'),
     sentCompareAtMinor: minor('sent_compare_at_minor'),
     sentCurrency: text('sent_currency'),
@@ -180,13 +180,13 @@ export const listings = sqliteTable(
   (t) => [primaryKey({ columns: [t.store, t.variant] })],
 )
 
-/** Products whose listings may look different in a store now. Gone in the commit that records what the store said. */
+/** Products whose listings may look different in a store now. A row is deleted in the commit that records what the store said. */
 export const publications = sqliteTable('publications', {
   id: text('id').primaryKey(),
   store: text('store').notNull(),
   /** Null: the whole catalogue. */
   productIds: json<string[]>('product_ids'),
-  /** What of it is done. */
+  /** How far the publication is done. */
   cursor: text('cursor'),
   cause: text('cause').notNull(),
   createdAt: instant('created_at').notNull(),
@@ -195,9 +195,9 @@ export const publications = sqliteTable('publications', {
 /** How publishing to a store stands. */
 export const publishing = sqliteTable('publishing', {
   store: text('store').primaryKey(),
-  /** Digest of the policy that was published last: another one publishes the whole catalogue. */
+  /** Digest of the policy that was published last. Another policy causes the whole catalogue to be published. */
   policy: text('policy').notNull(),
-  /** The restore epoch at that time: after a restore nothing is known of what the store has. */
+  /** The restore epoch when the policy was published: after a restore nothing is known of what the store has. */
   epoch: integer('epoch').notNull(),
   /** Callbacks in a row that the store did not take. */
   attempts: integer('attempts').notNull().default(0),
@@ -209,14 +209,14 @@ export const publishing = sqliteTable('publishing', {
 /** How far a shop with orders and products of its own is read. */
 export const storeReadings = sqliteTable('store_readings', {
   store: text('store').primaryKey(),
-  /** When it was connected: nothing that was paid before is bought. */
+  /** When the shop was connected: nothing that was paid before is bought. */
   connectedAt: instant('connected_at').notNull(),
   /** Where the next reading of its orders goes on; null before the first. */
   ordersCursor: text('orders_cursor'),
   ordersReadAt: instant('orders_read_at'),
-  /** When they are read next. */
+  /** When its orders are read next. */
   ordersDueAt: instant('orders_due_at').notNull(),
-  /** Since when it gives no orders, how often it was asked since, and why. */
+  /** Since when the shop gives no orders, how often it was asked since, and why it gives none. */
   failingSince: instant('failing_since'),
   attempts: integer('attempts').notNull().default(0),
   lastError: text('last_error'),
@@ -233,14 +233,14 @@ export const lateOrders = sqliteTable(
     store: text('store').notNull(),
     reference: text('reference').notNull(),
     attempts: integer('attempts').notNull(),
-    /** When it is read next. */
+    /** When the order is read next. */
     notBefore: instant('not_before').notNull(),
     lastError: text('last_error').notNull(),
   },
   (t) => [primaryKey({ columns: [t.store, t.reference] })],
 )
 
-/** Prices that a store has confirmed: a row for each other price that was pushed. */
+/** Prices that a store has confirmed: a row for each pushed price that differs from the price before. */
 export const listingPrices = sqliteTable('listing_prices', {
   id: text('id').primaryKey(),
   store: text('store').notNull(),
@@ -248,7 +248,7 @@ export const listingPrices = sqliteTable('listing_prices', {
   at: instant('at').notNull(),
   priceMinor: minor('price_minor').notNull(),
   currency: text('currency').notNull(),
-  /** In the supplier's currency. */
+  /** The cost behind the price, in the supplier's currency. */
   costMinor: minor('cost_minor'),
   /** first | cost | policy | approved | shop */
   cause: text('cause').notNull(),
@@ -265,14 +265,14 @@ export const balanceReadings = sqliteTable('balance_readings', {
   limits: json<StatedLimits>('limits'),
 })
 
-/** What the money at the supplier did since the account was begun, by what explains it; one row a currency. */
+/** How the money at the supplier moved since the account was begun, by what explains the movements; one row for each currency. */
 export const balanceAccounts = sqliteTable('balance_accounts', {
   currency: text('currency').primaryKey(),
   version: integer('version').notNull().default(0),
   startedAt: instant('started_at').notNull(),
   /** The balance when the account was begun. */
   startMinor: minor('start_minor').notNull(),
-  /** What our orders were charged, and what came back of it. */
+  /** What our orders were charged, and what came back of these charges. */
   chargesMinor: minor('charges_minor').notNull().default(0),
   refundsMinor: minor('refunds_minor').notNull().default(0),
   /** Rises and falls that our orders do not explain. */
@@ -283,10 +283,10 @@ export const balanceAccounts = sqliteTable('balance_accounts', {
   /** A difference that was seen and is not believed yet: the next readings confirm it or show what it was. */
   pendingMinor: minor('pending_minor').notNull().default(0),
   pendingAt: instant('pending_at'),
-  /** The last reading that was explained whole, and the last one that was judged at all. */
+  /** When the last reading was taken that was explained whole, and the last reading that was judged at all. */
   explainedAt: instant('explained_at').notNull(),
   judgedAt: instant('judged_at').notNull(),
-  /** A fall that nothing explains lies behind this instant, and no sweep has looked yet for an order behind it. */
+  /** A fall that nothing explains came after this instant, and no sweep has looked yet for an order that explains the fall. */
   suspectFrom: instant('suspect_from'),
 })
 
@@ -296,7 +296,7 @@ export const balanceMovements = sqliteTable('balance_movements', {
   readingId: text('reading_id').notNull(),
   /** start | charge | refund | credit | unexplained */
   kind: text('kind').notNull(),
-  /** What it did to the balance: below zero for a charge. */
+  /** How the movement changed the balance: below zero for a charge. */
   amountMinor: minor('amount_minor').notNull(),
   currency: text('currency').notNull(),
   at: instant('at').notNull(),
@@ -314,11 +314,11 @@ export const storeOrders = sqliteTable(
     bodyDigest: text('body_digest').notNull(),
     receivedAt: instant('received_at').notNull(),
     cancelRequestedAt: instant('cancel_requested_at'),
-    /** When the order was last reported to the store as closed; null again when it continues. */
+    /** When the order was last reported to the store as closed; null again when the order continues. */
     closedAt: instant('closed_at'),
-    /** Not used any more: `entitlements` says how an order stands. The version before still writes it. */
+    /** This column is not used any more: `entitlements` says how an order stands. The version before this one still writes it. */
     shopState: text('shop_state'),
-    /** The state that was reported when it was closed; null while it is open. */
+    /** The state that was reported when the order was closed; null while the order is open. */
     closedState: text('closed_state').$type<OrderState>(),
   },
   (t) => [uniqueIndex('store_orders_reference').on(t.store, t.reference)],
@@ -326,20 +326,20 @@ export const storeOrders = sqliteTable(
 
 /**
  * How an order stands in its store, as it was read last: one row for each order that has lines of ours, by its reference. Orders
- * that were not taken have one too, for a week, so that an older reading does not revive what was cancelled.
+ * that were not taken have a row too, for a week, so that an older reading does not revive what was cancelled.
  */
 export const entitlements = sqliteTable(
   'entitlements',
   {
     store: text('store').notNull(),
     reference: text('reference').notNull(),
-    /** Null: it was not taken. */
+    /** Null: the order was not taken. */
     orderId: text('order_id'),
-    /** Of its store, and not of the order alone: what was stored since an instant has a higher one. 0: taken before there were any. */
+    /** Counts for the whole store: what is stored later has a higher revision. 0: the order came before there were revisions. */
     revision: integer('revision').notNull(),
-    /** The revision that its purchases were compared with. */
+    /** The revision that the order's purchases were compared with. */
     settledRevision: integer('settled_revision').notNull(),
-    /** When they are compared again; null: nothing is due. */
+    /** When the purchases are compared again; null: nothing is due. */
     settleAt: instant('settle_at'),
     /** The instant before the store was asked. A backend says by itself how its orders stand: they are always fresh. */
     readAt: instant('read_at').notNull(),
@@ -387,7 +387,7 @@ export const storeOrderLines = sqliteTable(
     /** The store's own id of the line. */
     line: text('line').notNull(),
     sku: text('sku').notNull(),
-    /** The offer it means; null when the SKU is no listing of ours and the line is left alone. */
+    /** The offer that the line means; null when the SKU is no listing of ours and the line is left alone. */
     productId: text('product_id'),
     quantity: integer('quantity').notNull(),
     unitPriceMinor: minor('unit_price_minor'),
@@ -429,15 +429,15 @@ export const purchases = sqliteTable(
     body: text('body').notNull(),
     supplierProductId: text('supplier_product_id').notNull(),
     quantity: integer('quantity').notNull(),
-    /** Most that one unit may cost, in the supplier's currency. */
+    /** The most that one unit may cost, in the supplier's currency. */
     ceilingMinor: minor('ceiling_minor').notNull(),
     /** What counts against the spend caps and the balance: the ceiling while open, the amount once known. */
     reservedMinor: minor('reserved_minor').notNull().default(0),
-    /** When it was sent last, or found without having been sent: spend caps count it from then. */
+    /** When the purchase was sent last, or found without having been sent. Spend caps count it from then. */
     reservedAt: instant('reserved_at'),
-    /** An operator lets this one exceed the spend caps. */
+    /** When an operator let this purchase exceed the spend caps. */
     spendCapOverriddenAt: instant('spend_cap_overridden_at'),
-    /** Sticky: set once an attempt may have been charged, never cleared. */
+    /** Set once an attempt may have been charged, and never cleared. */
     maybeChargedAt: instant('maybe_charged_at'),
     keySafeUntil: instant('key_safe_until'),
     supplierOrderId: text('supplier_order_id'),
@@ -451,18 +451,18 @@ export const purchases = sqliteTable(
     sends: integer('sends').notNull().default(0),
     /** How many of those sends were repeats, because the order was proven absent. */
     repeats: integer('repeats').notNull().default(0),
-    /** While it is unknown: the order that an answer named which could not be believed. */
+    /** While the purchase is unknown: the order that was named by an answer that could not be believed. */
     namedOrderId: text('named_order_id'),
     firstSentAt: instant('first_sent_at'),
     lastSentAt: instant('last_sent_at'),
     deadlineAt: instant('deadline_at').notNull(),
     unknownAt: instant('unknown_at'),
-    /** Begin of the last valid scan, and of the first of a pair that did not find the order. */
+    /** The begin of the last valid scan, and of the first scan of a pair that did not find the order. */
     scannedAt: instant('scanned_at'),
     absentSince: instant('absent_since'),
     acceptedAt: instant('accepted_at'),
     keysShortSince: instant('keys_short_since'),
-    /** Keys came after a failure was reported to the store, or a person must decide: they are kept, not handed over. */
+    /** Keys came after a failure was reported to the store, or a person must decide: the keys are kept and not handed over. */
     handOverHeldAt: instant('hand_over_held_at'),
     handOverBegunAt: instant('hand_over_begun_at'),
     failureNotifiedAt: instant('failure_notified_at'),
@@ -470,27 +470,27 @@ export const purchases = sqliteTable(
     holdReported: text('hold_reported').$type<ReportedHold>(),
     refundedAt: instant('refunded_at'),
     writtenOffAt: instant('written_off_at'),
-    /** Ids of supplier orders seen while an operator must decide; a list. */
+    /** The ids of supplier orders that were seen while an operator must decide. */
     ordersSeen: json<string[]>('orders_seen').notNull().default([]),
     /** Equal internal errors in a row: at 8 the purchase goes to review. */
     errorText: text('error_text'),
     errorCount: integer('error_count').notNull().default(0),
     createdAt: instant('created_at').notNull(),
     changedAt: instant('changed_at').notNull(),
-    /** When its charge was counted in the account, and when what is owed back of it was. */
+    /** When the charge was counted in the account, and when the money that is owed back was counted there. */
     countedAt: instant('counted_at'),
     returnedAt: instant('returned_at'),
-    /** Units of it that the customer is not entitled to any more: their keys stay here. */
+    /** Units of the purchase that the customer is not entitled to any more: the keys of these units stay here. */
     surplus: integer('surplus').notNull().default(0),
     /** The shop cancelled this purchase; a later reading of its order as paid takes the cancellation back. */
     takenBackBy: text('taken_back_by').$type<TakenBackBy>(),
-    /** Since when it is held for its reason. The time in which the shop holds it does not count towards its deadline. */
+    /** Since when the purchase is held for its reason. The time in which the shop holds it does not count towards its deadline. */
     heldAt: instant('held_at'),
-    /** The revision of the entitlement that it was planned by: a later wish to try again is news. */
+    /** The revision of the entitlement by which the purchase was planned: a later wish to try again is news. */
     plannedRevision: integer('planned_revision').notNull().default(0),
-    /** A person decided on it at this revision, and until a later one lowers the order that stands. */
+    /** The revision at which a person decided on the purchase. The decision stands until a later revision lowers the order. */
     decidedRevision: integer('decided_revision'),
-    /** A person has set its ceiling. */
+    /** When a person set the ceiling. */
     ceilingDecidedAt: instant('ceiling_decided_at'),
   },
   (t) => [
@@ -549,10 +549,10 @@ export const licenceKeys = sqliteTable(
     ordinal: integer('ordinal').notNull(),
     ciphertext: bytes('ciphertext').notNull(),
     keyId: integer('key_id').notNull(),
-    /** HMAC of the key: finds one that was seen before without opening any. */
+    /** HMAC of the key: it finds a key that was seen before without opening any key. */
     blindIndex: bytes('blind_index').notNull(),
     storedAt: instant('stored_at').notNull(),
-    /** The outbox row that hands it over; null while it is held back. */
+    /** The outbox row that hands the key over; null while the key is held back. */
     handOverId: text('hand_over_id'),
     /** When a byte of that callback may have left for the first time. */
     begunAt: instant('begun_at'),
@@ -567,7 +567,7 @@ export const discrepancies = sqliteTable(
   {
     id: text('id').primaryKey(),
     kind: text('kind').$type<DiscrepancyKind>().notNull(),
-    /** The purchase's id; the supplier order's where no purchase is known; the reading's where it is about the balance. */
+    /** The id of the purchase, of the supplier's order where no purchase is known, or of the reading where the balance differs. */
     subject: text('subject').notNull(),
     supplierOrderId: text('supplier_order_id').notNull(),
     /** The reference of our stores that an orphan carries; null for all other kinds. */
@@ -581,7 +581,7 @@ export const discrepancies = sqliteTable(
 /** A time in which no request to the supplier was answered. */
 export const outages = sqliteTable('outages', {
   id: text('id').primaryKey(),
-  /** The first request that was not answered, and the first one that was again. */
+  /** When the first request was not answered, and when the first request was answered again. */
   beganAt: instant('began_at').notNull(),
   endedAt: instant('ended_at'),
   /** How that first request failed: the supplier `cannot be reached: ECONNREFUSED`. */
@@ -593,7 +593,7 @@ export const sweeps = sqliteTable('sweeps', {
   id: text('id').primaryKey(),
   cause: text('cause').notNull(),
   state: text('state').$type<RunState>().notNull(),
-  /** The oldest order that it looked for; 0: all of them. */
+  /** The instant of the oldest order that the sweep looked for; 0: it looked for all orders. */
   fromAt: instant('from_at').notNull(),
   startedAt: instant('started_at').notNull(),
   finishedAt: instant('finished_at'),
@@ -606,7 +606,7 @@ export const sweeps = sqliteTable('sweeps', {
   /** Orders under a reference of our stores that no purchase has; and orders that other users of the API key placed. */
   orphans: integer('orphans').notNull().default(0),
   foreign: integer('foreign').notNull().default(0),
-  /** Purchases whose order the supplier no longer knows; and those it knows and does not list. */
+  /** Purchases whose order the supplier no longer knows; and purchases whose order it knows but does not list. */
   missing: integer('missing').notNull().default(0),
   notListed: integer('not_listed').notNull().default(0),
   /** Purchases that could not be compared, and orders that could not be read. */
@@ -618,7 +618,7 @@ export const sweeps = sqliteTable('sweeps', {
 /** Orders of the supplier under references of ours that no purchase had when they were seen, after a restore. */
 export const unattachedOrders = sqliteTable('unattached_orders', {
   supplierOrderId: text('supplier_order_id').primaryKey(),
-  /** The external reference that it carries. */
+  /** The external reference that the order carries. */
   reference: text('reference').notNull(),
   /** open | completed | failed | refunded, as last seen */
   status: text('status').notNull(),
@@ -637,9 +637,9 @@ export const outbox = sqliteTable(
     store: text('store'),
     orderId: text('order_id'),
     dedupeKey: text('dedupe_key').notNull(),
-    /** What to say, without secrets: ids and ordinals; keys are opened when it is sent. */
+    /** What the effect says, without secrets: ids and ordinals. Keys are opened when the effect is sent. */
     payload: json<Effect['payload']>('payload').notNull(),
-    /** The update as it was first sent, without licence keys: every repeat has the same contents. Null: no byte of it left. */
+    /** The update as it was first sent, without licence keys: every repeat has the same contents. Null: no byte has left. */
     sentUpdate: json<StoreUpdate>('sent_update'),
     /** Attempts of which a byte may have left. */
     sends: integer('sends').notNull().default(0),
@@ -651,18 +651,18 @@ export const outbox = sqliteTable(
     doneAt: instant('done_at'),
     /** For an alert: when it was taken into the table of alerts. */
     takenAt: instant('taken_at'),
-    /** An attempt whose answer never came may act until then: no other update of its order leaves before. */
+    /** Until then an attempt whose answer never came may act, and no other update of its order leaves. */
     actsUntil: instant('acts_until'),
   },
   (t) => [uniqueIndex('outbox_dedupe').on(t.dedupeKey)],
 )
 
-/** Alerts, each from when it is raised until it is over. Several of the outbox that say the same are one. */
+/** Alerts, each from when it is raised until it is over. Several alerts of the outbox that say the same are one alert. */
 export const alerts = sqliteTable('alerts', {
-  /** The id of the first of them in the outbox. */
+  /** The id of the first of these alerts in the outbox. */
   id: text('id').primaryKey(),
   type: text('type').$type<StoredKind>().notNull(),
-  /** The id of what it is about; null: the service as a whole. */
+  /** The id of what the alert is about; null: the service as a whole. */
   subject: text('subject'),
   note: text('note'),
   payload: json<AlertEffect['payload']>('payload').notNull(),
@@ -673,17 +673,17 @@ export const alerts = sqliteTable('alerts', {
   mutedUntil: instant('muted_until'),
 })
 
-/** Where people are notified of alerts: how sending there goes. */
+/** The channels that notify people of alerts, and how sending to each channel goes. */
 export const alertChannels = sqliteTable('alert_channels', {
   channel: text('channel').primaryKey(),
-  /** What was over before is not sent to it. */
+  /** Alerts that were over before are not sent to the channel. */
   connectedAt: instant('connected_at').notNull(),
-  /** How often in a row it failed, when it is tried again, since when it fails, and why. */
+  /** How often in a row the channel failed, when it is tried again, since when it fails, and why. */
   attempts: integer('attempts').notNull().default(0),
   nextTryAt: instant('next_try_at'),
   failingSince: instant('failing_since'),
   lastError: text('last_error'),
-  /** When it last took a message. */
+  /** When the channel last took a message. */
   sentAt: instant('sent_at'),
 })
 
@@ -704,7 +704,7 @@ export const alertNotices = sqliteTable(
 
 /** Webhooks of ours at the supplier, each with a path and a signing secret of its own. */
 export const webhooks = sqliteTable('webhooks', {
-  /** The supplier's id of it. */
+  /** The supplier's id of the webhook. */
   id: text('id').primaryKey(),
   /** Last piece of its path; empty for the first: `/webhooks/supplier`. */
   path: text('path').notNull().unique(),
@@ -713,7 +713,7 @@ export const webhooks = sqliteTable('webhooks', {
   secret: bytes('secret').notNull(),
   keyId: integer('key_id').notNull(),
   createdAt: instant('created_at').notNull(),
-  /** Another one took over for good: its deliveries are answered and counted, and not kept. */
+  /** When another webhook took over for good. Deliveries to this webhook are answered and counted since, but not kept. */
   retiredAt: instant('retired_at'),
 })
 
@@ -753,7 +753,7 @@ export const captures = sqliteTable('captures', {
   id: text('id').primaryKey(),
   /** Last piece of the webhook's path. */
   path: text('path').notNull(),
-  /** Why it was refused. */
+  /** Why the delivery was refused. */
   reason: text('reason').notNull(),
   receivedAt: instant('received_at').notNull(),
   /** Headers and body, sealed as one. */
@@ -761,7 +761,7 @@ export const captures = sqliteTable('captures', {
   keyId: integer('key_id').notNull(),
 })
 
-/** Rotations of the secrets that callbacks to stores are signed with; the secrets are derived, none is stored. */
+/** Rotations of the secrets that callbacks to stores are signed with; the secrets are derived, and no secret is stored. */
 export const callbackSecrets = sqliteTable(
   'callback_secrets',
   {
@@ -795,7 +795,7 @@ export const tokens = sqliteTable('tokens', {
 /** Links that sign a person in to the console, once each, as digests. */
 export const consoleLinks = sqliteTable('console_links', {
   digest: bytes('digest').primaryKey(),
-  /** Who will use it. */
+  /** Who will use the link. */
   name: text('name').notNull(),
   /** viewer | operator | admin */
   role: text('role').notNull(),
@@ -845,10 +845,10 @@ export const workerLease = sqliteTable('worker_lease', {
   server: text('server'),
 })
 
-/** What a process leaves to the worker, and how the worker answered; gone once that is read. */
+/** What a process leaves to the worker, and how the worker answered. A row is deleted once the answer is read. */
 export const workerCalls = sqliteTable('worker_calls', {
   id: text('id').primaryKey(),
-  /** Of the API: its operationId. */
+  /** The operationId of the API. */
   operation: text('operation').notNull(),
   askedAt: instant('asked_at').notNull(),
   /** Null until the worker begins. */

@@ -20,9 +20,9 @@ type NoSession = SQLiteSession<'sync', never, Record<string, never>, Record<stri
 /** A statement that is built once, with the values of one use. */
 export interface Bound<S extends SQLWrapper = SQLWrapper> extends SQLWrapper {
   statement: S
-  /** By the number that is the name of its placeholder. */
+  /** Each value stands at the number that is the name of its placeholder. */
   values: unknown[]
-  /** Tells this statement from others where it is an expression in one of them. */
+  /** Distinguishes this statement from others where it is an expression in another statement. */
   name: string
   /** Returns this statement with its placeholders numbered from `first`. */
   numberedFrom(first: number): S
@@ -32,8 +32,8 @@ export const isBound = (value: unknown): value is Bound =>
   typeof value === 'object' && value !== null && 'numberedFrom' in value
 
 /**
- * A named statement. The builder runs once and is given placeholders in place of the values: it passes them on and
- * never computes with them. Compiling a statement costs more than running it.
+ * Makes a named statement. Compiling a statement costs more than running it, so the builder runs once and is given placeholders
+ * in place of the values. The builder passes the placeholders on and never computes with them.
  *
  * The builder sees how long a list is and which arguments, or properties of an object, are undefined: it runs once for
  * each such shape. A new value of a column may be another statement, an expression over the row.
@@ -76,7 +76,7 @@ let statements = 0
 /**
  * A named change of a commit; see `statement`.
  *
- * @param rows how many rows it must touch, or how that number follows from the arguments
+ * @param rows how many rows the change must touch, or how that number follows from the arguments
  */
 export function change<A extends unknown[]>(
   rows: RowCount | ((...values: A) => RowCount),
@@ -168,7 +168,7 @@ function placeholder(index: number) {
 export type EngineWords = Record<'<position of>' | '<not by index>' | '<one of a list>' | '<end of the list>', string>
 const word = (name: keyof EngineWords) => sql.identifier(name)
 
-/** Where the first of these texts has the second; 0: nowhere. */
+/** The position of the second text in the first text; 0 where the first text does not have it. */
 export const positionIn = (text: SQLWrapper, part: SQL) => sql`${word('<position of>')}(${text}, ${part})`
 
 /** A column by whose index SQLite must not find rows, because they are too many. */
@@ -188,19 +188,19 @@ export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]
 export const inWhole = (column: SQLWrapper, list: readonly (string | number)[]) =>
   sql`${column}${word('<one of a list>')}${sql.param(list, wholeList)}${word('<end of the list>')}`
 
-/** What an update sets: values, or expressions over the row. What is undefined stays as it is. */
+/** What an update sets: values, or expressions over the row. A column that is undefined stays as it is. */
 export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?: T['$inferInsert'][K] | Bound }
 
 /** The columns to set, as the builder of an update takes them. */
 export const columnsOf = <T extends SQLiteTable>(set: RowUpdate<T>): Partial<T['$inferInsert']> => set as never
 
-/** A count goes this far: one of a million rows takes a second, in which nothing else is done. */
+/** A count goes this far: counting a million rows takes a second, in which nothing else is done. */
 export const COUNT_MAX = 10_000
 
 /**
  * How many rows there are of each kind, up to `COUNT_MAX`; kinds without rows are left out.
  *
- * @param kinds what is selected of each, as it is
+ * @param kinds the values that are selected for each kind, as they are
  * @param rowsOf the rows of a kind, from their table on; an index must find them
  */
 export const countUpTo = <K extends Record<string, string | null>>(kinds: readonly K[], rowsOf: (kind: K) => SQL) => {
@@ -212,11 +212,11 @@ export const countUpTo = <K extends Record<string, string | null>>(kinds: readon
   return sql<K & { total: number }>`select * from (${sql.join(counts, sql` union all `)}) counts where total > 0`
 }
 
-/** Rows of one statement: few texts of it exist, a page of a hundred is one, and what is left of one is a handful. */
+/** How many rows one insert may have. So few texts exist, a page of a hundred is one insert, and what is left takes a handful. */
 const AT_ONCE = [100, 20, 4, 1]
 
 /**
- * The insert of many rows, in few statements of few texts. What a row leaves out gets the column's default, or null.
+ * Inserts many rows, in few statements of few texts. A column that a row leaves out gets its default, or null.
  *
  * @param touches whether each insert must store all its rows, or may leave some out
  * @param onConflict what becomes of a row whose key is taken

@@ -28,7 +28,7 @@ export const storeOrderById = rowsBy(storeOrders, ['id'])
 
 export const storeOrderByReference = rowsBy(storeOrders, ['store', 'reference'])
 
-/** Every store that has orders, each found by the index of the references: some are no longer configured. */
+/** Every store that has orders, even a store that is no longer configured. The index of the references finds each store. */
 const anyStore = sql`${storeOrders.store} in (
   with recursive stores (store) as (
     select min(store) from store_orders
@@ -47,12 +47,12 @@ export const storeOrdersByReference = statement((reference: string) =>
     .limit(10),
 )
 
-/** Newest first, of a store or in a state that was reported to it, where a filter asks for it. */
+/** Lists orders, newest first. A filter may ask for a store, or for the state that was reported to the store. */
 export const listStoreOrders = page(storeOrders, ['store', 'closedState'])
 
 export interface OrderFilter {
   store?: string | undefined
-  /** The SKU of one of their lines. */
+  /** Only orders with this SKU in one of their lines. */
   sku?: string | undefined
   before?: string | undefined
   /** The least id that counts. */
@@ -67,7 +67,7 @@ const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: S
     .where(
       and(
         state,
-        // The index of the state finds few.
+        // The index of the state finds few orders.
         store === undefined ? undefined : sql`${notByIndex(storeOrders.store)} = ${store}`,
         sku === undefined
           ? undefined
@@ -115,7 +115,7 @@ export const storeOrdersNamed = statement((name: string) =>
 /**
  * Orders with a SKU in one of their lines, newest first.
  *
- * @param filter `closedState` is one that most orders have: few in another state are found among those in that state
+ * @param filter `closedState` is a state that most orders have. Another state has few orders: they are found by that state
  */
 export const ordersOfSku = statement(
   (
@@ -144,7 +144,7 @@ export const ordersOfSku = statement(
       .limit(limit),
 )
 
-/** What their stores call them. */
+/** The references of orders in their stores. */
 export const referencesOfOrders = statement((ids: string[]) =>
   build
     .select({ id: storeOrders.id, reference: storeOrders.reference })
@@ -229,7 +229,7 @@ const askCancellation = (of: SQL | undefined, now: number) =>
     })
     .where(and(of, isNull(purchases.cancelRequestedAt), ne(purchases.state, 'fulfilled')))
 
-/** Asks for the cancellation of all purchases of an order whose keys the store lacks; unknown ones are looked up now. */
+/** Asks for the cancellation of all purchases of an order that are not fulfilled. Unknown purchases are looked up now. */
 export const requestCancellation = change('any', (orderId: string, now: number) =>
   askCancellation(eq(purchases.orderId, orderId), now),
 )
@@ -237,12 +237,12 @@ export const requestCancellation = change('any', (orderId: string, now: number) 
 /** Asks for the cancellation of one purchase. */
 export const cancelPurchase = change('any', (id: string, now: number) => askCancellation(eq(purchases.id, id), now))
 
-/** How many units of a line were ordered in all. */
+/** Sets how many units of a line were ordered in all. */
 export const changeQuantity = change('any', (lineId: string, quantity: number) =>
   build.update(storeOrderLines).set({ quantity }).where(eq(storeOrderLines.id, lineId)),
 )
 
-/** What its customer pays for a unit of a line now. */
+/** Sets what the customer pays for a unit of a line now. */
 export const changeUnitPrice = change('any', (lineId: string, unitPriceMinor: number | null, currency: string | null) =>
   build.update(storeOrderLines).set({ unitPriceMinor, currency }).where(eq(storeOrderLines.id, lineId)),
 )
@@ -257,7 +257,7 @@ export const carryCancellation = change(1, (purchaseId: string) =>
     .where(eq(purchases.id, purchaseId)),
 )
 
-/** Stale when the order is closed already, or may no longer be closed because a retry came between. */
+/** Marks an order as closed. Stale when the order is closed already, or may no longer be closed because a retry came between. */
 export const markClosed = change(1, (id: string, state: OrderState, now: number) =>
   build
     .update(storeOrders)

@@ -14,7 +14,7 @@ export const allStoreReadings = rowsBy(storeReadings, [])
 /**
  * Stores whose orders are to be read now.
  *
- * @param latest a later instant was set by a clock that has gone back since
+ * @param latest an instant after this was set by a clock that has gone back since
  */
 export const storesToPoll = statement(
   (now: number, latest: number, latestLate: number) => sql<{ store: string }>`
@@ -36,7 +36,7 @@ export const lateOrdersOf = rowsBy(lateOrders, ['store'], lateOrders.notBefore)
 
 export const lateOrderOf = rowsBy(lateOrders, ['store', 'reference'])
 
-/** An order that is late already stays as it is. */
+/** Notes a late order. An order that is noted already stays as it is. */
 export const insertLateOrder = insertOnce(lateOrders)
 
 export const postponeLateOrder = ({ store, reference, ...set }: LateOrder): Change =>
@@ -45,5 +45,5 @@ const putLateOrder = changeBy('any', lateOrders, ['store', 'reference'])
 
 export const dropLateOrder = deleteBy(lateOrders, ['store', 'reference'])
 
-/** None of the late orders of a store waits longer than until this instant. */
+/** Makes the late orders of a store wait no longer than until this instant. */
 export const hastenLateOrders = bringForward(lateOrders, ['store'], 'notBefore')

@@ -59,7 +59,7 @@ export const rowsIn = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, n
     return found as SQLWrapper as Read<Row<T>>
   })
 
-/** Rows of which an instant has come, the longest ago first. The values of the columns `by` come first, then that instant and a limit. */
+/** Rows whose instant has come, the oldest instant first. The arguments: the values of the columns `by`, then now, then a limit. */
 export const dueBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
   table: T,
   at: ColumnOf<T>,

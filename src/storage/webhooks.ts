@@ -14,7 +14,7 @@ export const insertWebhook = insertInto(webhooks)
 
 const later = alias(webhooks, 'later')
 
-/** Stale when it is retired already, when there is none of that id, or when no later one would be left to take over. */
+/** Retires a webhook. Stale when it is retired already or does not exist, or when no later webhook would be left to take over. */
 export const markRetired = change(1, ({ id, createdAt }: Pick<Webhook, 'id' | 'createdAt'>, now: number) =>
   build
     .update(webhooks)
@@ -41,7 +41,7 @@ export const markRetired = change(1, ({ id, createdAt }: Pick<Webhook, 'id' | 'c
 /** Webhooks at the supplier that lead here, and whose secret we do not hold. Instants in epoch milliseconds. */
 export interface UnheldWebhooks {
   webhooks: { id: string; url: string; seenAt: number; replacedBy: string | null }[]
-  /** When one was last replaced without being asked for; 0 for never. */
+  /** When a webhook was last replaced without being asked for; 0 for never. */
   replacedAt: number
 }
 

@@ -15,15 +15,15 @@ export const openWorkerCalls = statement((askedAfter: number, limit: number) =>
     .limit(limit),
 )
 
-/** Fails where another process has begun it, or who asked has given up. */
+/** Begins a call. Stale where another process has begun the call, or the process that asked has given up. */
 export const beginWorkerCall = stampOnce(1, workerCalls, ['id'], 'begunAt')
 
-/** Touches no row where it is not waited for any more. */
+/** Stores the answer of a call. It touches no row where the call is not waited for any more. */
 export const answerWorkerCall = change('any', (id: string, answer: Buffer) =>
   build.update(workerCalls).set({ answer }).where(eq(workerCalls.id, id)),
 )
 
-/** Takes a call back that no worker has begun. */
+/** Takes back a call that no worker has begun. */
 export const withdrawWorkerCall = change('any', (id: string) =>
   build.delete(workerCalls).where(and(eq(workerCalls.id, id), isNull(workerCalls.begunAt))),
 )
@@ -37,7 +37,7 @@ export const answeredWorkerCall = statement((id: string) =>
 
 export const deleteWorkerCall = deleteBy(workerCalls, ['id'])
 
-/** What a process asked that has ended meanwhile. */
+/** Deletes old calls: the process that asked has ended meanwhile. */
 export const forgetWorkerCalls = change('any', (askedBefore: number) =>
   build.delete(workerCalls).where(lte(workerCalls.askedAt, askedBefore)),
 )

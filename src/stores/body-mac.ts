@@ -1,15 +1,15 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { StoreVerification } from './store.ts'
 
-/** 32 bytes in base64, in the one way to write them. */
+/** Matches 32 bytes in canonical base64. Another text that decodes to the same bytes does not match. */
 const CANONICAL_MAC = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 
 /**
- * Checks a delivery whose header carries the HMAC-SHA256 of its raw body in base64. Its other headers are not signed, so that
- * the signature is its id.
+ * Checks a delivery whose header carries the HMAC-SHA256 of its raw body in base64. The other headers are not signed, so the
+ * signature serves as the id of the delivery.
  *
- * @param signatures values of the header, of which there must be one
- * @param secrets of which one must have made it
+ * @param signatures the values of the header, which must have exactly one
+ * @param secrets the secrets that may have made the signature
  */
 export function verifyBodyMac(
   signatures: readonly string[],

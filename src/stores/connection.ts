@@ -1,4 +1,4 @@
-/** What all adapters share of a request to a store: when its first byte is written, when it ends, and why no answer came. */
+/** The parts of a request that all adapters share: the hook before its first byte, its deadline, and why no answer came. */
 import type { Dispatcher } from 'undici'
 import { messageOf } from '../errors.ts'
 
@@ -6,13 +6,13 @@ import { messageOf } from '../errors.ts'
 export interface Connecting {
   /** Epoch milliseconds. */
   now: () => number
-  /** Default: those of this machine. */
+  /** Default: the connections of this machine. */
   connections?: Dispatcher | undefined
-  /** Ends a request after so many milliseconds. Default: a timer of this machine. */
+  /** Returns a signal that ends a request after so many milliseconds. Default: a timer of this machine. */
   timeout?: ((ms: number) => AbortSignal) | undefined
 }
 
-/** Returns these connections, which call `act` right before the first byte of a request is written, in the same turn. */
+/** Makes these connections call `act` right before they write the first byte of a request, in the same turn. */
 export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
   connections.compose(
     (dispatch) => (options, handler) =>
@@ -28,10 +28,10 @@ export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatche
       }),
   )
 
-/** An answer has more bytes than are read of it. */
+/** Says that an answer has more bytes than its reader takes. */
 export class TooLong extends Error {}
 
-/** @throws TooLong */
+/** Reads a body as text. @throws TooLong where it has more than `bytesMax` bytes */
 export async function textOf(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -43,7 +43,7 @@ export async function textOf(body: AsyncIterable<Uint8Array>, bytesMax: number):
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** JSON that says something; undefined for everything else, and for a null, which says as little as a page. */
+/** Returns the value of a JSON text. Returns undefined for a text that is no JSON, and for `null`, which says nothing either. */
 export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text) ?? undefined
@@ -54,7 +54,7 @@ export function jsonIn(text: string): unknown {
 
 export const deadlineSignal = (ms: number): AbortSignal => AbortSignal.timeout(ms)
 
-/** Why a request had no answer, as a sentence. @param host the store's, with its port */
+/** Returns why a request had no answer, as a sentence. @param host the host of the store, with its port */
 export function causeOfNoAnswer(error: unknown, host: string, deadlineMs: number): string {
   const { name, code = '' } = error as { name?: string; code?: string }
   if (name === 'TimeoutError' || code.endsWith('_TIMEOUT') || code === 'ETIMEDOUT') {

@@ -1,4 +1,4 @@
-/** Since when an installation has known the secret that a shop had before: its hour begins once, whatever is restarted. */
+/** Keeps since when an installation has known the earlier secret of a shop. Its hour begins once, and no restart moves it. */
 import { createHash } from 'node:crypto'
 import type { Database } from '../storage/database.ts'
 import { jsonSetting } from '../storage/settings.ts'
@@ -8,7 +8,7 @@ type Seen = Record<string, { digest: string; since: number }>
 
 const seenSecrets = jsonSetting<Seen>('earlier_secrets')
 
-/** @returns by the id of a store, epoch ms; a store without such a secret is absent */
+/** @returns an instant by the id of its store, epoch ms; a store without an earlier secret is absent */
 export async function earlierSecretsSince(
   { db, now }: { db: Database; now: () => number },
   stores: readonly { id: string; credentials: ShopCredentials | undefined }[],

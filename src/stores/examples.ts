@@ -1,7 +1,7 @@
 import { heldSentences } from '../domain/labels.ts'
 import type { OrderRef, StoreUpdate } from '../domain/store-update.ts'
 
-/** Licence keys of an example: worth nothing, and unlike any real one. */
+/** Licence keys of an example. They are worth nothing, and look like no real key. */
 export const EXAMPLE_KEYS = ['TEST-0000-0000-0001', 'TEST-0000-0000-0002']
 
 const line = { id: '1', sku: 'TEST', quantity: EXAMPLE_KEYS.length }

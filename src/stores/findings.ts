@@ -1,4 +1,4 @@
-/** What `test` finds in shops of any kind. */
+/** The findings of `test` that shops of all kinds share. */
 import { age } from '../domain/figures.ts'
 import type { ShopFailure } from './shop-client.ts'
 import type { StoreFinding } from './store.ts'
@@ -16,13 +16,13 @@ export const failed = (check: string, detail: string, fix: string | null): Store
   detail,
   fix,
 })
-/** A call that should have worked. */
+/** Returns the finding for a call that should have worked. */
 export const failedCall = (check: string, { cause, fix }: ShopFailure): StoreFinding => failed(check, cause, fix)
 
 /** When the clocks differ by more than this, a shop may take a fresh signature for an old one. */
 const CLOCK_MAX_MS = 300_000
 
-/** Compares the clocks. @param answeredAt the shop's, now; null where it did not say */
+/** Compares the clocks. @param answeredAt the time of the shop's clock; null where the shop did not say */
 export function clockFindings(now: number, answeredAt: number | null): StoreFinding[] {
   if (answeredAt === null) return []
   const ahead = now - answeredAt
@@ -32,7 +32,7 @@ export function clockFindings(now: number, answeredAt: number | null): StoreFind
   return [doubtful('clock', detail, 'Set both clocks by a time server.')]
 }
 
-/** @param configured null: there is no configuration of the shop yet, and every currency will do */
+/** @param configured null: there is no configuration of the shop yet, so any currency is right */
 export function currencyFinding(ofShop: string | undefined, configured: string | null): StoreFinding {
   if (ofShop !== undefined && ofShop === (configured ?? ofShop)) return sound('currency', `it sells in ${ofShop}`)
   const detail =

@@ -1,19 +1,19 @@
-/** A shop that no configuration has yet: what `stores add` learns of it, whatever its kind. */
+/** The facts that `stores add` reads from a shop of any kind that is in no configuration yet. */
 import type { NotConfirmed, Store, StoreFinding, StoreVariant } from './store.ts'
 
 export interface NewShop {
-  /** Tries the credentials; nothing changes in the shop. */
+  /** Tries the credentials. Nothing changes in the shop. */
   test: () => Promise<ShopStanding>
-  /** Reads what it sells. `isWhole`: false where it sells more than that. */
+  /** Reads the variants of the shop. `isWhole`: false where the shop has more variants than were read. */
   variants: () => Promise<FirstVariants | NotConfirmed>
   close: () => Promise<void>
 }
 
 export interface ShopStanding {
   findings: StoreFinding[]
-  /** ISO 4217; null where it cannot be read. */
+  /** ISO 4217; null where the currency cannot be read. */
   currency: string | null
-  /** Why Quayside cannot put products on sale there, which it needs for `create: "publish"` alone; null: it can. */
+  /** Why Quayside cannot put products on sale in the shop; null: it can. Only `create: "publish"` needs that. */
   cannotPublish: string | null
 }
 
@@ -23,7 +23,7 @@ export interface FirstVariants {
   isWhole: boolean
 }
 
-/** Reads what a shop sells. @param pagesMax a person waits for them */
+/** Reads the variants of a shop. @param pagesMax the most pages that are read, because a person waits for them */
 export async function firstVariants(
   variants: NonNullable<Store['variants']>,
   pagesMax: number,

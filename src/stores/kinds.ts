@@ -13,7 +13,7 @@ const kinds: readonly (BackendKind | ShopKind)[] = storeKinds
 export const shopKinds = kinds.filter((one) => one.shop !== null)
 
 const [first, ...others] = storeKinds
-/** A store; `kind` decides about its settings. An unknown kind hides no other fault. */
+/** The shape of a store, whose `kind` decides about its settings. An unknown `kind` does not hide other faults. */
 export const storeShape = z.discriminatedUnion('kind', [first.settings, ...others.map(({ settings }) => settings)], {
   unionFallback: true,
 })
@@ -27,10 +27,10 @@ export function kindOf({ kind }: { kind: string }): StoreKind {
   return found
 }
 
-/** A backend has none; a shop without any is refused with its configuration. */
+/** Empty credentials, for a backend: it has none. A shop without credentials is refused with its configuration. */
 const NONE = { key: new Secret(''), secret: new Secret('') }
 
-/** The adapters of the configured stores, by the id of their store. */
+/** Opens the configured stores. @returns their adapters by the id of the store */
 export async function openStores(stores: readonly ConfiguredStore[], needs: StoreNeeds): Promise<Map<string, Store>> {
   const opened = stores.map(
     async (store) =>

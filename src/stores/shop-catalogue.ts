@@ -1,23 +1,23 @@
-/** What the catalogues of all kinds of shops share. */
+/** The parts that the catalogues of all kinds of shops share. */
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
 import type { NotConfirmed, StoreListing } from './store.ts'
 
-/** How a shop is written to. */
+/** Settings that decide what is written to a shop. */
 export interface CatalogueSettings {
-  /** What becomes of an offer that the shop lacks. */
+  /** How Quayside creates an offer that the shop lacks; null: such an offer is not created. */
   create: null | 'draft' | 'publish'
-  /** Prices to show struck through are ours to write. */
+  /** True: Quayside writes the prices that are shown struck through. */
   ownsSalePrice: boolean
 }
 
-/** For so long a fact that changes rarely, such as the currency of the shop, is not read again. */
+/** How long a fact that changes rarely, such as the currency of the shop, is used before it is read again. */
 export const READ_AGE_MS = 3_600_000
 
 /**
- * Listings that can be pushed at all, and answers about the others.
+ * Returns the listings that can be pushed at all, and answers about the other listings.
  *
- * @param currency that the shop sells in
- * @param faultOf what is wrong with the id of a listing
+ * @param currency the currency that the shop sells in
+ * @param faultOf says what is wrong with the id of a listing
  */
 export function soundListings(
   listings: readonly StoreListing[],
@@ -36,15 +36,15 @@ export function soundListings(
   return { sound, answers }
 }
 
-/** What is known after the shop took no more. */
+/** Returns the result once a shop takes no more: the failure, with the answers that came before it, if any. */
 export const answeredUntil = <Answer>(answers: Answer[], failure: NotConfirmed) =>
   answers.length === 0 ? failure : ({ outcome: 'answered', answers, failure } as const)
 
-/** The same in parts, such as those that one request takes. */
+/** Splits a list into parts of this size, for example the size that one request takes. */
 export const partsOf = <Item>(items: readonly Item[], size: number): Item[][] =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, part) => items.slice(part * size, (part + 1) * size))
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 
-/** Text as a page shows it unchanged. */
+/** Escapes a text, so that a page shows it unchanged. */
 export const escaped = (text: string): string => text.replaceAll(/[&<>]/g, (one) => ENTITIES[one] ?? one)

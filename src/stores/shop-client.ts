@@ -1,6 +1,6 @@
 /**
- * What the clients of all kinds of shops share: a request that has a deadline and says whether the shop may have acted on it, what
- * a failure means with what to do about it, and the outcomes that adapters are written with.
+ * The parts that the clients of all kinds of shops share: requests that have a deadline and say whether the shop may have acted,
+ * failures that say what they mean and what to do about them, and the outcomes that adapters return.
  */
 import { Agent, request } from 'undici'
 import { beforeWrite, type Connecting, causeOfNoAnswer, deadlineSignal, TooLong, textOf } from './connection.ts'
@@ -10,9 +10,9 @@ interface ShopRequest {
   method: 'GET' | 'POST' | 'PUT'
   headers: Record<string, string>
   body?: string | Buffer | null
-  /** The shop acts on it. */
+  /** True: the shop acts on this request. */
   isWrite: boolean
-  /** From this instant on a write is not sent. */
+  /** A write is not sent from this instant on. */
   until?: number
   deadlineMs: number
 }
@@ -24,8 +24,8 @@ export interface RawAnswer {
 }
 
 /**
- * Why a call failed. `cause`: the same without the host. `fix`: what to do about it, which the detail of an answer says too.
- * `answeredAt`: the shop's clock, epoch milliseconds; null when it did not say.
+ * Why a call failed. `cause`: the reason without the host. `fix`: what to do about it; where an answer came, its `detail` says that
+ * too. `answeredAt`: the time of the shop's clock, epoch milliseconds; null where the shop did not say.
  */
 export interface ShopFailure {
   ok: false
@@ -35,17 +35,17 @@ export interface ShopFailure {
   answeredAt: number | null
 }
 
-/** Requests to one shop at once: shared hosting runs a handful of PHP processes, which its customers need too. */
+/** The most requests to one shop at once. Shared hosting runs a handful of PHP processes, and customers need them too. */
 const CONNECTIONS_MAX = 4
 /** The largest answer that is read: a hundred orders of a busy shop, each with dozens of lines. */
 const ANSWER_MAX_BYTES = 32 * 1024 * 1024
-/** What a write comes to that was not sent, because the push that it is of has lasted too long. */
+/** The cause for a write that was not sent, because its push had lasted too long. */
 const TOO_LATE = 'it answered so slowly that the rest is left to the next try'
 const NO_ANSWER_FIX = 'Compare the address of the shop, and see that this machine reaches it.'
 
 export const ASKS_JSON = { accept: 'application/json', 'user-agent': 'quayside' }
 
-/** Requests to one shop. None is repeated, and no redirect is followed. */
+/** Makes requests to one shop. It repeats no request, and follows no redirect. */
 export function shopRequests({ now, connections = openConnections(), timeout = deadlineSignal }: Connecting) {
   async function send(url: URL, given: ShopRequest): Promise<RawAnswer | ShopFailure> {
     const { method, headers, body = null, isWrite, until = Number.POSITIVE_INFINITY, deadlineMs } = given
@@ -69,7 +69,7 @@ export function shopRequests({ now, connections = openConnections(), timeout = d
   return { send, close: () => connections.destroy() }
 }
 
-/** An idle socket is not used again after a second: a server closes those, and the request is lost. */
+/** An idle socket is not used again after a second: servers close idle sockets, and a request on such a socket is lost. */
 const openConnections = () =>
   new Agent({ connections: CONNECTIONS_MAX, keepAliveTimeout: 1_000, keepAliveMaxTimeout: 1_000 })
 
@@ -81,7 +81,7 @@ const unanswered = (cause: string, mayHaveLeft: boolean, fix: string | null): Sh
   answeredAt: null,
 })
 
-/** What an answer means. `isTaken`: the shop may have acted, will not, or does not now. `status`: what HTTP would have said. */
+/** The meaning of an answer. `isTaken`: the shop may have acted, will not act, or does not act now. `status`: its HTTP status. */
 export interface Meaning {
   cause: string
   fix?: string | null
@@ -89,7 +89,7 @@ export interface Meaning {
   status?: number
 }
 
-/** The failure that an answer is. Nothing of the answer is repeated. */
+/** Returns the failure that an answer means. The failure quotes nothing of the answer. */
 export function failureOf(answer: RawAnswer, meaning: Meaning, given: { host: string; isWrite: boolean }): ShopFailure {
   const { cause, fix = null, isTaken, status = answer.status } = meaning
   const said = `answered ${status}: ${cause}`
@@ -99,16 +99,16 @@ export function failureOf(answer: RawAnswer, meaning: Meaning, given: { host: st
   return { ok: false, failure, cause: `it ${said}`, fix, answeredAt: answeredAt(answer) }
 }
 
-/** What the shop's clock said when it answered, epoch milliseconds; null where it did not say. */
+/** Returns the time of the shop's clock when the shop answered, epoch milliseconds; null where the answer does not say. */
 export function answeredAt({ headers }: RawAnswer): number | null {
   const date = Date.parse(String(headers.date ?? ''))
   return Number.isNaN(date) ? null : date
 }
 
-/** A page for people came in place of data. */
+/** Whether a page for people came in place of data. */
 export const isPage = ({ text }: RawAnswer): boolean => /^\s*</.test(text)
 
-/** What was read of a shop. */
+/** A value that was read from a shop, or why it was not read. */
 export type Read<Value> = { outcome: 'read'; value: Value } | NotConfirmed
 export const asRead = <Value>(value: Value) => ({ outcome: 'read', value }) as const
 

@@ -1,4 +1,4 @@
-/** What the hand-over of every kind of shop shares: each call has an end of its own, and what a merchant reads on an order. */
+/** The parts that the hand-overs of all kinds of shops share: the calls, and the remarks that a merchant reads on an order. */
 import type { LineFailed, LineFulfilled, LineHeld, LineResumed, OrderClosed } from '../domain/store-update.ts'
 import type { FulfilResult, Pushed, PushResult, ResentOrder, Store } from './store.ts'
 
@@ -6,11 +6,11 @@ interface ShopHandOver {
   fulfil: (update: Pushed<LineFulfilled> & { keys: string[] }) => Promise<FulfilResult>
   closeOrder: (update: Pushed<OrderClosed>) => Promise<FulfilResult>
   resend: (order: ResentOrder) => Promise<PushResult>
-  /** Leaves words on an order for the merchant, once under an id. */
+  /** Leaves words on an order for the merchant. Words with the same id are left once. */
   remark: (reference: string, id: string, words: string) => Promise<PushResult>
 }
 
-/** @param open is called for each call, so that what writes for long ends */
+/** @param open opens a hand-over for each call, so that each call has an end of its own after which it writes no more */
 export const handingOver = (open: () => ShopHandOver) =>
   ({
     fulfil: (update) => open().fulfil(update),
@@ -22,7 +22,7 @@ export const handingOver = (open: () => ShopHandOver) =>
     reportRefusal: ({ id, reference, message }) => open().remark(reference, id, refusalRemark(message)),
   }) satisfies Partial<Store>
 
-/** An earlier request of this hand-over has given the customer keys: it must not seem unsent. */
+/** Makes a result say that keys may have left, because an earlier request of this hand-over has given the customer keys. */
 export function afterKeys<Result extends FulfilResult>(result: Result): Result {
   if (result.outcome === 'unavailable') return { ...result, mayHaveLeft: true }
   return result.outcome === 'refused' ? { ...result, hasNothing: undefined } : result
@@ -41,7 +41,7 @@ const resumptionRemark = ({ units, line }: LineResumed): string =>
 const refusalRemark = (message: string): string =>
   `Quayside: nothing is bought for this order: ${withoutStop(message)}. Once that is put right, save the order.`
 
-/** What an order came to. */
+/** The remark on an order that is closed, by the state of the order. */
 export const closingRemarks: Record<OrderClosed['state'], string> = {
   open: 'Quayside: this order is still open.',
   fulfilled: 'Quayside: all licence keys were handed over.',
@@ -50,11 +50,11 @@ export const closingRemarks: Record<OrderClosed['state'], string> = {
   cancelled: 'Quayside: this order was cancelled, and no licence key was handed over.',
 }
 
-/** Ends a remark, so that it is known to be there. */
+/** Returns the mark at the end of a remark, by which a repeat finds that the remark is there. */
 export const remarkMark = (id: string): string => `[quayside ${id}]`
 
 const unitsOf = (units: number, { sku, quantity }: { sku: string; quantity: number }): string =>
   `${units} of ${quantity} × ${sku}`
 
-/** A message of the supplier may be a sentence. */
+/** Takes the full stop off a message, because a message of the supplier may be a sentence. */
 const withoutStop = (message: string): string => message.replace(/[.\s]+$/, '')

@@ -1,6 +1,6 @@
 /**
- * A kind of store, as one value: all that the program knows of it before it opens one. `kinds.ts` lists the kinds. A kind loads its
- * adapter when a store is opened, and its questions when `stores add` runs.
+ * A kind of store as one value: all that the program knows of the kind before it opens such a store. `kinds.ts` lists the kinds.
+ * A kind loads its adapter when a store is opened, and its questions when `stores add` runs.
  */
 import type { z } from 'zod'
 import type { StorePolicy } from '../domain/listing.ts'
@@ -14,17 +14,17 @@ type StoreShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore
 type ShopShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore & typeof everyShop>
 
 /**
- * The parts of a kind. `addressOf` and `open` are methods, so that each kind takes settings of its own: `kindOf` finds the kind of a
- * store by the name that its shape has checked.
+ * The parts of a kind. `addressOf` and `open` are methods, so that each kind can take settings of its own. The settings fit, since
+ * `kindOf` finds the kind of a store by the name that the shape of the store has checked.
  */
 export interface StoreKind<Shape extends StoreShape = StoreShape> {
-  /** As the configuration and the commands name it. */
+  /** The name of the kind in the configuration and the commands. */
   kind: z.infer<Shape>['kind']
-  /** As people call it. */
+  /** The name of the kind that people use. */
   label: string
-  /** What the configuration has of such a store: `everyStore`, of a shop `everyShop`, and settings of its own. */
+  /** The settings of such a store in the configuration: `everyStore`, for a shop also `everyShop`, and those of the kind. */
   settings: Shape
-  /** Where a store is: where its callbacks go, or the address of the shop. */
+  /** Returns where a store is: the address that its callbacks go to, or the address of the shop. */
   addressOf(settings: z.infer<Shape>): string
   /** Opens a store. */
   open(store: Configured<z.infer<Shape>> & { credentials: ShopCredentials }, needs: StoreNeeds): Promise<Store>
@@ -41,7 +41,7 @@ export interface ShopKind<Shape extends ShopShape = ShopShape> extends StoreKind
   shop: ShopAccess
 }
 
-/** Settings of a store, with what the reading of the configuration adds. */
+/** Settings of a store, with the values that the reading of the configuration adds. */
 export type Configured<Settings> = Settings & {
   currency: string
   policy: StorePolicy
@@ -50,37 +50,37 @@ export type Configured<Settings> = Settings & {
   credentials: ShopCredentials | undefined
 }
 
-/** What adapters are made with, in addition to the settings of their store. */
+/** The things that an adapter needs in addition to the settings of its store. */
 export interface StoreNeeds extends Connecting {
   newId: () => string
-  /** The secrets that callbacks are signed with now, of the store with this id. */
+  /** Returns the secrets that callbacks to the store with this id are signed with now. */
   secretsOf: (store: string) => readonly Buffer[]
-  /** The secret that the shop with this id signs its deliveries with: letters and digits. */
+  /** Returns the secret that the shop with this id signs its deliveries with. It has letters and digits only. */
   webhookSecretOf: (store: string) => string
-  /** Since when the installation has known the secret before that of the shop with this id, epoch ms. Default: since now. */
+  /** Returns since when the installation has known the earlier secret of the shop with this id, epoch ms. Default: since now. */
   earlierSecretSince?: (store: string) => number | undefined
   /** Default: a timer of this machine. */
   sleep?: ((ms: number) => Promise<void>) | undefined
 }
 
-/** What the API of a shop lets us in with. */
+/** The credentials with which the API of a shop lets us in. */
 export interface ShopCredentials {
   key: Secret
   secret: Secret
-  /** The secret before a rotation, with which the shop may sign for a while. */
+  /** The secret before a rotation. The shop may sign with it for a while. */
   previousSecret?: Secret
 }
 
-/** How a shop lets us in, and how `stores add` connects one. */
+/** How a shop lets us in, and how `stores add` connects a shop. */
 export interface ShopAccess {
-  /** What the credentials are, as the end of `must be …, joined by a colon`. */
+  /** The names of the credentials, which stand in the gap of `must be …, joined by a colon`. */
   credentials: string
-  /** Reads them as their file has them; undefined where the text is something else. */
+  /** Reads the credentials from the text of their file; undefined where the text is something else. */
   readCredentials: (text: string) => ShopCredentials | undefined
-  /** What the help of `stores add <kind>` says. */
+  /** The texts in the help of `stores add <kind>`. */
   help: {
     about: string
-    /** What `--url` and `--key-file` are. */
+    /** Says what `--url` is, and `keyFile` says what `--key-file` is. */
     url: string
     keyFile: string
     /** Options that give a setting of this kind, by the name of the setting: `location: ['--location <number>', …]`. */
@@ -89,26 +89,26 @@ export interface ShopAccess {
     credentialsFrom: string
     exampleUrl: string
   }
-  /** Loads what `stores add` asks. */
+  /** Loads the questions that `stores add` asks. */
   questions: () => Promise<ShopQuestions>
 }
 
 export interface ShopQuestions {
   /** Says where the address of a shop is found. */
   aboutAddress: string
-  /** Reads an address as a person writes it. @returns as the configuration has it, or what is wrong with it */
+  /** Reads an address as a person writes it. @returns the address for the configuration, or what is wrong with the text */
   readAddress: (text: string) => { url: string } | { fault: string }
-  /** As that of the kind; it may also refuse what no shop takes. */
+  /** Reads credentials as the kind does. It may also refuse credentials that no shop takes. */
   readCredentials: ShopAccess['readCredentials']
   askCredentials: (ask: AskHidden) => Promise<ShopCredentials>
-  /** What a person most likely corrects after a finding. */
+  /** Returns what a person most likely corrects after a finding. */
   correctionOf: (failed: StoreFinding) => ShopCorrection
   look: (answers: ShopAnswers, now: () => number) => NewShop
-  /** What a merchant of this kind still has to do; null: nothing. */
+  /** Says what the merchant of such a shop still has to do; null: nothing. */
   remaining: string | null
 }
 
-/** Asks for a part of the credentials, which is not shown while it is typed. `fault`: what is wrong with it. */
+/** Asks for a part of the credentials, and does not show what is typed. `fault`: says what is wrong with a typed text. */
 export type AskHidden = (question: {
   about: string
   what: string
@@ -118,9 +118,9 @@ export type AskHidden = (question: {
 export interface ShopAnswers {
   url: string
   credentials: ShopCredentials
-  /** The answers that options gave. */
+  /** The answers that were given as options of the command. */
   settings: Record<string, string>
 }
 
-/** What a person can do about a shop that does not work yet. */
+/** The steps that a person can take about a shop that does not work yet. */
 export type ShopCorrection = 'key' | 'address' | 'again' | 'stop'

@@ -6,7 +6,7 @@ import { readRules } from '../domain/pricing-rules.ts'
 import { readRate } from '../domain/rates.ts'
 import type { FieldFault } from '../errors.ts'
 
-/* The settings that all kinds of stores share, how a store sells, and rates of exchange. Those of one kind are in its folder. */
+/* The settings that all kinds of stores share, how a store sells, and rates of exchange. Each kind has its own in its folder. */
 
 export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage such as "12.5", without a sign')
 export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount such as "250.00", without a currency')
@@ -18,7 +18,7 @@ export const webAddress = z
     abort: true,
     error: ({ input }) => addressFault(String(input)),
   })
-/** An address that paths are put after. */
+/** An address to which paths are appended. */
 export const siteAddress = webAddress.refine((url) => !/[?#]/.test(url), 'an address without ? and #')
 export const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
 
@@ -41,14 +41,14 @@ const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
 const markup = { percent: percent.optional(), flat: amount.optional() }
 
 const pricingShape = z.strictObject({
-  /** Added to a cost when no other rule applies. */
+  /** This markup is added to a cost when no other rule applies. */
   markup: z.strictObject({ percent: percent.default('20'), flat: amount.default('0') }).prefault({}),
-  /** By cost in the store's currency, ascending; the last has no `upTo`. */
+  /** Rules by the cost in the store's currency, in ascending order. The last rule has no `upTo`. */
   bands: z.array(z.strictObject({ upTo: amount.optional(), ...markup })).default([]),
-  /** By the supplier's name of the category, and by SKU: the nearer rule applies alone. */
+  /** Rules by the supplier's name of the category, and rules by SKU. Only the nearer rule applies. */
   categories: z.record(z.string().min(1), z.strictObject(markup)).default({}),
   products: z.record(z.string().min(1), z.strictObject({ fixed: amount.optional(), ...markup })).default({}),
-  /** The lowest price is the cost plus the larger of the two. */
+  /** The lowest price is the cost plus the larger of these two amounts. */
   margin: z.strictObject({ percent: percent.default('0'), flat: amount.default('0') }).prefault({}),
   rounding: z
     .strictObject({
@@ -63,13 +63,13 @@ const pricingShape = z.strictObject({
     })
     .nullable()
     .default(null),
-  /** A larger change of a price is held for a person; null: no change is held. */
+  /** A price change that is larger than this is held for a person; null: no change is held. */
   jumpPercent: percent.nullable().default('50'),
 })
 
-/** How a store of any kind sells. */
+/** The settings that say how a store of any kind sells. */
 export const sellingShape = {
-  /** The currency that it sells in (default: the supplier's). */
+  /** The currency that the store sells in (default: the currency of the supplier). */
   currency: currency.optional(),
   pricing: pricingShape.prefault({}),
   stock: z
@@ -85,7 +85,7 @@ export const sellingShape = {
       /** `all`: every linked offer and every offer that matches the filters; `linked`: linked offers only. */
       mode: z.enum(['all', 'linked']).default('all'),
       categories: z.array(z.string().min(1)).nullable().default(null),
-      /** In the name or the SKU, in any case. */
+      /** A text that the name or the SKU contains, in upper or lower case. */
       text: z.string().min(1).nullable().default(null),
       /** The least and the highest cost that is listed, in the supplier's currency. */
       costMin: amount.nullable().default(null),
@@ -97,7 +97,7 @@ export const sellingShape = {
 
 /** Settings that every kind of store has. */
 export const everyStore = {
-  /** Permanent id, part of every purchase key: made once, never changed. */
+  /** The permanent id of the store. It is part of every purchase key, so it is made once and never changed. */
   id: z
     .string()
     .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
@@ -111,11 +111,11 @@ export const everyShop = {
   url: siteAddress,
   /** What becomes of an offer that the shop lacks: nothing, a draft for the merchant to publish, or a product on sale. */
   create: z.enum(['draft', 'publish']).nullable().default(null),
-  /** What becomes of a product that the supplier sells no more; without stock it is in either case. */
+  /** What becomes of a product that the supplier sells no more. The product has no stock in either case. */
   whenGone: z.enum(['keep', 'unpublish']).default('keep'),
-  /** How long a paid order waits before it is bought: a fraud check may speak first. */
+  /** How long a paid order waits before it is bought, so that a fraud check can come first. */
   delayMinutes: z.number().int().min(0).max(10_080).default(0),
-  /** How units that an order gains after it was taken are bought (default: those that the shop states as paid; a person is asked about others). */
+  /** How added units of a taken order are bought (default: units that the shop states as paid; a person is asked about others). */
   growth: z.enum(['buy', 'ask']).optional(),
 }
 
@@ -124,7 +124,7 @@ export const ratesShape = z
     z.strictObject({
       from: currency,
       to: currency,
-      /** How many units of `to` one unit of `from` is. */
+      /** How many units of `to` one unit of `from` is worth. */
       rate: z.string().regex(/^(?=.*[1-9])\d{1,7}(\.\d{1,8})?$/, 'a rate above 0 as text, such as "1.0834"'),
       /** Where several rates are valid, the rate that began last counts. */
       validFrom: instant.optional(),
@@ -137,7 +137,7 @@ export type SellingSettings = z.infer<z.ZodObject<typeof sellingShape>>
 type ShopSettings = z.infer<z.ZodObject<typeof everyShop>>
 export type RatesSettings = z.infer<typeof ratesShape>
 
-/** The faults between settings: amounts and their currency, bands, endings, rates. */
+/** Returns the faults of settings that do not fit each other: amounts and their currency, bands, endings, rates. */
 export function sellingFaults(stores: SellingSettings[], rates: RatesSettings, supplierCurrency: string): FieldFault[] {
   return [
     ...stores.flatMap((store, index) => storeFaults(store, rates, supplierCurrency, `stores.${index}`)),
@@ -187,7 +187,7 @@ function rateFaults(rates: RatesSettings): FieldFault[] {
   })
 }
 
-/** The policy of a store whose settings have no faults. */
+/** Returns the policy of a store whose settings have no faults. */
 export const storePolicy = (
   store: SellingSettings & Partial<Pick<ShopSettings, 'create' | 'whenGone'>>,
   rates: RatesSettings,

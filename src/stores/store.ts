@@ -1,8 +1,8 @@
 /**
- * The port of the stores: what we sell through. One folder for each kind of store; `kinds.ts` lists them.
+ * The port of the stores, through which we sell. Each kind of store has a folder, and `kinds.ts` lists the kinds.
  *
  * The core calls these methods and knows no wire format. An adapter never throws for what the store or the network does:
- * it answers with an outcome. It does not try again by itself: the caller keeps what was not confirmed and calls again,
+ * it answers with an outcome. An adapter does not try again by itself: the caller keeps what was not confirmed and calls again,
  * with equal contents under the same id. A method that a kind of store cannot do is absent.
  *
  * Instants are epoch milliseconds. Prices are decimal text beside their ISO 4217 currency.
@@ -20,18 +20,18 @@ import type {
 
 /** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
 export type NotConfirmed =
-  /** The store answered, and did not accept. `hasNothing`: it says that it took no part of the request. */
+  /** The store answered, and did not accept. `hasNothing`: the store says that it took no part of the request. */
   | { outcome: 'refused'; status: number; detail: string; hasNothing?: true }
-  /** No answer, or only that it is too early. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
+  /** No answer came, or only `not now`. `mayHaveLeft`: a byte of the request may have left, so the store may have acted. */
   | { outcome: 'unavailable'; mayHaveLeft: boolean; detail: string }
 
-/** What is known after a push. */
+/** The result of a push. */
 export type PushResult = { outcome: 'confirmed' } | NotConfirmed
 
 /**
- * The order, as it was read before the first key was written, does not entitle its customer to these keys, and none of them is in
- * the shop. It is no failed attempt: the hand-over waits for another reading. `units`: those of the line that the order has now.
- * `held` is also said where the shop holds the fulfilment of the line alone.
+ * The order was read before a key was written. It does not entitle its customer to these keys, and the shop has none of them. This
+ * is no failed attempt: the hand-over waits for another reading. `units`: the units of the line that the order has now. The
+ * standing `held` can also mean that the shop holds the fulfilment of this line alone.
  */
 export interface NotEntitled {
   outcome: 'not_entitled'
@@ -42,8 +42,8 @@ export interface NotEntitled {
 }
 
 /**
- * What is known after a hand-over. `wasFulfilled`: the shop had the units as fulfilled before their keys came, as by a setting of
- * it. The customer was written to again.
+ * The result of a hand-over. `wasFulfilled`: the shop counted the units as fulfilled before their keys came, for example by a
+ * setting of the shop. The shop was asked to write to the customer again.
  */
 export type FulfilResult = { outcome: 'confirmed'; wasFulfilled?: boolean } | NotConfirmed | NotEntitled
 
@@ -54,13 +54,13 @@ export type OrdersNow = { outcome: 'read'; orders: StoreOrderRead[] } | NotConfi
 export type Pushed<Update> = Update & {
   /** This id is the same at every attempt. Contents under one id never change, so that the store can ignore a repeat. */
   id: string
-  /** When what it reports happened. */
+  /** The instant of the event that the update reports. */
   at: number
 }
 
 /** A listing as a store should show it. */
 export interface StoreListing {
-  /** The store's own id of what it sells, its variant. Opaque to the core: an adapter may join the ids that it needs. */
+  /** The store's own id of the variant. The core does not look into it, so an adapter may join the ids that it needs. */
   id: string
   sku: string
   name: string
@@ -69,20 +69,20 @@ export interface StoreListing {
   /** A higher price to show struck through. */
   compareAt: string | null
   currency: string
-  /** Units that can be bought; null where they are not counted. */
+  /** Units that can be bought; null where units are not counted. */
   stock: number | null
   available: boolean
-  /** The supplier sells it no more, and the merchant wants such a product out of sight. */
+  /** True: the supplier sells the product no more, and the merchant wants such a product out of sight. */
   isGone?: boolean
-  /** The listing has no stock from now on, at whatever price the store has. A store that writes the two apart leaves the price alone. */
+  /** True: the listing has no stock from now on. A store that can write stock without price leaves its price as it is. */
   stockAlone?: boolean
   /** Where two pushes of one listing arrive in any order, the push with the larger revision is the newer. */
   revision: number
 }
 
 /**
- * What is known after listings were pushed: an answer for each of them, or `all` where one yes counts for all. `failure`: the
- * store took nothing more after these answers, so that the listings without one are neither taken nor refused.
+ * The result of a push of listings: an answer for each listing, or `all` where one yes counts for all of them. `failure`: the
+ * store took nothing more after these answers. A listing without an answer is then neither taken nor refused.
  */
 export type PublishResult =
   | { outcome: 'answered'; answers: ItemAnswer[] | 'all'; failure?: NotConfirmed }
@@ -91,16 +91,16 @@ export type PublishResult =
 /** A variant that the store sells. */
 export interface StoreVariant {
   id: string
-  /** Null: the store sells it under no SKU, so that only an operator can link it. */
+  /** Null: the variant has no SKU in the store, so only an operator can link it. */
   sku: string | null
   name: string
-  /** Units that the store sells of it, wherever they are; absent where that is not known. */
+  /** Units of the variant that the store sells, from all locations together; absent where the number is not known. */
   sellable?: number
-  /** What it costs now, as the store writes it; absent where that is not known. */
+  /** The price of the variant now, as the store writes it; absent where the price is not known. */
   price?: string | undefined
 }
 
-/** A product that a store lacks. Its price and stock follow by `publish`: until then it cannot be bought. */
+/** A product that a store lacks. Its price and stock follow by `publish`. Until then the product cannot be bought. */
 export interface NewVariant {
   sku: string
   name: string
@@ -109,7 +109,7 @@ export interface NewVariant {
   description: string | null
   /** Address of a picture. */
   image: string | null
-  /** False: customers do not see it until the merchant publishes it. */
+  /** False: customers do not see the product until the merchant publishes it. */
   isPublished: boolean
 }
 
@@ -117,8 +117,8 @@ export interface NewVariant {
 export type StorePage<Item> = { outcome: 'read'; items: Item[]; next: string | null } | NotConfirmed
 
 /**
- * What is known after variants were created: for each SKU the id of its variant, made now or there before, or why there is
- * none. `failure`: the store took nothing more after these answers.
+ * The result of the creation of variants. For each SKU it has the id of the variant, which is new or was there before, or why
+ * there is no variant. `failure`: the store took nothing more after these answers.
  */
 export type CreateResult = { outcome: 'answered'; answers: CreatedVariant[]; failure?: NotConfirmed } | NotConfirmed
 
@@ -127,53 +127,53 @@ export type CreatedVariant = { sku: string } & ({ id: string; isNew: boolean } |
 /** An order as the store has it now. */
 export interface StoreOrderRead {
   reference: string
-  /** `paid` also while a part of the money is still open: then `fullyPaid` is false. */
+  /** The standing is `paid` also while a part of the money is still open. Then `fullyPaid` is false. */
   standing: Standing
-  /** Why it is unpaid or held, as the end of a sentence that begins with "the order": `is on hold in the shop`. */
+  /** Why the order is unpaid or held, as the end of a sentence that begins with "the order": `is on hold in the shop`. */
   because?: string
-  /** Only the merchant ends that, who reads it on the order; `unalerted`: people need no alert of the first such order. */
+  /** Only the merchant can end that state, and reads it on the order. `unalerted`: the first such order needs no alert. */
   isForMerchant?: boolean | 'unalerted'
-  /** Whether the shop states that all of its money came. A shop that cannot state it says so of every paid order. */
+  /** Whether the shop states that all money of the order came. Where a shop cannot state that, it is true for every paid order. */
   fullyPaid: boolean
   /** When the customer placed it; null where the shop does not say. */
   placedAt: number | null
-  /** When the shop changed it last, by the clock of the shop, which may be corrected; null where the shop does not say. */
+  /** When the shop changed the order last, by the shop's clock, which may be corrected; null where the shop does not say. */
   changedAt: number | null
   /** When the customer paid; null: not yet. */
   paidAt: number | null
   lines: {
     id: string
-    /** The store's variant; null where it is gone. */
+    /** The store's id of the variant; null where the variant is gone. */
     variant: string | null
     sku: string
     /** Units that are neither refunded nor removed, never below 0. */
     quantity: number
-    /** What the customer paid for one unit, discounts taken off. */
+    /** The price that the customer paid for one unit, less discounts. */
     unitPrice: string
     currency: string
   }[]
-  /** Money that was refunded without naming units, decimal text in the currency of the lines; absent for none. */
+  /** Refunded money that is for no named units, as decimal text in the currency of the lines; absent where there is none. */
   refundedAmount?: string
-  /** The shop takes it for done. */
+  /** True: the shop counts the order as done. */
   isDone?: boolean
   /** The order carries a mark of ours: a delivery of Quayside has put keys on it. */
   hasOurKeys?: boolean
-  /** Why it must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
+  /** Why the order must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
   fault?: string
-  /** The merchant asks for it in the shop: what has ended without its keys is to be tried again, once. */
+  /** True: the merchant asks in the shop that Quayside tries again, once, to buy the units that have ended without keys. */
   retry?: boolean
 }
 
 /**
- * `unread`: orders of the page that the store did not give: the cursor goes past them, and the caller reads each by `order`.
- * `cursor`: where the next call goes on, kept also at the end of the list. `more`: there is another page already. Orders come
- * again where that is needed to miss none.
+ * `unread`: orders of the page that the store did not give. The cursor goes past these orders, and the caller reads each by
+ * `order`. `cursor`: where the next call goes on. The caller keeps the cursor also at the end of the list. `more`: there is another
+ * page already. An order may come again, so that no order is missed.
  */
 export type ChangedOrders =
   | { outcome: 'read'; orders: StoreOrderRead[]; unread: UnreadOrder[]; cursor: string; more: boolean }
   | NotConfirmed
 
-/** `detail`: why it was not read, as a sentence. */
+/** An order that was not read. `detail`: why, as a sentence. */
 export interface UnreadOrder {
   reference: string
   detail: string
@@ -195,8 +195,8 @@ export interface StoreRequest {
 
 export type StoreVerification =
   /**
-   * Signed by the store. `deliveryId`: unique to the delivery; where the store has no such id, the hex of `mac`. `mac`: the 32
-   * bytes of the signature, by which a repeat is known.
+   * The store signed the request. `deliveryId`: an id that is unique to the delivery; the hex of `mac` where the store has no such
+   * id. `mac`: the 32 bytes of the signature, by which a repeat is recognised.
    */
   | { outcome: 'authentic'; deliveryId: string; mac: Buffer }
   /** The store tries whether the address answers. There is nothing to keep. */
@@ -204,7 +204,7 @@ export type StoreVerification =
   /** `reason` is for the metrics, never for the sender. */
   | { outcome: 'not_authentic'; reason: string }
 
-/** One thing that `test` tried. */
+/** The result of one check of `test`. */
 export interface StoreFinding {
   /** What was tried, in one or two words: `connection`, `permissions`, `clock`. */
   check: string
@@ -215,49 +215,49 @@ export interface StoreFinding {
   fix: string | null
 }
 
-/** The keys that a store was handed for an order, in plain: an adapter neither logs nor stores them. */
+/** The keys of an order that a store was given before, in plain text. An adapter neither logs nor stores the keys. */
 export interface ResentOrder {
   reference: string
   lines: { id: string; keys: string[] }[]
 }
 
 export interface Store {
-  /** Most listings that one `publish` takes. */
+  /** The most listings that one `publish` takes. */
   batchSize: number
-  /** Most variants that one `create` takes. Default: `batchSize`. */
+  /** The most variants that one `create` takes. Default: `batchSize`. */
   createSize?: number
-  /** Products whose listings are pushed before they are recorded together. Default: 100. */
+  /** The most products whose listings are pushed before the results are recorded together. Default: 100. */
   productsMax?: number
-  /** Milliseconds within which a request that left has acted in the store, or never will. Default: 0, repeats do no harm. */
+  /** A request that left acts in the store within so many milliseconds, or never. Default: 0, because repeats do no harm. */
   settleMs?: number
-  /** Milliseconds after its start in which a push of an update sends the last request that writes. Default: 0. */
+  /** A push of an update sends no request that writes later than so many milliseconds after its start. Default: 0. */
   pushMs?: number
 
-  /** Reads what the store sells, a page a call. @param cursor `next` of the page before; null for the first */
+  /** Reads a page of the variants that the store sells. @param cursor `next` of the page before; null for the first page */
   variants?(cursor: string | null): Promise<StorePage<StoreVariant>>
-  /** Creates variants, at most `createSize`; a SKU that the store has already is left as it is. */
+  /** Creates at most `createSize` variants. A variant whose SKU the store has already is left as it is. */
   create?(variants: NewVariant[]): Promise<CreateResult>
-  /** Pushes these listings once, at most `batchSize`. */
+  /** Pushes at most `batchSize` listings, once. */
   publish(push: { id: string; at: number; listings: StoreListing[] }): Promise<PublishResult>
 
   /**
-   * Hands over licence keys, in plain: an adapter neither logs nor stores them. `keys` may be empty. `deliveredNow`: keys of the
-   * line that the store has with these as of this attempt; `delivered` stays as it was at the first one.
+   * Hands over licence keys in plain text. An adapter neither logs nor stores the keys. `keys` may be empty. `deliveredNow`: how
+   * many keys of the line the store has at this attempt, with these keys; `delivered` stays as it was at the first attempt.
    */
   fulfil(update: Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number }): Promise<FulfilResult>
-  /** Sends the customer the keys of an order that wait in the shop until the rest of it is there; each once. */
+  /** Sends the customer the keys that wait in the shop for the rest of their order. Each key is sent once. */
   sendWaiting?(reference: string): Promise<FulfilResult>
   /** Reports that units of a line will not come. */
   reportFailure(update: Pushed<LineFailed>): Promise<PushResult>
   /** Reports that units of a line wait. */
   reportHeld?(update: Pushed<LineHeld>): Promise<PushResult>
-  /** Reports that units that waited are bought now. */
+  /** Reports that units which waited are bought now. */
   reportResumed?(update: Pushed<LineResumed>): Promise<PushResult>
-  /** Reports that nothing is bought for a paid order, for this reason. @param refusal.id the same for the same order and reason */
+  /** Reports why nothing is bought for a paid order. @param refusal.id the same for the same order and reason */
   reportRefusal?(refusal: { id: string; reference: string; message: string }): Promise<PushResult>
   /**
-   * Reports that nothing of an order moves any more. `not_entitled`: it is unpaid or held, and waits until it is paid.
-   * `mayBeSent`: keys of it may have been sent by `sendWaiting`.
+   * Reports that nothing of an order moves any more. `not_entitled`: the order is unpaid or held, and its closing waits until it
+   * is paid. `mayBeSent`: `sendWaiting` may have sent keys of the order.
    */
   closeOrder(update: Pushed<OrderClosed> & { mayBeSent?: boolean }): Promise<FulfilResult>
 
@@ -268,7 +268,7 @@ export interface Store {
    * shop signs as the shop does.
    */
   readOrder?(body: Buffer): Promise<OrderReadResult>
-  /** Reads an order by its reference. `ignored`: the shop has no such order, or no more. */
+  /** Reads an order by its reference. `ignored`: the shop has no such order, or has it no more. */
   order?(reference: string): Promise<OrderReadResult>
   /** Reads many orders by their references, at most `ordersNowSize`, in as few requests as the shop allows. */
   ordersNow?(references: readonly string[]): Promise<OrdersNow>
@@ -276,22 +276,22 @@ export interface Store {
   /**
    * Reads a page of the orders that changed, oldest change first.
    *
-   * @param cursor of the call before; a number is the first call, and the instant that it begins at
+   * @param cursor the cursor of the call before; at the first call, the instant from which changes are read, as a number
    */
   ordersSince?(cursor: string | number): Promise<ChangedOrders>
-  /** What a merchant does in the shop to have cancelled units bought after all, such as `tag the order retry`. */
+  /** Says what a merchant does in the shop to have cancelled units bought after all, such as `tag the order retry`. */
   retryAdvice?: string
-  /** Takes the wish of `retry` back once it was followed; harmless where there is none any more. */
+  /** Takes the merchant's wish `retry` off the order once Quayside has followed it. It is harmless where the wish is gone. */
   retryTaken?(reference: string): Promise<PushResult>
-  /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what it had to do. */
+  /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what was changed. */
   provision?(url: string): Promise<{ outcome: 'confirmed'; detail: string | null } | NotConfirmed>
-  /** Sends the customer the keys of an order again, which the store has. */
+  /** Sends the customer the keys of an order again. The store has these keys already. */
   resend?(order: ResentOrder): Promise<PushResult>
 
   /** Sends an example of an update, marked as a test. */
   sendExample?(update: Pushed<StoreUpdate> & { keys: string[] }): Promise<PushResult>
 
-  /** Tries what the store needs to work, without effect in it. */
+  /** Checks all that the store needs to work. The checks have no effect in the store. */
   test(): Promise<StoreFinding[]>
   /** Ends the connections. */
   close(): Promise<void>

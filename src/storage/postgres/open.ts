@@ -26,7 +26,7 @@ export interface OpenOptions extends Partial<EngineOptions> {
   mustExist?: boolean
   /** Makes `openPostgres` fail for every other process, as long as this process has the database open. */
   alone?: boolean
-  /** Together with `alone`: refuses when another process works with it within so long. Default: only the worker is noticed. */
+  /** With `alone`: refuses when another process works with the database within this time. Default: only a worker is noticed. */
   unusedMs?: number
 }
 
@@ -60,7 +60,7 @@ const CONNECT_MS = 5_000
 /** After so long without a word, a connection is asked whether it is still there. */
 const KEEP_ALIVE_MS = 10_000
 
-/** Leases count by the server's clock, and instants by this machine's clock. If they are further apart, one clock is wrong. */
+/** Leases count by the server's clock, and instants by this machine's clock. If they are this far apart, one clock is wrong. */
 const CLOCKS_APART_MS = 5_000
 
 /**
@@ -293,7 +293,7 @@ async function assertTables(client: pg.Client): Promise<void> {
   throw new Failure('not_found', message, { reason: 'no_database' })
 }
 
-/** Without a row there, what made the tables was killed, or failed, before it made a database of them. */
+/** Whether there are tables with rows. Without a row, the process that made them was killed or failed before it filled them. */
 async function hasTables(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ there: boolean }>(
     "select to_regclass('data_keys') is not null and to_regclass('settings') is not null as there",

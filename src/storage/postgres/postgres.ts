@@ -67,10 +67,10 @@ const GROUP_MAX = 100
 const TRIES = 8
 const PAUSE_MS = 10
 
-/** A transaction whose process has stopped gives up its locks after this long. So a worker that waits for them renews its lease. */
+/** A transaction whose process has stopped gives up its locks after this long, so a waiting worker renews its lease in time. */
 const IDLE_MS = 2_000
 
-/** After this long a transaction gives up a lock that it waits for, and is tried again: its fence keeps the lease from renewal. */
+/** After this long a transaction stops waiting for a lock and is tried again: the lease's renewal waits for its fence. */
 const LOCK_MS = 1_000
 
 /** SERIALIZABLE is a second net: what a commit means is in its guarded changes. */
@@ -331,7 +331,7 @@ const sqlState = (error: unknown): string | undefined => {
   return isAnswer ? String(error.code) : undefined
 }
 
-/** A transaction that the server took back because another was in its way; `40003` is one of unknown outcome. */
+/** Whether the server took a transaction back because another was in its way. `40003` is left out: its outcome is unknown. */
 const isContended = (error: unknown): boolean => ['40001', '40P01', '55P03'].includes(sqlState(error) ?? '')
 
 /** The server ended the transaction because no COMMIT came in time: this process was paused. */

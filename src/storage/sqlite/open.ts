@@ -233,7 +233,7 @@ export function makePrivate(file: string): void {
   }
 }
 
-/** Why this user cannot use a file, in the words of the operating system, because SQLite says little. */
+/** Says why this user cannot use a file, in the words of the operating system, because SQLite says little. */
 function accessFault(file: string): unknown {
   try {
     accessSync(file, constants.R_OK | constants.W_OK)

@@ -205,7 +205,7 @@ export function sqliteDatabase(
   }
 }
 
-/** After this long, it is tried again to fold a log that a reader needed. */
+/** The engine waits this long before it tries again to fold a log that a reader needed. */
 const FOLD_AGAIN_MS = 200
 
 /** Folds the write-ahead log into the file and cuts it to nothing. @returns false while a reader needs the log; never waits */

@@ -16,30 +16,30 @@ import type { NotConfirmed, PublishResult, Pushed, PushResult, Store, StoreListi
 import { signatureHeaders } from './signature.ts'
 
 export interface BackendOptions extends Connecting {
-  /** Where callbacks go, from the owner's configuration: plain http and private addresses are allowed. */
+  /** The address that callbacks go to. The owner configures it, so plain http and private addresses are allowed. */
   callbackUrl: string
-  /** The store's signing secrets that are valid now, 32 bytes each: two while a new one is taken into use. */
+  /** Returns the store's signing secrets that are valid now, 32 bytes each. There are several after a new secret is made. */
   secrets: () => readonly Buffer[]
-  /** For the id of a test message. */
+  /** Makes the id of a test message. */
   newId: () => string
-  /** Most that one callback may take, from connecting to the end of the answer. */
+  /** The longest time of one callback, from connecting to the end of the answer. */
   deadlineMs?: number | undefined
 }
 
-/** One POST: everything of it but `data` and `type` is in headers or derived from `at`. */
+/** One POST. Its body has `type`, `data`, `test` and the timestamp of `at`. The `id` goes into a header. */
 interface Callback {
   id: string
   type: StoreUpdate['type'] | 'listings.changed' | 'test'
   at: number
   data: object
-  /** An example: the body says so. */
+  /** True: the callback is an example, and its body says so. */
   test?: true
 }
 
 /**
- * A store that is any backend. It gets callbacks: POST requests with a JSON body of `type`, `timestamp` and `data`, signed by
+ * Opens a store that is any backend. It gets callbacks: POST requests with a JSON body of `type`, `timestamp` and `data`, signed by
  * Standard Webhooks. Every 2xx confirms. Redirects are not followed, since they would carry keys elsewhere. Listings go as
- * `listings.changed`, and a 2xx may say in its body what became of each.
+ * `listings.changed`, and a 2xx may say in its body what became of each listing.
  *
  * The body follows from the update alone: equal updates make equal bodies, in every process.
  */
@@ -47,7 +47,7 @@ export function backendStore(options: BackendOptions): Store {
   const { callbackUrl, secrets, now, newId, deadlineMs = DEADLINE_MS } = options
   const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
 
-  /** @param read what to make of the body of a 2xx */
+  /** Sends a callback. @param read reads the body of a 2xx */
   async function post<T>(
     { id, type, at, data, test }: Callback,
     read: (body: Dispatcher.ResponseData['body'], signal: AbortSignal) => Promise<T>,
@@ -113,10 +113,10 @@ export function backendStore(options: BackendOptions): Store {
   }
 }
 
-/** A backend gets the price with each push. */
+/** Leaves `stockAlone` out, because a backend gets the price with each push. */
 const whole = ({ stockAlone: _, ...listing }: StoreListing): StoreListing => listing
 
-/** What `data` of a callback says; the order of its fields is part of the body, which repeats must have alike. */
+/** Returns `data` of a callback. The order of its fields must not change, because the body of a repeat must be the same. */
 function dataOf(update: StoreUpdate, keys: string[] = []): object {
   switch (update.type) {
     case 'line.fulfilled': {
@@ -152,13 +152,13 @@ const lineData = ({ store, reference }: OrderRef, { id, sku, quantity }: LineRef
 const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
   body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
 
-/** A receiver stores and answers; one that needs longer works in the request, and a repeat is cheaper than waiting. */
+/** A receiver stores and answers. A slower receiver works within the request, and a repeat is then cheaper than waiting. */
 const DEADLINE_MS = 15_000
-/** Nothing of such an answer is used but its status. */
+/** The most bytes that are read of an answer of which only the status is used. */
 const ANSWER_MAX = 8192
-/** Listings in one callback: some 30 KiB, which every backend takes, and few enough to store within the deadline. */
+/** Listings in one callback. They are some 30 KiB, which every backend takes, and few enough to store within the deadline. */
 const BATCH_SIZE = 100
-/** Callbacks under way to one store at once: a small backend must not be flooded after it was away. */
+/** The most callbacks under way to one store at once: a small backend must not be flooded after it was away. */
 const CONNECTIONS_MAX = 8
 
 function refusal(status: number): NotConfirmed {
@@ -166,7 +166,7 @@ function refusal(status: number): NotConfirmed {
   return { outcome: 'refused', status, detail: `answered ${status}${advice ? `: ${advice}` : ''}` }
 }
 
-/** What a status most often means here, for the person who sets the store up. */
+/** The most frequent meaning of a status, for the person who sets up the store. */
 const ADVICE: Record<number, string> = {
   300: 'redirects are not followed; configure the address that it leads to',
   401: 'it did not accept the signature; compare its secret with the one of this store, and its clock',
@@ -176,7 +176,7 @@ const ADVICE: Record<number, string> = {
   410: 'it says that this address is gone for good; check the callbackUrl',
 }
 
-/** Far above what a hundred results need; a longer answer is something else. */
+/** The most bytes of an answer about listings. A hundred results need far fewer, so a longer answer is something else. */
 const LISTING_ANSWER_MAX = 1_048_576
 /** The longest reason that is kept, in characters; people read it. */
 const REASON_MAX = 200
@@ -195,7 +195,7 @@ const result = z.object({
  *
  * @returns `all` for any other body: a simple receiver confirms by its status alone. A result that cannot be read is left
  *   out, so that its listing counts as not acknowledged. An answer that is far too long has no readable result
- * @throws what breaks the body off: then the answer is unknown
+ * @throws the error that breaks the body off: then the answer is unknown
  */
 export async function readListingAnswer(body: AsyncIterable<Uint8Array>): Promise<ItemAnswer[] | 'all'> {
   try {
@@ -214,7 +214,7 @@ function answerOf(item: unknown): ItemAnswer[] {
   return [{ id, ok, reason: plain(reason ?? ''), price: price ?? undefined, stock }]
 }
 
-/** One line of text, no longer than a person reads; undefined when nothing is left. */
+/** Returns a reason as one line, no longer than a person reads; undefined when no text is left. */
 const plain = (reason: string): string | undefined =>
   reason
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')

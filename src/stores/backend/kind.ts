@@ -4,12 +4,12 @@ import { everyStore, webAddress } from '../store-settings.ts'
 
 const settings = z.strictObject({
   kind: z.literal('backend'),
-  /** Where callbacks go. */
+  /** The address that callbacks go to. */
   callbackUrl: webAddress,
   ...everyStore,
 })
 
-/** Any backend: orders in over the API, signed callbacks out. */
+/** A store that is any backend. Its orders come in over the API, and signed callbacks go out to it. */
 export const backend: BackendKind<typeof settings> = {
   kind: 'backend',
   label: 'your backend',

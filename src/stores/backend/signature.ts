@@ -12,13 +12,13 @@ import { insertAudit } from '../../storage/evidence.ts'
 import type { Vault } from '../../vault/vault.ts'
 
 /**
- * The headers that let a store verify a callback with any Standard Webhooks library.
+ * Returns the headers that let a store verify a callback with any Standard Webhooks library.
  *
- * @param secrets keys of the HMAC, 24 to 64 bytes each: one signature for each, so that a store that has any of them accepts it
+ * @param secrets keys of the HMAC, 24 to 64 bytes each. Each key makes a signature, and a store that has one of the keys accepts
  * @param id the same at every attempt: stores recognise repeats by it
- * @param at of this attempt, epoch milliseconds; receivers refuse what is older than a few minutes
+ * @param at the instant of this attempt, epoch milliseconds; receivers refuse a callback that is older than a few minutes
  * @param body the exact text that is sent
- * @see the Standard Webhooks specification: HMAC-SHA256 over `id.timestamp.body`, in base64, after `v1,`; several are separated by a space
+ * @see the Standard Webhooks specification: HMAC-SHA256 over `id.timestamp.body`, in base64, after `v1,`; a space separates several
  */
 export function signatureHeaders(
   secrets: readonly Buffer[],
@@ -32,14 +32,14 @@ export function signatureHeaders(
   return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
 }
 
-/** A secret as people hand it to a Standard Webhooks library. */
+/** Returns a secret as the text that people give to a Standard Webhooks library. */
 export const secretText = (secret: Buffer): string => `whsec_${secret.toString('base64')}`
 
 /**
  * The secrets that callbacks to a store are signed with.
  *
- * None is stored: each is derived from the data key, the store and its generation, so that the database holds numbers and
- * instants alone. While a store takes a new secret into use, callbacks are signed with the old one too.
+ * No secret is stored: each secret is derived from the data key, the store and its generation. The database holds only numbers
+ * and instants. While a store takes a new secret into use, callbacks are signed with the old secret too.
  */
 
 export interface CallbackSecretsDeps {
@@ -52,20 +52,20 @@ export interface CallbackSecretsDeps {
 
 /** A secret that was taken into use. */
 export interface NewCallbackSecret {
-  /** `whsec_…`: shown this once. */
+  /** The text `whsec_…`, which is shown only this once. */
   secret: Secret
   generation: number
-  /** Until then callbacks are signed with the one before, too; epoch milliseconds. */
+  /** Callbacks are signed with the secret before, too, until this instant; epoch milliseconds. */
   previousUntil: number
 }
 
 export interface CallbackSecrets {
-  /** Every secret of a store that is valid now, the newest first. */
+  /** Returns every secret of a store that is valid now, the newest first. */
   of(store: string): Buffer[]
   /**
    * Takes a new secret into use.
    *
-   * @param overlapMs how long those before stay valid; 0 ends all of them at once
+   * @param overlapMs how long the earlier secrets stay valid; 0 ends all of them at once
    * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` when a concurrent rotation was faster
    */
   rotate(store: string, overlapMs: number, actor: string): Promise<NewCallbackSecret>
@@ -73,16 +73,16 @@ export interface CallbackSecrets {
   refresh(): Promise<void>
 }
 
-/** Signatures in one header: a store that lost a new secret before it was installed asks for another one, and again. */
+/** The most signatures in one header. A store that lost a new secret before installing it asks for another, maybe repeatedly. */
 const VALID_MAX = 4
 
-/** Reads the generations once: every rotation in this process must go through what this returns. */
+/** Reads the generations once. Therefore every rotation in this process must go through the returned object. */
 export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<CallbackSecrets> {
   const { db, vault, now, newId } = deps
   let rotations = await readRotations(db)
 
   const derived = new Map<string, Buffer>()
-  /** The first generation has a name without a number: so it was before secrets could be rotated. */
+  /** The first generation has a name without a number, as it had before secrets could be rotated. */
   const secretOf = (store: string, generation: number): Buffer => {
     const name = generation === 1 ? `callback:${store}` : `callback:${store}:${generation}`
     const secret = derived.get(name) ?? vault.subKey(name)

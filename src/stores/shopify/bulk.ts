@@ -5,12 +5,12 @@ import type { NotConfirmed } from '../store.ts'
 import type { ShopClient } from './client.ts'
 import { bulkOperation, bulkOperations, cancelBulk, runBulk, type ShopDocument, stageUpload } from './documents.ts'
 
-/** The first wait for a bulk operation; each is longer by as much. */
+/** The first wait for a bulk operation. Each further wait is longer by as much, up to `POLL_MAX_MS`. */
 const POLL_MS = 1_000
 const POLL_MAX_MS = 5_000
-/** Some ten minutes: one that takes longer is cancelled, and its calls are sent one by one. */
+/** The most polls of an operation, some ten minutes. A longer operation is cancelled, and its calls are sent one by one. */
 const POLLS_MAX = 120
-/** Some two minutes for a cancelled one to end. */
+/** The most polls until a cancelled operation ends, some two minutes. */
 const CANCEL_POLLS_MAX = 24
 
 const ENDED = ['CANCELED', 'COMPLETED', 'EXPIRED', 'FAILED']
@@ -26,14 +26,14 @@ type Operation = z.infer<typeof operation>
 const resultLine = z.object({ __lineNumber: z.number().int(), data: z.unknown() })
 
 /**
- * Many calls of one mutation as a bulk operation, which Shopify runs by itself: it goes on when this process dies or its answer is
- * lost. Before anything else is written, `end` ends what still runs, so that no older price overwrites a newer one.
+ * Makes many calls of one mutation as a bulk operation. Shopify runs it by itself, even if this process dies or an answer is lost.
+ * Before anything else is written, `end` ends operations that still run, so that no older price overwrites a newer price.
  */
 export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: number) => Promise<void> }) {
-  /** Whether nothing of ours runs, as far as this process knows. */
+  /** Whether no operation of ours runs, as far as this process knows. */
   let isClear = false
 
-  /** Waits until a bulk operation has ended. @returns undefined where it has not by then */
+  /** Waits until a bulk operation has ended. @returns undefined where it still runs after so many polls */
   async function ended(id: string, polls: number): Promise<Read<Operation | undefined>> {
     for (let poll = 1; poll <= polls; poll += 1) {
       await sleep(Math.min(POLL_MAX_MS, POLL_MS * poll))
@@ -53,7 +53,7 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
     return ending.value ? undefined : STILL_RUNNING
   }
 
-  /** Ends what an earlier process, or a push without an answer, may have left running. */
+  /** Ends operations that an earlier process, or a push without an answer, may have left running. */
   async function end(): Promise<NotConfirmed | undefined> {
     if (isClear) return undefined
     const one = z.object({ id: z.string(), status: z.string(), type: z.string() })
@@ -69,7 +69,7 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
     return undefined
   }
 
-  /** Uploads the variables of calls. @returns where the shop has them; undefined where it does not take them */
+  /** Uploads the variables of calls. @returns the path at which the shop has them; undefined where the shop does not take them */
   async function upload(calls: object[]): Promise<Read<string | undefined>> {
     const answer = await client.change(stageUpload, { input: [TARGET] }, staged)
     if (answer.outcome !== 'read') return answer.outcome === 'refused' ? asRead(undefined) : answer
@@ -93,7 +93,7 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
   /**
    * Makes these calls.
    *
-   * @returns what the shop answered to each, by its place; a call that is not in it acted or not, and nothing of it runs any more
+   * @returns the shop's answer to each call, by the place of the call. A call without an answer acted or not, and runs no more
    */
   async function run(document: ShopDocument, calls: object[]): Promise<Read<Map<number, unknown>>> {
     const none = asRead(new Map<number, unknown>())
@@ -105,7 +105,7 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
     if (start.outcome === 'unavailable') return start
     const id = start.outcome === 'read' ? start.value.bulkOperation?.id : undefined
     if (id === undefined) {
-      // Too many of the shop run already, or the file is not taken.
+      // Too many operations of the shop run already, or the shop does not take the file.
       isClear = true
       return none
     }
@@ -124,7 +124,7 @@ export function shopBulk({ client, sleep }: { client: ShopClient; sleep: (ms: nu
   return { run, end }
 }
 
-/** Answers by the number of their line: Shopify promises no order. */
+/** Returns the answers by the number of their line, because Shopify promises no order of the lines. */
 export function answersIn(text: string): Map<number, unknown> {
   const lines = text.split('\n').map((line) => resultLine.safeParse(jsonIn(line)))
   return new Map(lines.flatMap(({ data: line }) => (line ? [[line.__lineNumber, line.data]] : [])))

@@ -45,19 +45,19 @@ import {
 import { gidOf, isNumber, numberOf } from './orders.ts'
 
 /**
- * Most listings of a push, as many as one bulk operation writes in a few minutes. To read one costs 7 points of the 100 that the
- * smallest plan gives back in a second.
+ * The most listings of a push, as many as one bulk operation writes in a few minutes. To read a listing costs 7 points. The
+ * smallest plan gives back 100 points in a second.
  */
 export const BATCH_MAX = 1_000
-/** Most products that are created at once: each takes a second or two. */
+/** The most products that are created at once. Each product takes a second or two. */
 export const CREATED_MAX = 50
-/** From so many products on, prices are written by a bulk operation: product by product they cost 10 points each, 25 seconds. */
+/** From so many products on, a bulk operation writes the prices. One by one the products cost 10 points each, 25 seconds in all. */
 const BULK_MIN = 250
-/** Requests for products at once. */
+/** The most requests for products at once. */
 const AT_ONCE = 4
-/** How often stock is written that sells, or is counted, meanwhile. */
+/** How often Quayside tries to write stock that changes meanwhile, because it sells or is counted. */
 const STOCK_TRIES_MAX = 3
-/** SKUs of one search. */
+/** The most SKUs of one search. */
 const SKUS_MAX = 20
 
 export interface CatalogueOptions extends CatalogueSettings {
@@ -66,7 +66,7 @@ export interface CatalogueOptions extends CatalogueSettings {
   sleep: (ms: number) => Promise<void>
   /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
   location: string | null
-  /** What becomes of the stock that other locations for online orders have: it is named, or set to 0. */
+  /** What is done about stock at other locations for online orders: `warn` names the stock, `own` sets it to 0. */
   otherLocations: 'warn' | 'own'
 }
 
@@ -91,30 +91,30 @@ export type ShopVariant = z.infer<typeof shopVariant>
 const availableIn = (level: { quantities: z.infer<typeof quantities> } | null): number | null =>
   level?.quantities.find(({ name }) => name === 'available')?.quantity ?? null
 
-/** What can be bought of a variant at the location; null: it is not stocked there. */
+/** Returns the units of a variant that can be bought at the location; null: the location does not stock the variant. */
 export const availableOf = ({ inventoryItem }: ShopVariant): number | null => availableIn(inventoryItem.inventoryLevel)
 
-/** Units that the shop sells of a variant beside those of the location: other locations for online orders have them. */
+/** Returns the units of a variant that the shop sells from other locations for online orders. */
 export function soldElsewhere(variant: ShopVariant): number {
   const ours = availableOf(variant)
   const isElsewhere = (variant.inventoryItem.locationsCount?.count ?? 0) > (ours === null ? 0 : 1)
   return isElsewhere ? Math.max(0, variant.sellableOnlineQuantity - Math.max(0, ours ?? 0)) : 0
 }
 
-/** The stock that a listing is to have; null: it is not counted. */
+/** Returns the stock that a listing is to have; null: its stock is not counted. */
 export const quantityOf = ({ stock, available }: StoreListing): number | null => {
   if (stock === null) return available ? null : 0
   return available ? stock : 0
 }
 
-/** What is written of a variant: what differs. Undefined where nothing does. */
+/** Returns the fields of a variant that differ and are to be written; undefined where no field differs. */
 export function variantChange(listing: StoreListing, variant: ShopVariant, ownsSalePrice: boolean) {
   const { price, compareAt, currency } = listing
   const isTracked = quantityOf(listing) !== null
   const change = {
     ...(isSame(variant.price, price, currency) ? {} : { price }),
     ...(ownsSalePrice && !isSame(variant.compareAtPrice, compareAt, currency) ? { compareAtPrice: compareAt } : {}),
-    // Sold out, it must not be bought.
+    // A variant that is sold out must not be bought.
     ...(isTracked && variant.inventoryPolicy !== 'DENY' ? { inventoryPolicy: 'DENY' } : {}),
     ...(variant.inventoryItem.tracked === isTracked ? {} : { inventoryItem: { tracked: isTracked } }),
   }
@@ -126,17 +126,17 @@ function isSame(one: string | null, other: string | null, currency: string): boo
   return parseDecimal(one, currency) === parseDecimal(other, currency)
 }
 
-/** The element of a list that an error of Shopify is about; undefined: it is about the whole request. */
+/** Returns the index of the list element that an error of Shopify is about; undefined: it is about the whole request. */
 export function elementOf(field: UserError['field']): number | undefined {
   const index = field?.find((part) => /^\d{1,4}$/.test(part))
   return index === undefined ? undefined : Number(index)
 }
 
-/** Shopify's own name of an error, in brackets. */
+/** Returns Shopify's own name of an error, in brackets. */
 const named = (code: UserError['code']): string => (code && /^[A-Z_]{1,60}$/.test(code) ? ` (${code})` : '')
 const refusalOf = (code: UserError['code']): string => `the shop refused it${named(code)}`
 
-/** A listing on its way, with what the shop has of it. */
+/** A listing on its way to the shop, with the variant as the shop has it. */
 interface Pushing {
   listing: StoreListing
   variant: ShopVariant
@@ -146,7 +146,7 @@ interface Pushing {
   notice: Notice | undefined
 }
 
-/** What a person should know of a listing, by what the shop had before anything was written. */
+/** Returns what a person should know of a listing, judged by the variant that the shop had before anything was written. */
 function noticeOf(listing: StoreListing, variant: ShopVariant): Notice | undefined {
   const units = quantityOf(listing) === null ? 0 : soldElsewhere(variant)
   if (units > 0) {
@@ -169,7 +169,7 @@ const writtenPrices = z.object({
   productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
 })
 
-/** Notes on each what the shop has written of it, or refused. */
+/** Notes on each listing the price that the shop has written, or the refusal of the shop. */
 function notePrices(pushing: Pushing[], written: z.infer<typeof writtenPrices> & Written): void {
   for (const { code, field } of written.userErrors) {
     const index = elementOf(field)
@@ -182,7 +182,7 @@ function notePrices(pushing: Pushing[], written: z.infer<typeof writtenPrices> &
   }
 }
 
-/** What a shop sells: read, created, and kept at our prices and stock. */
+/** Reads and creates what a shop sells, and keeps it at our prices and stock. */
 export function shopCatalogue(options: CatalogueOptions) {
   const { now, sleep, create: status, ownsSalePrice, otherLocations } = options
   const client = options.client.waiting()
@@ -190,7 +190,7 @@ export function shopCatalogue(options: CatalogueOptions) {
   let settings: { currency: string; location: string; readAt: number } | undefined
   let publication: string | null | undefined
 
-  /** The currency that the shop sells in, and the location whose stock is written. */
+  /** Reads the currency that the shop sells in, and the location whose stock is written. */
   async function readSettings(): Promise<Read<{ currency: string; location: string }>> {
     if (settings && now() - settings.readAt < READ_AGE_MS) return asRead(settings)
     const schema = z.object({ shop: z.object({ currencyCode: z.string() }) })
@@ -215,7 +215,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return asRead(found)
   }
 
-  /** Writes prices, product by product or all at once. What the shop refuses is noted on each. */
+  /** Writes prices, product by product or all at once. A refusal of the shop is noted on each listing that it is about. */
   async function writePrices(pushing: Pushing[]): Promise<NotConfirmed | undefined> {
     let calls = [...Map.groupBy(pushing, ({ variant }) => variant.product.id)].flatMap(([product, of]): PriceCall[] => {
       const changes = of.flatMap((one) => {
@@ -231,7 +231,7 @@ export function shopCatalogue(options: CatalogueOptions) {
         calls.map(({ variables }) => variables),
       )
       if (written.outcome !== 'read') return written
-      // What it says nothing of is written again by itself: nothing of the bulk operation runs any more.
+      // A call without an answer is made again by itself, because the bulk operation runs no more.
       calls = calls.filter((call, index) => {
         const answer = answerOf(updateVariants, writtenPrices).safeParse(written.value.get(index))
         if (answer.success) notePrices(call.pushing, answer.data)
@@ -253,7 +253,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return undefined
   }
 
-  /** Writes the stock of these, at most 250. What it refuses is noted on each. */
+  /** Writes the stock of at most 250 listings. A refusal of the shop is noted on each listing that it is about. */
   async function writeStock(push: string, all: Pushing[], location: string): Promise<NotConfirmed | undefined> {
     let pushing = all
     let stale = 0
@@ -262,7 +262,7 @@ export function shopCatalogue(options: CatalogueOptions) {
         const quantity = quantityOf(one.listing)
         const before = availableOf(one.variant)
         if (quantity === null || quantity === before) return []
-        // A price that was refused is no reason to go on selling what is sold out.
+        // A price that was refused is no reason to go on selling units that are sold out.
         return one.refusal === undefined || (before !== null && quantity < before) ? [{ one, quantity, before }] : []
       })
       if (due.length === 0) return undefined
@@ -286,7 +286,7 @@ export function shopCatalogue(options: CatalogueOptions) {
       if (codes.includes('IDEMPOTENCY_CONCURRENT_REQUEST')) {
         return unavailable('the shop is still writing the same stock', true)
       }
-      // One error has all of the request refused: what it names is left out, and the others are written again.
+      // For one error the shop refuses the whole request. The item of the error is left out, and the other items are written again.
       for (const { code, field } of userErrors) {
         if (isPassing(code)) continue
         const index = elementOf(field)
@@ -315,7 +315,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return client.change(setStock, { input, key: keyOf(push, tries, quantities) })
   }
 
-  /** Sets the stock of these, at most five, to 0 at the other locations for online orders. What stays there is noted on each. */
+  /** Sets the stock of at most five listings to 0 at the other locations for online orders. Stock that stays is noted on each. */
   async function emptyOthers(push: string, all: Pushing[], location: string): Promise<NotConfirmed | undefined> {
     let left = all
     let stale = 0
@@ -354,7 +354,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return undefined
   }
 
-  /** Makes the location stock an item, with a quantity of 0. */
+  /** Adds an item to the items that the location stocks, with a quantity of 0. */
   async function activate(push: string, one: Pushing, location: string): Promise<NotConfirmed | undefined> {
     const { id: item } = one.variant.inventoryItem
     const activated = await client.change(activateStock, { item, location, key: keyOf(push, 0, [item]) })
@@ -363,7 +363,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return undefined
   }
 
-  /** Takes a product out of sight whose only variant this is. */
+  /** Takes the product of this variant out of sight, if the product has no other variant. */
   async function hide(one: Pushing): Promise<NotConfirmed | undefined> {
     const { id, status: before, variantsCount } = one.variant.product
     if (before === 'DRAFT' || variantsCount?.count !== 1) return undefined
@@ -395,7 +395,7 @@ export function shopCatalogue(options: CatalogueOptions) {
       else answers.push({ id: listing.id, ok: false, reason: `the shop has no variant ${listing.id}` })
     }
     const failure = await write(push.id, pushing, location)
-    // What was written before shows in the next push as equal.
+    // The next push finds the values that were written before, and does not write them again.
     if (failure) return answeredUntil(answers, failure)
     for (const { listing, price, refusal, notice } of pushing) {
       const stock = listing.stock === null ? null : quantityOf(listing)
@@ -424,7 +424,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return undefined
   }
 
-  /** Variants by SKU, of those that the shop's search knows. */
+  /** Finds variants by their SKU, as far as the shop's search knows them. */
   async function findSkus(skus: string[]): Promise<Read<Map<string, FoundVariant[]>>> {
     const found = new Map<string, FoundVariant[]>()
     const product = z.object({ id: z.string(), handle: z.string() })
@@ -481,7 +481,7 @@ export function shopCatalogue(options: CatalogueOptions) {
     return { sku, refusal: refusalOf(undefined) }
   }
 
-  /** Says that a variant is there, once its product is published where it is to be. */
+  /** Publishes the product of a variant if it is to be published, and then says that the variant is there. */
   async function taken(
     { sku, isPublished }: NewVariant,
     found: FoundVariant | { refusal: string },
@@ -532,7 +532,7 @@ export function shopCatalogue(options: CatalogueOptions) {
 
   async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
     const seen = await client.ask(variantPage, { after: cursor }, z.object({ productVariants: pageOf(listedVariant) }))
-    // Refused with its own cursor, it begins again.
+    // The shop refused its own cursor, so the reading begins again at the first page.
     if (seen.outcome === 'refused' && cursor !== null) return variants(null)
     if (seen.outcome !== 'read') return seen
     const { nodes, pageInfo: page } = seen.value.productVariants
@@ -553,7 +553,7 @@ interface FoundVariant {
   handle: string
 }
 
-/** What passes by itself, once what the shop has is read again. */
+/** Errors that pass by themselves once the shop's stock is read again. */
 const PASSING = [
   'CHANGE_FROM_QUANTITY_STALE',
   'COMPARE_QUANTITY_STALE',
@@ -588,21 +588,21 @@ const madeProduct = z.object({
   variants: z.object({ nodes: z.array(z.object({ id: z.string(), sku: z.string().nullable() })) }),
 })
 
-/** The variant of a product that has just this SKU. */
+/** Returns the id of the variant of a product that has exactly this SKU. */
 const onlyVariant = ({ variants }: z.infer<typeof madeProduct>, sku: string): string | undefined =>
   numberOf('ProductVariant', variants.nodes.find((one) => one.sku === sku)?.id)
 
-/** The key under which Shopify does the same once. */
+/** Returns the key of a request. Shopify acts only once on requests with the same key. */
 const keyOf = (push: string, tries: number, contents: unknown[]): string =>
   createHash('sha256')
     .update(JSON.stringify([push, tries, contents]))
     .digest('hex')
 
-/** A search for these SKUs. It finds more, which differ in case or in part. */
+/** Returns a search for these SKUs. The search also finds other SKUs, which differ in case or in part. */
 export const skuQuery = (skus: string[]): string =>
   skus.map((sku) => `sku:'${sku.replaceAll(/['\\]/g, '\\$&')}'`).join(' OR ')
 
-/** The handle of a product that Quayside makes for a SKU: known at once, where a search lags. */
+/** Returns the handle of the product that Quayside makes for a SKU. A handle is found at once, where a search lags. */
 export function handleOf(sku: string): string {
   const slug = sku
     .toLowerCase()
@@ -614,7 +614,7 @@ export function handleOf(sku: string): string {
 }
 
 /**
- * A product as it is created: nothing of it is shipped, and none is in stock, so that it cannot be bought before its price and
+ * Returns a product as it is created. The product is not shipped and has no stock, so it cannot be bought before its price and
  * stock are published.
  */
 function newProduct(variant: NewVariant, status: CatalogueOptions['create']) {
@@ -638,7 +638,7 @@ function newProduct(variant: NewVariant, status: CatalogueOptions['create']) {
   }
 }
 
-/** A place that a shop has stock at. */
+/** A place at which a shop has stock. */
 const shopLocation = z.object({
   id: z.string(),
   name: z.string(),
@@ -653,7 +653,7 @@ const locationPage = z.object({ locations: pageOf(shopLocation) }).transform((an
 /** Pages of fifty: a shop has at most a thousand locations. */
 const LOCATION_PAGES_MAX = 20
 
-/** All locations of the shop, oldest first. */
+/** Reads all locations of the shop, oldest first. */
 export const readLocations = (client: ShopClient): Promise<Read<ShopLocation[]>> =>
   readPages(client, locations, {}, locationPage, LOCATION_PAGES_MAX)
 
@@ -661,7 +661,7 @@ export const readLocations = (client: ShopClient): Promise<Read<ShopLocation[]>>
 export const servesOnline = ({ isActive, fulfillsOnlineOrders }: ShopLocation): boolean =>
   isActive && fulfillsOnlineOrders
 
-/** The configured location, or the oldest one that serves online orders; undefined where there is none. */
+/** Returns the configured location, or the oldest location that serves online orders; undefined where there is no such location. */
 export const locationIn = (all: readonly ShopLocation[], number: string | null): ShopLocation | undefined =>
   all.find((one) =>
     number === null ? servesOnline(one) && !one.isFulfillmentService : numberOf('Location', one.id) === number,

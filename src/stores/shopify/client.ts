@@ -31,17 +31,17 @@ export interface ShopClientOptions extends Connecting {
 }
 
 /**
- * How a call ended. `data`: nothing of it checked. `answeredAt`: the shop's clock; null when it did not say. `version`: of the
- * API that answered.
+ * How a call ended. `data` is not checked. `answeredAt`: the time of the shop's clock; null when the shop did not say. `version`:
+ * the version of the API that answered.
  */
 export type ShopAnswer = { ok: true; data: unknown; answeredAt: number | null; version: string | null } | ShopFailure
 
 export interface ShopClient {
-  /** Sends one request, and again where the shop wanted fewer of them or a new token. */
+  /** Sends one request. Sends it again where the shop wanted fewer requests or a new token. */
   call: (document: ShopDocument, variables?: object) => Promise<ShopAnswer>
-  /** The same, read by a schema. */
+  /** Sends a request as `call` does, and reads the answer by a schema. */
   ask: <Value>(document: ShopDocument, variables: object, schema: z.ZodType<Value>) => Promise<Read<Value>>
-  /** Sends a mutation. @param answer what is read of it in addition to what the shop does not take */
+  /** Sends a mutation. @param answer the schema of the values that are read in addition to the errors */
   change: <Value = object>(
     mutation: ShopMutation,
     variables: object,
@@ -52,8 +52,8 @@ export interface ShopClient {
   /** Returns this client for work that can wait: it leaves a part of the shop's limit to orders. */
   waiting: () => ShopClient
   /**
-   * Sends a request to an address that the shop named, without a token: of https, or the shop's own. Undefined where it has no
-   * whole answer, or must not be sent.
+   * Sends a request without a token to an address that the shop named. The address must be https, or at the origin of the shop.
+   * Returns undefined where no whole answer came, or where the request must not be sent.
    */
   transfer: (
     url: string,
@@ -62,13 +62,13 @@ export interface ShopClient {
   close: () => Promise<void>
 }
 
-/** One thing that the shop does not take. `field`: the path to it in the variables. Documents ask for what is used of it. */
+/** An error about a value that the shop does not take. `field`: the path to the value. Documents ask for the used fields only. */
 const userError = z.object({ code: z.string().nullish(), field: z.array(z.string()).nullish() })
 export type UserError = z.infer<typeof userError>
 const written = z.object({ userErrors: z.array(userError) })
 export type Written = z.infer<typeof written>
 
-/** What a mutation answers: what the shop does not take, and what is read in addition. */
+/** Returns the schema of the answer to a mutation: the errors, and the values that are read in addition. */
 export const answerOf = <Value = object>({ field }: ShopMutation, answer?: z.ZodType<Value>) =>
   z
     .record(z.string(), z.unknown())
@@ -76,14 +76,14 @@ export const answerOf = <Value = object>({ field }: ShopMutation, answer?: z.Zod
     .pipe(z.intersection((answer ?? z.object({})) as z.ZodType<Value>, written))
 
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
-/** A page of a list. */
+/** Returns the schema of a page of a list. */
 export const pageOf = <Node>(node: z.ZodType<Node>) => z.object({ nodes: z.array(node), pageInfo })
 interface Page<Node> {
   nodes: Node[]
   pageInfo: z.infer<typeof pageInfo>
 }
 
-/** Reads a list to its end, or to so many pages of it. @param schema finds the page in an answer @param from where it begins */
+/** Reads a list to its end, or `pagesMax` pages of it. @param schema finds the page in an answer @param from the first cursor */
 export async function readPages<Node>(
   client: ShopClient,
   document: ShopDocument,
@@ -104,7 +104,7 @@ export async function readPages<Node>(
   return asRead(found)
 }
 
-/** Sends a mutation that the shop takes or refuses as a whole. @param refusal says that it does not take it */
+/** Sends a mutation that the shop takes or refuses as a whole. @param refusal says that the shop does not take the mutation */
 export async function pushMutation(
   client: ShopClient,
   mutation: ShopMutation,
@@ -119,24 +119,24 @@ export async function pushMutation(
 const DEADLINE_MS = 30_000
 /** An access token is renewed so long before its end. */
 const RENEWAL_MS = 300_000
-/** Requests that the shop did not take because it wanted fewer, before it counts as unavailable. */
+/** How often a request is sent to a shop that wants fewer requests, before the shop counts as unavailable. */
 const THROTTLED_MAX = 3
 const THROTTLED_WAIT_MS = 1_000
-/** Longest wait for what the shop allows: a larger bucket fills within it. */
+/** The longest wait until the shop allows a request. A larger bucket fills within this time. */
 const WAIT_MAX_MS = 30_000
 
-/** What Shopify allows an app to ask of a shop: points that are used up and come back with time. */
+/** The points that Shopify allows an app for requests to a shop. Requests use points up, and points come back with time. */
 export interface Bucket {
   available: number
   maximum: number
   /** Points that come back in a second. */
   restoreRate: number
-  /** When `available` was true. */
+  /** The instant at which the points of `available` were there. */
   at: number
 }
 
 /**
- * How long to wait until a request fits.
+ * Returns how many milliseconds to wait until a request fits.
  *
  * @param cost points that the request costs at most
  * @param reserved points that are to be left for others
@@ -152,12 +152,12 @@ export const availableAt = ({ available, maximum, restoreRate, at }: Bucket, now
 
 export const wait = (ms: number): Promise<void> => new Promise<void>((resolve) => void setTimeout(resolve, ms))
 
-/** Where a token of an app that a merchant made in the shop begins; everything else is a client id. */
+/** Whether a key is the token of an app that a merchant made in the shop. Any other key is a client id. */
 const isToken = (key: string): boolean => /^shp[a-z]{2}_/.test(key)
 
 const accessToken = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().catch(3_600) })
 
-/** Requests to the Admin API of one shop of Shopify. It quotes nothing of an answer. */
+/** Makes requests to the Admin API of one shop of Shopify. The client quotes nothing of an answer. */
 export function shopClient(options: ShopClientOptions): ShopClient {
   const { url, apiVersion, credentials, now, sleep = wait } = options
   const requests = shopRequests(options)
@@ -194,7 +194,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
     return undefined
   }
 
-  /** What a request is let in with. The secrets appear here and in `fetchToken` only. */
+  /** Returns the token that lets a request in. The secrets appear here and in `fetchToken` only. */
   async function authorised(): Promise<string | ShopFailure> {
     const key = credentials.key.reveal()
     if (isToken(key)) return key
@@ -244,7 +244,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
         const reserved = canWait ? bucket.maximum / 4 : 0
         const ms = waitFor(bucket, { cost, reserved, now: now() })
         if (ms > 0) await sleep(ms)
-        // Taken off at once: other requests may leave before this one is answered.
+        // The cost is taken off at once, because other requests may leave before this request is answered.
         bucket = { ...bucket, available: Math.max(0, availableAt(bucket, now()) - cost), at: now() }
       }
       const { answer, isThrottled } = await sendDocument(document, variables, until)
@@ -287,7 +287,7 @@ export function shopClient(options: ShopClientOptions): ShopClient {
   return clientOf({ until: Number.POSITIVE_INFINITY, canWait: false })
 }
 
-/** For whom a request is sent: a write until then, and whether it leaves a part of what the shop allows to others. */
+/** How requests are sent. `until`: no write is sent later. `canWait`: a part of the shop's limit is left to other requests. */
 interface Caller {
   until: number
   canWait: boolean
@@ -295,7 +295,7 @@ interface Caller {
 
 const isMutation = ({ text }: ShopDocument): boolean => /^\s*mutation/.test(text)
 
-/** What a request is taken to cost that was never sent. */
+/** The assumed cost of a request that was never sent before. */
 const COST_UNKNOWN = 50
 
 const TOO_MANY = 'it wants fewer requests'
@@ -378,7 +378,7 @@ function costOf(graph: z.infer<typeof graphAnswer> | undefined): AnswerCost | un
   }
 }
 
-/** What the codes of GraphQL errors mean, the first of these that is among them. A shop answers 200 with them. */
+/** The meanings of codes of GraphQL errors. The first code here that is among the errors counts. Their status is 200. */
 const CODES: Record<string, Meaning> = {
   THROTTLED: { cause: TOO_MANY, isTaken: 'later', status: 429 },
   ACCESS_DENIED: { cause: 'the app may not do this', fix: SCOPES_FIX, isTaken: 'no', status: 403 },
@@ -428,7 +428,7 @@ const STATUSES: Record<number, Meaning> = {
   404: { cause: 'there is no shop of Shopify at this address', fix: ADDRESS_FIX, isTaken: 'no' },
   408: FAILED,
   409: { cause: 'something else is changing the same', isTaken: 'later' },
-  // Shops that are locked were once answered so.
+  // Shopify once answered so for shops that are locked.
   420: LOCKED,
   423: LOCKED,
   425: FAILED,
@@ -473,7 +473,7 @@ const tokenRefusals: Record<string, { cause: string; fix: string }> = {
   },
 }
 
-/** Why no access token came. Without one nothing was asked of the shop. */
+/** Returns why no access token came. Without a token nothing was asked of the shop. */
 function tokenFailure(answer: RawAnswer, host: string): ShopFailure {
   // The code is a field of JSON, or a word on a page.
   const code = Object.keys(tokenRefusals).find((one) => answer.text.includes(one))

@@ -1,9 +1,9 @@
 /**
- * Every document that the adapter sends to the Admin API of Shopify. The name of an operation is that of its constant in
- * `PascalCase`; the client sends it along, and remembers by it what the operation costs.
+ * Every document that the adapter sends to the Admin API of Shopify. An operation has the name of its constant, in `PascalCase`.
+ * The client sends this name along, and remembers the cost of the operation by it.
  *
- * Shopify refuses a document whose most possible answer costs more than 1,000 points: an object is 1, a connection its `first`
- * times its children and 2 more, a mutation 10. Beside each page size stands what its document may cost at most.
+ * Shopify refuses a document whose largest possible answer costs more than 1,000 points. An object costs 1 point, a connection its
+ * `first` times its children and 2 more, a mutation 10. The comment on a document with pages has its highest cost.
  */
 
 /** A document and the name of its one operation. */
@@ -17,16 +17,16 @@ const document = (text: string): ShopDocument => ({
   text,
 })
 
-/** A mutation. `field`: where its answer stands. */
+/** A mutation. `field`: the name of the field that has its answer. */
 export interface ShopMutation extends ShopDocument {
   field: string
 }
 
 /**
- * A mutation, of which what the shop does not take is always read.
+ * Returns a mutation whose errors are always read.
  *
- * @param answer what is read of its answer besides
- * @param error what is read of an error: some have no code
+ * @param answer the fields that are read of its answer in addition
+ * @param error the fields that are read of an error: some errors have no code
  */
 const mutation = (operation: string, call: string, answer = '', error = 'field'): ShopMutation => ({
   ...document(`
@@ -38,14 +38,14 @@ const mutation = (operation: string, call: string, answer = '', error = 'field')
 
 /* The shop. */
 
-/** The currency that it sells in, what the app was granted, and its number. */
+/** Reads the currency of the shop, the access scopes that the app was granted, and the number of the app. */
 export const shop = document(`
   query Shop {
     shop { currencyCode myshopifyDomain }
     currentAppInstallation { app { id } accessScopes { handle } }
   }`)
 
-/** 52 points. */
+/** This document costs at most 52 points. */
 export const locations = document(`
   query Locations($after: String) {
     locations(first: 50, after: $after, sortKey: ID) {
@@ -56,7 +56,7 @@ export const locations = document(`
 
 /* The catalogue. */
 
-/** 502 points. */
+/** This document costs at most 502 points. */
 export const variantPage = document(`
   query VariantPage($after: String) {
     productVariants(first: 250, after: $after, sortKey: ID) {
@@ -65,7 +65,7 @@ export const variantPage = document(`
     }
   }`)
 
-/** Ids of one `VariantsById`: 7 points each. */
+/** The most ids of one `VariantsById`. Each id costs 7 points. */
 export const VARIANTS_MAX = 125
 
 export const variantsById = document(`
@@ -89,7 +89,7 @@ export const variantsById = document(`
     }
   }`)
 
-/** Prices of variants of one product, and whether their stock is counted. */
+/** Writes the prices of variants of one product, and whether their stock is counted. */
 export const updateVariants = mutation(
   'UpdateVariants($product: ID!, $variants: [ProductVariantsBulkInput!]!)',
   'productVariantsBulkUpdate(productId: $product, variants: $variants, allowPartialUpdates: true)',
@@ -97,14 +97,14 @@ export const updateVariants = mutation(
   'code field',
 )
 
-/** An address that takes the variables of many calls as one file. */
+/** Asks for an address that takes the variables of many calls as one file. */
 export const stageUpload = mutation(
   'StageUpload($input: [StagedUploadInput!]!)',
   'stagedUploadsCreate(input: $input)',
   'stagedTargets { url parameters { name value } }',
 )
 
-/** Has Shopify call a mutation once for each line of a file. */
+/** Makes Shopify call a mutation once for each line of a file. */
 export const runBulk = mutation(
   'RunBulk($mutation: String!, $path: String!)',
   'bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path)',
@@ -117,7 +117,7 @@ export const bulkOperation = document(`
     bulkOperation(id: $id) { id status url }
   }`)
 
-/** The app's own, newest first: at most five run at once. 52 points. */
+/** Lists the app's own bulk operations, newest first. At most five run at once. It costs at most 52 points. */
 export const bulkOperations = document(`
   query BulkOperations {
     bulkOperations(first: 50, sortKey: CREATED_AT, reverse: true) {
@@ -131,10 +131,10 @@ export const cancelBulk = mutation(
   'bulkOperation { id status }',
 )
 
-/** Most items of an array that Shopify takes. */
+/** The most items of an array that Shopify takes. */
 export const ITEMS_MAX = 250
 
-/** The schema does not show that Shopify requires the key. */
+/** Shopify requires the key, although its schema does not show that. */
 export const setStock = mutation(
   'SetStock($input: InventorySetQuantitiesInput!, $key: String!)',
   'inventorySetQuantities(input: $input) @idempotent(key: $key)',
@@ -142,10 +142,10 @@ export const setStock = mutation(
   'code field',
 )
 
-/** Ids of one `StockElsewhere`: 153 points each, and no more levels than one `SetStock` takes. */
+/** The most ids of one `StockElsewhere`. Each costs 153 points, and all have no more levels than one `SetStock` takes. */
 export const STOCK_ELSEWHERE_MAX = 5
 
-/** What each location has of items. */
+/** Reads the stock of items at each location. */
 export const stockElsewhere = document(`
   query StockElsewhere($ids: [ID!]!) {
     nodes(ids: $ids) {
@@ -171,7 +171,7 @@ export const updateProduct = mutation(
   'product { id status }',
 )
 
-/** 202 points. */
+/** This document costs at most 202 points. */
 export const variantsBySku = document(`
   query VariantsBySku($query: String!) {
     productVariants(first: 100, query: $query, sortKey: ID) {
@@ -195,7 +195,7 @@ export const createProduct = mutation(
   'code field',
 )
 
-/** 254 points. */
+/** This document costs at most 254 points. */
 export const publications = document(`
   query Publications {
     publications(first: 50, catalogType: APP) {
@@ -210,11 +210,11 @@ export const publishProduct = mutation(
 
 /* Orders. */
 
-/** What says how an order stands. */
+/** The fields that say how an order stands. */
 const STANDING = `cancelledAt displayFinancialStatus fullyPaid tags risk { recommendation }`
 const MONEY = `{ shopMoney { amount currencyCode } }`
 
-/** 4 points. `metafield`: what a hand-over of ours leaves. */
+/** This fragment costs 4 points. `metafield`: the mark that a hand-over of ours leaves. */
 const STAND = `
   fragment Stand on Order {
     id
@@ -235,7 +235,7 @@ const LINES = `
     pageInfo { hasNextPage endCursor }
   }`
 
-/** 257 points. Nothing of it says who the customer is. */
+/** This document costs at most 257 points. None of its fields says who the customer is. */
 export const order = document(`
   query Order($id: ID!, $namespace: String!) {
     order(id: $id) {
@@ -246,10 +246,10 @@ export const order = document(`
   }
   ${STAND}${LINES}`)
 
-/** Ids of one `OrdersNow`, which cost 19 points each. */
+/** The most ids of one `OrdersNow`. Each id costs 19 points. */
 export const ORDERS_MAX = 50
 
-/** How orders stand that are known already. An order with more lines, or with a refund, is read by `Order`. */
+/** Reads how known orders stand. An order with more than three lines, or with a refund, is read by `Order`. */
 export const ordersNow = document(`
   query OrdersNow($ids: [ID!]!, $namespace: String!) {
     nodes(ids: $ids) {
@@ -259,7 +259,7 @@ export const ordersNow = document(`
   }
   ${STAND}${LINES}`)
 
-/** What refunds of an order say of units. 431 points. */
+/** Reads what the refunds of an order say about units. This document costs at most 431 points. */
 export const orderRefunds = document(`
   query OrderRefunds($id: ID!) {
     order(id: $id) {
@@ -275,7 +275,7 @@ export const orderRefunds = document(`
     }
   }`)
 
-/** 203 points. */
+/** This document costs at most 203 points. */
 export const orderLines = document(`
   query OrderLines($id: ID!, $after: String!) {
     order(id: $id) {
@@ -285,13 +285,13 @@ export const orderLines = document(`
   }
   ${LINES}`)
 
-/** A delivery may name a part of an order alone. */
+/** Finds the order of a fulfilment order, because a delivery may name only such a part of an order. */
 export const orderOfFulfillment = document(`
   query OrderOfFulfillment($id: ID!) {
     node(id: $id) { ... on FulfillmentOrder { id orderId } }
   }`)
 
-/** 52 points; each order is then read by itself, because a search lags. */
+/** This document costs at most 52 points. Each order is then read by itself, because a search lags. */
 export const changedOrders = document(`
   query ChangedOrders($query: String!, $after: String) {
     orders(first: 50, after: $after, query: $query, sortKey: UPDATED_AT) {
@@ -306,10 +306,10 @@ export const removeTags = mutation('RemoveTags($id: ID!, $tags: [String!]!)', 't
 
 /* The hand-over. */
 
-/** Metafields of an order that are read: keys of so many hand-overs, less one. */
+/** The most metafields of an order that are read. They have the keys of so many hand-overs, less one. */
 export const METAFIELDS_MAX = 250
 
-/** How an order stands, what is on it of ours, and what the line is. 255 points. */
+/** Reads how an order stands, its metafields of ours, and one of its lines. This document costs at most 255 points. */
 export const handOverOrder = document(`
   query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
     order(id: $id) {
@@ -335,7 +335,7 @@ export const putKeys = mutation(
   'code elementIndex field',
 )
 
-/** What can be fulfilled of an order, from where and from when, and what was. 303 points, or 753 should Shopify count ten holds a part. */
+/** Reads parts to fulfil, with place and time, and fulfilments. It costs 303 points, or 753 if Shopify counts ten holds a part. */
 export const orderFulfillments = document(`
   query OrderFulfillments($id: ID!, $after: String) {
     order(id: $id) {
@@ -354,7 +354,7 @@ export const orderFulfillments = document(`
     }
   }`)
 
-/** Ids of one `FulfillmentOrderLines` or `FulfilledLines`, which cost 83 points each. */
+/** The most ids of one `FulfillmentOrderLines` or `FulfilledLines`. Each id costs 83 points. */
 export const FULFILLMENTS_MAX = 10
 
 const linesOf = (operation: string, kind: string, list: string, item: string) =>
@@ -390,7 +390,7 @@ export const fulfillmentTracking = document(`
     node(id: $id) { ... on Fulfillment { id trackingInfo(first: 10) { company number url } } }
   }`)
 
-/** The customer gets a mail about the fulfilment again. */
+/** Makes the shop send the customer a mail about the fulfilment again. */
 export const notifyAgain = mutation(
   'NotifyAgain($id: ID!, $tracking: FulfillmentTrackingInput!)',
   'fulfillmentTrackingInfoUpdate(fulfillmentId: $id, trackingInfoInput: $tracking, notifyCustomer: true)',
@@ -410,7 +410,7 @@ export const putNote = mutation(
 
 /* Webhooks. */
 
-/** 102 points. */
+/** This document costs at most 102 points. */
 export const webhooks = document(`
   query Webhooks($after: String) {
     webhookSubscriptions(first: 100, after: $after, sortKey: ID) {

@@ -11,14 +11,14 @@ import { APP_NAMESPACE, listedOrders, numberOf } from './orders.ts'
 export interface FindingsOptions {
   client: ShopClient
   now: () => number
-  /** The currency that the configuration names; null: there is no configuration of it yet, and every one will do. */
+  /** The currency that the configuration names; null: there is no configuration of the shop yet, so any currency is right. */
   currency: string | null
   apiVersion: string
   /** Number of the configured location; null: the oldest one that serves online orders. */
   location: string | null
   otherLocations: CatalogueOptions['otherLocations']
   create: null | 'draft' | 'publish'
-  /** Where the keys of an order stand on it; null: in the namespace of the app. */
+  /** The namespace of metafields that has the keys of an order; null: the namespace of the app. */
   metafieldNamespace: string | null
 }
 
@@ -31,10 +31,10 @@ const SCOPES = [
   'write_merchant_managed_fulfillment_orders',
   LOCATIONS_SCOPE,
 ]
-/** Only where products are published to the online store. */
+/** The access scopes that are needed only where products are published to the online store. */
 const PUBLISHING_SCOPES = ['write_publications']
 
-/** What is learnt of a shop by its first answer. `app`: number of the app. */
+/** The facts in the first answer of a shop. `app`: the number of the app. */
 export const shopFacts = z
   .object({
     shop: z.object({ currencyCode: z.string() }),
@@ -49,17 +49,17 @@ export const shopFacts = z
     scopes: accessScopes.map(({ handle }) => handle),
   }))
 
-/** What the app must be granted in the shop. A scope to write has the one to read in it. */
+/** Returns the access scopes that the app must be granted in the shop. A scope to write includes the scope to read. */
 export const scopesFor = (create: FindingsOptions['create']): string[] => [
   ...SCOPES,
   ...(create === 'publish' ? PUBLISHING_SCOPES : []),
 ]
 
-/** Scopes that are missing. @param granted to the app */
+/** Returns the access scopes that are missing. @param granted the scopes that the app was granted */
 export const missingScopes = (granted: readonly string[], create: FindingsOptions['create']): string[] =>
   scopesFor(create).filter((scope) => !granted.includes(scope) && !granted.includes(scope.replace(/^read_/, 'write_')))
 
-/** Tries what the adapter needs of a shop. It only reads. */
+/** Checks all that the adapter needs of a shop. The checks only read. */
 export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]> {
   const { client, now, currency, apiVersion, create, metafieldNamespace } = options
   const answer = await client.call(shop)
@@ -78,7 +78,7 @@ export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]>
     versionFinding(answer.version, apiVersion),
     scopesFinding(missing, create),
     ...(missing.includes(ORDERS_SCOPE) ? [] : await ordersFindings(client, now)),
-    // No location can be read without the scope, which is named already.
+    // No location can be read without this scope. A finding names the missing scope already.
     ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(options)]),
     keysFinding(facts.app, metafieldNamespace),
   ]
@@ -108,7 +108,7 @@ function scopesFinding(missing: string[], create: FindingsOptions['create']): St
   )
 }
 
-/** Besides the scope, Shopify wants an app to say why it reads orders: they are data of customers. */
+/** Tries to read orders. Besides the scope, Shopify wants an app to say why it reads orders, because they are customer data. */
 async function ordersFindings(client: ShopClient, now: () => number): Promise<StoreFinding[]> {
   const query = `updated_at:>='${new Date(now()).toISOString()}'`
   const answer = await client.call(changedOrders, { query, after: null })
@@ -119,7 +119,7 @@ async function ordersFindings(client: ShopClient, now: () => number): Promise<St
   return [failed('permissions', detail, fix)]
 }
 
-/** What Quayside waits for, by the financial status of an order. No setting behind it can be read, only the orders that wait. */
+/** The money that Quayside waits for, by an order's financial status. The settings cannot be read, only the orders that wait. */
 const AWAITED = {
   authorized: {
     are: 'authorised and not captured',
@@ -180,7 +180,7 @@ async function locationFinding({ client, location: number, otherLocations }: Fin
   return sound('location', `stock is written at the location ${name}${others === 0 ? '' : rest[otherLocations]}`)
 }
 
-/** Where a template finds the keys of an order. @param app number of the app */
+/** Says where a template finds the keys of an order. @param app the number of the app */
 function keysFinding(app: string | undefined, namespace: string | null): StoreFinding {
   const own = app === undefined ? APP_NAMESPACE : APP_NAMESPACE.replace(/^\$app:/, `app--${app}--`)
   const place = `metafields keys_1, keys_2 and so on, of the namespace ${namespace ?? own}`

@@ -27,28 +27,28 @@ import { gidOf, isNumber, namespaceOf, type OrderSettings, orderState, standingO
 interface HandOverOptions {
   client: ShopClient
   settings: Pick<OrderSettings, 'holdAtRisk' | 'metafieldNamespace'>
-  /** Definitions of metafields that the shop has, as far as this process knows: it adds what it makes. */
+  /** The metafields that are defined in the shop, as far as this process knows. The hand-over adds those that it defines. */
   defined: Set<string>
 }
 
-/** `keys_1`, `keys_2` and so on, one for each hand-over: keys in plain, as the customer reads them. Each is written once. */
+/** The metafields `keys_1`, `keys_2` and so on. Each has the keys of one hand-over in plain text, and is written once. */
 const KEYS = /^keys_([1-9]\d{0,2})$/
 const keysName = (index: number): string => `keys_${index}`
-/** Units of each line of which the keys are on the order: JSON. */
+/** The metafield that says, as JSON, for how many units of each line keys are on the order. */
 const UNITS = 'units'
-/** Definitions that staff see beside every order; Shopify pins twenty of all apps together. */
+/** How many metafields are pinned, so that staff see them beside every order. Shopify pins twenty of all apps together. */
 const PINNED_MAX = 3
 /** Shopify's longest note of an order. */
 const NOTE_LENGTH_MAX = 5_000
-/** How often keys are put on an order that changed meanwhile. */
+/** How often Quayside tries to put keys on an order that changes meanwhile. */
 const TRIES_MAX = 3
 
 const metafield = z.object({ key: z.string(), value: z.string(), compareDigest: z.string() })
 type Metafield = z.infer<typeof metafield>
 
-/** What an order has of ours. */
+/** The keys and units that Quayside has put on an order. */
 export interface KeysOnOrder {
-  /** Texts with keys, in their order. */
+  /** Texts with keys, in the order of `index`. */
   texts: { index: number; text: string }[]
   /** Units by the id of their line. */
   units: Record<string, number>
@@ -57,7 +57,7 @@ export interface KeysOnOrder {
   isFull: boolean
 }
 
-/** Reads what an order has of ours. */
+/** Reads the keys and units that Quayside has put on an order. */
 export function keysOnOrder(metafields: Metafield[]): KeysOnOrder {
   const texts = metafields.flatMap(({ key, value }) => {
     const [, index] = KEYS.exec(key) ?? []
@@ -77,16 +77,16 @@ const unitsIn = (value: string | undefined): Record<string, number> =>
 
 const hasKey = (text: string, key: string): boolean => `\n${text.replaceAll('\r', '')}\n`.includes(`\n${key.trim()}\n`)
 
-/** Returns those of these keys that an order lacks. */
+/** Returns the given keys that an order lacks. */
 export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
   keys.filter((key) => !texts.some(({ text }) => hasKey(text, key)))
 
 /**
- * The metafields that an order gets by a hand-over: its keys in the first one that is free, and how many units that makes. They
- * are written both or none, and only where nothing was written meanwhile: of two writers the second one reads again.
+ * Returns the two metafields that a hand-over writes: its keys under the first free name, and the units that then have keys. Both
+ * are written or neither, and only where nothing was written meanwhile. Of two writers, the second writer reads again.
  *
- * @param heading stands before the keys, such as the name of the product
- * @param handedOver units of the line that are known to be handed over, these keys among them; default: these keys are new
+ * @param heading the text before the keys, such as the name of the product
+ * @param handedOver units of the line that are known to be handed over, with these keys; default: these keys are new
  */
 export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[], handedOver?: number) {
   const taken = new Set(on.texts.map(({ index }) => index))
@@ -102,22 +102,21 @@ export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: s
 
 const KEYS_TYPE = 'multi_line_text_field'
 
-/** A part of an order that Shopify has fulfilled from one place, with what is left of one line. */
+/** A part of an order that is to be fulfilled from one place, with the units of one line that are left to fulfil. */
 export interface FulfillableOrder {
   id: string
   status: string
-  /** A fulfilment belongs to one location. */
+  /** The location of the part. A fulfilment belongs to one location. */
   location: string
-  /** Where it waits: for what, as the end of a sentence that begins with "the fulfilment". */
+  /** What a waiting part waits for, as the end of a sentence that begins with "the fulfilment". */
   because: string
   /** Items of the line, each with the units that are not fulfilled. */
   items: { id: string; remaining: number }[]
 }
 
 /**
- * `blocked`: the shop holds units of the line back, or has them planned for later. `unknown`: no part has the line, as before
- * Shopify has made them. `locations`: the parts of each, which are
- * fulfilled together.
+ * `blocked`: the shop holds units of the line back, or plans them for later. `unknown`: no part has the line, for example because
+ * Shopify has not made the parts yet. `locations`: the parts of each location, which are fulfilled together.
  */
 export type FulfilmentPlan =
   | { outcome: 'fulfil'; locations: { order: string; items: { id: string; quantity: number }[] }[][] }
@@ -127,7 +126,7 @@ export type FulfilmentPlan =
 const OPEN = ['OPEN', 'IN_PROGRESS']
 const BLOCKED = ['ON_HOLD', 'SCHEDULED']
 
-/** Which units of a line to fulfil. @param wanted how many of them */
+/** Returns which units of a line to fulfil. @param wanted how many units to fulfil */
 export function planFulfilment(orders: FulfillableOrder[], wanted: number): FulfilmentPlan {
   const remaining = (some: FulfillableOrder[]) =>
     some.flatMap(({ items }) => items).reduce((sum, item) => sum + item.remaining, 0)
@@ -153,7 +152,7 @@ export function planFulfilment(orders: FulfillableOrder[], wanted: number): Fulf
 
 const remarked = (note: string, id: string): boolean => note.includes(remarkMark(id))
 
-/** A note with a remark at its end; undefined where there is no room for it. */
+/** Returns a note with a remark at its end; undefined where the note has no room for the remark. */
 export function noteWith(note: string, id: string, words: string): string | undefined {
   const added = `${note === '' ? '' : `${note}\n`}${words} ${remarkMark(id)}`
   return added.length > NOTE_LENGTH_MAX ? undefined : added
@@ -192,7 +191,7 @@ const listOfFulfilments = z.object({
     .nullable(),
 })
 
-/** What a part waits for, by words of Shopify's own and nothing that people wrote. */
+/** Returns what a part waits for. It uses words of Shopify only, and nothing that people wrote. */
 function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part>): string {
   const at = Date.parse(fulfillAt ?? '')
   if (status === 'SCHEDULED') return `is scheduled${Number.isNaN(at) ? '' : ` for ${new Date(at).toISOString()}`}`
@@ -201,14 +200,14 @@ function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part
   return `is on hold${words === '' ? '' : ` (${words})`}: release it in the shop`
 }
 
-/** Pages that a list has at most. */
+/** The most pages that are read of a list. */
 const PAGES_MAX = 20
-/** Fulfilments of an order that can be counted. */
+/** The fulfilments of an order that are read. Where an order has so many, they cannot be counted. */
 const COUNTED_MAX = 100
 
 /**
- * What orders of a shop learn. Keys go onto the order first, so that they stand there when the mail about the fulfilment
- * leaves. Each step reads what is there before it writes: a repeat finds what an attempt without an answer left.
+ * Hands keys over to orders of a shop, and leaves remarks on them. Keys go onto the order first, so that they stand there when the
+ * mail about the fulfilment leaves. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
  */
 export function shopHandOver({ client, settings, defined }: HandOverOptions) {
   const namespace = namespaceOf(settings)
@@ -220,7 +219,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     return client.ask(handOverOrder, { ...ids, namespace }, orderAndLine)
   }
 
-  /** The parts of an order with what is left of a line, and how many units of it are fulfilled. */
+  /** Reads the parts of an order with the units of a line that are left, and how many units of the line are fulfilled. */
   async function readFulfilments(reference: string, line: string) {
     const id = gidOf('Order', reference)
     const found: z.infer<typeof part>[] = []
@@ -270,7 +269,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     })
   }
 
-  /** The items of each of these, to their end. */
+  /** Reads all items of each part or fulfilment with these ids, page by page. */
   async function readLines<Item>(
     document: typeof fulfilledLines,
     ids: string[],
@@ -298,7 +297,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     return asRead(found)
   }
 
-  /** Makes the shop show keys by this name to staff and to customers. */
+  /** Defines a metafield, so that the shop shows the keys under this name to staff and to customers. */
   async function define(key: string): Promise<PushResult> {
     if (defined.has(key)) return CONFIRMED
     const index = Number(KEYS.exec(key)?.[1])
@@ -328,7 +327,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     return refused(422, `the shop does not take a definition for the metafield ${key} of its orders`)
   }
 
-  /** Puts keys of a line on an order, but those that it has. */
+  /** Puts keys of a line on an order, except keys that the order has already. */
   async function keep(
     reference: string,
     line: { id: string; heading: string; handedOver?: number },
@@ -340,7 +339,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       const fresh = missingKeys(on, keys)
       if (fresh.length === 0) {
         if (tries === 1) return CONFIRMED
-        // Another process hands the same over: what it does to the fulfilment is seen once it is done.
+        // Another process hands over the same keys. What it does to the fulfilment is seen once that process is done.
         return unavailable(`the keys of the line ${line.id} are being handed over`, true)
       }
       if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
@@ -384,7 +383,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     const total = (on.units[asked.id] ?? 0) + fresh.length
     const { currentQuantity: units } = line
     const { standing, because = 'is not paid' } = standingOf(order, settings)
-    // Where some of its keys are on the order, the hand-over goes on to its end.
+    // A hand-over goes on to its end where some of its keys are on the order already.
     const isNew = fresh.length === keys.length
     const notEntitled = (detail: string, held = standing, left = units): FulfilResult => ({
       outcome: 'not_entitled',
@@ -398,7 +397,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
     }
     if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
-    // A lost database may have put keys on the order. Whether those count was for a person to say, so they are not counted here.
+    // Keys of a lost database may be on the order. A person has said whether those keys count, so they are not counted here.
     if (isNew && units < delivered) return refundedNow(units)
     const heading = headingOf(line)
     if (standing === 'cancelled' || units === 0) {
@@ -406,7 +405,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     }
     const before = await readFulfilments(reference, asked.id)
     if (before.outcome !== 'read') return before
-    // Never more than its own: other keys of the line may be on their way by another hand-over.
+    // A hand-over fulfils only as many units as it has keys, because another hand-over may bring other keys of the line.
     const wanted = Math.min(keys.length, total - before.value.units)
     const plan = planFulfilment(before.value.orders, wanted)
     if (plan.outcome === 'unknown') {
@@ -421,13 +420,13 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
       return isNew ? notEntitled(detail, 'held') : refused(409, detail)
     }
     if (isNew && wanted > 0 && plan.locations.length === 0) {
-      // The line is neither fulfilled nor waiting to be. Most often it was refunded after the order was read.
+      // No units of the line are left to fulfil, and too few are fulfilled. Most often they were refunded after the order was read.
       const now = await readOrder(reference, asked.id)
       if (now.outcome !== 'read') return now
       const left = now.value.node?.currentQuantity ?? 0
       if (left < delivered) return refundedNow(left)
     }
-    // Fulfilled by hand, or by the shop itself: the mail of that left before these keys were there.
+    // The line was fulfilled by hand or by the shop itself. The mail about that left before these keys were there.
     const isLate = plan.locations.length === 0 && (fresh.length > 0 || remarked(order.note ?? '', id))
     if (isLate) {
       const noted = await remark(reference, id, lateRemark(keys.length, asked.sku))
@@ -455,18 +454,18 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
         const where = 'see which location it is assigned to'
         return refused(422, `the shop does not let the app fulfil the order ${reference}: ${where}`)
       }
-      // By hand meanwhile, as a rule, and maybe without a mail.
+      // A person has fulfilled the line meanwhile, as a rule, and maybe without a mail.
       const noted = await remark(reference, id, lateRemark(keys.length, asked.sku))
       return noted.outcome === 'confirmed' ? writeLate(now.value.fulfilments) : afterKeys(noted)
     }
     return CONFIRMED
   }
 
-  /** Has the shop write to a customer whose units were fulfilled before their keys came. @param fulfilments of the line */
+  /** Makes the shop write to a customer whose units were fulfilled before their keys came. @param fulfilments those of the line */
   async function writeLate(fulfilments: string[]): Promise<FulfilResult> {
     const last = fulfilments.at(-1)
     const sent = last === undefined ? CONFIRMED : await writeAgain(last)
-    // The merchant reads on the order what to do where the shop does not write.
+    // Where the shop does not write, the merchant reads on the order what to do.
     return sent.outcome === 'unavailable' ? afterKeys(sent) : { outcome: 'confirmed', wasFulfilled: true }
   }
 
@@ -489,7 +488,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
     return pushMutation(client, putNote, { id: gidOf('Order', reference), note }, refusal)
   }
 
-  /** Has the shop write to the customer about a fulfilment again, with the tracking that it has. */
+  /** Makes the shop write to the customer about a fulfilment again, with the tracking that the fulfilment has. */
   async function writeAgain(fulfilment: string): Promise<PushResult> {
     const seen = await client.ask(fulfillmentTracking, { id: fulfilment }, trackingOf)
     if (seen.outcome !== 'read') return seen
@@ -540,7 +539,7 @@ export function shopHandOver({ client, settings, defined }: HandOverOptions) {
 const NO_ORDER = refused(404, 'this is no order of the shop')
 const noOrder = (reference: string) => refused(404, `the shop has no order ${reference}`)
 
-/** Stands before the keys of a line. */
+/** Returns the heading before the keys of a line. */
 const headingOf = ({ name, sku }: LineState): string => (sku ? `${name} (${sku})` : name)
 
 const storedKeys = z.object({ metafields: z.array(metafield).nullable() })
@@ -552,10 +551,10 @@ const trackingInfo = z.object({
 })
 const trackingOf = z.object({ node: z.object({ trackingInfo: z.array(trackingInfo) }).nullable() })
 
-/** Fulfilments that did not happen. */
+/** The statuses of fulfilments that did not happen. */
 const UNDONE = ['CANCELLED', 'ERROR', 'FAILURE']
 
-/** Another writer was faster. */
+/** The errors that say that another writer was faster. */
 const STALE = ['STALE_OBJECT', 'INVALID_COMPARE_DIGEST', 'TAKEN']
 
 const lateRemark = (units: number, sku: string): string =>

@@ -18,17 +18,17 @@ const settings = z.strictObject({
     .regex(/^[1-9]\d{0,19}$/, 'the number of a location as text, such as "65432109876"')
     .nullable()
     .default(null),
-  /** What other locations for online orders have of a product, which the shop sells as well: it is named, or set to 0. */
+  /** What is done about stock at other locations, which the shop sells online too: `warn` names the stock, `own` sets it to 0. */
   otherLocations: z.enum(['warn', 'own']).default('warn'),
-  /** Keeps a paid order back that Shopify's fraud analysis recommends to cancel, or also to investigate; null: none. */
+  /** Holds a paid order that Shopify's fraud analysis recommends to cancel, or also to investigate; null: no order is held. */
   holdAtRisk: z.enum(['cancel', 'investigate']).nullable().default(null),
-  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
+  /** The namespace of metafields that has the keys of an order; null: the namespace of the app, which nothing else can write. */
   metafieldNamespace: z
     .string()
     .regex(/^[A-Za-z0-9_-]{3,255}$/, 'a namespace of metafields, such as "quayside"')
     .nullable()
     .default(null),
-  /** The tag by which a merchant has an order tried again. */
+  /** The tag that a merchant gives an order to have it tried again. */
   retryTag: z
     .string()
     .regex(/^[^,\s]{1,40}$/, 'a tag without blanks and commas')
@@ -52,7 +52,7 @@ export const shopify: ShopKind<typeof settings> = {
   },
   shop: {
     credentials: 'the client id and the client secret, or the admin token and the API secret key',
-    /** The secret before a rotation may follow. */
+    /** Reads key and secret. The secret before a rotation may follow them. */
     readCredentials: (text) => {
       const parts = text.split(':')
       const [key, secret, previous] = parts

@@ -25,13 +25,13 @@ import {
 } from './documents.ts'
 
 export interface OrderSettings {
-  /** Which recommendation of Shopify's fraud analysis keeps an order back; `investigate` means both. Null: none. */
+  /** The recommendation of Shopify's fraud analysis that holds an order; `investigate` means both. Null: no order is held. */
   holdAtRisk: 'cancel' | 'investigate' | null
-  /** The tag by which a merchant has an order tried again. */
+  /** The tag that a merchant gives an order to have it tried again. */
   retryTag: string
   /** Whether orders of the shop's test payments are bought. */
   buyTestOrders: boolean
-  /** Where the keys of an order stand on it; null: in the namespace of the app, which nothing else can write. */
+  /** The namespace of metafields that has the keys of an order; null: the namespace of the app, which nothing else can write. */
   metafieldNamespace: string | null
 }
 
@@ -40,14 +40,14 @@ export const APP_NAMESPACE = '$app:quayside'
 export const namespaceOf = ({ metafieldNamespace }: Pick<OrderSettings, 'metafieldNamespace'>): string =>
   metafieldNamespace ?? APP_NAMESPACE
 
-/** On an order that a merchant lets pass although it is held at risk. */
+/** The tag of an order that a merchant has released although it was held at risk. */
 const RELEASED_TAG = 'quayside-released'
 
-/** Shopify's id of something in its own form. @param number what people see, which can exceed 2^53 */
+/** Returns an id in Shopify's own form. @param number the number that people see, which can exceed 2^53 */
 export const gidOf = (kind: string, number: string): string => `gid://shopify/${kind}/${number}`
 export const isNumber = (text: string): boolean => /^[1-9]\d{0,19}$/.test(text)
 
-/** The number in an id; undefined where it is the id of something else. */
+/** Returns the number in an id; undefined where the id is of another kind. */
 export function numberOf(kind: string, gid: unknown): string | undefined {
   const [, of, number] = /^gid:\/\/shopify\/(\w+)\/([1-9]\d{0,19})$/.exec(typeof gid === 'string' ? gid : '') ?? []
   return of === kind ? number : undefined
@@ -77,7 +77,7 @@ export type ShopLine = z.infer<typeof shopLine>
 
 const linePage = pageOf(shopLine)
 
-/** What says how an order stands. */
+/** The fields that say how an order stands. */
 export const orderState = z.object({
   cancelledAt: z.string().nullable(),
   displayFinancialStatus: z.string().nullable(),
@@ -87,7 +87,7 @@ export const orderState = z.object({
 })
 export type OrderState = z.infer<typeof orderState>
 
-/** What is used of an order. What says whether it is paid and how many units it has must be readable; the rest makes it unsound. */
+/** The used fields of an order. Its payment and units must be readable. Another unreadable field makes the order unsound. */
 export const shopOrder = orderState.extend({
   id: gid('Order'),
   displayFulfillmentStatus: z.string().catch(''),
@@ -97,7 +97,7 @@ export const shopOrder = orderState.extend({
   test: z.boolean(),
   taxesIncluded: z.boolean(),
   totalRefundedSet: money,
-  /** What a hand-over of ours has left. */
+  /** The mark that a hand-over of ours has left. */
   metafield: z.object({}).nullable(),
   transactions: z
     .array(z.object({ kind: z.string(), status: z.string(), processedAt: z.string().nullable() }))
@@ -107,8 +107,8 @@ export const shopOrder = orderState.extend({
 export type ShopOrder = z.infer<typeof shopOrder>
 
 /**
- * How an order stands, by Shopify's fields; the first row that fits counts. Shopify writes the status for people to read, so it
- * says less than `fullyPaid`: a deposit of which a part went back is PARTIALLY_REFUNDED.
+ * How an order stands, by Shopify's fields. The first row that fits counts. Shopify writes the financial status for people, so it
+ * says less than `fullyPaid`: an order with only a deposit, of which a part went back, is PARTIALLY_REFUNDED.
  */
 const STANDINGS: [fits: (order: OrderState, settings: Pick<OrderSettings, 'holdAtRisk'>) => boolean, OrderStanding][] =
   [
@@ -137,11 +137,11 @@ type OrderStanding = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchan
 const hasStatus = ({ displayFinancialStatus }: OrderState, ...statuses: string[]): boolean =>
   statuses.includes(displayFinancialStatus ?? '')
 
-/** How an order stands, and why it is not paid. */
+/** Returns how an order stands, and why it is not paid. */
 export const standingOf = (order: OrderState, settings: Pick<OrderSettings, 'holdAtRisk'>): OrderStanding =>
   STANDINGS.find(([fits]) => fits(order, settings))?.[1] ?? { standing: 'unpaid' }
 
-/** Reads an order of Shopify with all of its lines. @param refunded money that went back without naming units, in minor units */
+/** Reads an order of Shopify with all of its lines. @param refunded money that was refunded for no named units, in minor units */
 export function storeOrderOf(
   shopOrder: ShopOrder,
   lines: ShopLine[],
@@ -156,7 +156,7 @@ export function storeOrderOf(
     reference: shopOrder.id,
     ...found,
     fullyPaid: shopOrder.fullyPaid,
-    // An order that was imported was placed earlier.
+    // An imported order was placed before it was created in the shop.
     placedAt: createdAt === null || processedAt === null ? createdAt : Math.min(createdAt, processedAt),
     changedAt: instantOf(shopOrder.updatedAt),
     paidAt: found.standing === 'paid' ? paidAt(shopOrder) : null,
@@ -176,7 +176,7 @@ export function storeOrderOf(
   }
 }
 
-/** Tags are the same in any case. */
+/** Whether an order has a tag. Upper and lower case count as the same. */
 const hasTag = ({ tags }: Pick<OrderState, 'tags'>, tag: string): boolean =>
   tags.some((one) => one.toLowerCase() === tag.toLowerCase())
 
@@ -189,7 +189,7 @@ export function isHeld(
   return risk.recommendation === 'CANCEL' || (holdAtRisk === 'investigate' && risk.recommendation === 'INVESTIGATE')
 }
 
-/** When the money of an order came. */
+/** Returns when the money of an order came. */
 function paidAt({ transactions, processedAt }: ShopOrder): number | null {
   const paid = transactions
     .filter(({ kind, status }) => status === 'SUCCESS' && (kind === 'SALE' || kind === 'CAPTURE'))
@@ -202,7 +202,7 @@ function instantOf(text: string | null): number | null {
   return Number.isNaN(at) ? null : at
 }
 
-/** An amount of the shop in minor units of its currency, rounded down; undefined where it is none. */
+/** Returns an amount of the shop in minor units of its currency, rounded down; undefined where the text is no amount. */
 function minorOf({ amount, currencyCode }: Money): number | undefined {
   const [, whole, fraction = ''] = /^(\d{1,15})(?:\.(\d{1,12}))?$/.exec(amount) ?? []
   if (whole === undefined || !/^[A-Z]{3}$/.test(currencyCode)) return undefined
@@ -210,13 +210,13 @@ function minorOf({ amount, currencyCode }: Money): number | undefined {
   return parseDecimal(`${whole}.${fraction.slice(0, decimals).padEnd(Math.max(1, decimals), '0')}`, currencyCode)
 }
 
-/** An amount of the shop in its currency, rounded down; undefined where it is none. */
+/** Returns an amount of the shop in its currency, rounded down; undefined where the text is no amount. */
 export function unitPrice(money: Money): string | undefined {
   const minor = minorOf(money)
   return minor === undefined ? undefined : formatDecimal({ minor, currency: money.currencyCode })
 }
 
-/** Why an order must not be bought as it is. */
+/** Returns why an order must not be bought as it is. */
 function faultOf(
   { test, totalRefundedSet: refunded }: ShopOrder,
   lines: ShopLine[],
@@ -233,7 +233,7 @@ function faultOf(
   return undefined
 }
 
-/** More lines than an order can have that a person made: what comes then is no answer of a shop. */
+/** The most pages of lines that are read. No order that a person made has so many, so a longer list is from no shop. */
 const LINE_PAGES_MAX = 100
 
 /** Reads an order by its number, with all of its lines. */
@@ -268,7 +268,7 @@ const refundLine = z.object({ subtotalSet: money, totalTaxSet: money })
 const refund = z.object({ refundLineItems: z.object({ nodes: z.array(refundLine) }) })
 const refundList = z.object({ order: z.object({ refunds: z.array(refund) }) })
 
-/** Money that went back without naming units: what was refunded, less what the units of all refunds cost. In minor units. */
+/** Reads the money that was refunded for no named units: all refunds, less the price of their units. It is in minor units. */
 async function readRefunded(
   client: ShopClient,
   { id, taxesIncluded, totalRefundedSet }: ShopOrder,
@@ -285,8 +285,8 @@ async function readRefunded(
 }
 
 /**
- * Reads orders that are known already by one document. One that has more lines than the document asks for, money that went
- * back, or anything that cannot be read is left out.
+ * Reads known orders by one document. It leaves out an order that has more lines than the document asks for, has refunded money,
+ * or cannot be read.
  */
 export async function readOrdersNow(
   client: ShopClient,
@@ -307,17 +307,17 @@ export async function readOrdersNow(
 
 const UNREADABLE = unavailable('the shop answered with something that is no order of Shopify')
 
-/** The order that a delivery names, or a part of it that the shop fulfils by itself. */
+/** The order that a delivery names, or the part of an order that the shop fulfils separately. */
 export type NamedOrder =
   | { outcome: 'named'; reference: string }
   | { outcome: 'part_named'; part: string }
   | { outcome: 'ignored' | 'unreadable'; detail: string }
 
-/** Reads which order a delivery is about. Nothing else of it is believed. */
+/** Reads which order a delivery is about. Nothing else of the delivery is believed. */
 export function orderNamedBy(body: Buffer): NamedOrder {
   let value: unknown
   try {
-    // The number of an order can exceed 2^53: numbers are read as they are written.
+    // The number of an order can exceed 2^53, so numbers are read as the text that the body has.
     const sources = (_key: string, one: unknown, context?: { source?: string }) =>
       typeof one === 'number' ? context?.source : one
     value = JSON.parse(body.toString('utf8'), sources)
@@ -356,24 +356,24 @@ export async function readStoreOrder(
 
 const SIGNATURE_HEADERS = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256']
 
-/** Checks whether the shop signed a delivery. @param secrets of the app: its own, and the one before a rotation */
+/** Checks whether the shop signed a delivery. @param secrets the secret of the app, and the secret before a rotation */
 export function verifyDelivery({ headers, body }: StoreRequest, secrets: readonly string[]): StoreVerification {
   const signatures = SIGNATURE_HEADERS.flatMap((name) => headers[name] ?? [])
   return verifyBodyMac(signatures, body, secrets)
 }
 
-/** An order that was being saved may be found later than one with a newer date: so much is read again. */
+/** So much time is read again: an order that was being saved may be found later than an order with a newer date. */
 const OVERLAP_MS = 600_000
 
-/** Orders of a page that the shop does not give before the others wait: each may take as long as a request may. */
+/** After so many orders that the shop does not give, the rest of a page waits: each such order may take a request's full time. */
 const UNREAD_MAX = 2
 
 /** How far the changed orders were read. `after`: Shopify's cursor of the page before; null at the first page. */
 interface OrdersCursor {
-  /** Everything that changed since then is read; epoch milliseconds. */
+  /** All orders that changed since this instant are read; epoch milliseconds. */
   from: number
   after: string | null
-  /** Orders of the next page that are done as they are listed: later ones of it were not asked for. */
+  /** Orders of the next page that are done as they are listed. The later orders of that page were not asked for. */
   done?: string[] | undefined
 }
 
@@ -387,10 +387,10 @@ export const listedOrders = z.object({
 })
 
 /**
- * Where the next read goes on. An order that changes while pages are read comes again on a later one.
+ * Returns where the next read goes on. An order that changes while pages are read comes again on a later page.
  *
- * @param last when the newest change of the page was; null where it has none
- * @param shopNow the shop's clock: an order that it dates into the future must not carry the next read there
+ * @param last the instant of the newest change on the page; null where the page has no change
+ * @param shopNow the time of the shop's clock: an order that is dated into the future must not carry the next read there
  */
 export function nextOrders(
   { from, after }: OrdersCursor,
@@ -405,9 +405,9 @@ export function nextOrders(
 }
 
 /**
- * Reads a page of the orders that changed. The list names them; each is read by itself, because a list lags. Where Shopify does
- * not take its cursor, the reading begins again at its first page. An order that the shop does not give keeps none of the others
- * back; after a few of them the rest of the page waits for the next call, and what was read before stays read.
+ * Reads a page of the orders that changed. The list names the orders, and each order is read by itself, because a list lags. Where
+ * Shopify does not take its cursor, the reading begins again at the first page. An order that the shop does not give keeps no other
+ * order back. After a few such orders the rest of the page waits for the next call, and the orders read before stay read.
  */
 export async function readChangedOrders(
   client: ShopClient,
@@ -419,7 +419,7 @@ export async function readChangedOrders(
   const query = `updated_at:>='${new Date(cursor.from).toISOString()}'`
   let answer = await client.call(changedOrders, { query, after: cursor.after })
   if (!answer.ok && answer.failure.outcome === 'refused' && cursor.after !== null) {
-    // Shopify's cursors may be worth nothing after a while, or in another version.
+    // A cursor of Shopify may be invalid after a while, or in another version.
     cursor = { from: cursor.from, after: null }
     answer = await client.call(changedOrders, { query, after: null })
   }
@@ -448,7 +448,7 @@ export async function readChangedOrders(
   return { outcome: 'read', orders, unread, cursor: JSON.stringify(next), more }
 }
 
-/** Takes the tag off by which a merchant had an order tried again; one that is held at risk is let pass. */
+/** Takes off the tag by which a merchant had an order tried again. An order that is held at risk is released. */
 export async function takeRetryTag(
   client: ShopClient,
   settings: OrderSettings,

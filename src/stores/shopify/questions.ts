@@ -26,7 +26,7 @@ export const questions: ShopQuestions = {
     'Your customers see their keys once the lines of docs/stores/shopify.md stand in a template of the shop: Settings, Notifications, Shipping confirmation. That page says how to try them.',
 }
 
-/** Pages of at most 250 variants each. */
+/** The most pages that are read. Each page has at most 250 variants. */
 const PAGES_MAX = 20
 
 function look({ url, credentials, settings }: ShopAnswers, now: () => number): NewShop {
@@ -51,7 +51,7 @@ function look({ url, credentials, settings }: ShopAnswers, now: () => number): N
   }
 }
 
-/** A shop has many addresses; its API is at one. */
+/** Finds the one address of a shop that has its API, although a shop has many addresses. */
 function readAddress(text: string): { url: string } | { fault: string } {
   const typed = text.toLowerCase()
   if (/^[a-z0-9][a-z0-9-]*$/.test(typed)) return { url: `https://${typed}.myshopify.com` }
@@ -66,11 +66,11 @@ function readAddress(text: string): { url: string } | { fault: string } {
   return { fault: 'the address that ends in .myshopify.com: other domains have no API' }
 }
 
-/** Where a secret of an app begins, and where an admin token does. */
+/** The first letters of a secret of an app, and those of an admin token. */
 const SECRET = 'shpss_'
 const TOKEN = 'shpat_'
 
-/** Refuses them in the other order: the API would say no more than that they are wrong. */
+/** Reads credentials. Refuses key and secret in the wrong order, because the API would only say that they are wrong. */
 function readCredentials(text: string): ShopCredentials | undefined {
   const [key = '', secret = ''] = text.split(':')
   return key.startsWith(SECRET) || secret.startsWith(TOKEN) ? undefined : readSoundCredentials(text)

@@ -19,10 +19,10 @@ import { provisionWebhooks } from './webhooks.ts'
 
 export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
   credentials: ShopClientOptions['credentials'] & {
-    /** The secret before a rotation, which Shopify may sign with for an hour more. */
+    /** The secret before a rotation. Shopify may sign with it for another hour. */
     previousSecret?: Secret | undefined
   }
-  /** Since when there is a secret before, epoch ms. Default: since now. */
+  /** Since when there is a secret before a rotation, epoch ms. Default: since now. */
   rotatedAt?: number | undefined
   settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice' | 'location' | 'otherLocations'> &
     OrderSettings & {
@@ -34,12 +34,12 @@ export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
 }
 
 const SETTLE_MS = 60_000
-/** A hand-over that waits for what the shop allows, more than once; no request that writes leaves later. */
+/** The time of a hand-over that has to wait for the shop's limit more than once. No request that writes leaves later. */
 const PUSH_MS = 120_000
 /** How long after a rotation deliveries may be signed with the secret before. */
 const ROTATION_MS = 3_600_000
 
-/** A shop of Shopify, by its Admin API. */
+/** Opens a shop of Shopify, by its Admin API. */
 export function shopifyStore(options: ShopifyOptions): Store {
   const { settings, credentials, apiVersion, now, sleep = wait, settleMs = SETTLE_MS } = options
   const { create } = settings

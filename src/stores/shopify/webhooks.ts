@@ -5,7 +5,7 @@ import { createWebhook, updateWebhook, webhooks } from './documents.ts'
 
 const ORDER_FIELDS = ['id', 'admin_graphql_api_id', 'updated_at']
 
-/** What the shop is to send, and the fields of it: ids, and what makes two deliveries differ. Nothing says who the customer is. */
+/** Topics that the shop is to send, with their fields: ids, and what makes two deliveries differ. No field names the customer. */
 const TOPICS: Record<string, string[]> = {
   ORDERS_PAID: ORDER_FIELDS,
   ORDERS_UPDATED: ORDER_FIELDS,
@@ -13,11 +13,11 @@ const TOPICS: Record<string, string[]> = {
   ORDERS_EDITED: ['order_edit'],
   REFUNDS_CREATE: ['id', 'admin_graphql_api_id', 'order_id', 'created_at'],
   FULFILLMENT_ORDERS_HOLD_RELEASED: ['fulfillment_order.id'],
-  // Each hold has an id of its own. Without it a second release has the body of the first, and would be taken for its repeat.
+  // Each hold has an id of its own. Without that id a second release has the body of the first, and would count as its repeat.
   FULFILLMENT_HOLDS_RELEASED: ['fulfillment_order.id', 'fulfillment_hold.id'],
   FULFILLMENT_ORDERS_SCHEDULED_FULFILLMENT_ORDER_READY: ['fulfillment_order.id'],
 }
-/** More are none of ours. */
+/** The most pages of webhooks that are read. Webhooks on further pages are not ours. */
 const PAGES_MAX = 10
 
 const shopWebhook = z.object({
@@ -38,8 +38,8 @@ const isAsWanted = ({ topic, format, includeFields, filter }: ShopWebhook): bool
   format === 'JSON' && !filter && includeFields.toSorted().join() === TOPICS[topic]?.toSorted().join()
 
 /**
- * Makes the shop send its orders to an address of ours: Shopify drops a webhook whose deliveries fail for hours. Webhooks to
- * other addresses are left alone.
+ * Makes the shop send its orders to an address of ours. Shopify drops a webhook whose deliveries fail for hours, so a webhook may
+ * have to be made again. Webhooks to other addresses are left alone.
  */
 export async function provisionWebhooks(client: ShopClient, url: string): ReturnType<NonNullable<Store['provision']>> {
   const found = await readPages(client, webhooks, {}, webhookPage, PAGES_MAX)

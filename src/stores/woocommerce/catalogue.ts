@@ -15,16 +15,16 @@ import type {
 import { isLastPage, named, PAGE_SIZE, readAs, type ShopAnswer, type ShopClient } from './client.ts'
 import { isAmount } from './orders.ts'
 
-/** WooCommerce's most items of a batch. */
+/** The most items that WooCommerce takes in a batch. */
 export const ITEMS_MAX = 100
-/** Fewer do not help: WordPress itself needs a second. */
+/** The fewest items of a batch. Fewer items do not help, because WordPress itself needs a second. */
 const ITEMS_MIN = 10
 /** A request that takes longer is near the time after which web servers hang up. */
 const SLOW_MS = 20_000
 const QUICK_MS = 5_000
-/** A picture is fetched by the shop within the request. */
+/** The most products that one request creates, because the shop fetches each picture within the request. */
 const CREATE_MAX = 20
-/** WooCommerce searches a URL that every web server takes. */
+/** The most characters of SKUs in one search, so that every web server takes the URL of the search. */
 const SKUS_LENGTH_MAX = 1_500
 
 export interface CatalogueOptions extends CatalogueSettings {
@@ -32,7 +32,7 @@ export interface CatalogueOptions extends CatalogueSettings {
   now: () => number
 }
 
-/** How many items the next batch has. @param isAnswered false: no answer came */
+/** Returns how many items the next batch has. @param isAnswered false: no answer came */
 export function nextBatchSize(size: number, { ms, isAnswered }: { ms: number; isAnswered: boolean }): number {
   if (!isAnswered || ms > SLOW_MS) return Math.max(ITEMS_MIN, Math.floor(size / 2))
   return ms < QUICK_MS ? Math.min(ITEMS_MAX, size * 2) : size
@@ -50,7 +50,7 @@ export function shopVariant(text: string): ShopVariant | undefined {
   return match ? { parent: match[1] ?? null, id: match[2] as string } : undefined
 }
 
-/** What is written of a listing: its price and stock, or its stock alone, and its status where it must disappear. */
+/** Returns the fields to write of a listing: its price and stock, or its stock alone, and its status where it must disappear. */
 export function itemOf(listing: StoreListing, { parent, id }: ShopVariant, ownsSalePrice: boolean) {
   const { price, compareAt, stock, available, isGone, stockAlone } = listing
   const prices = ownsSalePrice
@@ -58,12 +58,12 @@ export function itemOf(listing: StoreListing, { parent, id }: ShopVariant, ownsS
     : { regular_price: price }
   return {
     id: Number(id),
-    // WooCommerce drops a sale price of the merchant that is not below the regular price of a write.
+    // WooCommerce drops a sale price of the merchant that is not below the regular price that is written.
     ...(stockAlone ? {} : prices),
     ...(stock === null
       ? { manage_stock: false, stock_status: available ? 'instock' : 'outofstock' }
       : { manage_stock: true, stock_quantity: available ? stock : 0 }),
-    // A variation knows no drafts: private is what unticking it in WooCommerce does.
+    // A variation cannot be a draft. A variation that is unticked in WooCommerce becomes private.
     ...(isGone ? { status: parent === null ? 'draft' : 'private' } : {}),
   }
 }
@@ -81,7 +81,7 @@ const batchItem = z.object({
 })
 const failedItem = z.object({ error: z.object({ code: z.string(), data: z.unknown() }) })
 
-/** What became of a listing, by the shop's answer about its item; undefined where the answer cannot be read. */
+/** Returns what became of a listing, by the shop's answer about its item; undefined where the answer cannot be read. */
 export function answerOf(listing: StoreListing, item: unknown, ownsSalePrice: boolean): ItemAnswer | undefined {
   const { id, currency, stockAlone } = listing
   const refused = (reason: string): ItemAnswer => ({ id, ok: false, reason })
@@ -111,20 +111,20 @@ export function answerOf(listing: StoreListing, item: unknown, ownsSalePrice: bo
   }
 }
 
-/** Codes decide: the messages differ by version and language. */
+/** Returns a refusal by the code of an error, because the messages differ by version and language. */
 function refusalOf(id: string, code: string): string {
   if (/^woocommerce_rest_product(_variation)?_invalid_id$/.test(code)) return `the shop has no product ${id}`
   if (code === 'woocommerce_rest_invalid_product_id') return `${id} is a variation: link it with the id of its product`
   return `the shop refused it${named(code)}`
 }
 
-/** What a shop sells: read, created, and kept at our prices and stock. */
+/** Reads and creates what a shop sells, and keeps it at our prices and stock. */
 export function shopCatalogue({ client, now, create: status, ownsSalePrice }: CatalogueOptions) {
   let size = ITEMS_MAX
   let currency: { code: string; readAt: number } | undefined
   let categories = { ids: new Map<string, number>(), readAt: now() }
 
-  /** The shop sells in one currency, which is no part of a product. */
+  /** Reads the one currency that the shop sells in. Products do not name it. */
   async function readCurrency(): Promise<Read<string>> {
     if (currency && now() - currency.readAt < READ_AGE_MS) return asRead(currency.code)
     const answer = await client.call({ method: 'GET', path: CURRENCY_PATH })
@@ -170,7 +170,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
         rest = rest.slice(some.length)
         const result = await publishSome(parent, some)
         if (Array.isArray(result)) answers.push(...result)
-        // One product may be gone with all its variations: the others are pushed all the same.
+        // One product may be gone with all its variations. The other products are pushed all the same.
         else if (result.outcome === 'refused' && result.status === 404 && parent !== SIMPLE) {
           answers.push(...some.map(({ id }) => ({ id, ok: false, reason: `the shop has no product ${parent}` })))
         } else return answeredUntil(answers, result)
@@ -179,7 +179,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
     return { outcome: 'answered', answers }
   }
 
-  /** Ids by SKU, of those that the shop has. */
+  /** Finds the SKUs that the shop has, with the ids of their variants. */
   async function findSkus(skus: string[]): Promise<Map<string, CreatedVariant> | NotConfirmed> {
     const found = new Map<string, CreatedVariant>()
     for (const some of searches(skus)) {
@@ -195,7 +195,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
     return found
   }
 
-  /** The id of a category by its name; made where there is none. */
+  /** Returns the id of the category with this name. Makes the category where the shop lacks it. */
   async function categoryId(name: string): Promise<number | NotConfirmed> {
     const query = { search: name, per_page: String(PAGE_SIZE) }
     const answer = await client.call({ method: 'GET', path: '/products/categories', query })
@@ -243,7 +243,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
     return Array.isArray(second) ? [...answers, ...second] : second
   }
 
-  /** A SKU that was not found and exists: it was made meanwhile, or the shop takes another one for the same, as by its case. */
+  /** Answers for a SKU that exists but was not found. It was made meanwhile, or the shop's SKU differs from it, as in its case. */
   async function existing(sku: string, code: string, data: unknown): Promise<CreatedVariant> {
     const id = resourceOf(data)
     if (code !== 'product_invalid_sku' || id === undefined) return { sku, refusal: `the shop refused it${named(code)}` }
@@ -270,7 +270,7 @@ export function shopCatalogue({ client, now, create: status, ownsSalePrice }: Ca
     return { outcome: 'answered', answers }
   }
 
-  /** A page of products, or of the variations of a product that the page before it named. */
+  /** Reads a page of products, or a page of the variations of a product that the product page before named. */
   async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
     const at = cursor === null ? FIRST_PAGE : pagePosition.parse(JSON.parse(cursor))
     const [parent] = at.parents
@@ -298,7 +298,7 @@ const BY_ID = { orderby: 'id', order: 'asc', _fields: 'id,name,sku,type,parent_i
 const unreadable = (what: string, mayHaveLeft = false): NotConfirmed =>
   unavailable(`${what} cannot be read from the answer of the shop`, mayHaveLeft)
 
-/** The currency that the settings of a shop name. */
+/** Returns the currency that the settings of a shop name. */
 export function currencyIn(body: unknown): string | undefined {
   return z.object({ value: z.string().regex(/^[A-Z]{3}$/) }).safeParse(body).data?.value
 }
@@ -316,7 +316,7 @@ const shopProduct = z.object({
 })
 type ShopProduct = z.infer<typeof shopProduct>
 
-/** The variant that a product with a SKU is. */
+/** Returns the variant for a SKU, by the product that has the SKU. */
 function variantNamed(sku: string, { id, type, parent_id: parent }: ShopProduct): CreatedVariant {
   if (type !== 'variable' && type !== 'grouped')
     return { sku, id: parent ? `${parent}:${id}` : String(id), isNew: false }
@@ -332,7 +332,7 @@ const pagePosition = z.object({
 type PagePosition = z.infer<typeof pagePosition>
 const FIRST_PAGE: PagePosition = { page: 1, parents: [], variationsPage: 1 }
 
-/** What a page has to sell, and where the next call goes on; null at the end. */
+/** Returns the variants of a page, and where the next call goes on; null at the end. */
 function variantsPage(
   at: PagePosition,
   products: ShopProduct[],
@@ -355,12 +355,12 @@ function variantsPage(
   const parents = products
     .filter(({ type }) => type === 'variable')
     .map(({ id, name }) => ({ id, name: plainText(name) }))
-  // Page 0: there is none after these variations.
+  // Page 0 says that no page of products comes after these variations.
   const next = { page: isLast ? 0 : at.page + 1, parents, variationsPage: 1 }
   return { items, next: isLast && parents.length === 0 ? null : next }
 }
 
-/** SKUs for one request each: WooCommerce separates them by commas, so one that has a comma is asked for alone. */
+/** Groups SKUs into one group for each request. WooCommerce splits at commas, so a SKU with a comma is asked for alone. */
 export function searches(skus: string[]): string[][] {
   const groups: string[][] = []
   let length = SKUS_LENGTH_MAX
@@ -379,8 +379,8 @@ export function searches(skus: string[]): string[][] {
 }
 
 /**
- * A product as it is created. Virtual, because nothing is shipped; not downloadable, because WooCommerce would complete an order
- * of both before its keys are there. It has no price, so that it cannot be bought.
+ * Returns a product as it is created. It is virtual, because nothing is shipped. It is not downloadable, because WooCommerce would
+ * complete an order of products that are both before the keys are there. It has no price, so that it cannot be bought.
  */
 function newProduct(variant: NewVariant, status: CatalogueOptions['create'], category: number | undefined) {
   const { sku, name, description, image, isPublished } = variant
@@ -399,7 +399,7 @@ function newProduct(variant: NewVariant, status: CatalogueOptions['create'], cat
   }
 }
 
-/** A text of WordPress without its markup. */
+/** Returns a text of WordPress without its markup. */
 export const plainText = (text: string): string =>
   text
     .replaceAll(/<[^>]*>/g, '')

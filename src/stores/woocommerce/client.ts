@@ -21,19 +21,19 @@ export interface ShopClientOptions extends Connecting {
   url: string
   consumerKey: Secret
   consumerSecret: Secret
-  /** For the nonce of a signature. */
+  /** Makes the nonce of a signature. */
   newId: () => string
 }
 
 interface ShopCall {
   method: 'GET' | 'POST' | 'PUT'
-  /** Below `/wp-json/wc/v3`. */
+  /** The path below `/wp-json/wc/v3`. */
   path: string
   query?: Record<string, string>
   body?: object
 }
 
-/** How a call ended. `body`: parsed JSON, nothing of it checked. `answeredAt`: the shop's clock; null when it did not say. */
+/** How a call ended. `body`: parsed JSON, not checked. `answeredAt`: the time of the shop's clock; null if the shop did not say. */
 export type ShopAnswer = Answered | Failed
 interface Answered {
   ok: true
@@ -41,7 +41,7 @@ interface Answered {
   headers: RawAnswer['headers']
   answeredAt: number | null
 }
-/** `code`: WooCommerce's name of an error, by which callers decide. `data` of the error, nothing of it checked. */
+/** `code`: WooCommerce's name of an error, by which callers decide. `data`: the data of the error, not checked. */
 interface Failed extends ShopFailure {
   code?: string | null
   data?: unknown
@@ -55,20 +55,20 @@ export interface ShopClient {
   close: () => Promise<void>
 }
 
-/** Where the key travels: over plain http it signs each request instead. */
+/** Where the key travels. Over plain http the key does not travel, but signs each request. */
 type KeyPlace = 'header' | 'query' | 'signature'
 
-/** WordPress works in the request: a hundred products with slow plug-ins need most of this. `settleMs` is longer. */
+/** WordPress works within the request: a hundred products with slow plug-ins need most of this time. `settleMs` is longer. */
 const WRITE_DEADLINE_MS = 60_000
 const READ_DEADLINE_MS = 30_000
-/** Requests to the REST API of one WooCommerce shop. It quotes nothing of an answer but where it leads. */
+/** Makes requests to the REST API of one WooCommerce shop. Of an answer it quotes only the address that a redirect leads to. */
 export function shopClient(options: ShopClientOptions): ShopClient {
   const { url, consumerKey, consumerSecret, now, newId } = options
   const requests = shopRequests(options)
   const root = new URL(`${url.replace(/\/+$/, '')}/wp-json/wc/v3`)
   let keyPlace: KeyPlace = root.protocol === 'https:' ? 'header' : 'signature'
 
-  /** What a request must carry. The key appears here only. */
+  /** Returns the query and headers that a request must carry. The key appears here only. */
   function authenticated(place: KeyPlace, call: ShopCall, target: URL) {
     const [key, secret] = [consumerKey.reveal(), consumerSecret.reveal()]
     const query = Object.entries(call.query ?? {})
@@ -114,20 +114,20 @@ export function shopClient(options: ShopClientOptions): ShopClient {
   return writingUntil(Number.POSITIVE_INFINITY)
 }
 
-/** Reads an answer by a schema. @param unreadable what an answer comes to that is something else */
+/** Reads an answer by a schema. @param unreadable the outcome where the answer is something else */
 export function readAs<Value>(answer: ShopAnswer, schema: z.ZodType<Value>, unreadable: NotConfirmed): Read<Value> {
   if (!answer.ok) return answer.failure
   const { success, data } = schema.safeParse(answer.body)
   return success ? asRead(data) : unreadable
 }
 
-/** A count that WordPress gives of a list, such as `x-wp-total`; undefined where the shop does not say. */
+/** Returns a count that WordPress gives of a list, such as `x-wp-total`; undefined where the shop does not say. */
 export function countIn({ headers }: Answered, name: string): number | undefined {
   const count = Number(headers[name] ?? Number.NaN)
   return Number.isSafeInteger(count) ? count : undefined
 }
 
-/** Most items of a page that WordPress gives. */
+/** The most items that WordPress gives on a page. */
 export const PAGE_SIZE = 100
 
 /** Whether a page is the last one of its list. */
@@ -136,16 +136,16 @@ export function isLastPage(answer: Answered, page: number, items: number): boole
   return pages === undefined ? items < PAGE_SIZE : page >= pages
 }
 
-/** No key arrived, or an unknown one: WooCommerce answers both alike. */
+/** Whether no key arrived, or an unknown key: WooCommerce answers both alike. */
 const isUnauthenticated = ({ failure, code }: Failed): boolean =>
   failure.outcome === 'refused' && failure.status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false)
 
 /** The request that was answered. */
 interface Asked {
-  /** The shop may have acted although its answer says nothing. */
+  /** True: the shop may have acted although its answer says nothing. */
   isWrite: boolean
   host: string
-  /** The key signed it, over plain http. */
+  /** True: the key signed the request, over plain http. */
   isSigned?: boolean
 }
 
@@ -174,7 +174,7 @@ interface Seen {
 const isUnaccepted = ({ status, code }: Seen) =>
   status === 401 && (code?.startsWith('woocommerce_rest_authentication_') ?? false)
 
-/** What an answer most often means, and what the merchant does about it; the first row that fits counts. */
+/** The most frequent meanings of answers, and what the merchant does about them. The first row that fits counts. */
 const MEANINGS: [fits: (seen: Seen) => boolean, cause: string, fix?: string][] = [
   [
     ({ status }) => status >= 300 && status < 400,
@@ -229,11 +229,11 @@ const MEANINGS: [fits: (seen: Seen) => boolean, cause: string, fix?: string][] =
   [({ status }) => status < 300, 'its answer broke off or is no JSON', 'Look into the log of the shop.'],
 ]
 
-/** WooCommerce's own name of an error, in brackets; nothing where another program chose it. */
+/** Returns WooCommerce's own name of an error, in brackets; an empty text where another program chose the name. */
 export const named = (code: unknown): string =>
   typeof code === 'string' && /^(woocommerce|rest|product|term)_[a-z_]{1,60}$/.test(code) ? ` (${code})` : ''
 
-/** The encoding of RFC 3986, which both the query and the signature use. */
+/** Encodes a text by RFC 3986, as both the query and the signature need it. */
 const percent = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`)
 
@@ -249,7 +249,7 @@ interface OauthRequest {
 }
 
 /**
- * The parameters that authenticate a request over plain http, where no secret may travel.
+ * Returns the parameters that authenticate a request over plain http, where no secret may travel.
  *
  * @see RFC 5849, 3.4: HMAC over method, address and sorted parameters, without a token
  */

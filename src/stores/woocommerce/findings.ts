@@ -6,11 +6,11 @@ import type { ShopClient } from './client.ts'
 export interface FindingsOptions {
   client: ShopClient
   now: () => number
-  /** The currency that the configuration names; null: there is no configuration of it yet, and every one will do. */
+  /** The currency that the configuration names; null: there is no configuration of the shop yet, so any currency is right. */
   currency: string | null
 }
 
-/** Tries what the adapter needs of a shop. Empty batches show whether the key may write, and change nothing. */
+/** Checks all that the adapter needs of a shop. Empty batches show whether the key may write, and change nothing. */
 export async function tryShop({ client, now, currency }: FindingsOptions): Promise<StoreFinding[]> {
   const settings = await client.call({ method: 'GET', path: CURRENCY_PATH })
   const clock = clockFindings(now(), settings.answeredAt)

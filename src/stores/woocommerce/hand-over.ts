@@ -25,7 +25,7 @@ import {
 
 /** How customers get their keys. */
 export interface HandOverSettings {
-  /** By the mail that WooCommerce sends for a completed order, or by a note for each line. */
+  /** Keys go by the mail that WooCommerce sends for a completed order, or by a note for each line. */
   by: 'completed_mail' | 'note'
   /** Whether an order is completed once every line of it was handed over. */
   complete: boolean
@@ -34,12 +34,12 @@ export interface HandOverSettings {
 }
 
 /**
- * On an order that Quayside has completed: how many keys of each line its customer was sent, by that mail or by note, as JSON by the
- * id of the line. Earlier versions wrote the number of all keys.
+ * The metadata on an order that Quayside has completed. It says how many keys of each line the customer was sent, by the mail of
+ * the completed order or by note. It is JSON by the id of the line. Earlier versions wrote the number of all keys.
  */
 const COMPLETED_META = '_quayside_completed'
 
-/** What was handed over of a line. `shown`: the text that the mail of a completed order prints; null: nothing. */
+/** The keys of a line that were handed over. `shown`: the text that the mail of a completed order prints; null: no text. */
 export interface LineKeys {
   all: string[]
   shown: string | null
@@ -47,7 +47,7 @@ export interface LineKeys {
 
 const isCompletedByUs = ({ meta_data: meta }: ShopOrder): boolean => meta.some(({ key }) => key === COMPLETED_META)
 
-/** Reads what a line has of ours. */
+/** Reads the keys that Quayside has put on a line. */
 export function lineKeys({ meta_data: meta }: ShopLine, label: string): LineKeys {
   const metaOf = (name: string) => meta.find(({ key }) => key === name)?.value
   const shown = metaOf(label)
@@ -59,14 +59,14 @@ const keysIn = (value: unknown): string[] => z.array(z.string()).safeParse(jsonI
 
 const hasKey = (text: string | null, key: string): boolean => text !== null && `\n${text}\n`.includes(`\n${key}\n`)
 
-/** Characters that WordPress changes in a mail of its own. */
+/** Whether a key has characters that WordPress changes in a mail of its own. */
 const isFragile = (key: string): boolean => /[%<>&\\]/.test(key)
 
 /**
- * By which way keys reach the customer.
+ * Returns the way by which keys reach the customer.
  *
- * The mail of a completed order is sent once: keys that come later go by note, and so do all keys of an order that Quayside will
- * not complete, so that no key comes by two mails.
+ * The mail of a completed order is sent once, so keys that come later go by note. All keys of an order that Quayside will not
+ * complete go by note too, so that no key comes by two mails.
  */
 export function wayOf(
   order: Pick<ShopOrder, 'status'>,
@@ -77,13 +77,13 @@ export function wayOf(
   return keys.some(isFragile) ? 'note' : 'completed_mail'
 }
 
-/** Whether every unit of an order that is not refunded was handed over, so that nothing else keeps it from its completion. */
+/** Whether all units of an order, except refunded units, were handed over, so that no missing key prevents its completion. */
 export const isHandedOver = (order: ShopOrder, refunded: Refunded, label: string): boolean =>
   order.line_items.every(
     (line) => lineKeys(line, label).all.length >= line.quantity - (refunded.ofLine.get(String(line.id)) ?? 0),
   )
 
-/** Words of a note with keys: WordPress changes quotes and dashes in a note, and leaves them alone in `code`. */
+/** Returns the text of a note with keys. WordPress changes quotes and dashes in a note, and leaves them alone in `code`. */
 export function keysNote(label: string, line: Pick<ShopLine, 'name' | 'sku'> | undefined, keys: string[]): string {
   const name = plainText(line?.name ?? '')
   const about = [name, ...(line?.sku ? [`(${line.sku})`] : [])].filter((word) => word !== '').join(' ')
@@ -101,10 +101,10 @@ interface KeysOfLine {
   line: ShopLine
   keys: string[]
 }
-/** Keys of a line that may be taken out of the order by now. */
+/** Keys of a line. The line may be gone from the order by now. */
 type NotedKeys = Omit<KeysOfLine, 'line'> & { line: ShopLine | undefined }
 
-/** What a line stores. `shown`: what the mail prints; null removes it; undefined leaves it. */
+/** The keys that a line stores. `shown`: the text that the mail prints; null removes the text; undefined leaves it. */
 interface StoredLine {
   line: ShopLine
   all: string[]
@@ -112,8 +112,8 @@ interface StoredLine {
 }
 
 /**
- * What orders of a shop learn. Each step reads what is there before it writes: a repeat finds what an attempt without an answer
- * left, and writes nothing twice.
+ * Hands keys over to orders of a shop, and leaves remarks on them. Each step reads what is there before it writes. Therefore a
+ * repeat finds what an attempt without an answer left, and writes nothing twice.
  */
 export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) {
   const { client, statuses, known } = reading
@@ -143,7 +143,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return asRead(lines.flatMap(({ keys }) => keys).filter((key) => !sent.some(({ note }) => noteHas(note, key))))
   }
 
-  /** Sends the customer these keys in one note, but those that a note has. */
+  /** Sends the customer these keys in one note, except keys that a note has already. */
   async function noteKeys(order: ShopOrder, ...lines: NotedKeys[]): Promise<PushResult> {
     const missing = await unnoted(order, lines)
     if (missing.outcome !== 'read') return missing
@@ -154,7 +154,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return texts.length === 0 ? CONFIRMED : postNote(order.id, texts.join('\n\n'), true)
   }
 
-  /** Keys that stand in lines until the mail of the completed order comes, without those that it has brought before. */
+  /** Returns the keys that wait in lines for the mail of the completed order, except keys that the mail has brought before. */
   const waitingKeys = (order: ShopOrder): KeysOfLine[] =>
     order.line_items.flatMap((line) => {
       const { all, shown } = lineKeys(line, label)
@@ -162,14 +162,14 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
       return keys.length === 0 ? [] : [{ line, keys }]
     })
 
-  /** How many keys of a line the customer was sent when the order was completed, or by notes after that. */
+  /** Returns how many keys of a line the customer was sent when the order was completed, or by notes after that. */
   function sentOf(order: ShopOrder, line: ShopLine): number {
     const mark = jsonIn(String(order.meta_data.find(({ key }) => key === COMPLETED_META)?.value))
     if (typeof mark === 'number') return mark === keysOf(order).length ? mark : 0
     return z.record(z.string(), z.number()).safeParse(mark).data?.[line.id] ?? 0
   }
 
-  /** The mark of an order whose customer has all keys of its lines, and so many more of some. */
+  /** Returns the mark of an order whose customer has all keys of its lines, and the keys in `fresh` too. */
   const markOf = (order: ShopOrder, fresh: KeysOfLine[] = []) => {
     const more = (id: number) => fresh.reduce((sum, { line, keys }) => sum + (line.id === id ? keys.length : 0), 0)
     const sent = order.line_items.map((line) => [line.id, lineKeys(line, label).all.length + more(line.id)])
@@ -177,8 +177,8 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
   }
 
   /**
-   * Sends the customer keys by note. Its mail prints what stands in the lines too, so the keys that wait there go with it, and
-   * leave the lines; those that a note has leave before.
+   * Sends the customer keys by note. The mail of the note also prints the keys that wait in the lines, so the note brings these
+   * keys too, and they leave the lines. Keys that an earlier note has leave the lines before.
    */
   async function sendByNote(given: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
     const cleared = given.status === 'completed' ? asRead(given) : await clearNoted(given)
@@ -197,23 +197,23 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
         if (sent.length + more.length === 0) return []
         return [{ line, ...(sent.length > 0 && without(line, sent)), all: [...lineKeys(line, label).all, ...more] }]
       }),
-      // A note brought the keys of an order that was completed before: completed again, its mail would repeat the others.
+      // The mark counts the keys of this note. Without it the order would be completed again, and its mail would repeat other keys.
       isCompletedByUs(order) ? markOf(order, fresh) : {},
     )
     return kept.ok ? CONFIRMED : afterKeys(kept.failure)
   }
 
-  /** A line that no longer shows these keys. */
+  /** Returns a line that no longer shows these keys. */
   function without(line: ShopLine, gone: readonly string[]): StoredLine {
     const { all, shown } = lineKeys(line, label)
     const rest = shown?.split('\n').filter((key) => !gone.includes(key))
     return { line, all, shown: rest?.join('\n') || null }
   }
 
-  /** Keys that a note has brought leave the lines, so that no later mail brings them again. @returns the order without them */
+  /** Takes keys that a note has brought out of the lines, so that no later mail repeats them. @returns the order without them */
   async function clearNoted(order: ShopOrder, mayBeSent = false): Promise<Read<ShopOrder>> {
     const waiting = waitingKeys(order)
-    // A single key has waited for no other one, unless others of its line were refunded meanwhile.
+    // The only key of an order has not waited for other keys, unless other units of its line were refunded meanwhile.
     const isSingle = order.line_items.length === 1 && keysOf(order).length === 1
     if (waiting.length === 0 || (isSingle && !mayBeSent)) return asRead(order)
     const missing = await unnoted(order, waiting)
@@ -226,7 +226,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     return readAs(await putLines(order, noted), shopOrder, notAnOrder(true))
   }
 
-  /** Stores what was handed over of lines. */
+  /** Stores the keys of lines that were handed over. */
   async function putLines(order: ShopOrder, lines: StoredLine[], mark: Partial<ReturnType<typeof markOf>> = {}) {
     return put(order, {
       ...mark,
@@ -248,10 +248,10 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
   }
 
   /**
-   * Whether the order entitles its customer to these keys, none of which stands in its line. What a note has is with the customer all
-   * the same: then the hand-over is finished. An amount that was refunded since the order was read may be for these units.
+   * Checks whether the order entitles its customer to these keys, none of which is in the line. Where a note has brought some of
+   * them, the hand-over is finished all the same. An amount that was refunded since the order was read may be for these units.
    *
-   * @returns undefined where nothing keeps them here
+   * @returns undefined where nothing keeps the keys here
    */
   async function keptHere(order: ShopOrder, id: string, keys: string[]): Promise<FulfilResult | undefined> {
     const isAsRead = hasKnownRefunds(known, order)
@@ -289,7 +289,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     const { all, shown } = lineKeys(line, label)
     const fresh = keys.filter((key) => !all.includes(key))
     if (fresh.length === 0) {
-      // Completed by others, its mail may have left before these keys stood in the line.
+      // Others completed the order, so its mail may have left before these keys stood in the line.
       const unseen =
         order.status === 'completed' && !isCompletedByUs(order) ? keys : keys.filter((key) => !hasKey(shown, key))
       return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(order, { line, keys: unseen }))
@@ -305,13 +305,13 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     const stored = after.value.line_items.find(({ id }) => id === line.id)
     const has = stored ? lineKeys(stored, label) : { all: [], shown: null }
     if (!fresh.every((key) => has.all.includes(key) && hasKey(has.shown, key))) {
-      // A plug-in changes what lines show: the customer gets the keys as they are by note, and the line shows no other ones.
+      // A plug-in changes what lines show. The customer gets the keys unchanged by note, and the line shows what it showed before.
       const noted = await noteKeys(order, { line, keys: fresh })
       if (noted.outcome !== 'confirmed') return afterKeys(noted)
       const cleared = await putLines(order, [{ line: stored ?? line, all: [...all, ...fresh], shown }])
       return cleared.ok ? CONFIRMED : afterKeys(cleared.failure)
     }
-    // The merchant completed it meanwhile, so that its mail may have left without these keys.
+    // The merchant completed the order meanwhile, so its mail may have left without these keys.
     return after.value.status === 'completed' ? afterKeys(await noteKeys(order, { line, keys: fresh })) : CONFIRMED
   }
 
@@ -328,7 +328,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
 
   const keysOf = (order: ShopOrder): string[] => order.line_items.flatMap((line) => lineKeys(line, label).all)
 
-  /** All keys of an order that Quayside has completed were sent. */
+  /** Whether Quayside has completed an order, and all keys of the order were sent. */
   const isMailed = (order: ShopOrder): boolean =>
     isCompletedByUs(order) && order.line_items.every((line) => sentOf(order, line) >= lineKeys(line, label).all.length)
 
@@ -339,7 +339,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     detail: `the order ${id} is ${status} in the shop now: ${what} once it is paid`,
   })
 
-  /** Sends by note what waits in the lines for the mail of the completed order. */
+  /** Sends by note the keys that wait in the lines for the mail of the completed order. */
   async function sendWaiting(reference: string): Promise<FulfilResult> {
     const read = await readOrder(reference)
     if (read.outcome === 'refused' && read.status === 404) return CONFIRMED
@@ -347,7 +347,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     const order = read.value
     if (isCancelled(order.status) || isMailed(order)) return CONFIRMED
     if (UNPAID.includes(order.status)) return notPaid(order, 'its keys are mailed')
-    // What this reads is not what is known of the order: only a reading that is followed says that.
+    // These refunds are not noted in `known`: only the refunds of a reading that Quayside acts on are.
     const refunded = await readRefunds(client, new Map(), order)
     if ('outcome' in refunded) return refunded
     const line_items = order.line_items.filter(({ id }) => !refunded.ofLine.has(String(id)))
@@ -367,9 +367,9 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
     const refunded = await readRefunds(client, known, order)
     if ('outcome' in refunded) return refunded
     const mayComplete = state === 'fulfilled' && handOver.complete
-    // A merchant may have moved it since it was completed: completed again, its mail would carry the same keys.
+    // A merchant may have changed the status since. If the order were completed again, its mail would carry the same keys.
     if (mayComplete && (order.status === 'completed' || isMailed(order))) return CONFIRMED
-    // Completed, it would count as paid.
+    // A completed order would count as paid.
     if (mayComplete && (UNPAID.includes(order.status) || isCancelled(order.status)))
       return notPaid(order, 'it is completed')
     if (mayComplete && isHandedOver(order, refunded, label)) {
@@ -378,7 +378,7 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
       const completed = await put(order, { status: 'completed', ...markOf(order) })
       return completed.ok ? CONFIRMED : completed.failure
     }
-    // No mail of a completed order comes now: the keys that wait for it go by note, and leave the lines.
+    // No mail of a completed order comes now. The keys that wait for that mail go by note, and leave the lines.
     if (!isCancelled(order.status) && !isMailed(order)) {
       const sent = await sendByNote(order, [])
       if (sent.outcome !== 'confirmed') return sent
@@ -399,5 +399,5 @@ export function shopHandOver(reading: OrderReading, handOver: HandOverSettings) 
   return { fulfil, closeOrder, sendWaiting, resend, remark }
 }
 
-/** In these WooCommerce waits for money, or for a person to look at it. */
+/** The statuses in which WooCommerce waits for money, or for a person to look at the order. */
 const UNPAID = ['pending', 'on-hold', 'failed']

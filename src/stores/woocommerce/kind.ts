@@ -6,18 +6,18 @@ import { everyShop, everyStore } from '../store-settings.ts'
 const settings = z.strictObject({
   kind: z.literal('woocommerce'),
   ...everyShop,
-  /** Statuses of an order in which it is bought, once it is paid (default: those that WooCommerce itself gives a paid order). */
+  /** The statuses in which a paid order is bought (default: the statuses that WooCommerce itself gives a paid order). */
   statuses: z
     .array(z.string().regex(/^[a-z0-9-]{1,40}$/, 'a status in small letters, such as "processing"'))
     .min(1)
     .optional(),
   handOver: z
     .strictObject({
-      /** What carries the keys to the customer: the mail of the completed order, or a customer note. */
+      /** The way that keys reach the customer: the mail of the completed order, or a customer note. */
       by: z.enum(['completed_mail', 'note']).default('completed_mail'),
       /** Whether Quayside completes an order once all of it is handed over. */
       complete: z.boolean().default(true),
-      /** What stands before the keys on the order. */
+      /** The text that stands before the keys on the order. */
       label: z.string().min(1).max(60).default('Licence key'),
     })
     .prefault({}),
@@ -45,7 +45,7 @@ export const wooCommerce: ShopKind<typeof settings> = {
   shop: {
     credentials: 'consumer key and consumer secret, ck_… and cs_…',
     readCredentials: (text) => {
-      // WooCommerce makes `ck_…` and `cs_…`.
+      // WooCommerce makes keys `ck_…` and secrets `cs_…`.
       const [, key, secret] = /^(?!cs_)([\x21-\x39\x3b-\x7e]{4,200}):(?!ck_)([\x21-\x7e]{4,200})$/.exec(text) ?? []
       return key && secret ? { key: new Secret(key), secret: new Secret(secret) } : undefined
     },

@@ -30,7 +30,7 @@ export const shopLine = z.object({
 })
 export type ShopLine = z.infer<typeof shopLine>
 
-/** What is used of an order of WooCommerce. A field that cannot be read makes it unsound, not unreadable. */
+/** The used fields of an order of WooCommerce. A field that cannot be read makes the order unsound, not unreadable. */
 export const shopOrder = z.object({
   id,
   status: z.string(),
@@ -58,17 +58,17 @@ const shopRefund = z.object({
   fee_lines: z.array(refundedItem).catch([]),
 })
 
-/** What went back of an order. */
+/** The units and the money of an order that went back. */
 export interface Refunded {
   /** Units by the id of their line. */
   ofLine: Map<string, number>
   /** Units whose line the shop does not name. */
   unknown: number
-  /** Money that names neither units nor what was paid for their way, in 10^-12 of its unit. */
+  /** Money that was refunded for no named units, shipping or fees, in 10^-12 of its unit. */
   unnamed: bigint
 }
 
-/** Sums what refunds say. WooCommerce counts what went back as negative. */
+/** Sums up refunds. WooCommerce counts the items of a refund as negative. */
 export function refundedBy(refunds: Omit<z.infer<typeof shopRefund>, 'id'>[]): Refunded {
   const refunded: Refunded = { ofLine: new Map(), unknown: 0, unnamed: 0n }
   for (const { amount: whole, line_items, shipping_lines, fee_lines } of refunds) {
@@ -96,7 +96,7 @@ const UNDATED = 'in the shop without a payment, as one that is paid on delivery'
 type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant' | 'fault'>
 
 /**
- * How an order stands by its status and its date of payment. Failed is no end: the customer may pay such an order yet.
+ * Returns how an order stands by its status and its date of payment. `failed` is no end: the customer may pay such an order yet.
  *
  *   | status                               | with a date of payment   | without
  *   | cancelled, refunded, trash           | cancelled                | cancelled
@@ -108,7 +108,7 @@ type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant' | 'f
  */
 function standingOf({ status, date_paid_gmt: paid, total, refunds }: ShopOrder, statuses: readonly string[]): Stands {
   if (isCancelled(status)) return { standing: 'cancelled' }
-  // Refunds count as negative. A person can set an order to paid again of which all the money went back.
+  // Refunds count as negative. A person can set an order to paid again although all of its money went back.
   const left = scaledSum([total, ...refunds.map((refund) => refund.total)])
   if (refunds.length > 0 && left !== undefined && left <= 0n) return { standing: 'cancelled' }
   if (statuses.includes(status)) {
@@ -123,7 +123,7 @@ function standingOf({ status, date_paid_gmt: paid, total, refunds }: ShopOrder, 
   return { standing: 'held', because, fault: `the order ${because}` }
 }
 
-/** Reads an order of WooCommerce. @param statuses in which a paid order may be bought */
+/** Reads an order of WooCommerce. @param statuses the statuses in which a paid order may be bought */
 export function storeOrderOf(
   order: ShopOrder,
   { refunded, statuses }: { refunded: Refunded; statuses: readonly string[] },
@@ -134,7 +134,7 @@ export function storeOrderOf(
   const { currency } = order
   const refundedAmount =
     unnamed === 0n ? undefined : formatDecimal({ minor: Number(unnamed / minorUnit(currency)), currency })
-  // Rounded, a quantity that is no whole number could read as a line that was taken out.
+  // A quantity that is no whole number could be rounded to 0, as if the line had been taken out.
   const lines = order.line_items.every(hasCount) ? order.line_items : []
   return {
     reference: String(order.id),
@@ -161,7 +161,7 @@ export function storeOrderOf(
 
 const hasCount = ({ quantity }: ShopLine): boolean => Number.isSafeInteger(quantity) && quantity >= 0
 
-/** Keys of a line, which neither customers nor the screens of WooCommerce see: JSON of a list. */
+/** The metadata with the keys of a line, as a JSON list. Customers do not see it, and the screens of WooCommerce do not show it. */
 export const KEYS_META = '_quayside_keys'
 const hasKeys = ({ meta_data }: ShopLine): boolean => meta_data.some(({ key }) => key === KEYS_META)
 
@@ -172,16 +172,16 @@ const variantOf = ({ product_id, variation_id }: ShopLine): string | null => {
   return variation_id === 0 ? String(product_id) : `${product_id}:${variation_id}`
 }
 
-/** Dates of WooCommerce in GMT have no zone. */
+/** Reads a date of WooCommerce in GMT, which is written without a zone. */
 function instantOf(text: string | null): number | null {
   const at = Date.parse(`${text}Z`)
   return Number.isNaN(at) ? null : at
 }
 
-/** Decimals that sums are exact to; WooCommerce stores at most six. */
+/** The decimals to which sums are exact. WooCommerce stores at most six decimals. */
 const SCALE = 12
 
-/** An amount as a whole number of 10^-12 of its unit; undefined when it is no plain decimal. */
+/** Returns an amount as a whole number of 10^-12 of its unit; undefined when the text is no plain decimal. */
 function scaled(text: string): bigint | undefined {
   const match = /^(-?)(\d{1,15})(?:\.(\d{1,12}))?$/.exec(text)
   if (!match) return undefined
@@ -192,8 +192,8 @@ function scaled(text: string): bigint | undefined {
 const minorUnit = (currency: string): bigint => 10n ** BigInt(SCALE - decimalsOf(currency))
 
 /**
- * What was paid for one unit, rounded down; zero where that cannot be said, and then the order has a fault. A fee below nothing,
- * such as a gift card, takes from each line by what the line costs.
+ * Returns the price that was paid for one unit, rounded down. It is zero where the price cannot be said, and then the order has a
+ * fault. A negative fee, such as a gift card, takes from each line in proportion to what the line costs.
  */
 function unitPrice({ total, quantity }: ShopLine, { line_items: lines, fee_lines: fees, currency }: ShopOrder): string {
   const paid = scaled(total)
@@ -205,7 +205,7 @@ function unitPrice({ total, quantity }: ShopLine, { line_items: lines, fee_lines
   return formatDecimal({ minor: Number(minor), currency })
 }
 
-/** Why an order must not be bought as it is. */
+/** Returns why an order must not be bought as it is. */
 function faultOf(order: ShopOrder, refunded: Refunded): string | undefined {
   const { line_items: lines, fee_lines: fees, currency } = order
   if (lines.length === 0) return 'the order has no lines'
@@ -233,7 +233,7 @@ function scaledSum(texts: string[]): bigint | undefined {
   return sum
 }
 
-/** An order that is over, and of which nothing else can be read. */
+/** Returns an order that is over, of which no other field can be read. */
 const goneOrder = (reference: string, changedAt: number | null): StoreOrderRead => ({
   reference,
   standing: 'cancelled',
@@ -257,19 +257,19 @@ export function verifyDelivery({ headers, body }: StoreRequest, webhookSecret: s
   const signatures = headers['x-wc-webhook-signature'] ?? []
   if (signatures.length === 0) {
     const isForm = headers['content-type']?.[0]?.toLowerCase().startsWith('application/x-www-form-urlencoded')
-    // Sent when the webhook is made, without a signature; the shop expects a 200.
+    // The shop sends this body when the webhook is made, without a signature, and expects a 200.
     if (isForm && /^webhook_id=\d{1,20}$/.test(body.toString('latin1'))) return { outcome: 'ping' }
     return { outcome: 'not_authentic', reason: 'no_signature' }
   }
   return verifyBodyMac(signatures, body, [webhookSecret])
 }
 
-/** The order that a delivery names. `orderKey`: undefined where the body has none. */
+/** The order that a delivery names. `orderKey`: undefined where the body has no key. */
 export type NamedOrder =
   | { outcome: 'named'; id: string; orderKey: string | undefined; says?: string | undefined }
   | { outcome: 'ignored' | 'unreadable'; detail: string }
 
-/** Reads which order a delivery is about. Nothing else of it is believed. */
+/** Reads which order a delivery is about. Nothing else of the delivery is believed. */
 export function orderNamedBy(body: Buffer): NamedOrder {
   let value: unknown
   try {
@@ -286,33 +286,33 @@ export function orderNamedBy(body: Buffer): NamedOrder {
   const order = z.object({ id, order_key: z.string() }).safeParse(value)
   const says = saysOf(value)
   if (order.success) return { outcome: 'named', id: String(order.data.id), orderKey: order.data.order_key, says }
-  // An order that was deleted or put into the trash.
+  // The body is about an order that was deleted or put into the trash.
   const only = z.strictObject({ id }).safeParse(value)
   if (only.success) return { outcome: 'named', id: String(only.data.id), orderKey: undefined }
   return { outcome: 'ignored', detail: 'the body is about no order' }
 }
 
-/** The shop's answer where there is no such order. It is 400 or 404 by version. */
+/** The code of the shop's answer where there is no such order. The status is 400 or 404, by version. */
 export const NO_SUCH_ORDER = 'woocommerce_rest_shop_order_invalid_id'
 
-/** What came is no order: a plug-in or another program answered. */
+/** Returns the outcome for an answer that is no order: a plug-in or another program answered. */
 export const notAnOrder = (mayHaveLeft = false): NotConfirmed =>
   unavailable('the shop answered with something that is no order of WooCommerce', mayHaveLeft)
 
-/** What orders are read with. */
+/** The things that the reading of orders needs. */
 export interface OrderReading {
   client: ShopClient
-  /** In which a paid order may be bought. */
+  /** The statuses in which a paid order may be bought. */
   statuses: readonly string[]
   known: KnownRefunds
-  /** What the shop answered last when Quayside wrote to an order. */
+  /** The shop's last answer to a write of Quayside to an order, by the id of the order. */
   written: Map<number, string>
 }
 
-/** All that is used of an order; undefined for anything else. */
+/** Returns the used fields of an order as text; undefined for a body that is no order. */
 const saysOf = (body: unknown): string | undefined => JSON.stringify(shopOrder.safeParse(body).data)
 
-/** Notes what an order is after a write: a delivery that says the same comes of that. */
+/** Notes an order as it is after a write of Quayside. A delivery that says the same comes from that write. */
 export function noteWritten({ written }: OrderReading, id: number, body: unknown): void {
   if (written.size >= REFUNDS_MAX) written.clear()
   written.set(id, saysOf(body) ?? '')
@@ -350,7 +350,7 @@ async function withRefunds(
   return { outcome: 'order', order: storeOrderOf(order, { refunded, statuses }) }
 }
 
-/** Orders whose refunds are remembered. */
+/** The most orders whose refunds are remembered. */
 const REFUNDS_MAX = 1_000
 export type KnownRefunds = Map<number, { refunds: string; refunded: Refunded }>
 
@@ -359,8 +359,8 @@ export const hasKnownRefunds = (known: KnownRefunds, { id: order, refunds }: Sho
   known.get(order)?.refunds === JSON.stringify(refunds)
 
 /**
- * What of an order was refunded. A refund is never changed, only made and deleted: those that the order names tell whether they
- * must be read again.
+ * Reads what was refunded of an order. A refund is never changed, only made and deleted. Therefore the list of refunds in the order
+ * shows whether the refunds must be read again.
  */
 export async function readRefunds(
   client: ShopClient,
@@ -375,14 +375,14 @@ export async function readRefunds(
     path: `/orders/${order.id}/refunds`,
     query: { per_page: String(PAGE_SIZE) },
   })
-  // Refused for now or for good, the order is read again.
+  // The order is read again, whether the shop refused for now or for good.
   if (!answer.ok) return unavailable(answer.failure.detail)
   const read = z.array(shopRefund).safeParse(answer.body)
   const isWhole = read.success && read.data.length >= (countIn(answer, 'x-wp-total') ?? 0)
   if (!isWhole) return unavailable(`the shop does not give the refunds of its order ${order.id}`)
   const refunded = refundedBy(read.data)
   const named = new Set(order.refunds.map(({ id: refund }) => refund))
-  // Where a refund was made or deleted since the order was read, these refunds do not belong to that reading: they are not remembered.
+  // Where a refund was made or deleted since the order was read, these refunds do not belong to that reading. They are not kept.
   if (named.size === read.data.length && read.data.every(({ id: refund }) => named.has(refund))) {
     if (known.size >= REFUNDS_MAX) known.clear()
     known.set(order.id, { refunds: JSON.stringify(order.refunds), refunded })
@@ -390,15 +390,15 @@ export async function readRefunds(
   return refunded
 }
 
-/** An order that was being saved may appear later than one with a newer date: so much is read again. */
+/** So much time is read again: an order that was being saved may appear later than an order with a newer date. */
 const OVERLAP_MS = 600_000
 
 /** How far a list of changed orders was read. `page`: above 1 only within one instant that fills more than a page. */
 export interface OrdersCursor {
-  /** Everything that changed in this second or later is still to be read; epoch milliseconds. */
+  /** All orders that changed in this second or later are still to be read; epoch milliseconds. */
   from: number
   page: number
-  /** How many orders changed in that one second when its page before was read, and how many of them were read. */
+  /** `total`: how many orders changed in that second, when the page before was read. `read`: how many of them were read. */
   total?: number
   read?: number
 }
@@ -406,7 +406,7 @@ export interface OrdersCursor {
 const isoSeconds = (at: number): string => new Date(at).toISOString().slice(0, 19)
 const wholeSecond = (at: number): number => Math.floor(at / 1000) * 1000
 
-/** What to ask the shop for. Its bounds leave out the second that they name. */
+/** Returns what to ask the shop for. A bound of the query leaves out the second that it names. */
 export function ordersQuery({ from, page }: OrdersCursor): Record<string, string> {
   const query = {
     per_page: String(PAGE_SIZE),
@@ -415,21 +415,21 @@ export function ordersQuery({ from, page }: OrdersCursor): Record<string, string
     modified_after: isoSeconds(from - 1000),
   }
   if (page === 1) return { ...query, orderby: 'modified' }
-  // Orders of one second have no order of their own but that of their ids.
+  // Orders of one second can be sorted by their ids only.
   return { ...query, orderby: 'id', modified_before: isoSeconds(from + 1000), page: String(page - 1) }
 }
 
 /**
- * Where the next read goes on.
+ * Returns where the next read goes on.
  *
- * An order that changes while pages are read moves behind those that are still to come. Pages by number are used within one
- * second only, and begin again where an order left that second: all after it moved up.
+ * An order that changes while pages are read moves behind the orders that are still to come. Pages by number are used within one
+ * second only. They begin again where an order left that second, because all orders after it moved up.
  *
- * A page may be shorter than asked for and not the last one: plug-ins and hosts lower what a page has at most.
+ * A page may be shorter than asked for although it is not the last page: plug-ins and hosts lower the most items of a page.
  *
- * @param changed instants of the page in its order
+ * @param changed when each order of the page changed, in the order of the page
  * @param total how many orders the list has, on all its pages; undefined where the shop does not say
- * @param shopNow the shop's clock: an order that it dates into the future must not carry the next read there
+ * @param shopNow the time of the shop's clock: an order that is dated into the future must not carry the next read there
  */
 export function nextOrders(
   cursor: OrdersCursor,
@@ -462,13 +462,13 @@ const cursorText = z.object({
   read: z.number().optional(),
 })
 
-/** What a list cannot do without. */
+/** The fields that an order in a list must have. */
 const listedOrder = z.looseObject({ id, date_modified_gmt: z.string(), status: z.string().catch('') })
 
-/** Refunds of a page that the shop does not give before it is asked for no more of them: each may take as long as a request may. */
+/** After so many failed reads of refunds, no more refunds of a page are read: each read may take as long as a request may. */
 const UNREAD_MAX = 2
 
-/** The orders of one answer. One that cannot be read, or whose refunds the shop does not give, keeps none of the others back. */
+/** Reads the orders of one answer. An order that cannot be read, or whose refunds cannot, keeps no other order back. */
 async function ordersIn(
   reading: OrderReading,
   listed: readonly z.infer<typeof listedOrder>[],
@@ -509,7 +509,7 @@ export async function readChangedOrders(reading: OrderReading, since: string | n
   return { outcome: 'read', ...(await ordersIn(reading, read.data)), cursor: JSON.stringify(next), more }
 }
 
-/** Reads orders by their references in one request; one that the answer lacks, or that cannot be read, is left out. */
+/** Reads orders by their references in one request. An order that the answer lacks, or that cannot be read, is left out. */
 export async function readOrdersNow(reading: OrderReading, references: readonly string[]): Promise<OrdersNow> {
   const query = { include: references.join(','), per_page: String(PAGE_SIZE) }
   const answer = await reading.client.call({ method: 'GET', path: '/orders', query })

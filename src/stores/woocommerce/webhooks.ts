@@ -3,12 +3,12 @@ import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type { Store } from '../store.ts'
 import { isLastPage, PAGE_SIZE, type ShopClient } from './client.ts'
 
-/** Fires for a new order too, in which WooCommerce changes something at once. */
+/** This topic fires for a new order too, because WooCommerce changes something in a new order at once. */
 const TOPIC = 'order.updated'
-/** More are none of ours. */
+/** The most pages of webhooks that are read. Webhooks on further pages are not ours. */
 const PAGES_MAX = 10
 
-/** WordPress sends nothing elsewhere: `wp_http_validate_url`. A default port is none in an address. */
+/** WordPress sends to these ports only (`wp_http_validate_url`). An address has an empty port where the port is the default. */
 const PORTS = ['', '80', '443', '8080']
 const PRIVATE_HOST = /^(localhost$|\[|(0|10|127)\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/
 const UNREACHED =
@@ -23,8 +23,8 @@ const shopWebhook = z.object({
 type ShopWebhook = z.infer<typeof shopWebhook>
 
 /**
- * Makes the shop send its orders to an address of ours. The webhook that it has for this address gets our secret and is
- * activated: a shop disables one whose deliveries fail. Webhooks to other addresses are left alone.
+ * Makes the shop send its orders to an address of ours. A webhook that the shop has for this address gets our secret and is
+ * activated, because a shop disables a webhook whose deliveries fail. Webhooks to other addresses are left alone.
  */
 export async function provisionWebhook(
   client: ShopClient,

@@ -15,7 +15,7 @@ import {
 import { provisionWebhook } from './webhooks.ts'
 
 export interface WooCommerceOptions extends ShopClientOptions {
-  /** Letters and digits alone: WordPress decodes entities in it. */
+  /** The secret has letters and digits only, because WordPress decodes entities in it. */
   webhookSecret: string
   settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice'> & {
     /** The statuses in which a paid order may be bought. Default: the statuses that WooCommerce itself gives a paid order. */
@@ -28,12 +28,12 @@ export interface WooCommerceOptions extends ShopClientOptions {
   settleMs?: number | undefined
 }
 
-/** A hand-over of a few requests to a slow shop; no request that writes leaves later. */
+/** The time of a hand-over of a few requests to a slow shop. No request that writes leaves later. */
 const PUSH_MS = 120_000
 /** PHP goes on after its caller hung up: a write may act for longer than its deadline. */
 const SETTLE_MS = 90_000
 
-/** A shop of WooCommerce, by its REST API. */
+/** Opens a shop of WooCommerce, by its REST API. */
 export function wooCommerceStore(options: WooCommerceOptions): Store {
   const { webhookSecret, settings, now, settleMs = SETTLE_MS } = options
   const { create, ownsSalePrice, statuses = PAID_STATUSES, currency } = settings
