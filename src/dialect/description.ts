@@ -1,16 +1,16 @@
 import { valueAt } from './dialect.ts'
 
-/* Reads the schemas of an OpenAPI 3.1 document: follows references, joins `allOf`, requires nothing. */
+/* Reads the schemas of an OpenAPI 3.1 document: follows references, joins `allOf`, and takes every part as optional. */
 
 export type Node = Record<string, unknown>
 
 export interface Operation {
-  /** Names and schemas of its parameters. */
+  /** Schemas of the query parameters, by name. */
   query: Map<string, Node>
-  /** By lower-case name. */
+  /** Schemas of the header parameters, by lower-case name. */
   headers: Map<string, Node>
   body: Node | undefined
-  /** Schema of the success with the highest status: where refusals are HTTP 200, a new record is 201. */
+  /** Schema of the success with the highest status: a supplier whose refusals are HTTP 200 answers 201 for a new record. */
   success: Node | undefined
   /** Schemas of all 4xx and 5xx answers. */
   failures: Node[]
@@ -25,7 +25,7 @@ export interface OpenapiDocument {
   fields(schema: Node | undefined): Map<string, Node>
 }
 
-/** Deeper than any record; a recursive schema ends here. */
+/** No record is nested as deep as this. The reading of a recursive schema ends here. */
 const DEPTH_MAX = 8
 
 export function readOpenapi(document: unknown): OpenapiDocument {
@@ -110,7 +110,7 @@ function resolved(root: Node, node: Node, depth = 0): Node {
  * The version that an OpenAPI description states for its API, `info.version`.
  *
  * @param document the parsed answer of GET /openapi
- * @returns undefined when it is no OpenAPI 3.1 description or states no version of up to 50 characters
+ * @returns undefined when the document is no OpenAPI 3.1 description, or states no version of up to 50 characters
  * @see OpenAPI Specification 3.1, section 4.8.2, Info Object
  */
 export function apiVersion(document: unknown): string | undefined {

@@ -1,8 +1,8 @@
 /**
  * The dialect: every fact that the Reseller API v1.1 leaves open, as data.
  *
- * A file in `config/dialects` fits a supplier, never code. Paths are dotted (`data.order_id`); an empty path is the value
- * itself. `null` means that the supplier has no such thing.
+ * A file in `config/dialects` fits Quayside to a supplier; code never does. Paths are dotted (`data.order_id`); an empty path is
+ * the value itself. `null` means that the supplier has no such thing.
  */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ export const path = z.string().regex(/^$|^[^.]+(\.[^.]+)*$/, 'a dotted path')
 export const parameter = z.string().min(1)
 export const header = z.string().regex(/^[a-z0-9-]+$/, 'a header name in lower case')
 export const seconds = z.number().int().positive()
-/** The supplier's words for yes and no, numbers as text. Null: JSON true and false. */
+/** The supplier's words for yes and no; a number is written as text. Null: the supplier writes JSON true and false. */
 const flagWords = z.record(z.string().min(1), z.boolean()).nullable()
 
 const errorStatus = z
@@ -26,8 +26,8 @@ const errorStatus = z
 /**
  * How amounts are written. `decimal`: text "12.99"; `number`: 12.99; `minor`: 1299.
  *
- * Or an object with a whole amount and an exponent: the two paths in it, and what the exponent counts. `decimals`:
- * 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
+ * Some suppliers write an object with a whole amount and an exponent: this then has the two paths in the object, and says what the
+ * exponent counts. `decimals`: 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
  */
 const moneyRepresentation = z.union([
   z.enum(['decimal', 'number', 'minor']),
@@ -77,7 +77,7 @@ const shape = z.strictObject({
     encoding: z.enum(['hex', 'base64', 'base64url']),
     /** Text before the signature, such as `v1=`; empty for none. */
     prefix: z.string(),
-    /** The separator in the signature header. Null: one signature, or a comma with the timestamp inside. */
+    /** The separator in the signature header. Null: a comma where the timestamp is inside; else there is only one signature. */
     separator: z.enum([',', ';', ' ']).nullish(),
     /** Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. */
     timestamp: z.discriminatedUnion('in', [
@@ -86,7 +86,7 @@ const shape = z.strictObject({
     ]),
     timestampUnit: z.enum(['s', 'ms']),
     toleranceSeconds: seconds,
-    /** Header of the delivery ID; null when there is none: then the digest of the signed bytes is the ID. */
+    /** Header of the delivery ID. Null: there is none, and the event's ID, or else the digest of the signed bytes, is the ID. */
     deliveryIdHeader: header.nullable(),
   }),
   /** Paths in the payload of an event. */
@@ -99,20 +99,20 @@ const shape = z.strictObject({
     status: path.nullable(),
     /** Null: events do not say which product changed, and are ignored; the next sync run reads what changed. */
     productId: path.nullable(),
-    /** Our event name -> the supplier's, null where it sends no such event. */
+    /** Our name of an event -> the supplier's name of it; null where the supplier sends no such event. */
     names: z.record(z.enum(eventNames), z.string().min(1).nullable()),
-    /** Where payloads carry licence keys, or null. Never read: an order is always read by GET. */
+    /** Path of the licence keys in a payload, or null. Keys are never read there: an order is always read by GET. */
     keys: path.nullable(),
   }),
-  /** Path of an event's ID in its payload: identifies deliveries that have no such header. Null where there is none. */
+  /** Path of an event's ID in its payload. It identifies a delivery without an ID header. Null: payloads have no ID. */
   eventId: path.nullable(),
-  /** Envelope of a success: path of its flag (null: none) and of its content. */
+  /** Envelope of a success: the path of its flag (null: it has no flag), and the path of its content. */
   envelope: z.strictObject({ success: path.nullable(), data: path }),
   /** Envelope of an error. */
   error: z.strictObject({ success: path.nullable(), code: path, message: path, requestId: path }),
   /**
-   * Error kind -> the supplier's codes for it (the sandbox answers the first) and the HTTP status: 200 when the supplier
-   * refuses with an HTTP success and says so only in the body. Null when it has no code for the kind.
+   * Error kind -> the supplier's codes for it (the sandbox answers the first code) and the HTTP status. The status is 200 when the
+   * supplier refuses with an HTTP success and says so only in the body. Null: the supplier has no code for the kind.
    */
   errors: z.record(
     z.enum(errorKinds),
@@ -120,7 +120,7 @@ const shape = z.strictObject({
   ),
   money: z.strictObject({
     representation: moneyRepresentation,
-    /** Currency where a record names none, ISO 4217. */
+    /** Currency of a record that names no currency, ISO 4217. */
     currency: z.string().regex(/^[A-Z]{3}$/),
   }),
   /** How yes-or-no fields are written: the supplier's word -> true or false. Null: JSON true and false. */
@@ -131,7 +131,7 @@ const shape = z.strictObject({
     more: flagWords,
     /** How the field `product.available` writes yes and no. */
     available: flagWords,
-    /** In the parameter `products.inStock`; null sends `true` and `false`. */
+    /** How the parameter `products.inStock` writes yes and no; null sends `true` and `false`. */
     inStock: flagWords,
   }),
   /** How instants are written, in records and parameters alike. */
@@ -149,18 +149,18 @@ const shape = z.strictObject({
     total: path.nullable(),
     /** Path of a flag that says whether another page follows, or null. */
     more: path.nullable(),
-    /** Whether the count is of the filtered list. False: of all records, with any filters. */
+    /** Whether the count is of the filtered list. False: it is of all records, whatever the filters. */
     totalFiltered: z.boolean(),
     /** How many records the supplier's lists show at most. Null: no limit is known. */
     listMax: z.number().int().positive().nullable(),
   }),
   lists: z.strictObject({
-    /** Path of a page when it is not at `envelope.data`; empty for the answer itself. Null: as records. */
+    /** Path of a page in the answer; empty for the answer itself. Null: a page is at `envelope.data`, as a record is. */
     data: path.nullable(),
     /** Path of the items of GET /webhooks; null when `paging.items` is the path in every list. */
     webhooks: path.nullable(),
   }),
-  /** Names of the filter parameters of GET /products, or null. */
+  /** Names of the filter parameters of GET /products; null where there is no such filter. */
   products: z.strictObject({
     search: parameter.nullable(),
     category: parameter.nullable(),
@@ -171,7 +171,7 @@ const shape = z.strictObject({
     sku: path,
     name: path,
     category: path.nullable(),
-    /** What a store that lacks the product creates it with. A file may leave both out. */
+    /** A store that lacks the product creates it with these two fields. A file may leave both out. */
     description: path.nullable().default(null),
     image: path.nullable().default(null),
     /** The API/VIP price: what a purchase costs us. */
@@ -185,14 +185,14 @@ const shape = z.strictObject({
     origin: path.nullable(),
     updatedAt: path.nullable(),
   }),
-  /** `promise`: the supplier never sells more units than its stock figures say. `hint`: it does; only zero means none. */
+  /** `promise`: the supplier never sells more units than its stock figures say. `hint`: it does; only zero means no stock. */
   stock: z.enum(['promise', 'hint']),
   orderRequest: z.strictObject({ productId: parameter, quantity: parameter, externalOrderId: parameter }),
   /** Request fields that the supplier requires, by our names. Quayside always sends all three. */
   orderRequired: z.array(z.enum(['productId', 'quantity', 'externalOrderId'])),
   /** Most units in one order; a larger line is split into parts. */
   quantityMax: z.number().int().positive(),
-  /** Longest external reference; a longer one ends in a digest. */
+  /** Longest external reference; a longer reference is shortened and ends in a digest. */
   externalOrderIdMax: z.number().int().min(64),
   order: z.strictObject({
     id: path,
@@ -212,7 +212,7 @@ const shape = z.strictObject({
   }),
   /** The supplier's status word -> ours. An unlisted word counts as open. */
   orderStatuses: z.record(z.string(), z.enum(orderStatuses)),
-  /** Names of the filters of GET /orders; null when there is none: Quayside then reads the whole list. */
+  /** Names of the filters of GET /orders; null where there is no such filter: Quayside then reads the whole list. */
   orders: z.strictObject({
     externalOrderId: parameter.nullable(),
     status: parameter.nullable(),
@@ -229,9 +229,9 @@ const shape = z.strictObject({
   webhookRequest: z.strictObject({ url: path, events: path }),
   webhook: z.strictObject({ id: path, url: path, events: path, secret: path, createdAt: path.nullable() }),
   openapiNeedsKey: z.boolean(),
-  /** How long an idempotency key is remembered. 3600 where the supplier does not say. */
+  /** How long the supplier remembers an idempotency key; 3600 where the supplier does not say. */
   idempotencyMemorySeconds: seconds,
-  /** A sent request has run after this time, or never will. */
+  /** After this time, a sent request has run or never will. */
   settleSeconds: z.number().positive(),
   /** An order shows in GET /orders this long after its request ran. */
   listLagSeconds: z.number().positive(),
@@ -314,7 +314,7 @@ export function valueAt(record: unknown, dotted: string): unknown {
 /** The path of the object that contains a value; empty for a field of the record itself. */
 export const parentOf = (dotted: string): string => dotted.slice(0, Math.max(0, dotted.lastIndexOf('.')))
 
-/** The supplier's word for yes or no: the first in the dialect. */
+/** Returns the supplier's word for yes or no: the first such word in the dialect. */
 export function flagValue(words: Record<string, boolean> | null, flag: boolean): boolean | string {
   if (words === null) return flag
   return Object.keys(words).find((word) => words[word] === flag) ?? String(flag)

@@ -12,7 +12,7 @@ export interface Sent {
   floorMinor: number | null
 }
 
-/** A store's answer about one listing; an undefined price or stock was left out. */
+/** A store's answer about one listing. A price or stock is undefined where the store left it out. */
 export interface ItemAnswer {
   id: string
   ok: boolean
@@ -45,8 +45,8 @@ export interface Echo {
 /**
  * Judges a store's answer about one listing.
  *
- * A store that names results names all of them: a listing without one was not taken. A repeated price or stock is what
- * the store has stored: if it differs from the one sent, the store rounds, caps or converts. Only a sale price of the merchant
+ * A store that names results names all of them: a listing without a result was not taken. A price or stock in the answer is what
+ * the store has stored. If this differs from what was sent, the store rounds, caps or converts. Only a sale price of the merchant
  * may differ, down to cost and margin.
  */
 export function acknowledgementOf(sent: Sent, answer: ItemAnswer | undefined): Acknowledgement {
@@ -82,7 +82,7 @@ const countOf = (stock: number | null): number | null =>
 
 const differs = (what: string, sent: string, echo: string): string => `${what} ${sent} was sent, the store has ${echo}`
 
-/** `"12.9"` is 12.90. */
+/** Whether a text is the price that was sent; `"12.9"` is 12.90. */
 const isAmount = (text: string, { price, currency }: Sent): boolean =>
   parseDecimal(text, currency) === parseDecimal(price, currency)
 

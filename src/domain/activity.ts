@@ -1,26 +1,26 @@
 /**
- * What happened in each hour, and what a day, a week or a month of hours shows. Times are counted in buckets, each 2^(1/4) as long as the
- * one before, so that a few dozen numbers hold every time from 100 ms to a month with an error of under a tenth.
+ * What happened in each hour, and what the hours of a day, a week or a month show. Times are counted in buckets, each 2^(1/4) times
+ * as long as the bucket before. So a few dozen numbers hold every time from 100 ms to a month, with an error of under a tenth.
  */
 
 const HOUR = 3_600_000
 
-/** What is counted. The part of `spend` is a currency, that of `keysWithin` the bucket of a time; the others have none. */
+/** What is counted. The part of `spend` is a currency, the part of `keysWithin` is the bucket of a time; others have no part. */
 export const activityNames = ['orders', 'deliveries', 'refused', 'keys', 'spend', 'keysWithin'] as const
 export type ActivityName = (typeof activityNames)[number]
 
-/** Counts what happens now. @param count may be below zero: an amount that was corrected */
+/** Counts what happens now. @param count may be below zero, for an amount that was corrected */
 export type CountActivity = (name: ActivityName, count?: number, part?: string) => void
 
 export interface ActivityCount {
-  /** The beginning of an hour, or of several. */
+  /** The beginning of an hour, or of several hours. */
   at: number
   name: ActivityName
   part: string
   count: number
 }
 
-/** Counts are kept for two months and a day or two: a month, and the month before it. */
+/** Counts are kept for two months and a day or two: they cover a month and the month before. */
 export const ACTIVITY_KEPT_MS = 62 * 24 * HOUR
 
 export const hourOf = (now: number): number => now - (now % HOUR)
@@ -28,16 +28,16 @@ export const hourOf = (now: number): number => now - (now % HOUR)
 const SHORTEST_MS = 100
 const STEPS = 4
 
-/** The bucket of a time: 0 for all up to 100 ms. */
+/** The bucket of a time; all times up to 100 ms are in bucket 0. */
 export const bucketOf = (ms: number): number => Math.max(0, Math.ceil(STEPS * Math.log2(Math.max(ms, 1) / SHORTEST_MS)))
 
 /** The longest time of a bucket, in whole milliseconds. */
 export const bucketMs = (bucket: number): number => Math.round(SHORTEST_MS * 2 ** (bucket / STEPS))
 
 /**
- * The time within which this share of all was done, rounded up to its bucket.
+ * Returns the time within which this share of all counted times lies, rounded up to the longest time of its bucket.
  *
- * @returns null where there was none
+ * @returns null where no time was counted
  */
 export function quantileMs(buckets: ReadonlyMap<number, number>, share: number): number | null {
   const sorted = [...buckets].filter(([, count]) => count > 0).sort(([a], [b]) => a - b)
@@ -49,7 +49,7 @@ export function quantileMs(buckets: ReadonlyMap<number, number>, share: number):
   return null
 }
 
-/** Periods, each with the length of one step of its plots and how many there are. The last step is the one under way. */
+/** Periods, each with the length of one step of its plots and the number of steps. The last step is still under way. */
 export const activityPeriods = {
   day: { stepMs: HOUR, steps: 24 },
   week: { stepMs: 6 * HOUR, steps: 28 },
@@ -57,14 +57,14 @@ export const activityPeriods = {
 } as const
 export type ActivityPeriod = keyof typeof activityPeriods
 
-/** When a period begins, and the one before it, which is as long. */
+/** Returns when a period begins, and when the period before it begins, which is as long. */
 export function periodOf(period: ActivityPeriod, now: number) {
   const { stepMs, steps } = activityPeriods[period]
   const fromAt = now - (now % stepMs) - (steps - 1) * stepMs
   return { fromAt, beforeAt: fromAt - steps * stepMs, stepMs, steps }
 }
 
-/** One step of a period, or a whole one. */
+/** The sums of one step of a period, or of a whole period. */
 export interface Activity {
   at: number
   orders: number
@@ -73,12 +73,12 @@ export interface Activity {
   keys: number
   /** Minor units of the currency that was asked for. */
   spendMinor: number
-  /** From a store order to its keys: half of the hand-overs, and 95 % of them; null where there was none. */
+  /** Within this time from a store order, half of the hand-overs (or 95 % of them) were done; null where there was no hand-over. */
   p50Ms: number | null
   p95Ms: number | null
 }
 
-/** The counts of one step as what they show. */
+/** Sums the counts of one step, or of a whole period. */
 export function activityAt(at: number, counts: readonly ActivityCount[], currency: string): Activity {
   const sum = (name: ActivityName, part = ''): number =>
     counts.reduce((all, one) => (one.name === name && one.part === part ? all + one.count : all), 0)
@@ -98,7 +98,7 @@ export function activityAt(at: number, counts: readonly ActivityCount[], currenc
   }
 }
 
-/** The steps of a period, its whole, and the same of the period before it. */
+/** Returns the steps of a period and its total, and the same for the period before it. */
 export function activityOf(period: ActivityPeriod, now: number, counts: readonly ActivityCount[], currency: string) {
   const { fromAt, beforeAt, stepMs, steps } = periodOf(period, now)
   const byStep = Map.groupBy(counts, ({ at }) => at - (at % stepMs))

@@ -1,6 +1,6 @@
 /**
- * What a channel is to say of alerts, from how they stand and what it has said: the newest state counts, so that a channel that was
- * away says what is true then.
+ * Decides what a channel is to say of alerts, from the state of each alert and from what the channel has said of it. The newest
+ * state counts: a channel that was away says what is true when it is back.
  */
 
 import type { StoredKind } from './alert-kinds.ts'
@@ -18,7 +18,7 @@ export interface NoticeSubject {
   endedAt: number | null
   acknowledgedAt: number | null
   mutedUntil: number | null
-  /** Null: nothing yet. */
+  /** What the channel said last; null: it has said nothing yet. */
   said: 'raised' | 'ended' | null
   at: number | null
   times: number | null
@@ -27,15 +27,15 @@ export interface NoticeSubject {
 export interface ChannelPolicy {
   /** Less severe alerts are not sent. */
   least: Severity
-  /** After this time an open alert that no person has acknowledged is said again. */
+  /** An open alert that no person has acknowledged is sent again after this time. */
   repeatMs: number
-  /** What was over before is not sent. */
+  /** An alert that was raised before the channel was connected, and is over, is not sent. */
   connectedAt: number
 }
 
 export type NoticeKind = 'raised' | 'repeated' | 'ended'
 
-/** All that is to be said of one kind of alert, in one message. */
+/** One message, with all that is to be said of one kind of alert. */
 export interface DueMessage<A> {
   type: StoredKind
   severity: Severity
@@ -47,7 +47,7 @@ const HOUR = 3_600_000
 /** A channel gets at most one message of a kind in this time: a flood of alerts is one message. */
 export const MESSAGE_GAP_MS = HOUR
 
-/** @returns what is to be said of an alert now; undefined where nothing is */
+/** @returns what is to be said of an alert now; undefined where nothing is to be said */
 export function noticeOf(alert: NoticeSubject, policy: ChannelPolicy, now: number): NoticeKind | undefined {
   const { raisedAt, endedAt, acknowledgedAt, mutedUntil, said, at } = alert
   if (policy.least === 'critical' && alert.severity !== 'critical') return undefined
@@ -55,7 +55,7 @@ export function noticeOf(alert: NoticeSubject, policy: ChannelPolicy, now: numbe
   if (said === 'ended') return undefined
   if (said === 'raised') {
     if (endedAt !== null) return 'ended'
-    // Where the clock was put back, the last notice lies in the future: then the distance counts, not the order.
+    // If the clock was put back, the last notice lies in the future. So the distance of the instants counts, not their order.
     return acknowledgedAt === null && at !== null && Math.abs(now - at) >= policy.repeatMs ? 'repeated' : undefined
   }
   if (endedAt === null) return 'raised'
@@ -66,7 +66,7 @@ export function noticeOf(alert: NoticeSubject, policy: ChannelPolicy, now: numbe
 /**
  * The messages that a channel is to send now, the most severe first.
  *
- * @param lastAt when it last had a message of a kind
+ * @param lastAt when the channel last had a message of each kind
  */
 export function dueMessages<A extends NoticeSubject>(
   alerts: readonly A[],

@@ -1,10 +1,10 @@
 /**
- * The account of the balance at the supplier: our orders, their refunds, and what neither explains.
+ * The account of the balance at the supplier: our orders, their refunds, and what neither orders nor refunds explain.
  *
  *   balance = start − charges + refunds + credits − unexplained + pending
  *
  * All amounts are whole minor units, so the equation holds exactly. A balance may be read a moment too early or too late,
- * and a failed order is seen after its refund: a difference therefore counts only when a later reading confirms it.
+ * and a failed order is seen after its refund. Therefore a difference counts only when a later reading confirms it.
  */
 const MINUTE = 60_000
 
@@ -26,9 +26,9 @@ export interface Account {
   owedBackMinor: number
   /** A difference that one reading has shown; below zero for a fall. */
   pendingMinor: number
-  /** Since when; null without one. */
+  /** Since when this difference has been pending; null where no difference is pending. */
   pendingAt: number | null
-  /** The last reading without an open difference. */
+  /** When the balance was last read without an open difference. */
   explainedAt: number
 }
 
@@ -61,8 +61,8 @@ export const expectedMinor = (account: Account): number =>
 /**
  * Takes one reading into the account.
  *
- * A rise is a refund as far as one is owed back, else a credit: a top-up, cashback. A fall is unexplained beyond what
- * orders without a known amount, or with an open outcome, may have cost; an operator must check it.
+ * A rise is a refund up to the amount that is owed back, and beyond it a credit, such as a top-up. A fall is unexplained where it
+ * exceeds what orders with an unknown amount or an open outcome may have cost. An operator must check an unexplained fall.
  *
  * @returns the account after the reading, and the movements since the previous one
  */
@@ -107,7 +107,7 @@ function again({ pendingMinor, pendingAt }: Account, difference: number): number
   return Math.sign(difference) * Math.min(Math.abs(pendingMinor), Math.abs(difference))
 }
 
-/** The part of a pending difference that is confirmed by now; each at or above zero. */
+/** Splits the part of a pending difference that is confirmed by now; each of the three parts is at or above zero. */
 function confirmed(kept: number, waitedMs: number, owedBackMinor: number) {
   const nothing = { refund: 0, credit: 0, unexplained: 0 }
   if (waitedMs < AGAIN_MS) return nothing

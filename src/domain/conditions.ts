@@ -1,30 +1,30 @@
-/** What goes wrong without an event that says so, and stands until it is right again: each is an alert while it does. */
+/** Conditions are things that go wrong without an event that says so. Each condition is an alert for as long as it stands. */
 import { daysLeft } from './activity.ts'
 import { lastsText } from './figures.ts'
 import { amountText } from './money.ts'
 
-/** What was read. Instants in epoch milliseconds, amounts in minor units. */
+/** The facts that were read. Instants in epoch milliseconds, amounts in minor units. */
 export interface ConditionFacts {
   now: number
   balance: { amountMinor: number; currency: string } | null
-  /** What was spent in the last days, and how many they are. */
+  /** What was spent in the last days, and the number of these days. */
   spend: { minor: number; days: number }
   /** Null: the catalogue was never read completely. */
   catalogueReadAt: number | null
   /** Null: there is no backup. */
   backupAt: number | null
-  /** Before it there was neither catalogue nor backup to miss. */
+  /** Before this instant, no catalogue and no backup could be missing. */
   installedAt: number
-  /** Stores that have not taken their listings, or what is pushed to them of orders, several times in a row. */
+  /** Stores that several times in a row have not taken their listings, and stores that have not taken updates of their orders. */
   listingsRefusedBy: { store: string; error: string | null }[]
   updatesRefusedBy: { store: string; error: string | null }[]
-  /** Deliveries whose signature does not fit, and none that does. */
+  /** Deliveries came whose signature does not fit, and no delivery came whose signature does. */
   deliveriesRefused: boolean
   /** Null: not known. */
   diskFreeMb: number | null
 }
 
-/** From when on each counts; null: never. */
+/** The limits from which on the conditions stand; null: the condition never stands. */
 export interface ConditionLimits {
   balanceBelowMinor: number | null
   balanceDays: number | null
@@ -43,15 +43,15 @@ export interface Condition {
     | 'deliveries_refused'
     | 'disk_low'
     | 'backup_missing'
-  /** The store that it is about; null: the service as a whole. */
+  /** The store that the condition is about; null: it is about the service as a whole. */
   store: string | null
-  /** A sentence. */
+  /** What is wrong, as a sentence. */
   note: string
 }
 
 const HOUR = 3_600_000
 
-/** The conditions that stand. */
+/** Returns the conditions that stand. */
 export function standingConditions(facts: ConditionFacts, limits: ConditionLimits): Condition[] {
   const { now, balance, spend, catalogueReadAt, backupAt, installedAt, diskFreeMb } = facts
   const standing: Condition[] = []
@@ -99,8 +99,8 @@ export function standingConditions(facts: ConditionFacts, limits: ConditionLimit
 const sinceText = (at: number | null, otherwise: string): string =>
   at === null ? otherwise : `since ${new Date(at).toISOString()}`
 
-/** The least time after which a catalogue counts as stale: runs of a large catalogue, and one that fails, take a while. */
+/** The least time after which a catalogue counts as stale: a run of a large catalogue takes a while, and so does a failing run. */
 const STALE_LEAST_MS = 3 * HOUR
 
-/** @param everyMs between two runs of the schedule */
+/** @param everyMs the time between two runs of the schedule */
 export const syncStaleMs = (everyMs: number): number => Math.max(STALE_LEAST_MS, 2 * everyMs + HOUR)

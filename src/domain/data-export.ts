@@ -1,6 +1,6 @@
 /**
- * What people take along: its columns, in their order, with what each means, which the API, the help and the page say alike;
- * and what was asked for, in words.
+ * The columns of an export, in their order, with the meaning of each column: the API, the help and the page all show these.
+ * `filterText` says in words what was asked for.
  */
 
 /** A row for each line of a store order. */
@@ -26,7 +26,7 @@ export const orderColumns = {
   supplierOrders: "the supplier's ids of the orders that were placed for it",
 } as const
 
-/** A further column, where it is asked for. */
+/** A further column of orders, for an export that asks for it. */
 export const keyColumns = { keys: 'licence keys that the store has, or is being given' } as const
 
 /** A row for each delivery. */
@@ -45,22 +45,22 @@ export const deliveryColumns = {
   lastError: 'why it was not applied',
 } as const
 
-/** A further column, where it is asked for. */
+/** A further column of deliveries, for an export that asks for it. */
 export const bodyColumns = {
   body: 'as it was received; empty once it was deleted, after thirty days, that of a store after seven',
 } as const
 
 /** What is exported; instants in epoch milliseconds. */
 export interface ExportFilter {
-  /** Taken or arrived then or later. */
+  /** Only orders that were taken, or deliveries that arrived, at this instant or later. */
   from?: number | undefined
-  /** Taken or arrived before. */
+  /** Only orders that were taken, or deliveries that arrived, before this instant. */
   to?: number | undefined
   store?: string | undefined
   state?: string | undefined
 }
 
-/** `orders from 2026-03-01T00:00:00.000Z, fulfilled`, for the audit. */
+/** Writes what was asked for, for the audit: `orders from 2026-03-01T00:00:00.000Z, fulfilled`. */
 export function filterText(what: string, { from, to, store, state }: ExportFilter, event?: string): string {
   const named = [
     from !== undefined && `from ${new Date(from).toISOString()}`,

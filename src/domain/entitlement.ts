@@ -1,10 +1,10 @@
 /**
  * What an order entitles its customer to, and what follows from that for its purchases.
  *
- * An order goes on changing in its store after it was taken. Each reading of it becomes one fact, by revisions: how the order
- * stands, and how many units of each line are paid for. `settle` compares that fact with the purchases, whatever came in between:
+ * An order goes on changing in its store after it was taken. A reading that says something new makes a revision: how the order
+ * stands, and how many units of each line are paid for. `settle` compares the last revision with the purchases, and no earlier one:
  *
- *   | the order, or the line of a purchase        | not sent              | sent, no key left              | keys left
+ *   | the order, or the line of a purchase        | not sent              | sent, the store has no key     | the store has keys
  *   | paid, as many units as planned              | a hold by the shop ends, deliveries that waited go on  |
  *   | unpaid or held                              | held                  | bought, its delivery waits     | stays
  *   | cancelled, or no unit left                  | ended                 | cancelled: review if it comes  | one alert
@@ -12,8 +12,8 @@
  *   | more units, granted                         | a new part            |                                |
  *   | more units, not granted                     | one alert: `orders take --line`                        |
  *
- * A purchase that was sent and provably not executed is ended where fewer units are left, and its part bought again for the rest.
- * What a person closed while the order had taken it back is asked for like units that were not granted, once it is paid again.
+ * Where fewer units are left, a purchase that was sent and provably not executed is ended, and its part is bought again for the
+ * rest. Units that a person closed while the order had taken them back count as not granted, once they are paid again.
  */
 import { type HoldReason, isStandingHold, type StandingHold, type TakenBackBy } from './hold.ts'
 import { finalStates, isOver, type PurchaseState } from './purchase.ts'
@@ -21,38 +21,38 @@ import type { Standing } from './store-order.ts'
 
 /** Units of one line. */
 export interface LineUnits {
-  /** Those that the customer is entitled to now: ordered, less what was refunded or removed, as far as they are paid. */
+  /** Units that the customer is entitled to now: the ordered units, less those refunded or removed, as far as they are paid. */
   units: number
-  /** Of these, those that are bought without asking a person. */
+  /** Of these, the units that are bought without asking a person. */
   granted: number
-  /** The most that there ever were. */
+  /** The most units that the line ever had. */
   most: number
 }
 
 /** An order as it was read last. Instants in epoch milliseconds. */
 export interface Entitlement {
   standing: Standing
-  /** Why it is unpaid or held, as the end of a sentence that begins with "the order". */
+  /** Why the order is unpaid or held, as the end of a sentence that begins with "the order". */
   because: string | null
   fullyPaid: boolean
-  /** When the shop changed it, by the clock of the shop. */
+  /** When the shop changed the order, by the clock of the shop. */
   changedAt: number | null
   /** Money that was refunded without naming units, in minor units; and how much of it a person has acknowledged. */
   refundedMinor: number
   acknowledgedMinor: number
-  /** The order was fulfilled when it was read first, and not by us: only a person releases it. */
+  /** At its first reading the order was already fulfilled, and not by us: only a person releases it. */
   isForPerson: boolean
-  /** A person lets it pass although the shop says that less of it is paid than before. */
+  /** A person accepts the order although the shop says that less of it is paid than before. */
   acceptsShort: boolean
   /** The order carries the merchant's wish to try again. */
   isTagged: boolean
-  /** The revision at which a wish to try again appeared; 0: there was none. */
+  /** The revision at which a wish to try again appeared; 0: there was no wish. */
   wishRevision: number
-  /** By the store's own ids of the lines. */
+  /** The units of each line, by the store's own id of the line. */
   lines: ReadonlyMap<string, LineUnits>
 }
 
-/** What a reading says, in minor units. */
+/** What a reading of an order says. Amounts in minor units. */
 export interface OrderReading {
   standing: Standing
   because: string | null
@@ -60,9 +60,9 @@ export interface OrderReading {
   changedAt: number | null
   refundedMinor: number
   isTagged: boolean
-  /** The shop takes it for done, and no mark of ours is on it. */
+  /** The shop takes the order for done, and no mark of ours is on it. */
   isDoneElsewhere: boolean
-  /** Why it cannot be bought as it is: then its lines may be missing. */
+  /** Why the order cannot be bought as it is; null: it can. With a fault, lines of the order may be missing here. */
   fault: string | null
   /** Units by the store's own ids of the lines. */
   lines: ReadonlyMap<string, number>
@@ -72,22 +72,22 @@ export interface OrderReading {
 export interface GrowthPolicy {
   /** `stated`: the shop says by itself whether they are paid. `buy`: the merchant has them bought. `ask`: a person is asked. */
   growth: 'stated' | 'buy' | 'ask'
-  /** The purchases of the order are planned. Until then nothing of it was granted. */
+  /** The purchases of the order are planned. Until then, no unit of the order was granted. */
   isTaken: boolean
-  /** A person lets it go on as it is. */
+  /** A person has decided that the order goes on as it is. */
   isByHand: boolean
-  /** A merchant of this kind of shop has ended purchases tried again by setting the order back to paid. */
+  /** In this kind of shop, a merchant who sets the order back to paid wishes that ended purchases are tried again. */
   wishesByStanding: boolean
-  /** The lowest price of a unit that the customer does not have yet; null where all are delivered. */
+  /** The lowest price of a unit that the customer does not have yet; null where all units are delivered. */
   cheapestOpenMinor: number | null
 }
 
 /**
- * The entitlement after a reading.
+ * Returns the entitlement after a reading.
  *
- * @param known as it was before; undefined at the first reading
- * @param revision of the result, should it differ
- * @param isBaseline the order was taken before readings were kept: this one grants nothing that was not taken then
+ * @param known the entitlement before the reading; undefined at the first reading
+ * @param revision the number of the revision that the result makes if it differs
+ * @param isBaseline the order was taken before readings were kept: this reading grants nothing that was not taken then
  */
 export function entitlementAfter(
   known: Entitlement | undefined,
@@ -113,7 +113,7 @@ export function entitlementAfter(
   const isForPerson = !isByHand && (known?.isForPerson ?? reading.isDoneElsewhere)
   const acknowledgedMinor = isByHand ? reading.refundedMinor : (known?.acknowledgedMinor ?? 0)
   const acceptsShort = isByHand || (known?.acceptsShort ?? false)
-  // Units that came since explain why not all of it is paid.
+  // Units that were added since then explain why not all of the order is paid.
   const isShort =
     isTaken &&
     !reading.fullyPaid &&
@@ -150,10 +150,10 @@ export function entitlementAfter(
   }
 }
 
-/** Whether two entitlements say the same: then a reading makes no revision. The shop's date of a change says nothing by itself. */
+/** Whether two entitlements say the same; if so, no revision is made. The shop's date of a change is not compared. */
 export const isSame = (one: Entitlement, other: Entitlement): boolean => saysOf(one) === saysOf(other)
 
-/** By name: what is stored of an order has columns beside these. */
+/** Names each compared field, because what is stored of an order has further columns. */
 const saysOf = (one: Entitlement): string =>
   JSON.stringify([
     [one.standing, one.because, one.fullyPaid, one.refundedMinor, one.acknowledgedMinor],
@@ -166,18 +166,18 @@ export const lowers = (before: Entitlement, after: Entitlement): boolean =>
   strictness(after.standing) < strictness(before.standing) ||
   [...before.lines].some(([id, { units }]) => (after.lines.get(id)?.units ?? 0) < units)
 
-/** The stricter standing first. */
+/** The standings, from the strictest on. */
 const STRICT: readonly Standing[] = ['cancelled', 'held', 'unpaid', 'paid']
 const strictness = (standing: Standing): number => STRICT.indexOf(standing)
 
 /**
- * What to do with a reading, by what was stored since it was asked for. No clock of the shop is compared with one of ours: a
- * shop dates in whole seconds, does not date everything, and its clock is corrected.
+ * Decides what to do with a reading, by what was stored since the reading was asked for. No clock of the shop is compared with a
+ * clock of ours: a shop dates in whole seconds and does not date everything, and its clock is corrected.
  *
  * @param known what the newest reading said
  * @param isOvertaken another reading made a revision after this one was asked for
- * @param isSecond the order was read once more by its id, because of the first one
- * @returns `again`: read it once more by its id
+ * @param isSecond this reading was made by the id of the order, because an earlier verdict was `again`
+ * @returns `again`: read the order once more by its id
  */
 export function verdictOn(
   known: Pick<Entitlement, 'changedAt'>,
@@ -191,7 +191,7 @@ export function verdictOn(
   return before !== null && now !== null && now > before ? 'store' : 'merge'
 }
 
-/** Two readings of one instant of the shop: the fewer units and the stricter standing count, until it is read again. */
+/** Merges two readings of one instant of the shop: the fewer units and the stricter standing count, until the next reading. */
 export function merged(known: Entitlement, reading: OrderReading): OrderReading {
   const fewer = ([id, units]: [string, number]): [string, number] => [
     id,
@@ -207,7 +207,7 @@ export function merged(known: Entitlement, reading: OrderReading): OrderReading 
   }
 }
 
-/** The newest generation of a part, with what counts of the ones before. */
+/** The newest generation of a part, with those facts of earlier generations that count. */
 export interface PlannedPart {
   id: string
   /** The store's own id of the line. */
@@ -215,19 +215,19 @@ export interface PlannedPart {
   part: number
   state: PurchaseState
   quantity: number
-  /** Units that its customer is not entitled to any more: their keys stay here. */
+  /** Units that the customer is not entitled to any more: their keys stay here. */
   surplus: number
-  /** No request for it ever left, as far as is known: its bytes may still change. */
+  /** As far as is known, no request for this purchase ever left: the bytes of its request may still change. */
   isUnsent: boolean
   isMaybeCharged: boolean
-  /** What the supplier charged for it has not come back, as far as is known. */
+  /** As far as is known, what the supplier charged for this generation has not come back. */
   isUnrefunded: boolean
-  /** What was charged for the generations before has come back or was written off, as far as is known. */
+  /** As far as is known, what was charged for earlier generations has come back or was written off. */
   isRefundedBefore: boolean
   holdReason: HoldReason | null
   isCancelled: boolean
   takenBackBy: TakenBackBy | null
-  /** Keys that the store has or may have: of this generation, and of the ones before. */
+  /** Keys that the store has or may have: those of this generation, and those of earlier generations. */
   left: number
   leftBefore: number
   /** Keys of a delivery that has not begun. */
@@ -237,13 +237,13 @@ export interface PlannedPart {
   plannedRevision: number
   /** A person's decision stands against what the order says. */
   isDecided: boolean
-  /** A person has given it up, or decided on it otherwise: no wish revives it. */
+  /** A person has given the part up, or decided on it otherwise: no wish revives the part. */
   isClosed: boolean
-  /** A worker holds it: it is settled when that is over. */
+  /** A worker holds the purchase: it is settled when the worker has finished. */
   isLeased: boolean
 }
 
-/** What `settle` wants done to a purchase, or planned. */
+/** What `settle` wants done to a purchase, or wants to be planned. */
 export type Step =
   | { step: 'shop_ends'; id: string; by: TakenBackBy; rest: number }
   | { step: 'shop_holds'; id: string; reason: StandingHold }
@@ -251,14 +251,14 @@ export type Step =
   | { step: 'shop_pays'; id: string }
   | { step: 'shop_resizes'; id: string; quantity: number }
   | { step: 'shop_limits'; id: string; surplus: number }
-  /** Plans the next generation of a part that ended, for at most so many units. */
+  /** Plans the next generation of a part that ended, for at most `quantity` units. */
   | { step: 'again'; id: string; quantity: number }
   /** Plans new parts of a line. */
   | { step: 'grow'; line: string; units: number }
 
 /** What people are alerted of. */
 export type SettleNotice =
-  /** Units that nothing was granted for, or that a person closed: a person takes them by `orders take --line`. */
+  /** Units that were not granted, or that a person closed: a person takes them by `orders take --line`. */
   | { notice: 'ask'; line: string; units: number }
   /** Keys that the customer has and is not entitled to any more. */
   | { notice: 'too_late'; line: string; units: number }
@@ -270,12 +270,12 @@ export type SettleNotice =
 export interface Settled {
   steps: Step[]
   notices: SettleNotice[]
-  /** A worker holds a purchase that a step is for: it must be settled again. */
+  /** The order must be settled again: a worker holds a purchase that a step is for, or a purchase needs a second step. */
   isOpen: boolean
 }
 
 /**
- * Compares an order with its purchases. It looks at levels and not at changes: called again it finds nothing to do.
+ * Compares an order with its purchases. It compares levels, not changes: a second call after its steps finds nothing to do.
  *
  * @param parts the newest generation of each part
  * @param hasExpired the order has been unpaid or held for so long that nothing waits for it any more
@@ -292,7 +292,7 @@ export function settle(
   for (const line of new Set([...entitlement.lines.keys(), ...byLine.keys()])) settleLine(line, byLine.get(line) ?? [])
   return settled
 
-  /** A step changes its purchase, so that a second one waits until the first is committed. */
+  /** Adds a step. A step changes its purchase, so a second step for the purchase waits until the first step is committed. */
   function push(part: PlannedPart, step: Step): void {
     const isSecond = stepOf.has(part.id)
     if (!isSecond) stepOf.set(part.id, step)
@@ -318,12 +318,12 @@ export function settle(
       more(line, own, Math.max(0, wanted - planned) + back, free, sum(all, endedOf))
     }
     for (const part of own) stand(part)
-    // What a person decided stands against the order; that the shop itself refused its keys meanwhile is over with its hold.
+    // A person's decision stands against the order. If the shop itself has refused the keys meanwhile, that ends once it is paid.
     if (standing === 'paid')
       for (const part of all.filter(isRefusedByShop)) push(part, { step: 'shop_pays', id: part.id })
   }
 
-  /** Ends a purchase, or has it end. One whose cancellation was asked for here ends by that, and its store hears of it. */
+  /** Ends a purchase, or has it end. An unsent purchase that was cancelled here ends by that, and its store hears of it. */
   function takeBack(part: PlannedPart, by: TakenBackBy): void {
     if (isOver(part.state) || part.state === 'fulfilled' || (isBeforeSending(part) && part.isCancelled)) return
     if (isBeforeSending(part)) push(part, { step: 'shop_ends', id: part.id, by, rest: 0 })
@@ -331,7 +331,7 @@ export function settle(
     else if (!part.isCancelled && !isPersons(part)) push(part, { step: 'shop_cancels', id: part.id, by })
   }
 
-  /** Has the keys of so many units stay here. With none left to deliver it is cancelled, unless a person has to say. */
+  /** Has the keys of so many units stay here. A purchase with no unit left to deliver is cancelled, unless a person must decide. */
   function keepHere(part: PlannedPart, surplus: number): void {
     const isWhole = surplus >= part.quantity && !isPersons(part) && (!part.isCancelled || part.takenBackBy !== null)
     const kept = Math.min(surplus, part.quantity - part.left)
@@ -340,7 +340,7 @@ export function settle(
       push(part, { step: 'shop_cancels', id: part.id, by: 'units' })
   }
 
-  /** Takes units away: first those that were never sent, then those that provably did not run; of the others keys stay here. */
+  /** Takes units away: first from purchases never sent, then from those that provably did not run. Keys of the others stay here. */
   function lessen(line: string, own: readonly PlannedPart[], excess: number): void {
     let over = excess
     const take = (most: number): number => {
@@ -368,11 +368,11 @@ export function settle(
   }
 
   /**
-   * Gives units back, and plans those that were granted.
+   * Gives back surplus units, and plans the missing units that were granted.
    *
-   * @param missing units that nothing is planned for
-   * @param free of these, those that were granted
-   * @param ended units of purchases that ended otherwise: only a wish or a person buys them again
+   * @param missing units for which nothing is planned
+   * @param free how many of the missing units were granted
+   * @param ended units of purchases that ended for another reason: only a wish or a person buys these units again
    */
   function more(line: string, own: readonly PlannedPart[], missing: number, free: number, ended: number): void {
     let lacking = missing
@@ -407,7 +407,7 @@ export function settle(
     if (lacking > kept) settled.notices.push({ notice: 'ask', line, units: lacking - kept })
   }
 
-  /** Holds what waits for the standing of the order, and has that go on which waited for it. */
+  /** Holds a purchase while its order is not paid, and has a held purchase go on once the order is paid. */
   function stand(part: PlannedPart): void {
     const { id, state, takenBackBy } = part
     const step = stepOf.get(id)
@@ -438,7 +438,7 @@ const isRefusedByShop = ({ isDecided, state, holdReason, surplus, quantity }: Pl
 /** The purchase is in review for a reason of its own: the standing of its order neither ends nor releases it. */
 const isPersons = ({ state, takenBackBy }: PlannedPart): boolean => state === 'review' && takenBackBy === null
 
-/** The keys are here and wait for a person, who decided on the purchase before: nothing is bought in their place. */
+/** The keys are here and wait for a person, who has decided on the purchase before. Nothing is bought in place of these keys. */
 const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
   isDecided && hasKeys && state === 'review'
 
@@ -446,7 +446,7 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>
   finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
 
-/** Units whose keys stay here although as many are still to be bought: the keys are delivered, and nothing is bought for them. */
+/** Units whose keys stay here while as many units are still to be bought: the keys are delivered instead, and nothing is bought. */
 function exchanged(own: readonly PlannedPart[], excess: number): number {
   const unsent = sum(own, (part) => (isBeforeSending(part) ? part.quantity : 0))
   const kept = sum(own, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
@@ -455,7 +455,7 @@ function exchanged(own: readonly PlannedPart[], excess: number): number {
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
 
-/** Units of it that nothing comes for any more, and not because its order took it back: those are planned again, or asked for. */
+/** Units that will not come, and that the order did not take back. Units that it took back are planned again, or asked for. */
 function endedOf(part: PlannedPart): number {
   const { state, quantity, surplus, left, isMaybeCharged, isRefundedBefore, isClosed } = part
   if (state === 'fulfilled') return Math.max(0, quantity - surplus - left)
@@ -463,7 +463,7 @@ function endedOf(part: PlannedPart): number {
   return isOver(state) && (!isTakenBack(part) || (mayCost && !isClosed)) ? quantity - left : 0
 }
 
-/** Units of it that a person closed while its order had taken it back: once they are paid again, a person takes them. */
+/** Units of a part that a person closed while the order had taken it back. Once these units are paid again, a person takes them. */
 const closedOf = (part: PlannedPart): number => (isTakenBack(part) && part.isClosed ? part.quantity - part.left : 0)
 
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>

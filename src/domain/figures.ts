@@ -5,25 +5,25 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** `12,842`, of a number or of decimal text. */
+/** Writes a number, or decimal text, as `12,842`. */
 export const grouped = (value: number | string): string => {
   const [whole = '', fraction] = String(value).split('.')
   const text = whole.replace(/\B(?=(\d{3})+$)/g, ',')
   return fraction === undefined ? text : `${text}.${fraction}`
 }
 
-/** `12,842`; `10,000+` where the count stopped there. @param upTo how far it was counted: this number stands for more, too */
+/** Writes a count as `12,842`, or as `10,000+` where counting stopped. @param upTo how far was counted: it stands for more, too */
 export const countText = (count: number, upTo = Number.POSITIVE_INFINITY): string =>
   count >= upTo ? `${grouped(upTo)}+` : grouped(count)
 
-/** `1 order`, `2 orders`, `10,000+ orders` */
+/** Writes a count with its noun: `1 order`, `2 orders`, `10,000+ orders`. */
 export const counted = (count: number, one: string, several = `${one}s`, upTo?: number): string =>
   `${countText(count, upTo)} ${count === 1 ? one : several}`
 
-/** `1 unit`, `3 units`, of what a customer ordered. */
+/** Writes the units that a customer ordered: `1 unit`, `3 units`. */
 export const units = (count: number): string => `${countText(count)} unit${count === 1 ? '' : 's'}`
 
-/** `1,299.00 EUR`, of decimal text. */
+/** Writes decimal text as an amount: `1,299.00 EUR`. */
 export const money = (amount: string, currency: string | null | undefined): string =>
   `${grouped(amount)} ${currency ?? ''}`.trim()
 
@@ -42,7 +42,7 @@ function joined(ms: number, unit: number, name: string, part: number, partName: 
   return `${Math.floor(ms / unit)} ${name}${rest === 0 ? '' : ` ${rest} ${partName}`}`
 }
 
-/** How long a stock or a balance lasts, from a guess: `about 11 days`, `about 7 hours`. */
+/** Writes an estimate of how long a stock or a balance lasts: `about 11 days`, `about 7 hours`. */
 export function lastsText(days: number): string {
   if (days > 99) return 'more than 99 days'
   const hours = Math.floor(days * 24)
@@ -50,7 +50,7 @@ export function lastsText(days: number): string {
   return `about ${days < 1 ? counted(hours, 'hour') : counted(Math.floor(days), 'day')}`
 }
 
-/** How old something is, calm enough to be read while it changes: `52 s`, `11 min`, `6 h 38 min`, `3 days`. */
+/** How old something is, in steps that can be read while the age changes: `52 s`, `11 min`, `6 h 38 min`, `3 days`. */
 export function age(ms: number): string {
   if (ms < MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))} s`
   return ms < HOUR ? `${Math.floor(ms / MINUTE)} min` : duration(ms)

@@ -1,4 +1,4 @@
-/** The supplier's texts for people, before they are stored and shown: without licence keys, as plain text, not too long. */
+/** Makes the supplier's texts for people fit to be stored and shown: without licence keys, as plain text, not too long. */
 
 const REMOVED = '[removed]'
 
@@ -9,7 +9,7 @@ const KEY_MIN_LENGTH = 4
 const TOKEN = /[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)*/gu
 
 /**
- * Removes licence keys from a text: the known ones, in either case, and every word that may be one.
+ * Removes licence keys from a text: the known keys, in upper or lower case, and every word that may be a key.
  *
  * The form of a supplier's keys is not known, so other identifiers in a sentence are removed too.
  *
@@ -19,33 +19,33 @@ export function withoutKeys(text: string, keys: readonly string[] = []): string 
   const known = keys
     .filter((key) => key.length >= KEY_MIN_LENGTH)
     .map((key) => key.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  // The longest first: one key may be the beginning of another.
+  // The longest key comes first, because a key may be the beginning of another key.
   const longest = known.sort((a, b) => b.length - a.length)
   const clean = longest.length === 0 ? text : text.replaceAll(new RegExp(longest.join('|'), 'giu'), REMOVED)
   return clean.replaceAll(TOKEN, (token) => (mayBeKey(token) ? REMOVED : token))
 }
 
-/** ` and leads to https://…` of a redirect: the rest of its address may be a secret. @param from the origin that answered */
+/** Writes ` and leads to https://…` of a redirect. The rest of the address may be a secret. @param from the origin that answered */
 export function leadsTo(location: unknown, from: string): string {
   const url = typeof location === 'string' ? URL.parse(location, from) : null
   return url === null ? '' : ` and leads to ${url.origin.slice(0, 200)}`
 }
 
 /**
- * Three groups of four or more with a dash between them, in capitals or with a digit; or sixteen characters that are
- * digits, or letters and digits.
+ * Whether a word looks like a key: it has at least three groups of four or more characters with dashes between, in capitals or with
+ * a digit; or it has sixteen or more characters that are digits, or letters and digits.
  */
 function mayBeKey(token: string): boolean {
   const groups = token.split('-')
   const isWord = !/\p{N}/u.test(token) && /\p{Ll}/u.test(token)
   if (isWord) return false
   if (groups.length >= 3 && groups.every((group) => group.length >= 4)) return true
-  // In a word with dashes one part must have this length: `2-factor-authentication` is no key.
+  // In a word with small letters, one part between dashes must have this length: `2-factor-authentication` is no key.
   const long = /\p{Ll}/u.test(token) ? groups : [token]
   return long.some((part) => part.length >= 16 && /\p{N}/u.test(part))
 }
 
-/** A tag, or a comment or declaration without one inside. Between two `<` it is searched once, however long the text is. */
+/** Finds a tag, or a comment or declaration without a tag inside. Text between two `<` is searched once, however long it is. */
 const TAG = /<(?:[!?][^<>]*|(\/?)([a-z][a-z0-9]*)\b[^<>]*)>/gi
 
 /** Tags that begin or end a line. */
@@ -72,10 +72,10 @@ const NAMED: Record<string, string> = {
 }
 
 /**
- * A text as a page would show it: without HTML tags, its entities as characters, at most one empty line in a row. A text
- * that is no HTML keeps its words.
+ * Returns a text as a page would show it: without HTML tags, with entities as characters, and with at most one empty line in a
+ * row. A text that is no HTML keeps its words.
  *
- * @param max its longest length; of a longer text the beginning is left
+ * @param max the longest length of the result; a longer text is cut to its beginning
  */
 export function plainText(text: string, max: number): string {
   const shown = withoutTags(text)

@@ -23,7 +23,7 @@ export const isStandingHold = (reason: HoldReason | null): reason is StandingHol
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** A paid order that waits alerts people after so long, in milliseconds; null: another alert says it. */
+/** How long a paid order may wait before people are alerted of it, in milliseconds; null: another alert says so. */
 export const heldAlertMs: Record<HoldReason, number | null> = {
   out_of_stock: 24 * HOUR,
   balance: HOUR,

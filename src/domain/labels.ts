@@ -1,6 +1,6 @@
 /**
- * The words for people: of each state, hold and reason its word, its sign and what it means. The API's document, the console,
- * the command line, notes in shops and messages read them here, so that all of them say the same.
+ * The words for people: each state, hold and reason has its word, its sign and its meaning. The API's document, the console,
+ * the command line, notes in shops and messages read these words here, so that all of them say the same.
  */
 
 import type { Condition } from './conditions.ts'
@@ -14,7 +14,7 @@ import type { WayIntoReview } from './purchase-table.ts'
 import type { LineState, OrderState } from './store-order.ts'
 import type { ReportedHold } from './store-update.ts'
 
-/** Done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
+/** In their order: done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
 export type Sign = 'done' | 'moving' | 'planned' | 'held' | 'review' | 'stop' | 'off'
 
 export interface Label {
@@ -24,21 +24,21 @@ export interface Label {
   means: string
 }
 
-/** What each of these means, for the document of the API. */
+/** Returns what each name means, for the document of the API. */
 export const meansOf = <K extends string>(labels: Record<K, Pick<Label, 'means'>>): Record<K, string> =>
   Object.fromEntries(Object.entries<Pick<Label, 'means'>>(labels).map(([name, { means }]) => [name, means])) as Record<
     K,
     string
   >
 
-/** A name that has no label of its own, such as that of a row of the transition table or a code of the supplier. */
+/** Writes a name that has no label of its own as words, such as the name of a row of the transition table or a supplier's code. */
 export const plainName = (name: string): string => name.replaceAll('_', ' ')
 
-/** The word of a label; for a name that only another version knows, the name. */
+/** Returns the word of a label, or the name itself where only another version knows the name. */
 export const wordOf = (labels: Record<string, Pick<Label, 'word'>>, name: string): string =>
   labels[name]?.word ?? plainName(name)
 
-/** `3 open, 10,000+ fulfilled`, the empty ones left out. @param upTo how far they were counted */
+/** Writes `3 open, 10,000+ fulfilled`, without the counts of zero. @param upTo how far was counted */
 export const countsByWord = (
   counts: Record<string, number>,
   labels: Record<string, Pick<Label, 'word'>>,
@@ -152,7 +152,7 @@ interface HoldLabel {
   word: string
   /** Half a sentence: "the supplier has none left". */
   means: string
-  /** What it waits for, as sentences to the people who run Quayside. */
+  /** What the purchase waits for, as sentences to the people who run Quayside. */
   next: string
 }
 
@@ -229,11 +229,11 @@ export const listingLabels: Record<ListingState, Label> = {
   ignored: { word: 'ignored', sign: 'off', means: 'a person has excluded it' },
 }
 
-/** What a store that has taken a listing says of it, for a person to look at. */
+/** What a store may say of a listing that it has taken, for a person to look at. */
 export const listingNotices = ['stock_elsewhere', 'requires_shipping', 'sale_price'] as const
 export type ListingNotice = (typeof listingNotices)[number]
 
-/** Why a listing is held, failed, without stock or worth a look, in few words. Its detail is the sentence. */
+/** Why a listing is held, failed, without stock or worth a look, in few words. The listing's detail says it as a sentence. */
 export const listingReasons = {
   ambiguous_sku: 'ambiguous SKU',
   missing: 'no offer',
@@ -260,13 +260,13 @@ export const listingReasons = {
 } as const satisfies Record<Unclear | HeldReason | 'price_jump' | ListingNotice, string> & Record<string, string>
 export type ListingReason = keyof typeof listingReasons
 
-/** The words of a reason; for one that only another version knows, its name. */
+/** Returns the words of a reason, or its name where only another version knows the reason. */
 export const reasonText = (reason: string): string =>
   (listingReasons as Record<string, string>)[reason] ?? plainName(reason)
 
 export const deliveryStates = ['stored', 'applied', 'ignored', 'orphan', 'quarantined', 'retry', 'dead'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
-/** In the order of the list to choose from. */
+/** The labels stand in the order of the list from which a person chooses a state. */
 export const deliveryLabels: Record<DeliveryState, Label> = {
   stored: { word: 'stored', sign: 'moving', means: 'waits for its turn' },
   retry: { word: 'retry', sign: 'moving', means: 'failed, and is tried again on its own' },
@@ -289,7 +289,7 @@ export const effectLabels: Record<EffectState, Label> = {
   dead: { word: 'dead', sign: 'stop', means: 'it used up its attempts' },
 }
 
-/** Of a sync run, a dry run or a sweep. */
+/** The states of a sync run, a dry run or a sweep. */
 export const runStates = ['running', 'complete', 'failed', 'interrupted', 'stopped'] as const
 export type RunState = (typeof runStates)[number]
 export const runLabels: Record<RunState, Label> = {
@@ -300,7 +300,7 @@ export const runLabels: Record<RunState, Label> = {
   stopped: { word: 'stopped', sign: 'off', means: 'a person stopped it' },
 }
 
-/** Differences between our purchases and the supplier's orders: a title, and what to do. */
+/** Differences between our purchases and the supplier's orders: each has a title, and says what to do. */
 export const discrepancyLabels = {
   orphan: {
     word: 'Order without a purchase',
@@ -328,7 +328,7 @@ export const discrepancyLabels = {
 } as const satisfies Record<string, { word: string; means: string }>
 export type DiscrepancyKind = keyof typeof discrepancyLabels
 
-/** Decisions about a purchase in review: the words of a button, and the same as a noun. */
+/** Decisions about a purchase in review: the words of a button, and the same words for the report "Decided: ...". */
 export const decisionLabels = {
   adopt: { word: 'Adopt an order', said: 'adopt the order' },
   hand_over: { word: 'Hand over the keys that came', said: 'hand over what came' },
@@ -336,7 +336,7 @@ export const decisionLabels = {
   buy_again: { word: 'Write it off and buy again', said: 'write it off and buy again' },
 } as const
 
-/** Why units will not come, where no code of the supplier says it, and what to do for the customer. */
+/** What to do for the customer when units will not come, by the reason, where no code of the supplier says the reason. */
 export const failureAdvice: Record<string, string> = {
   out_of_stock: 'Refund this part of the order, or wait: nothing was bought.',
   cancelled: 'Nothing was bought; refund the customer if that is not done yet.',
@@ -344,10 +344,10 @@ export const failureAdvice: Record<string, string> = {
   closed: 'Nothing more of it will come: refund the customer if that is not done yet.',
   short: 'The units that are missing will not come: refund them.',
 }
-/** For every other code. */
+/** The advice for every other code. */
 export const FAILED_ADVICE = 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.'
 
-/** The kinds of alerts, each in few words. What each is about, and when it is over, is in `alerts/kinds`. */
+/** The kinds of alerts, each in few words. `alerts/kinds` says what each kind is about, and when an alert of it is over. */
 export const alertWords = {
   found_one_that_disagrees: 'order found that differs',
   found_several: 'several orders found',

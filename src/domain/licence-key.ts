@@ -1,9 +1,9 @@
 /** What a licence key is: text in one form, by which it is stored, compared and delivered. */
 
-/** A longer one is no text that a person types: it is a file, or a certificate. */
+/** A longer key is no text that a person types: it is a file or a certificate. */
 const LENGTH_MAX = 512
 
-/** The first bytes of pictures, documents and archives, a character a byte. */
+/** The first bytes of pictures, documents and archives, with one character for each byte. */
 const FILES = [
   ...['\x89PNG', '\xff\xd8\xff', 'GIF87a', 'GIF89a', 'II*\0', 'MM\0*', '\0\0\x01\0', '<svg', '<?xml'],
   ...['%PDF', 'PK\x03\x04', '\x1f\x8b\x08', 'Rar!\x1a', '7z\xbc\xaf'],
@@ -14,8 +14,8 @@ const isFile = (bytes: string): boolean =>
   (bytes.startsWith('BM') && bytes.slice(6, 10) === '\0\0\0\0')
 
 /**
- * The one form of a key: lines end in `\n`, without blanks before it, and there are none at the ends of the whole. Shops and suppliers
- * change nothing else of a text, so a key is known again by it.
+ * Returns the one form of a key: lines end in `\n` without blanks before it, and the whole text has no blanks at its ends. Shops
+ * and suppliers change nothing else of a text, so a key is recognised by this form.
  */
 export const normalKey = (text: string): string =>
   text
@@ -24,7 +24,7 @@ export const normalKey = (text: string): string =>
     .join('\n')
     .trim()
 
-/** Whether a key in its normal form is text that a customer can use: no file, as it is or in base64, and not without a character. */
+/** Whether a key in its normal form is text that a customer can use: not empty, not too long, and no file, plain or in base64. */
 export function isTextKey(key: string): boolean {
   if (key === '' || key.length > LENGTH_MAX || /^data:[^,]*,/i.test(key) || isFile(key)) return false
   const base64 = key.replaceAll(/\s/g, '').replaceAll('-', '+').replaceAll('_', '/')

@@ -18,7 +18,7 @@ export interface ListingLine {
   /** The number of its first line in the file, from 1. */
   line: number
   variant: string
-  /** Empty when the line does not say it. */
+  /** Empty when the line names no SKU. */
   sku: string
   product: string
   /** Null: the file has no such column. */
@@ -30,7 +30,7 @@ export interface ListingLine {
 /** Why a line is refused. */
 export interface LineProblem {
   line: number
-  /** Null when it is about the whole line. */
+  /** Null when the problem is about the whole line. */
   column: string | null
   message: string
 }
@@ -38,7 +38,7 @@ export interface LineProblem {
 /** The header of a file. */
 export interface CsvHeader {
   positions: ReadonlyMap<LineColumn, number>
-  /** Cells that a line may have. */
+  /** How many cells a line may have. */
   width: number
   /** Column names that are not known. */
   unknown: string[]
@@ -59,7 +59,7 @@ const nameOf = (cell: string): string =>
     .toLowerCase()
 const isLineColumn = (name: string): name is LineColumn => (lineColumns as readonly string[]).includes(name)
 
-/** The delimiter of a file: the one that finds the most column names in its first line. */
+/** Returns the delimiter of a file: the delimiter that finds the most column names in the first line. */
 export function delimiterOf(firstLine: string): Delimiter {
   const known = (delimiter: Delimiter) => firstLine.split(delimiter).filter((cell) => isLineColumn(nameOf(cell))).length
   return delimiters.reduce((best, one) => (known(one) > known(best) ? one : best))
@@ -85,7 +85,7 @@ export function readHeader(cells: string[]): CsvHeader | string {
   return { positions, width: cells.length, unknown }
 }
 
-/** A line read by its header, or why it cannot be read. */
+/** Reads a line by the header of its file, or says why the line cannot be read. */
 export function readLine({ positions, width }: CsvHeader, line: number, cells: string[]): ListingLine | LineProblem {
   if (cells.slice(width).some((cell) => cell !== '')) {
     const message = `the line has ${cells.length} cells, the first line has ${width}: is a value with a delimiter not in quotes?`
@@ -114,8 +114,8 @@ export function readLine({ positions, width }: CsvHeader, line: number, cells: s
 
 /**
  * The first characters of a cell that a spreadsheet takes for a formula, also behind apostrophes. Chinese and Japanese
- * keyboards type the wide forms of the signs. The second line of a cell counts too, because a program that splits the file
- * at its line breaks takes it for a line of its own.
+ * keyboards type the wide forms of the signs. The second line of a cell counts too: a program that splits the file
+ * at line breaks takes the second line of a cell for a line of the file.
  */
 const SIGNS = '=+\\-@\\t\\uff1d\\uff0b\\uff0d\\uff20'
 const FORMULA = `(?='*[${SIGNS}])`
@@ -132,7 +132,7 @@ export const plainCell = (cell: string): string => cell.replace(ESCAPED, '')
 export interface LineFacts {
   /** The listing of the line's variant. */
   listing: ListedVariant | undefined
-  /** The offer of the line's product, also one that is gone. */
+  /** The offer of the line's product, even if that offer is gone. */
   product: NamedOffer | undefined
   /** All offers with the SKU of the line. */
   bySku: NamedOffer[]
@@ -149,7 +149,7 @@ export interface ListedVariant {
 export interface NamedOffer {
   productId: string
   sku: string
-  /** Null while the supplier lists it. */
+  /** Null while the supplier lists the offer. */
   goneAt: number | null
 }
 
@@ -214,7 +214,7 @@ const refused = (line: ListingLine, column: LineColumn, message: string): LineOu
   message,
 })
 
-/** Characters of a text, as everywhere in the API. */
+/** Most characters of a text, as everywhere in the API. */
 const TEXT_MAX = 200
 
 function textFault(line: ListingLine): LineOutcome | undefined {

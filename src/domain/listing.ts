@@ -22,11 +22,11 @@ export interface PublishedOffer extends PricedOffer, StockedOffer {
 export interface ImportFilter {
   /** `linked`: only offers that a person or a file has linked. */
   mode: 'all' | 'linked'
-  /** Only these; null: any. */
+  /** Only offers of these categories; null: of any category. */
   categories: string[] | null
-  /** Only offers with this in their name or SKU, in any case; null: any. */
+  /** Only offers with this text in their name or SKU, in upper or lower case; null: any offer. */
   text: string | null
-  /** Bounds of the cost, both allowed, in minor units of the supplier's currency; null: none. */
+  /** The lowest and the highest cost that pass, in minor units of the supplier's currency; null: no bound. */
   costMinMinor: number | null
   costMaxMinor: number | null
   inStockOnly: boolean
@@ -38,8 +38,8 @@ export interface StorePolicy {
   stock: StockPolicy
   filter: ImportFilter
   /**
-   * For a store with products of its own: whether a product that it lacks is created there, unseen or on sale, and whether one
-   * that is gone is taken out of sight. Absent for a store that takes every offer under its SKU.
+   * For a store with products of its own: whether a product that the store lacks is created there, unseen or on sale, and whether
+   * a product that is gone is taken out of sight. Absent for a store that takes every offer under its SKU.
    */
   products?: { create: 'draft' | 'publish' | null; unpublishGone: boolean }
 }

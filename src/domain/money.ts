@@ -3,7 +3,7 @@ import { money } from './figures.ts'
 /**
  * Money as whole minor units of one currency: `{ minor: 1299, currency: 'EUR' }` is 12.99 EUR.
  *
- * No floating point anywhere: amounts are parsed from and printed to decimal text, and every result is a safe integer.
+ * Floating point is used nowhere: amounts are parsed from and printed to decimal text, and every result is a safe integer.
  */
 export interface Money {
   /** Whole minor units, a safe integer. */
@@ -93,7 +93,7 @@ export const priceTexts = (one: { priceMinor: number; compareAtMinor: number | n
 })
 
 /**
- * `minor` raised by a percentage, rounded up to a whole minor unit, so that a margin is never lost to rounding.
+ * Raises `minor` by a percentage and rounds it up to a whole minor unit, so that a margin is never lost to rounding.
  *
  * @param percent decimal text such as `"12.5"`, at most 4 decimals; a negative percentage lowers the amount
  */
@@ -121,7 +121,7 @@ export interface Pattern {
 }
 
 export interface Rounding {
-  /** A price is right when it matches one of them; without patterns every price is right. */
+  /** A price is right when it matches one of these patterns; without patterns, every price is right. */
   patterns: Pattern[]
   direction: 'up' | 'down' | 'nearest'
   /** The patterns for people: `a step of 0.05`, `an ending of .99 or .95`; empty without patterns. */
@@ -129,8 +129,8 @@ export interface Rounding {
 }
 
 /**
- * Rounds a price to a right one, never under the floor: if the direction leads under it, the first right price at or above
- * the floor is taken. Half way between two, `nearest` goes up.
+ * Rounds a price to a right price, never under the floor. If the direction leads under the floor, the first right price at or
+ * above the floor is taken. Half way between two right prices, `nearest` goes up.
  *
  * Rounding a rounded price changes nothing, and a higher price is never rounded below a lower one.
  *
@@ -187,17 +187,17 @@ export function exact(minor: number): number {
   throw new RangeError('the amount is too large to be exact')
 }
 
-/** A step such as `"0.05"`; undefined when it is no amount of the currency, or zero. */
+/** Reads a step such as `"0.05"`; undefined when the text is no amount of the currency, or is zero. */
 export function stepPattern(text: string, currency: string): Pattern | undefined {
   const every = parseDecimal(text, currency)
   return every !== undefined && every > 0 ? { every, at: 0 } : undefined
 }
 
 /**
- * The end of a price as it is written: `".99"` is 0.99, 1.99, 2.99 and so on; `"9.99"` is 9.99, 19.99 and so on; for
- * a currency without decimals `"80"` is 80, 180, 280.
+ * Reads the end of a price: `".99"` stands for 0.99, 1.99, 2.99 and so on, and `"9.99"` for 9.99, 19.99 and so on. For
+ * a currency without decimals, `"80"` stands for 80, 180, 280.
  *
- * @returns undefined when it cannot be read, or has more decimals than the currency
+ * @returns undefined when the text cannot be read, or has more decimals than the currency
  */
 export function endingPattern(text: string, currency: string): Pattern | undefined {
   const match = /^(\d{0,4})(?:\.(\d{1,3}))?$/.exec(text)

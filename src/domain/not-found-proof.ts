@@ -1,5 +1,5 @@
 /**
- * When it is proven that the supplier has no order of a purchase.
+ * Decides when it is proven that the supplier has no order of a purchase.
  *
  * All instants here are milliseconds of a monotonic clock. A wall clock that is put ahead would shorten the time that a
  * request has to arrive, and a purchase repeated in that time is charged twice where the supplier has forgotten its key.
@@ -17,19 +17,19 @@ export interface NotFoundRules {
   gapMs: number
 }
 
-/** What a scan without a match proves; `waitMs` is the time from its begin until the next scan may prove more. */
+/** What a scan without a match proves; `waitMs` is the time from the beginning of this scan until the next scan may prove more. */
 export type NotFoundVerdict =
   /** The last request may still run, or its order may not show yet. */
   | { proof: 'early'; waitMs: number }
-  /** The first scan that counts. */
+  /** This is the first scan that counts. */
   | { proof: 'first'; waitMs: number }
-  /** Too soon after the first one. */
+  /** This scan began too soon after the first scan that counts. */
   | { proof: 'soon'; waitMs: number }
   | { proof: 'absent' }
 
 /**
  * @param sentAt when the last intent was stored, or any later instant
- * @param absentSince when the first scan that counts began; undefined when there was none since that intent
+ * @param absentSince when the first scan that counts began; undefined when there was no such scan since that intent
  * @param begunAt when this scan began
  */
 export function judgeNotFound(

@@ -7,7 +7,7 @@ import type { SupplierOffer } from './supplier.ts'
  */
 export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
 
-/** The as-of of a record whose own instant cannot be read: as old as the stored fact, and older than every dated one. */
+/** The as-of of a record whose instant cannot be read: it is as old as the stored fact, and older than every dated record. */
 export const UNDATED = 0
 
 /** The supplier's facts about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
@@ -16,10 +16,10 @@ export interface OfferFact {
   sku: string
   name: string
   category: string | null
-  /** Plain text, and the address of a picture: for a store that creates the product. */
+  /** Plain text, and below it the address of a picture: both are for a store that creates the product. */
   description: string | null
   image: string | null
-  /** The API/VIP price of one unit; with a fault the last good one, 0 when there never was one. */
+  /** The API/VIP price of one unit. With a fault, it is the last good price, or 0 when there never was a good price. */
   costMinor: number
   costFault: CostFault | null
   basePriceMinor: number | null
@@ -27,10 +27,10 @@ export interface OfferFact {
   currency: string
   localStock: number | null
   providerStock: number | null
-  /** 1 when the supplier says that it can be bought, else 0. */
+  /** True when the supplier says that the offer can be bought. */
   available: boolean
   origin: string | null
-  /** When it was true at the supplier; `UNDATED` where that cannot be read. */
+  /** When this fact was true at the supplier; `UNDATED` where that instant cannot be read. */
   asOf: number
 }
 
@@ -71,12 +71,12 @@ export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
 /**
  * Whether a fact replaces the stored one.
  *
- * The newer as-of wins. With the same as-of (the records have none, or it does not change with the stock) the later request
- * wins. An offer that was marked gone takes every later request: being listed again is news, however old the record. A
- * record with an unreadable instant is as old as the stored fact.
+ * The newer as-of wins. With the same as-of (records have no as-of, or the as-of does not change with the stock), the later
+ * request wins. An offer that was marked gone takes every later request: that it is listed again is news, however old the
+ * record is. A record with an unreadable instant is as old as the stored fact.
  *
- * An offer that a purchase found empty keeps the as-of of its record. An earlier request cannot know that it is empty and
- * would put it on sale again, so the offer takes later requests only, cost included; until then it is not sold.
+ * An offer that a purchase found empty keeps the as-of of its record. An earlier request cannot know that the offer is empty, and
+ * would put it on sale again. So the offer takes only later requests, also for its cost. Until then it is not sold.
  */
 export function supersedes(
   stored: Pick<OfferFact, 'asOf' | 'available' | 'localStock' | 'providerStock'> & {
@@ -96,8 +96,8 @@ const mayBeFoundEmpty = (stored: Pick<OfferFact, 'available' | 'localStock' | 'p
   !stored.available && availableStock({ ...stored, available: true }) !== 0
 
 /**
- * Gives a fact with an unreadable instant the as-of of the stored one: dated by its request, it would block the dated facts
- * that follow.
+ * Gives a fact with an unreadable instant the as-of of the stored fact. If the fact had the instant of its request, it would
+ * block the dated facts that follow.
  *
  * @param before the stored fact; undefined for a new offer
  */
@@ -105,9 +105,9 @@ export const datedBy = (before: OfferFact | undefined, fact: OfferFact): OfferFa
   fact.asOf === UNDATED && before !== undefined ? { ...fact, asOf: before.asOf } : fact
 
 /**
- * Replaces an invalid cost by the last good one.
+ * Replaces an invalid cost by the last good cost.
  *
- * Base price and cashback of a record in another currency are no amounts in ours, so the stored ones stay too.
+ * Base price and cashback of a record in another currency are no amounts in our currency, so the stored amounts stay too.
  *
  * @param before the stored fact; undefined for a new offer, whose cost is then 0
  */
@@ -153,7 +153,7 @@ const changeText = (text: string | null): string | null =>
 /**
  * Units that can be bought: the sum of the stated stocks, 0 for an unavailable offer.
  *
- * @returns null when it is available and the supplier states neither stock
+ * @returns null when the offer is available and the supplier states neither stock
  */
 export function availableStock(offer: Pick<OfferFact, 'localStock' | 'providerStock' | 'available'>): number | null {
   if (!offer.available) return 0

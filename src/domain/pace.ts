@@ -17,12 +17,12 @@ export const fullJitter = (baseMs: number, attempt: number, capMs: number, rando
   Math.ceil(random * Math.min(capMs, baseMs * 2 ** Math.min(attempt, 40)))
 
 /**
- * Waits before the reads and look-ups of a purchase: quick at first, because most orders complete in seconds; then every
- * 15 minutes, because no purchase that is not final may go unread for longer.
+ * Waits before the reads and look-ups of a purchase. They are short at first, because most orders complete in seconds. They end
+ * at 15 minutes, because a purchase that is not final may not go unread for longer.
  */
 const REFRESH_MS = [2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
 
-/** While deliveries say when an order is over, its reads catch only what is late. */
+/** Waits while deliveries say when an order is over: its reads then catch only what is late. */
 const ANNOUNCED_MS = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
 
 /**
@@ -41,7 +41,7 @@ export const readTogetherAt = (at: number): number => Math.ceil(at / SECOND) * S
 const REREAD_MS = 15 * MINUTE
 
 /**
- * When a purchase is read or looked up next.
+ * Returns when a purchase is read or looked up next.
  *
  * @param refreshes reads or look-ups made since the state was entered
  * @param areAnnounced deliveries say when orders are over
@@ -61,11 +61,11 @@ export function nextReadAt(state: PurchaseState, refreshes: number, now: number,
   }
 }
 
-/** After a request that never left: 1 s x 2^n with full jitter, at most 5 minutes, so that an outage is not hammered. */
+/** The wait after a request that never left: 1 s x 2^n with full jitter, at most 5 minutes. An outage is not hammered. */
 export const notExecutedDelayMs = (attempt: number, random: number): number =>
   SECOND + fullJitter(SECOND, attempt, 5 * MINUTE - SECOND, random)
 
-/** Out of stock or balance too low: 1 min x 2^n with full jitter, at most an hour; a restock event ends it earlier. */
+/** The wait when stock or balance is low: 1 min x 2^n with full jitter, at most an hour. A restock event ends the wait earlier. */
 export const rejectedDelayMs = (generation: number, random: number): number =>
   10 * SECOND + fullJitter(MINUTE, generation - 1, 60 * MINUTE - 10 * SECOND, random)
 
@@ -88,14 +88,14 @@ export function callbackDelayMs(attempts: number, random: number): number | unde
   return wait === undefined ? undefined : Math.round(wait * (1 + random * 0.2))
 }
 
-/** A store that takes its listings again has the right prices within two hours. */
+/** The longest of these waits is two hours: a store that takes listings again has the right prices within that time. */
 const PUBLICATION_MS = CALLBACK_MS.slice(0, 4)
 
 /**
- * Waits after a failed push of listings: the first waits of callbacks, then the last of these without end, because a
- * listing is wrong until its push succeeds.
+ * Returns the wait after a failed push of listings: the first waits of callbacks, and then the last of these waits again and
+ * again, because a listing is wrong until its push succeeds.
  *
- * @param attempts how many failed in a row, from 1
+ * @param attempts how many pushes failed in a row, from 1
  */
 export function publicationDelayMs(attempts: number, random: number): number {
   const wait = PUBLICATION_MS[Math.min(attempts, PUBLICATION_MS.length) - 1] as number
@@ -103,18 +103,18 @@ export function publicationDelayMs(attempts: number, random: number): number {
 }
 
 /**
- * Longest wait before products are created again in a store that has taken prices since: a minute for each failure in a row,
- * so that a store which creates nothing is asked for less and less.
+ * Longest wait before products are created again in a store that has taken prices since the failure: a minute for each failure
+ * in a row, so that a store which creates nothing is asked less and less often.
  */
 export const creationDelayMs = (attempts: number): number => Math.max(1, attempts) * MINUTE
 
-/** A delivery that could not be processed: ten attempts within about ten hours. */
+/** The wait before a delivery is processed again: ten attempts within about ten hours, then undefined. */
 export function deliveryDelayMs(attempts: number, random: number): number | undefined {
   return attempts >= 10 ? undefined : Math.round(SECOND * 3 ** Math.min(attempts, 9) * (1 + random * 0.2))
 }
 
 /**
- * Pauses first sends while the supplier's answers are ambiguous, and from the first one on that cannot be read.
+ * Pauses first sends while the supplier's answers are ambiguous, and from the first answer on that cannot be read.
  *
  *   closed ──3 ambiguous answers in a row──► open ──a look-up succeeds──► probing ──an unambiguous answer──► closed
  *          ──or one that cannot be read───►   ▲                              │
@@ -133,7 +133,7 @@ export interface Breaker {
 /** Whether the answer to a POST is unambiguous, leaves the outcome open, or cannot be read. */
 export type AnswerQuality = 'clear' | 'ambiguous' | 'unreadable'
 
-/** Two may be chance (a restart of the supplier); after three in a row every further send risks one more look-up. */
+/** Two ambiguous answers may be chance (a restart of the supplier). After three in a row, each send risks one more look-up. */
 const AMBIGUOUS_MAX = 3
 
 export const closedBreaker: Breaker = { phase: 'closed', ambiguousInRow: 0, unread: false }
@@ -149,7 +149,7 @@ export function afterAnswer(breaker: Breaker, answer: AnswerQuality): Breaker {
 /**
  * An answered look-up shows that the supplier works again: one first send at a time may go out.
  *
- * @param orders how many orders it read
+ * @param orders how many orders the look-up read
  */
 export const afterLookUp = (breaker: Breaker, orders: number): Breaker =>
   breaker.phase === 'open' && (orders > 0 || !breaker.unread)
@@ -163,7 +163,7 @@ export const afterDoubts = (breaker: Breaker): Breaker => afterLookUp(breaker, 1
 export const firstSendsMax = (breaker: Breaker, usualMax: number): number =>
   breaker.phase === 'closed' ? usualMax : breaker.phase === 'probing' ? 1 : 0
 
-/** How often a store's products are read at least: one that the merchant adds is linked within this time. */
+/** How often a store's products are read at least: a product that the merchant adds is linked within this time. */
 export const VARIANTS_EVERY_MS = 6 * 3_600_000
-/** A product may wait in the store for an offer that has just come; several that come together cost one reading. */
+/** A product may wait in the store for an offer that has just come. Several offers that come together cost one reading. */
 export const VARIANTS_SOON_MS = 15 * 60_000

@@ -1,6 +1,6 @@
 import { endingPattern, exact, type Pattern, parseDecimal, type Rounding, scale, stepPattern } from './money.ts'
 
-/** A share of a cost and an amount that are added to it. */
+/** A share of a cost, and an amount; both are added to the cost. */
 export interface MarkupSettings {
   percent?: string | undefined
   flat?: string | undefined
@@ -32,19 +32,19 @@ export interface Band {
   atLeastMinor: number
 }
 
-/** The price rules of one store, read. */
+/** The price rules of one store, as read from its settings. */
 export interface PricingRules {
   markup: Markup
   bands: Band[]
-  /** By category, and by SKU. */
+  /** Rules by category, and below them rules by SKU. */
   categories: ReadonlyMap<string, Markup>
   products: ReadonlyMap<string, Markup | { fixedMinor: number }>
   /** The least margin over the cost: the larger of its two parts. */
   margin: Markup
   rounding: Rounding
-  /** Millionths of the price on top; null: no compare-at price. */
+  /** How many millionths of the price are added to make the compare-at price; null: no compare-at price. */
   compareAt: { millionths: number } | 'base_price' | null
-  /** A larger change of a price waits for a person; null: no change does. */
+  /** A larger change of a price waits for a person; null: no change waits. */
   jumpMillionths: number | null
 }
 
@@ -165,26 +165,26 @@ function roundingOf(settings: PricingSettings['rounding'], currency: string, rea
   return { patterns, direction, look: patterns.length === 0 ? '' : look }
 }
 
-/** `"12.5"` as 125,000 millionths; undefined for text that is no percentage. */
+/** Reads `"12.5"` as 125,000 millionths; undefined for text that is no percentage. */
 export function parsePercent(text: string): number | undefined {
   const match = /^(\d{1,4})(?:\.(\d{1,4}))?$/.exec(text)
   return match ? Number(`${match[1]}${(match[2] ?? '').padEnd(4, '0')}`) : undefined
 }
 
-/** 125,000 millionths as `"12.5"`. */
+/** Writes 125,000 millionths as `"12.5"`. */
 export function formatPercent(millionths: number): string {
   const digits = String(millionths).padStart(5, '0')
   return `${digits.slice(0, -4)}.${digits.slice(-4)}`.replace(/\.?0+$/, '')
 }
 
-/** An amount and a share of it, rounded up. @throws RangeError when the result is too large to be exact */
+/** Adds to an amount a share of that amount, rounded up. @throws RangeError when the result is too large to be exact */
 export const raiseBy = (minor: number, millionths: number): number => scale(minor, WHOLE + millionths, WHOLE, 'up')
 
-/** A cost with its markup. @throws RangeError when the result is too large to be exact */
+/** Adds the markup to a cost. @throws RangeError when the result is too large to be exact */
 export const raise = (minor: number, { millionths, flatMinor }: Markup): number =>
   exact(raiseBy(minor, millionths) + flatMinor)
 
-/* The names in the rules of stores, and the nearest name in the catalogue for a misspelt one. */
+/* The names in the rules of stores, and the nearest name in the catalogue for a misspelt name. */
 
 /** The settings of a store that name categories and SKUs. */
 export interface NamingStore {
@@ -214,7 +214,7 @@ export const namesInRules = (stores: NamingStore[]): RuleName[] =>
     ]
   })
 
-/** @returns the known name that is nearest to a misspelt one; undefined when none is close */
+/** @returns the known name that is nearest to a misspelt name; undefined when no known name is close */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const most = Math.ceil(name.length / 3)
   let nearest: { name: string; apart: number } | undefined

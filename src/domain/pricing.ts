@@ -46,7 +46,7 @@ export type Priced =
   | {
       outcome: 'priced'
       priceMinor: number
-      /** Above the price, or null. */
+      /** A compare-at price above the price, or null. */
       compareAtMinor: number | null
       floorMinor: number
       currency: string
@@ -101,7 +101,7 @@ export interface WayToPrice {
   /** The price by the rule alone. */
   ruledMinor: number
   floorMinor: number
-  /** Before rounding: never under the floor, nor under the price of the highest cost of the bands before. */
+  /** The price before rounding: never under the floor, nor under the price of the highest cost of the bands before. */
   unroundedMinor: number
   priceMinor: number
   /** The candidate for the compare-at price; null when it is not known or not wanted. */
@@ -196,8 +196,8 @@ export interface CeilingPolicy {
 /**
  * The most that one unit may cost, in minor units of the supplier's currency.
  *
- * The unit price of the order line, in the supplier's currency, less the minimum margin; without a unit price the cost
- * at intake plus a percentage.
+ * It is the unit price of the order line, in the supplier's currency, less the minimum margin. Without a unit price, it is
+ * the cost at intake plus a percentage.
  *
  * @returns `no_rate` when no rate converts the unit price to the supplier's currency
  * @returns `too_large` when the amounts are too large to be exact

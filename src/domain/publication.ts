@@ -14,8 +14,8 @@
  *   |   known one is under the floor                 |                        |
  *   | anything else                                  | as usual, new price    | synced
  *
- * A push has only what the store is not known to have, and a store that cannot have the listing gets it by the last row
- * only. A store that has not confirmed a push may have it: if no price is known, the last pushed one counts as known.
+ * Only what the store is not known to have is pushed. Only the last row gives a listing to a store that cannot have it yet. A
+ * store may have a push that it has not confirmed: if no price is known, the last pushed price counts as known.
  */
 
 import type { ListingReason } from './labels.ts'
@@ -33,7 +33,7 @@ export interface ListingContent {
   available: boolean
   name: string
   category: string | null
-  /** It is to be out of sight, or is: the supplier sells it no more, and the merchant wants that. */
+  /** The listing is, or is to be, out of sight: the supplier sells it no more, and the merchant wants it hidden then. */
   isGone: boolean
 }
 
@@ -47,7 +47,7 @@ type MatchedOffer = PublishedOffer & { productId: string }
 export type Match<O extends MatchedOffer = MatchedOffer> =
   | { outcome: 'matched'; offer: O }
   | { outcome: Unclear; detail: string }
-  /** Nothing to sell, and nothing to decide. */
+  /** There is nothing to sell, and nothing to decide. */
   | { outcome: 'gone' }
   | { outcome: 'filtered' }
   | { outcome: 'unlinked' }
@@ -64,7 +64,7 @@ export interface ListingFacts {
   failing: boolean
   /** The price that a jump is measured from. */
   jumpFrom: { priceMinor: number; currency: string } | null
-  /** False while it is open whether the last push arrived: then it is repeated, whatever is known. */
+  /** False while it is open whether the last push arrived: then the push is repeated, whatever the store is known to have. */
   settled: boolean
   /** A price that a person has approved, however large its jump. */
   approvedPriceMinor: number | null
@@ -80,11 +80,11 @@ export interface ListingDecision {
   wantedPriceMinor: number | null
   /** The cost behind the price of `content` where it is a new price, in minor units of the supplier's currency. */
   costMinor: number | null
-  /** The lowest price, in minor units of the currency of a new price; null when there is none. */
+  /** The lowest allowed price, in minor units of the currency of a new price; null when there is no floor. */
   floorMinor: number | null
   /** What the store should have; null when it never had the listing and must not get it now. */
   content: ListingContent | null
-  /** Whether this must be pushed. */
+  /** Whether `content` must be pushed. */
   push: boolean
   /** The listing is withdrawn: `content` repeats the price that the store has, and only the stock changes. */
   stockAlone?: boolean
@@ -153,7 +153,7 @@ type DecisionBase = Omit<ListingDecision, 'content' | 'push'>
 
 const nothing = { stock: 0, available: false } as const
 
-/** The listing with no stock, at the price that the store has. */
+/** Decides on the listing with no stock, at the price that the store has. */
 function withdrawn(base: DecisionBase, facts: ListingFacts, isGone = false): ListingDecision {
   const content = facts.known ?? facts.sent
   return content === null

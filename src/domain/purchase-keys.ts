@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** The permanent name of one purchase: no two purchases share it, and it can be derived again after a lost database. */
+/** The permanent name of one purchase. No two purchases share a name, and it can be derived again after the database is lost. */
 export interface PurchaseName {
   /** Permanent id of the store: two installations with one API key must not derive equal keys. */
   store: string
@@ -21,7 +21,7 @@ const pieces = ({ store, reference, line, part, generation }: PurchaseName): str
 /**
  * The external reference of a purchase at the supplier: `q1.<store>.<reference>.<line>.<part>.<generation>`.
  *
- * Pieces are percent-encoded, with dots and tildes, so that no two names give one text. A text over `lengthMax` keeps its
+ * Pieces are percent-encoded, also dots and tildes, so that no two names give one text. A text over `lengthMax` keeps its
  * head and ends in `~` and 32 hexadecimal digits of its SHA-256. References are compared as a whole, never parsed.
  *
  * @param lengthMax at least 64
@@ -33,14 +33,14 @@ export function externalOrderId(name: PurchaseName, lengthMax: number): string {
   return `${text.slice(0, lengthMax - TAIL)}~${digest}`
 }
 
-/** A tilde and the digits of the digest. */
+/** The length of a tilde and the digits of the digest. */
 const TAIL = 33
 
 /**
  * Whether a reference begins like the references of a store. This separates our orders from foreign ones on the same API
- * key, and does not say which purchase it is.
+ * key, and does not say which purchase the reference is of.
  *
- * If the cap is so short that the digest replaces the end of the store's id, the rest of the id decides.
+ * If the cap is so short that the digest replaces the end of the store's id, the beginning of the id decides.
  */
 export function carriesStore(reference: string, store: string, lengthMax: number): boolean {
   const head = `q1.${encode(store)}.`
@@ -52,7 +52,7 @@ export function carriesStore(reference: string, store: string, lengthMax: number
 /**
  * The idempotency key of a purchase: base32 of SHA-256 over "q1" and its name, each piece with its length.
  *
- * Product and quantity are not part of it: a changed link must collide with the earlier key, not buy again.
+ * Product and quantity are not part of the key: a changed link must collide with the earlier key, not buy again.
  *
  * @returns 52 characters of a-z2-7
  */
@@ -87,7 +87,7 @@ function base32(bytes: Buffer): string {
 }
 
 /*
- * Which generation of a part an order was bought for, by its external reference.
+ * Finds the generation of a part that an order was bought for, by the external reference of the order.
  *
  * A reference is never parsed: the references of the part are derived and compared with it.
  */
@@ -96,15 +96,15 @@ function base32(bytes: Buffer): string {
 export type PartName = Omit<PurchaseName, 'generation'>
 
 /**
- * How many generations of a part are compared with a reference that ends in a digest, which hides its number. A purchase is
- * tried for three days, at most an hour apart, which makes about a hundred generations.
+ * How many generations of a part are compared with a reference that ends in a digest, because the digest hides the number. A
+ * purchase is tried for three days, with at most an hour between two tries. This makes about a hundred generations.
  */
 const TRIED = 1_000
 
 /** The end of a shortened reference: a tilde and the digits of a digest. */
 const DIGEST = /~[0-9a-f]{32}$/
 
-/** A range of texts with the references of all generations of a part, and of some other parts. */
+/** Returns a range of texts that has the references of all generations of a part, and those of some other parts. */
 export function rangeOf(part: PartName, lengthMax: number): { from: string; to: string } {
   const stem = stemOf(part)
   // A number of up to nine digits follows; references without room for it end in a digest.
@@ -112,12 +112,12 @@ export function rangeOf(part: PartName, lengthMax: number): { from: string; to: 
   return textsFrom(beginning)
 }
 
-/** The range of texts that begin with this one; references are ASCII and have no character as high as \x7f. */
+/** The range of texts that begin with this text; references are ASCII and have no character as high as \x7f. */
 export const textsFrom = (beginning: string) => ({ from: beginning, to: `${beginning}\x7f` })
 
 /**
- * The reference of the first purchase of the same line, and the number of the part; or only the beginning of that reference
- * where this one ends in a digest.
+ * Returns the reference of the first purchase of the same line, and the number of the part. Where the given reference ends in a
+ * digest, only the beginning of the first reference is returned.
  *
  * @returns undefined for a text that is no reference of ours
  */
@@ -127,7 +127,7 @@ export function firstOf(reference: string): { is: string; part: number } | { beg
   return end === undefined ? undefined : { is: `${reference.slice(0, -end.length)}.1.1`, part: Number(part) }
 }
 
-/** The generation of a part whose reference this is, up to `tried` where a digest hides it; undefined when it is of another part. */
+/** Returns the generation of a part that has this reference, up to `tried` where a digest hides it; undefined for another part. */
 export function generationOf(reference: string, part: PartName, lengthMax: number, tried = TRIED): number | undefined {
   const stem = stemOf(part)
   const number = reference.startsWith(stem) ? reference.slice(stem.length) : ''
@@ -139,6 +139,6 @@ export function generationOf(reference: string, part: PartName, lengthMax: numbe
   return undefined
 }
 
-/** The common beginning of the references of a part, before they are shortened: the generation follows. */
+/** The common beginning of the references of a part, before they are shortened; the number of the generation follows it. */
 const stemOf = (part: PartName): string =>
   externalOrderId({ ...part, generation: 1 }, Number.POSITIVE_INFINITY).slice(0, -1)

@@ -8,7 +8,7 @@ interface Outcome<S extends PurchaseState = PurchaseState, E extends Effect = Ef
   effects?: E[]
 }
 
-/** What a row decides that gives nothing to a person. */
+/** The decision of a row that gives nothing to a person. */
 type PlainOutcome = Outcome<Exclude<PurchaseState, 'review'>, PlainEffect>
 type PlainEffect = Exclude<Effect, 'alert'>
 
@@ -31,10 +31,10 @@ const rowsOf =
       decide(facts, input as InputOf<T>, now),
   })
 
-/** One row of the transition table; it returns undefined when its condition does not hold. */
+/** Makes one row of the transition table; `decide` returns undefined when the condition of the row does not hold. */
 export const row = rowsOf<PlainOutcome, false>(false)
 
-/** A row that gives a purchase, or the hand-over of its keys, to a person. The alert of it has its name. */
+/** Makes a row that gives a purchase, or the hand-over of its keys, to a person. The alert has the name of the row. */
 const review = rowsOf<Outcome, true>(true)
 
 export const undecided = (orders: FoundOrder[]) => orders.filter((order) => !order.decided)
@@ -42,7 +42,7 @@ const how = ({ differs }: FoundOrder): string => (differs === undefined ? '' : `
 export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
   ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
 ]
-/** The orders that a decision covers when a purchase is given up: its own order must not reopen it either. */
+/** The orders that a decision covers when a purchase is given up. The purchase's own order must not reopen it either. */
 const seenAndKnown = (facts: PurchaseFacts) =>
   facts.supplierOrderId === null ? facts.ordersSeen : ids(facts, [{ id: facts.supplierOrderId }])
 const doubleCharge = (orders: FoundOrder[]): PlainEffect[] => [
@@ -59,20 +59,20 @@ const SCAN_OVERDUE_MS = 24 * 3_600_000
 export const REPEATS_MAX = 3
 
 const before = ['planned', 'waiting'] as const
-/** An order that is found for one of these is ours (after a restore or a lost answer), or needs a person. */
+/** An order that is found for a purchase in these states is ours (after a restore or a lost answer), or needs a person. */
 const notAccepted = [...before, 'unknown'] as const
 
-/** The shop that took it back needs no word of its end. */
+/** A shop that took the purchase back needs no notice of its end. */
 const failureNotice = ({ takenBackBy }: PurchaseFacts): PlainEffect[] => (takenBackBy === null ? ['notify_failed'] : [])
 
-/** Not cancelled, before its deadline, and its wait is over. */
 const notHeld = ({ holdReason }: PurchaseFacts): Patch =>
   isStandingHold(holdReason) ? { notBefore: null } : { holdReason: null, notBefore: null }
 
+/** Whether the purchase is not cancelled, is before its deadline, and has waited for long enough. */
 const hasItsTurn = ({ cancelRequestedAt, deadlineAt, notBefore }: PurchaseFacts, now: number): boolean =>
   cancelRequestedAt === null && now < deadlineAt && (notBefore === null || now >= notBefore)
 
-/** Why a request without an order must not be repeated; undefined when it may be. */
+/** Why a request without an order must not be repeated; undefined when it may be repeated. */
 function notSafe({ keySafeUntil, lastClass, repeats }: PurchaseFacts, now: number): string | undefined {
   if (keySafeUntil === null || now >= keySafeUntil) return 'the supplier may have forgotten its idempotency key'
   if (lastClass === 'refused') return 'its repeat was rejected'
@@ -108,7 +108,7 @@ const sendingRows = [
 
   row('cancelled_before_sending', before, 'clock', (facts, _, now) => {
     if (facts.maybeChargedAt !== null) return undefined
-    // The time in which the shop holds it does not count.
+    // The time in which the shop holds the purchase does not count.
     const isLate = now >= facts.deadlineAt && !isStandingHold(facts.holdReason)
     if (facts.cancelRequestedAt === null && !isLate) return undefined
     return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: failureNotice(facts) }
@@ -233,7 +233,7 @@ const sendingRows = [
   }),
 ]
 
-/* The rows for purchases whose order is known or that are over, and the decisions of people. */
+/* The rows for purchases whose order is known, for purchases that are over, and for the decisions of people. */
 
 const HOUR = 3_600_000
 
@@ -242,7 +242,7 @@ const KEYS_SHORT_MS = HOUR
 /** An order that stays open for longer than a day is reported, once. */
 export const LATE_MS = 24 * HOUR
 
-/** All keys that ever came, with those of this reading: an order may show other keys in each reading. */
+/** Counts all keys that ever came, also those of this reading: an order may show other keys in each reading. */
 const came = (facts: PurchaseFacts, { newKeys }: InputOf<'read'>) => facts.keysStored + newKeys
 const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
   input.status === 'completed' && came(facts, input) === facts.quantity
@@ -253,7 +253,7 @@ export const reviewsByCancellation: readonly WayIntoReview[] = [
   ...(['taken_back_before_hand_over', 'absent_and_fewer'] as const),
 ]
 
-/** Neither a person nor the standing of the order keeps its keys here. */
+/** Whether neither a person nor the standing of the order keeps the keys here. */
 const mayLeave = ({ handOverHeldAt, holdReason }: PurchaseFacts): boolean =>
   handOverHeldAt === null && !isStandingHold(holdReason)
 
@@ -261,7 +261,7 @@ const CANCELLED_TOO_LATE = 'cancelled after the hand-over began'
 
 const over = ['rejected', 'failed', 'cancelled'] as const
 
-/** A failed purchase is not proven refunded, or a closed purchase is not proven uncharged. */
+/** Writes off a failed purchase that is not proven refunded, or a closed purchase that is not proven uncharged. */
 function writtenOff(facts: PurchaseFacts, now: number): Patch {
   const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
   const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
@@ -274,7 +274,7 @@ const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
 })
 
-/** Keys that wait for a person for another reason stay a person's, also once the order is paid again. */
+/** Cancels for the shop. Keys that wait for a person for another reason go on waiting, even once the order is paid again. */
 const cancelledBy = (facts: PurchaseFacts, by: TakenBackBy, now: number): Patch => ({
   cancelRequestedAt: facts.cancelRequestedAt ?? now,
   ...(facts.handOverHeldAt === null || facts.takenBackBy !== null ? { takenBackBy: by } : {}),
@@ -282,14 +282,14 @@ const cancelledBy = (facts: PurchaseFacts, by: TakenBackBy, now: number): Patch 
   ...(isStandingHold(facts.holdReason) ? { holdReason: null } : {}),
 })
 
-/** The deadline of the purchase is later by the time in which the shop held it. */
+/** Puts off the deadline of the purchase by the time in which the shop held the purchase. */
 const heldTime = ({ holdReason, heldAt, deadlineAt }: PurchaseFacts, now: number): Patch =>
   isStandingHold(holdReason) ? { deadlineAt: deadlineAt + Math.max(0, now - (heldAt ?? now)) } : {}
 
-/** The cancellation of the shop is over. */
+/** The cancellation by the shop is over. */
 const returned = { takenBackBy: null, cancelRequestedAt: null } satisfies Patch
 
-/** Its deliveries that have not begun are made again, for as many keys as are entitled now: at once, or once they may leave. */
+/** Makes deliveries that have not begun again, for as many keys as the customer is entitled to: at once, or once keys may leave. */
 const regiven = (facts: PurchaseFacts): PlainEffect[] => [
   ...(facts.keysWaiting > 0 ? (['withdraw'] as const) : []),
   ...(mayLeave(facts) && facts.state !== 'review' ? (['hand_over'] as const) : []),
@@ -407,7 +407,7 @@ const acceptedRows = [
     return { next: 'review', set, effects: facts.keysWaiting > 0 ? ['withdraw', 'alert'] : ['alert'] }
   }),
   row('shop_cancelled', ['unknown', 'accepted', 'completed', 'review'], 'shop_cancels', (facts, { by }, now) => {
-    // A review for another reason is a person's, however its order stands.
+    // A review for another reason is for a person to end, however the order stands.
     if (facts.state === 'review' && facts.takenBackBy === null) return undefined
     return { set: cancelledBy(facts, by, now), effects: facts.state === 'unknown' ? ['read_now'] : [] }
   }),
@@ -447,7 +447,7 @@ const acceptedRows = [
 
   review('found_after_the_end', over, 'found', (facts, { orders }, now) => {
     const open = undecided(orders).filter((order) => moneyIsOut(order.status))
-    // Its own order reopens it in any case. Of several other orders it is not known which one is meant.
+    // Its own order reopens the purchase in any case. Of several other orders, it is not known which order is meant.
     const own = open.find(({ id }) => id === facts.supplierOrderId)
     const order = own ?? open[0]
     if (!order) return undefined
@@ -468,7 +468,7 @@ const acceptedRows = [
     const known = facts.supplierOrderId
     const before = facts.refundedAt === null ? seenAndKnown(facts) : facts.ordersSeen.filter((id) => id !== known)
     if (known !== order.id && before.some((id) => id !== order.id)) {
-      // The money for its earlier order has not come back as far as is known: this order is a second charge.
+      // As far as is known, the money for its earlier order has not come back: this order is a second charge.
       set.ordersSeen = seenAndKnown(facts)
       effects.push(...doubleCharge([order]))
     }
@@ -536,6 +536,6 @@ const acceptedRows = [
 /** The transition table, in the order in which its rows are tried. The row names are stored as evidence. */
 export const rows = [...sendingRows, ...acceptedRows]
 
-/** A row after which a person decides. */
+/** The name of a row after which a person decides. */
 export type WayIntoReview = Extract<(typeof rows)[number], { isReview: true }>['name']
 export const waysIntoReview = rows.flatMap((row) => (row.isReview ? [row.name] : []))

@@ -32,11 +32,11 @@ export const mostOf = ({ ceilingMinor, quantity }: { ceilingMinor: number; quant
 /** States after which nothing more is expected. */
 export const finalStates: readonly PurchaseState[] = ['fulfilled', 'rejected', 'failed', 'cancelled']
 
-/** Nothing was bought, as far as is known; an order that is found later reopens it. */
+/** Whether nothing was bought, as far as is known; an order that is found later reopens the purchase. */
 export const isOver = (state: PurchaseState): boolean =>
   state === 'rejected' || state === 'failed' || state === 'cancelled'
 
-/** What the answer to a POST means for money: it did not run; answered and not charged; possibly charged. */
+/** What the answer to a POST means for money: the request did not run; it was answered and not charged; it was possibly charged. */
 export type AnswerClass = 'not_executed' | 'refused' | 'ambiguous'
 
 /** The columns of a purchase, and facts of its siblings, that the table reads. Instants in epoch milliseconds. */
@@ -50,16 +50,16 @@ export interface PurchaseFacts {
   lastClass: AnswerClass | null
   /** Requests that were sent again after the order was proven absent. */
   repeats: number
-  /** The order that an ambiguous answer named: it is read by its id. */
+  /** The order that an ambiguous answer named: this order is read by its id. */
   namedOrderId: string | null
   deadlineAt: number
   supplierOrderId: string | null
   quantity: number
   /** Units of it that the customer is not entitled to any more: their keys stay here. */
   surplus: number
-  /** The shop cancelled the purchase: a later reading of the order as paid takes that back. */
+  /** What the shop cancelled the purchase by: a later reading of the order as paid takes the cancellation back. */
   takenBackBy: TakenBackBy | null
-  /** Since when it is held. */
+  /** Since when the purchase is held. */
   heldAt: number | null
   /** Licence keys stored so far. */
   keysStored: number
@@ -93,7 +93,7 @@ export interface FoundOrder {
   differs?: string | undefined
   /** The order already belongs to a purchase of another line. */
   ofAnotherLine: boolean
-  /** A person has decided on it before. */
+  /** A person has decided on the order before. */
   decided: boolean
 }
 
@@ -112,7 +112,7 @@ export type PurchaseInput =
   | { type: 'lost' }
   /** GET /orders/{id} of the order that an answer named; `ofAnotherLine`: any other purchase has it. */
   | { type: 'named_read'; order: FoundOrder }
-  /** Two valid scans, late enough and far enough apart, did not find it. */
+  /** Two valid scans, late enough and far enough apart, did not find the order. */
   | { type: 'absent'; frozen: boolean }
   /** GET /orders/{id}: the current order. `keys` counts its keys, `newKeys` those that are not stored yet. */
   | {
@@ -121,7 +121,7 @@ export type PurchaseInput =
       keys: number
       newKeys: number
       keysElsewhere: boolean
-      /** Every key of it is text. */
+      /** Every key of the order is text. */
       areText: boolean
     }
   /** GET /orders/{id}: the supplier knows no such order. */
@@ -132,19 +132,19 @@ export type PurchaseInput =
   | { type: 'poison'; error: string }
   /** What follows from how the order is in its shop now: it ends, and `rest` units of it are planned again; */
   | { type: 'shop_ends'; by: TakenBackBy; rest: number }
-  /** nothing of it is sent or delivered while the order stands so; */
+  /** Nothing of the purchase is sent or delivered while the order stands so. */
   | { type: 'shop_holds'; reason: StandingHold }
-  /** the shop has refused the delivery of its keys, and has none of them; */
+  /** The shop has refused the delivery of the keys, and has none of them. */
   | { type: 'shop_blocks'; reason: StandingHold | 'not_entitled' }
-  /** it is cancelled; */
+  /** The purchase is cancelled. */
   | { type: 'shop_cancels'; by: TakenBackBy }
-  /** the order is paid again: what waited for that goes on; */
+  /** The order is paid again: what waited for the payment goes on. */
   | { type: 'shop_pays' }
-  /** it is for so many units, or has another ceiling: no byte of it has left; */
+  /** The purchase gets another quantity or another ceiling: no byte of it has left. */
   | { type: 'shop_resizes' }
-  /** the keys of so many units stay here. */
+  /** The keys of `surplus` units stay here. */
   | { type: 'shop_limits'; surplus: number }
-  /** A part that ended is planned again, for so many units. */
+  /** A part that ended is planned again, for `quantity` units. */
   | { type: 'again'; quantity: number }
   /** Decisions of a person. */
   | { type: 'retry' }
@@ -159,8 +159,8 @@ export type Answer =
   | { outcome: 'rejected'; reason: 'out_of_stock' | 'balance' | 'other' }
   | { outcome: 'not_executed' }
   /**
-   * `rejection`: the supplier refused a repeat, which proves nothing about the attempt before. `orderId`: the order of a 2xx
-   * whose other fields differ or cannot be read.
+   * `rejection`: the supplier refused a repeat, which proves nothing about the attempt before. `orderId`: the order that a 2xx
+   * names, when other fields of that answer differ or cannot be read.
    */
   | { outcome: 'unknown'; rejection: boolean; orderId: string | null }
 
@@ -176,7 +176,7 @@ export type Effect =
   | 'withdraw'
   /** Notify the store that this part of the line, or its missing units, will not come. */
   | 'notify_failed'
-  /** Cancel a later generation that was never sent; first in the commit. */
+  /** Cancel a later generation that was never sent. The commit does this first. */
   | 'cancel_later'
   /** Plan the next generation, held until `notBefore` for the reason `plan`; null: not held. */
   | { plan: HoldReason | null; notBefore: number | null; quantity?: number }
@@ -184,10 +184,10 @@ export type Effect =
   | 'freeze'
   /** Record a difference with the supplier. Implies an alert. */
   | { discrepancy: 'double_charge' | 'missing' | 'late' | 'reversed'; orderId: string }
-  /** Queue an alert for the people on duty, of which the row is the kind. */
+  /** Queue an alert for the people on duty. The kind of the alert is the name of the row. */
   | 'alert'
 
-/** Columns that a transition sets; absent ones stay. */
+/** Columns that a transition sets; absent columns stay as they are. */
 export type Patch = Partial<
   Pick<
     PurchaseFacts,
@@ -214,14 +214,14 @@ export interface Transition {
   next: PurchaseState
   set: Patch
   effects: Effect[]
-  /** The kind of the alert among the effects; null: there is none. */
+  /** The kind of the alert among the effects; null: there is no alert. */
   alert: WayIntoReview | null
 }
 
 const reviewsByEntitlement: ReadonlySet<string> = new Set(reviewsByCancellation)
 
 /**
- * The transition table: rows are tried from the top, the first that matches wins.
+ * Applies the transition table: its rows are tried from the top, and the first row that matches wins.
  *
  * @param now epoch milliseconds
  * @returns undefined when no row matches: the purchase stays as it is, and the input is recorded as evidence
@@ -232,7 +232,7 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
     const outcome = row.decide(facts, input, now)
     if (!outcome) continue
     const { next = facts.state, set: given = {}, effects = [] } = outcome
-    // A review for another reason is a person's, however its order stands.
+    // A review for another reason is for a person to end, however the order stands.
     const isPersons = row.isReview && next === 'review' && !reviewsByEntitlement.has(row.name)
     const set = isPersons && facts.takenBackBy !== null ? { ...given, takenBackBy: null } : given
     return { row: row.name, next, set, effects, alert: row.isReview && effects.includes('alert') ? row.name : null }
@@ -265,14 +265,14 @@ export function provesUncharged(
 /** What the money of a purchase depends on. */
 type Spent = Pick<PurchaseFacts, 'state' | 'refundedAt'> & { writtenOffAt: number | null }
 
-/** It failed, and its money has neither come back nor been written off. */
+/** Whether a purchase failed, and its money has neither come back nor been written off. */
 export const keepsMoney = ({ state, refundedAt, writtenOffAt }: Spent): boolean =>
   state === 'failed' && refundedAt === null && writtenOffAt === null
 
 /**
  * Whether a part may be bought now: every other generation of it is proven not charged, refunded, or written off.
  *
- * Asserted before each POST /orders: per line part, charges less refunds never exceed one.
+ * This is asserted before each POST /orders: for each part of a line, charges less refunds never exceed one.
  */
 export const mayBuy = (others: readonly Spent[]): boolean =>
   others.every((other) => isOver(other.state) && !keepsMoney(other))

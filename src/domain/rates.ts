@@ -6,7 +6,7 @@ export interface RateSettings {
   to: string
   /** How many units of `to` one unit of `from` is: decimal text, at most 7 digits before the point and 8 after it. */
   rate: string
-  /** First instant of its validity, ISO 8601; without one the beginning is open. */
+  /** First instant of its validity, ISO 8601; without this instant, the beginning is open. */
   validFrom?: string | undefined
   /** First instant after its validity. */
   validUntil?: string | undefined
@@ -19,9 +19,9 @@ export interface Rate {
   /** Minor units of `to` for `denominator` minor units of `from`; both are safe integers above 0. */
   numerator: number
   denominator: number
-  /** The configured text, between whole units. */
+  /** The configured text: the rate between whole units. */
   text: string
-  /** Epoch milliseconds; infinite where it is open. */
+  /** Epoch milliseconds; infinite where the beginning or the end is open. */
   validFrom: number
   validUntil: number
 }
@@ -46,9 +46,9 @@ export function readRate({ from, to, rate: text, validFrom, validUntil }: RateSe
 }
 
 /**
- * The rate between two currencies at an instant; of several, the one that came into force last.
+ * Returns the rate between two currencies at an instant; of several rates, the rate that came into force last.
  *
- * @returns undefined when there is none. The inverse of a rate is not used: buying and selling rates differ
+ * @returns undefined when there is no rate. The inverse of a rate is not used: buying and selling rates differ
  */
 export function rateAt(rates: Rate[], from: string, to: string, at: number): Rate | undefined {
   if (from === to) return { from, to, numerator: 1, denominator: 1, text: '1', ...ALWAYS }
@@ -63,7 +63,7 @@ export function rateAt(rates: Rate[], from: string, to: string, at: number): Rat
 const ALWAYS = { validFrom: Number.NEGATIVE_INFINITY, validUntil: Number.POSITIVE_INFINITY }
 
 /**
- * An amount in the other currency, rounded to its minor unit.
+ * Converts an amount to the other currency, rounded to the minor unit of that currency.
  *
  * @param direction `up` for prices, `down` for what may be spent: rounding never costs us money
  * @throws RangeError when the result is too large to be exact

@@ -5,10 +5,10 @@
 import { isOver, type PurchaseState } from './purchase.ts'
 import { moneyIsOut, type OrderStatus } from './supplier.ts'
 
-/** How many generations after the newest known one are looked up one by one. */
+/** How many generations after the newest known generation are looked up, each by its reference. */
 export const AHEAD = 10
 
-/** How many parts after the last known one of a line are looked up. */
+/** How many parts after the last known part of a line are looked up. */
 const PARTS_AHEAD = 3
 
 /**
@@ -25,7 +25,7 @@ export function generationsToAsk(rows: readonly { generation: number; state: Pur
   return Array.from({ length: newest + AHEAD }, (_, index) => index + 1).filter((one) => !known.has(one))
 }
 
-/** The parts by which a line may have grown that the database has forgotten: a line grows by parts with the next numbers. */
+/** Returns the parts that a line may have gained and the database has forgotten: a line grows by parts with the next numbers. */
 export const partsAfter = (highest: number): number[] =>
   Array.from({ length: PARTS_AHEAD }, (_, index) => highest + 1 + index)
 
@@ -83,7 +83,7 @@ export type Reattachment =
    * purchase was proven not to be charged, it was refunded, or it was written off.
    */
   | 'supersede'
-  /** The open purchase has an order of its own: read whether that has failed since. */
+  /** The open purchase has an order of its own: read whether that order has failed since. */
   | 'read'
   /** Both orders were charged. */
   | 'double_charge'

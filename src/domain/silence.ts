@@ -1,8 +1,8 @@
-/** When what a process says again and again means nothing any more, because it is not said any more. */
+/** Decides when a repeated message of a process means nothing any more, because the process has stopped repeating it. */
 
 const SILENT_MS = 30_000
-/** The same in ticks, where they are rare: a process says it at each of its own, and another reads it at each of its own. */
+/** The same in ticks, where ticks are rare: a process repeats its message once a tick, and another process reads it once a tick. */
 const SILENT_TICKS = 3
 
-/** @param tickMs between two ticks of a process */
+/** @param tickMs the time between two ticks of a process */
 export const silentAfterMs = (tickMs: number): number => Math.max(SILENT_MS, SILENT_TICKS * tickMs)

@@ -4,9 +4,9 @@ export interface StockPolicy {
   source: 'both' | 'local' | 'provider'
   /** Units that are never shown, because they may be sold elsewhere between two readings of the stock. */
   buffer: number
-  /** Most units that are shown; null: all. Not under `zeroUnder`, or nothing would ever be in stock. */
+  /** Most units that are shown; null: all. The cap is not under `zeroUnder`, or nothing would ever be in stock. */
   cap: number | null
-  /** A stock under this, after the buffer, is shown as none. */
+  /** After the buffer, a stock under this number is shown as no stock. */
   zeroUnder: number
 }
 
@@ -14,12 +14,12 @@ export interface StockPolicy {
 export interface StockedOffer {
   localStock: number | null
   providerStock: number | null
-  /** 1 when the supplier says that it can be bought. */
+  /** True when the supplier says that the offer can be bought. */
   available: boolean
 }
 
 export interface PublishedStock {
-  /** Units to show; null: available and not counted. */
+  /** Units to show; null: the offer is available, and its units are not counted. */
   stock: number | null
   available: boolean
 }
@@ -32,11 +32,11 @@ export interface StockStep {
   detail: string
 }
 
-/** The stock that a store shows: the source, less the buffer, none under the threshold, at most the cap. */
+/** The stock that a store shows: the units of the source, less the buffer; none under the threshold, and at most the cap. */
 export const publishedStock = (offer: StockedOffer, policy: StockPolicy): PublishedStock =>
   shown(stockSteps(offer, policy).at(-1)?.units ?? null)
 
-/** The same with every step. */
+/** Returns the stock that a store shows, with every step on the way to it. */
 export function explainStock(offer: StockedOffer, policy: StockPolicy): PublishedStock & { steps: StockStep[] } {
   const steps = stockSteps(offer, policy)
   return { ...shown(steps.at(-1)?.units ?? null), steps }
@@ -62,7 +62,7 @@ function stockSteps(offer: StockedOffer, { source, buffer, cap, zeroUnder }: Sto
 /**
  * The units of the configured source.
  *
- * If only one of the two stocks is stated, the other one is none. If neither is stated, the offer is not counted.
+ * If only one of the two stocks is stated, the other stock is zero. If neither stock is stated, the units are not counted.
  */
 function countedStock(offer: StockedOffer, source: StockPolicy['source']): { units: number | null; detail: string } {
   const { localStock, providerStock, available } = offer

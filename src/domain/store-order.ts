@@ -1,5 +1,5 @@
 /**
- * The public states of a store order and its lines: derived from the purchases, never stored.
+ * The public states of a store order and its lines. They are derived from the purchases and never stored.
  */
 import type { HoldReason, TakenBackBy } from './hold.ts'
 import { finalStates, isOver, type PurchaseState } from './purchase.ts'
@@ -10,8 +10,8 @@ export const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', '
 export type OrderState = (typeof orderStates)[number]
 
 /**
- * How an order stands in its store now. `held`: paid, and the shop, or what is read of it, wants a person to look first. Only a
- * `paid` order is bought and delivered.
+ * How an order stands in its store now. `held`: the order is paid, but the shop, or what is read of the order, wants a person to
+ * look first. Only a `paid` order is bought and delivered.
  */
 export const standings = ['paid', 'unpaid', 'held', 'cancelled'] as const
 export type Standing = (typeof standings)[number]
@@ -22,7 +22,7 @@ export interface PartFacts {
   state: PurchaseState
   holdReason: HoldReason | null
   quantity: number
-  /** Units of it whose keys stay here. */
+  /** Units of the purchase whose keys stay here. */
   surplus: number
   takenBackBy: TakenBackBy | null
   /** Keys of this purchase that the store has. */
@@ -30,8 +30,8 @@ export interface PartFacts {
 }
 
 /**
- * The generation of each part that counts: the one that is not over (there is at most one), else the newest. An earlier one
- * may reopen when its order turns up after a later one was planned and cancelled.
+ * Returns the generation that counts for each part: the generation that is not over (there is at most one), else the newest. An
+ * earlier generation may reopen when its order turns up after a later generation was planned and cancelled.
  */
 export function currentParts<T extends { part: number; generation: number; state: PurchaseState }>(
   purchases: T[],
@@ -67,11 +67,11 @@ export function lineState(purchases: PartFacts[]): LineState {
   return moving.some((part) => part.holdReason !== null || part.state === 'review') ? 'held' : 'open'
 }
 
-/** The purchase ended because its order in the shop took it back: nothing of it is due. */
+/** The purchase ended because its order in the shop took it back: no unit of the purchase is due. */
 const isTakenBack = ({ state, takenBackBy }: Pick<PartFacts, 'state' | 'takenBackBy'>): boolean =>
   isOver(state) && takenBackBy !== null
 
-/** How many keys the store is to have of a line: with those that earlier generations have delivered. */
+/** How many keys of a line the store is to have, including the keys that earlier generations have delivered. */
 export const unitsWanted = (purchases: PartFacts[]): number => {
   const current = currentParts(purchases)
   const earlier = purchases.filter((one) => !current.includes(one)).reduce((sum, { handedOver }) => sum + handedOver, 0)

@@ -45,7 +45,7 @@ export interface LineFailed {
   /** How many units. */
   units: number
   state: 'failed' | 'cancelled'
-  /** Of the supplier, or `cancelled`, `deadline`, `closed`, `short`. */
+  /** The code of the supplier, or `cancelled`, `deadline`, `closed`, `short`. */
   code: string
   /** Why, as a sentence. */
   message: string
@@ -87,14 +87,14 @@ export const reportedHolds = [
 ] as const satisfies HoldReason[]
 export type ReportedHold = (typeof reportedHolds)[number]
 
-/** The store learns at once that its customer waits for a price, a restock or a top-up. Of the others most end by themselves. */
+/** The store learns at once that its customer waits for a price, a restock or a top-up. Most other holds end by themselves. */
 const reportedAtOnce: readonly HoldReason[] = ['out_of_stock', 'balance', 'ceiling']
 
 /**
- * The reason of a hold that the store must still learn of; each reason once, until the purchase goes on. A hold is not over
- * when its cause is gone, because the next try may meet it again: it is over when the supplier has taken the order.
+ * Returns the reason of a hold that the store must still learn of. The store learns each reason once, until the purchase goes on. A
+ * hold does not end with its cause, because the next try may meet the cause again. It ends when the supplier has taken the order.
  *
- * @param isLong it lasts longer than it should, and people are alerted of it
+ * @param isLong the hold lasts longer than it should, and people are alerted of it
  */
 export function holdToReport(
   reported: ReportedHold | null,

@@ -2,7 +2,7 @@
  * The outcome of a POST /orders, and the supplier's records in our words.
  *
  * An outcome is a value, never an exception: money depends on the four outcomes, and the compiler makes every caller handle
- * them. An outcome is about the request just made, not about earlier ones with the same key.
+ * them. An outcome is about the request just made, not about earlier requests with the same key.
  */
 import type { CostFault } from './offer.ts'
 
@@ -15,7 +15,7 @@ export interface Sealed {
 export const orderStatuses = ['open', 'completed', 'failed', 'refunded'] as const
 export type OrderStatus = (typeof orderStatuses)[number]
 
-/** The order was charged and not refunded. */
+/** Whether the order was charged and not refunded. */
 export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
 
 /** Whether two ids name one product: suppliers write theirs in capitals in one answer and in small letters in another. */
@@ -32,7 +32,7 @@ export const eventNames = [
 ] as const
 export type EventName = (typeof eventNames)[number]
 
-/** The stored evidence of an answer: a code, ids, a digest and a sentence of ours, never its contents. */
+/** The stored evidence of an answer: a code, ids, a digest and a sentence of ours, never the contents of the answer. */
 export interface AnswerEvidence {
   /** HTTP status, when a whole header of an answer came. */
   status?: number
@@ -50,9 +50,9 @@ export interface AnswerEvidence {
 export type NotExecutedCause =
   /** No connection: not one byte of the request was written. */
   | 'unreachable'
-  /** 429, or the API key is paused after one. */
+  /** The answer was 429, or the API key is paused after a 429. */
   | 'rate_limited'
-  /** 401 or 403. */
+  /** The answer was 401 or 403. */
   | 'unauthorized'
   /** The caller's own check right before the write said no. */
   | 'held_back'
@@ -60,7 +60,7 @@ export type NotExecutedCause =
 export type Placement =
   /** An order was made. `agrees`: every field that the dialect maps equals what was sent. */
   | { outcome: 'accepted'; order: SupplierOrder; agrees: boolean; evidence: AnswerEvidence }
-  /** Answered and not charged. The same key would only bring the same answer. */
+  /** The request was answered and not charged. The same key would only bring the same answer. */
   | {
       outcome: 'rejected'
       reason: 'out_of_stock' | 'balance' | 'other'
@@ -108,7 +108,7 @@ export interface SupplierOffer {
   description?: string
   /** An http or https address; empty where the record has an empty one. */
   image?: string
-  /** The API/VIP price: what a purchase costs us. 0 when the record states no readable one above 0. */
+  /** The API/VIP price: what a purchase costs us. 0 when the record states no readable price above 0. */
   costMinor: number
   /** Set when the cost is invalid: nothing is bought or priced by it. */
   costFault?: CostFault
@@ -118,9 +118,9 @@ export interface SupplierOffer {
   localStock?: number
   providerStock?: number
   available: boolean
-  /** Where the supplier says it is fulfilled from. */
+  /** From where the offer is fulfilled, as the supplier says. */
   origin?: string
-  /** When the supplier last changed the record; absent when the records do not say, 0 when it cannot be read. */
+  /** When the supplier last changed the record; absent when records have no such instant, 0 when the instant cannot be read. */
   asOf?: number
   /** Paths of the fields that are stated and cannot be read. */
   unread?: string[]
@@ -139,11 +139,11 @@ export interface SupplierWebhook {
   url: string
   events: EventName[]
   createdAt?: number
-  /** Only in the answer to its creation. */
+  /** Only the answer to the creation of the webhook has it. */
   secret?: Sealed
 }
 
-/** The ordered reference, product and quantity; an order agrees when it has the same. */
+/** The ordered reference, product and quantity; an order agrees when it has the same values. */
 export interface ExpectedOrder {
   externalOrderId: string
   productId: string

@@ -12,13 +12,13 @@ const DAY = 24 * HOUR
 /** A sweep begins this much earlier than its instant, because the clocks of two machines differ. */
 export const SKEW_MS = 10 * 60_000
 
-/** Every quarter of an hour: two days are longer than an order stays open, and take few pages. */
+/** How far back a sweep reads every quarter of an hour: two days are longer than an order stays open, and take few pages. */
 export const RECENT_MS = 2 * DAY
 
-/** Once a night: finds late charges of purchases that were written off. */
+/** How far back the nightly sweep reads: it finds late charges of purchases that were written off. */
 export const NIGHTLY_MS = 30 * DAY
 
-/** A missed nightly sweep is made up for after this time; a failed one is repeated at most this often. */
+/** A missed nightly sweep is made up for after the first time. A failed sweep is repeated no sooner than after the second time. */
 const NIGHTLY_OVERDUE_MS = 26 * HOUR
 const NIGHTLY_AGAIN_MS = HOUR
 
@@ -35,8 +35,8 @@ export interface Counterpart {
 /**
  * Compares a purchase with the orders under its reference.
  *
- * `found`: one of them is news, and the transition table decides. `reread`: its own order seems to have changed; only a read
- * of the order itself shows that, because a list may be older than the last read. `agrees`: nothing to do.
+ * `found`: an order is news, and the transition table decides. `reread`: the purchase's own order seems to have changed. Only a
+ * read of that order shows whether it has, because a list may be older than the last read. `agrees`: nothing to do.
  */
 export function comparison(
   purchase: Counterpart,
@@ -60,7 +60,7 @@ export const isOurs = (reference: string | undefined, stores: readonly { id: str
   reference !== undefined && stores.some(({ id }) => carriesStore(reference, id, lengthMax))
 
 /**
- * Where the nightly sweep begins: thirty days ago, or when the oldest recently written-off purchase was sent.
+ * Returns where the nightly sweep begins: thirty days ago, or earlier, when the oldest recently written-off purchase was sent.
  *
  * @param writtenOffSentAt first send of the oldest purchase that was written off within thirty days
  */
@@ -70,8 +70,8 @@ export const nightlyFrom = (now: number, writtenOffSentAt: number | null): numbe
 /**
  * Whether a nightly sweep is due outside its hour, because the last one failed or the service was down.
  *
- * @param completeAt when the last complete one began; null when there was none
- * @param begunAt when the last one began, however it ended
+ * @param completeAt when the last complete sweep began; null when there was no complete sweep
+ * @param begunAt when the last sweep began, however it ended
  */
 export function nightlyOverdue(now: number, completeAt: number | null, begunAt: number | null): boolean {
   if (begunAt !== null && now - begunAt < NIGHTLY_AGAIN_MS) return false

@@ -29,7 +29,7 @@ export function columnsOf(text: string): number {
 const SENTENCE_WIDTH = 80
 
 /**
- * A sentence as lines that are wrapped at words. Unlike a table, it is no wider in a file or a pipe.
+ * Writes a sentence as lines that are wrapped at words. Unlike a table, a sentence is no wider in a file or a pipe.
  *
  * @param lead text before the first line
  * @param hang indentation of the other lines (default: the width of `lead`)
@@ -48,7 +48,7 @@ export function sentence(
 /** Names to choose from: `one, two or three`. */
 export const either = (names: string[]): string => new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(names)
 
-/** Replaces a space of a command meanwhile: a private-use character, which `plain` removes from texts. */
+/** Stands for a space of a command while a text is wrapped. `plain` removes this private-use character from texts. */
 const COMMAND_SPACE = '\u{e000}'
 
 /**
@@ -79,5 +79,5 @@ export function wrap(text: string, width: number, first = width): string[] {
  */
 export const plain = (text: string): string => text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim()
 
-/** A text as it came, line ends and tabs kept, and nothing in it that a terminal would obey. */
+/** Returns a text as it came, with its line ends and tabs, but with nothing in it that a terminal would obey. */
 export const printable = (text: string): string => text.replaceAll(/(?!\r?\n|[\t\ufeff])\p{C}/gu, '\ufffd')

@@ -14,9 +14,6 @@ type Moment = (typeof moments)[number]
 /** An edit that no such moment comes for happens all the same. */
 const PATIENCE_MS = 15 * MINUTE
 
-/** The key of a unit that is refunded while it is bought stays here, until the customer orders the unit again. */
-const THERE_AND_BACK = ['unit refunded', 'line grown']
-
 interface Armed {
   moment: Moment
   reference: string
@@ -88,7 +85,7 @@ export function createEdits(world: World, shop: SimShop, endAt: number) {
     /** Plans what happens to an order that was just placed. @param first what its customer came for */
     plan: (reference: string, first: readonly string[]): void => {
       const count = chance.pick([0, 0, 1, 1, 2, 3, 4])
-      const drawn = chance.odds(0.1) ? THERE_AND_BACK : Array.from({ length: count }, () => chance.pick(names))
+      const drawn = Array.from({ length: count }, () => chance.pick(names))
       // Most are put right in the end.
       const last = drawn.length > 0 && chance.odds(0.7) ? rights : []
       follow(reference, [...first, ...drawn, ...last])
