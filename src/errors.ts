@@ -161,8 +161,8 @@ interface SystemError {
 }
 
 /**
- * Turns an error of the operating system that a person can cause and put right into a sentence. The sentence names the file
- * or the port, and says what to do.
+ * Makes a sentence from an error of the operating system that a person can cause and correct. The sentence names the file or
+ * the port, and says what to do.
  *
  * @param given the file, for errors that do not name it
  * @returns undefined for any other value

@@ -87,7 +87,7 @@ export interface LogRecord {
 export interface LogOptions {
   /** The least level that is written. */
   level: 'debug' | keyof Log
-  /** Takes one finished line. A `write` that fails never makes the work that logs fail. */
+  /** Takes one finished line. When `write` fails, the work that logs goes on. */
   write: (line: string) => void
   /** How a record becomes a line (default: JSON). */
   lineOf?: (record: LogRecord) => string

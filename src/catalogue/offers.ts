@@ -26,7 +26,7 @@ import { enqueuePublications } from '../storage/publications.ts'
 import { ageVariants } from '../storage/store-readings.ts'
 import type { Catalogue } from './context.ts'
 
-/** What the facts change about the stored offers, and the changes of the database that store it. */
+/** What the facts change about the stored offers, and the database changes that store the result. */
 export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' | 'freed' | 'rowids'> {
   changes: Change[]
   offersNew: number
@@ -267,7 +267,7 @@ async function readOffer(catalogue: Catalogue, productId: string): Promise<void>
       return [
         // The guard on the offer's row makes a change happen only once. The id keeps two changes of one instant apart.
         ...enqueueListings(catalogue, listingsChanged, { key: `${productId}:${fact.asOf}:${newId()}`, now }),
-        // A store may have passed over its own product with the SKU of this offer: its variants are read again soon.
+        // A store may have passed over its own product with this SKU, so the variants of all stores are read again soon.
         ...(offersNew > 0 ? [ageVariants(now - VARIANTS_EVERY_MS + VARIANTS_SOON_MS)] : []),
       ]
     },

@@ -114,7 +114,7 @@ export interface Step {
 export const steps = (all: readonly Step[]): Html =>
   html`<ol class="steps">${all.map(({ text, amount }) => html`<li><span>${text}</span><b>${amount}</b></li>\n`)}</ol>`
 
-/** Shows how far a run is that reads page after page. @param total null while the number of pages is not known */
+/** Shows the progress of a run that reads page after page. @param total null while the number of pages is not known */
 export const pagesRead = (pages: number, total: number | null): Html =>
   html`<label>Page ${pages}${total !== null && ` of ${total}`}<progress${total !== null && html` max="${Math.max(1, total)}" value="${Math.min(pages, total)}"`}></progress></label>`
 

@@ -2,7 +2,7 @@
  * What an order entitles its customer to, and what follows from that for its purchases.
  *
  * An order goes on changing in its store after it was taken. A reading that says something new makes a revision: how the order
- * stands, and how many units of each line are paid for. `settle` compares the last revision with the purchases, and no earlier one:
+ * stands, and how many units of each line are paid for. `settle` compares only the last revision with the purchases:
  *
  *   | the order, or the line of a purchase        | not sent              | sent, the store has no key     | the store has keys
  *   | paid, as many units as planned              | a hold by the shop ends, deliveries that waited go on  |

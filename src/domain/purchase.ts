@@ -57,7 +57,7 @@ export interface PurchaseFacts {
   quantity: number
   /** Units of it that the customer is not entitled to any more: their keys stay here. */
   surplus: number
-  /** What the shop cancelled the purchase by: a later reading of the order as paid takes the cancellation back. */
+  /** Set when the shop cancelled the purchase; a later reading of the order as paid takes the cancellation back. */
   takenBackBy: TakenBackBy | null
   /** Since when the purchase is held. */
   heldAt: number | null

@@ -54,8 +54,8 @@ export interface ReattachProgress {
 /**
  * When the next scan of reattaching may begin.
  *
- * A request from before the restore has run after `settleMs` and shows after `listLagMs`: earlier scans do not count. The
- * proof that an order is absent takes two scans, `gapMs` apart.
+ * Within `settleMs` each request from before the restore has run. Its order is listed within a further `listLagMs`. Earlier
+ * scans do not count. Two scans, `gapMs` apart, prove that an order is absent.
  */
 export const nextRoundAt = (
   { restoredAt, roundAt }: ReattachProgress,

@@ -168,7 +168,7 @@ export interface Ordering extends Context {
    * Absent for a database in memory, which cannot be restored.
    */
   mark?: (attempt: string) => Promise<void>
-  /** Writes the marker of a new epoch. Absent where `mark` is. */
+  /** Writes the marker of a new epoch. Absent whenever `mark` is absent. */
   beginEpoch?: (epoch: number) => Promise<void>
   /** Called at each named instant; does nothing outside tests. */
   at: (point: CrashPoint) => void

@@ -86,7 +86,7 @@ export const listOpenOrders = statement((filter: OrderFilter) => newestOrders(fi
 export const listUnfulfilledOrders = statement((state: OrderState, filter: OrderFilter) =>
   newestOrders(
     filter,
-    // Written out and not bound, so that SQLite sees that its index of these orders alone is enough.
+    // The value is written out and not bound, so that SQLite knows that it may use the index of only these orders.
     and(sql`${storeOrders.closedState} <> 'fulfilled'`, eq(storeOrders.closedState, state)),
   ),
 )

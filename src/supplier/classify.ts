@@ -21,7 +21,7 @@ import { type Exchange, headerText } from './request.ts'
 
 export interface SentOrder {
   dialect: Dialect
-  /** An earlier attempt with this key may have been charged: a refusal proves nothing about it. */
+  /** An earlier attempt with this key may have been charged: a refusal now proves nothing about that attempt. */
   maybeCharged: boolean
   expected: ExpectedOrder
   /** Epoch milliseconds; a Retry-After date counts from here. */
@@ -37,9 +37,9 @@ type Answered = Extract<Exchange, { stage: 'answered' }>
  *   429                                             not executed: the limiter comes before everything else
  *   2xx, readable, has an order id, all fields agree  accepted
  *   2xx, a refusal that the dialect has under 2xx   as a 4xx with the same error code
- *   2xx else                                        unknown
+ *   any other 2xx                                   unknown
  *   401, 403, never charged                         not executed
- *   error code for out of stock, balance, limit     rejected, if a 4xx but 408 and 425 and never charged
+ *   error code for out of stock, balance, limit     rejected, if never charged and a 4xx other than 408 and 425
  *   other 4xx with an error envelope, never charged rejected
  *   any of these refusals that carries an order id  unknown
  *   everything else                                 unknown
@@ -65,7 +65,7 @@ export function classify(exchange: Exchange, asked: SentOrder): Placement {
   const { status } = exchange
   const succeeded = status >= 200 && status <= 299
   const error = errorAnswer(json, dialect)
-  // The id is evidence also when the rest of the answer is ambiguous.
+  // The id is evidence, even when the rest of the answer is ambiguous.
   const orderId = orderIdIn(json, dialect)
   if (orderId !== undefined && orderId !== requestId) seen.supplierOrderId = orderId
   if (error) seen.code = error.code
@@ -134,7 +134,7 @@ function classifySuccess(json: unknown, seen: AnswerEvidence, asked: SentOrder):
   return { outcome: 'accepted', order: order.value, agrees: true, evidence: { ...seen, detail: 'accepted' } }
 }
 
-/** The first unreadable field of an answer to an order; undefined when all can be read, or no whole answer came. */
+/** Returns the first unreadable field of an answer to an order; undefined when all fields can be read, or no whole answer came. */
 export function unreadIn(exchange: Exchange, dialect: Dialect): UnreadField | undefined {
   if (exchange.stage !== 'answered') return undefined
   const json = exchange.unreadable === undefined ? readJson(exchange.body) : undefined
@@ -161,7 +161,7 @@ export function disagreement(
   return undefined
 }
 
-/** Says the difference to people: the setting, what it reads, and what was sent. */
+/** Says to people how an order differs: the setting of the dialect, what is read by it, and what was sent. */
 export function differenceText(order: SupplierOrder, expected: ExpectedOrder, dialect: Dialect): string | undefined {
   const field = disagreement(order, expected, dialect)
   return (

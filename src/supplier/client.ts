@@ -41,7 +41,7 @@ import { parseBalance, parseOrder, parseWebhook, type Read, unreadField, unwrap,
 import { ANSWER_MAX_BYTES, type Exchange, type Network, sockets } from './request.ts'
 
 export interface SupplierSettings {
-  /** http or https, ends in `/v1`; one slash after it is removed. */
+  /** An http or https address that ends in `/v1`; one slash after the `/v1` is removed. */
   baseUrl: string
   dialect: Dialect
   apiKey: Secret
@@ -50,11 +50,11 @@ export interface SupplierSettings {
   sleep: (ms: number) => Promise<void>
   /** In [0, 1). */
   random: () => number
-  /** For one try of a read (default: 15 s). */
+  /** The deadline of one try of a read (default: 15 s). */
   fetchDeadlineMs?: number
   /** Default: the sockets of this machine. */
   network?: Network
-  /** Called when a request has ended, such as `GET /orders/{id}`, with the class of its status, such as `2xx`, and how long it took. */
+  /** Called when a request has ended, with its name (`GET /orders/{id}`), the class of its status (`2xx`), and how long it took. */
   onRequest?: (request: string, status: string, ms: number) => void
 }
 
@@ -97,44 +97,44 @@ export interface Supplier {
   /** Undefined when the supplier knows no such product. */
   product(productId: string): Promise<SupplierOffer | undefined>
   balance(): Promise<SupplierBalance>
-  /** Sends one POST /orders, once. Never throws for a failure of the supplier or the network. */
+  /** Sends one POST /orders, only once. Never throws for a failure of the supplier or the network. */
   placeOrder(request: OrderRequest): Promise<Placement>
   orders(query: OrderQuery): Promise<Page<SupplierOrder>>
-  /** Undefined when the supplier does not know the order, or no longer. */
+  /** Undefined when the supplier does not know the order, or no longer knows it. */
   order(orderId: string): Promise<SupplierOrder | undefined>
-  /** The first field that the dialect maps and that is not as it was ordered, for people; undefined: the order agrees. */
+  /** Says to people which mapped field of an order is the first that is not as ordered; undefined: the order agrees. */
   differs(order: SupplierOrder, expected: ExpectedOrder): string | undefined
   webhooks(): Promise<Page<SupplierWebhook>>
-  /** @throws Failure `unknown_outcome` when it may have been made: list the webhooks before another try */
+  /** @throws Failure `unknown_outcome` when the webhook may have been made: list the webhooks before another try */
   createWebhook(wanted: { url: string; events: EventName[] }): Promise<CreatedWebhook>
   /** The parsed OpenAPI description. */
   openapi(): Promise<unknown>
   /** The kinds of answers that cannot be read at present. */
   unreadable(): readonly UnreadableAnswer[]
-  /** A person has decided on an order whose keys cannot be read: it pauses nothing any more. */
+  /** Notes that a person has decided on an order whose keys cannot be read: the order pauses nothing any more. */
   setAside(orderId: string): void
-  /** Whether this process has seen if answers to a request, such as `GET /orders`, can be read. */
+  /** Whether this process already knows if answers to a request, such as `GET /orders`, can be read. */
   isJudged(request: string): boolean
-  /** Whether it answers. */
+  /** Whether the supplier answers. */
   reach(): Reach
-  /** Requests that are left in the window under way; undefined where the supplier does not state them. */
+  /** Requests that are left in the present window; undefined where the supplier does not state their number. */
   quota(): RateHint | undefined
-  /** Until when the API key is paused after a 429, epoch milliseconds; undefined when it is not. */
+  /** Until when the API key is paused after a 429, epoch milliseconds; undefined when the key is not paused. */
   pausedUntil(): number | undefined
-  /** Ends when all open exchanges have ended; each has its deadline. */
+  /** Closes the connections. Ends when all open exchanges have ended; each exchange has its deadline. */
   close(): Promise<void>
 }
 
-/** Much longer than the largest page takes, much shorter than a person would wait. */
+/** This is much longer than the largest page takes, and much shorter than a person would wait. */
 const FETCH_DEADLINE_MS = 15_000
 
 /** Most orders in flight at once; the caller sends two to four. */
 const ORDER_CONNECTIONS = 4
 
-/** Look-ups, pages and refreshes run in parallel; more would only reach the rate limit sooner. */
+/** Look-ups, pages and refreshes run in parallel; more connections would only reach the rate limit sooner. */
 const READ_CONNECTIONS = 8
 
-/** An OpenAPI description of nine endpoints has some ten kilobytes, a generous one some hundred. */
+/** An OpenAPI description of nine endpoints has some ten kilobytes; a generous description has some hundred. */
 const OPENAPI_MAX_BYTES = 4 * 1024 * 1024
 
 /**
@@ -265,7 +265,7 @@ export function createSupplier(settings: SupplierSettings): Supplier {
   }
 }
 
-/** `none`: no whole answer came. A 429 stands for itself. */
+/** Returns the class of a status, such as `2xx`. `none`: no whole answer came. A 429 is a class of its own. */
 function statusClassOf(ended: Exchange): string {
   if (ended.stage !== 'answered') return 'none'
   return ended.status === 429 ? '429' : `${Math.floor(ended.status / 100)}xx`
@@ -316,14 +316,14 @@ export interface CreatedWebhook {
   webhook: SupplierWebhook
   /** The wanted events for which the supplier has a name. */
   events: EventName[]
-  /** Shown by the supplier this once. */
+  /** The supplier shows the secret only this once. */
   secret: Secret
 }
 
 /**
- * Registers a webhook with one request: a second one would send every delivery twice, once under an unknown secret.
+ * Registers a webhook with one request. After a second request, every delivery would come twice, once under an unknown secret.
  *
- * @throws Failure `unknown_outcome` when it may have been made and its secret was not received
+ * @throws Failure `unknown_outcome` when the webhook may have been made and its secret was not received
  * @see Reseller API v1.1, section 4, POST /webhooks
  */
 export async function createWebhook(
@@ -356,7 +356,7 @@ export async function createWebhook(
     const refused =
       ended.stage === 'not_sent' ||
       (ended.stage === 'answered' && ended.status >= 400 && ended.status < 500 && ended.status !== 408) ||
-      // Under 2xx only the envelope can say it.
+      // Under 2xx, only the envelope can say that the request was refused.
       (ended.stage === 'answered' && ended.status < 300 && (code === 'rejected' || reason === 'unauthorized'))
     throw refused ? answer.failure : unknownWebhook(answer.failure)
   }

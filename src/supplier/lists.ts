@@ -1,13 +1,13 @@
-/** Whether the supplier's lists are as its dialect says. */
+/** Checks whether the supplier's lists are as its dialect says. */
 import type { Dialect } from '../dialect/dialect.ts'
 import { counted } from '../domain/figures.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Supplier } from './client.ts'
 
-/** No order has it: a filter that is honoured finds nothing. */
+/** No order has this reference: a filter by it that is honoured finds nothing. */
 const NO_REFERENCE = 'quayside-doctor-no-such-reference'
 
-/** A window that begins then has no orders yet. */
+/** A window that begins this far in the future has no orders yet. */
 const AHEAD_MS = 24 * 3_600_000
 
 interface ListPage {
@@ -19,15 +19,15 @@ interface ListPage {
 
 type ReadPage = (page: number) => Promise<ListPage>
 
-/** Takes what was found. `fail`: an absent order cannot be proven. */
+/** Takes what was found. `fail`: it cannot be proven that an order is absent. */
 type ListReport = (level: 'ok' | 'warn' | 'fail', message: string, fix?: string) => void
 
 /**
- * Compares the supplier's lists with what the dialect says of them: how large their pages are, what their count is of, and where they
- * end. A proof that an order is not there rests on these facts.
+ * Compares the supplier's lists with what the dialect says of them: how large the pages are, what the count covers, and where the
+ * lists end. A proof that an order is absent rests on these facts.
  *
  * @param supplier shows every count as the supplier writes it
- * @throws Failure `unavailable` when they cannot be read
+ * @throws Failure `unavailable` when the lists cannot be read
  */
 export async function readLists(supplier: Supplier, dialect: Dialect, now: number, report: ListReport): Promise<void> {
   const products = await checkList('products', dialect, readerOf(supplier.products), report)
@@ -81,7 +81,7 @@ async function checkList(
 }
 
 interface End {
-  /** On the first page. */
+  /** How many records the first page has. */
   rows: number
   total: number
   listMax: number | null
@@ -89,7 +89,7 @@ interface End {
   report: ListReport
 }
 
-/** Reads the last page that the count promises, and the one behind it. */
+/** Reads the last page that the count promises, and the page behind it. */
 async function checkEnd(name: string, { rows, total, listMax, read, report }: End): Promise<boolean> {
   const end = Math.min(total, listMax ?? total)
   const lastPage = Math.ceil(end / Math.max(1, rows))
@@ -126,7 +126,7 @@ async function readBehind(
   }
 }
 
-/** Whether the filter by reference finds an order that is there: only then does its empty answer prove anything. */
+/** Whether the filter by reference finds an order that is there. Only then does an empty answer of the filter prove anything. */
 async function proveFilter(
   supplier: Supplier,
   { orders: { externalOrderId: name } }: Dialect,
@@ -144,7 +144,7 @@ async function proveFilter(
   return 'misses'
 }
 
-/** Whether filters are honoured, and whether the count is of what they let pass. */
+/** Whether filters are honoured, and whether the count is of the records that pass the filters. */
 async function checkFilter(
   supplier: Supplier,
   { orders: names, paging }: Dialect,

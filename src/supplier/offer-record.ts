@@ -72,13 +72,13 @@ function offerReader(dialect: Dialect): Reader {
   }
 }
 
-/** @param cost minor units; NaN when the record states no readable one */
+/** @param cost minor units; NaN when the record states no readable cost */
 const faultOf = (cost: number): CostFault | undefined =>
   cost > 0 ? undefined : cost < 0 ? 'negative' : cost === 0 ? 'zero' : 'missing'
 
 /**
- * Reads the optional fields into the offer. An unreadable field counts as not stated, except a stock, which counts as no
- * units, and an instant, which counts as the beginning of time.
+ * Reads the optional fields into the offer. An unreadable field counts as not stated. Only an unreadable stock counts as no
+ * units, and an unreadable instant as the beginning of time.
  */
 function optionalReader(dialect: Dialect) {
   const { product, money } = dialect
@@ -119,8 +119,8 @@ interface Optional {
   path: string
   key: keyof SupplierOffer
   read: (value: unknown, around: unknown) => unknown
-  /** The value when it cannot be read (default: not stated). */
+  /** The value of a field that cannot be read (default: not stated). */
   unread?: number
-  /** Read only when the record's amounts are in the currency of the dialect. */
+  /** The field is read only when the record's amounts are in the currency of the dialect. */
   ofOwn?: true
 }

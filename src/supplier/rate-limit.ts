@@ -7,14 +7,14 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
 /**
- * The wait of a Retry-After header in milliseconds, limited to 1 s to 1 h.
+ * Returns the wait of a Retry-After header in milliseconds, at least 1 s and at most 1 h.
  *
- * A shorter wait would depend on the clocks of two machines; with a longer one a wrong number would stop the shop for days.
+ * A shorter wait would depend on the clocks of two machines. With a longer wait, a wrong number would stop the shop for days.
  * The caller adds its jitter.
  *
  * @param text seconds, `"30"`, or an HTTP date, `"Tue, 14 Nov 2023 22:13:20 GMT"`; a fraction of a second, which the RFC
  *   does not have, is rounded up
- * @returns undefined when it is neither
+ * @returns undefined when the text is neither
  * @see RFC 9110, sections 5.6.7 and 10.2.3
  */
 export function retryAfterMs(text: string | undefined, nowMs: number): number | undefined {
@@ -44,8 +44,8 @@ export interface RateHint {
  * Reads the rate-limit headers. They are hints: senseless numbers are ignored, because they must neither stop the shop nor
  * let it run into avoidable refusals.
  *
- * @returns undefined when they are absent or absurd: no numbers, a fraction in a count, more left than the limit, a window that is over
- *   or longer than an hour
+ * @returns undefined when the headers are absent or absurd: no numbers, a fraction in a count, more left than the limit, a window
+ *   that is over or longer than an hour
  */
 export function rateHint(headers: Headers, dialect: Dialect, nowMs: number): RateHint | undefined {
   const limit = wholeNumber(headerText(headers, dialect.headers.rateLimit))
@@ -61,7 +61,7 @@ export function rateHint(headers: Headers, dialect: Dialect, nowMs: number): Rat
 const wholeNumber = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,13}$/.test(text) ? Number(text) : undefined
 
-/** A number whose fraction is rounded up: the window is over then in any case. */
+/** Reads a number and rounds its fraction up: by then the window is over in any case. */
 const numberUp = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,13}(\.\d+)?$/.test(text) ? Math.ceil(Number(text)) : undefined
 
@@ -69,18 +69,18 @@ export interface Pacer {
   /**
    * Waits for the turn of one read.
    *
-   * @throws Failure `unavailable`, reason `rate_limited`, when its turn is more than a minute away
+   * @throws Failure `unavailable`, reason `rate_limited`, when the turn is more than a minute away
    */
   turn(): Promise<void>
   /** Takes the rate-limit headers of an answer into account. */
   observe(hint: RateHint | undefined): void
   /** Stops the whole API key after a 429. Without `ms`: 5 s, doubled for each 429 in a row, at most 5 min. */
   pause(ms: number | undefined): void
-  /** A request was answered with something else than 429. */
+  /** Notes that a request was answered with something else than 429. */
   resumed(): void
-  /** Until when the API key is paused, epoch milliseconds; undefined when it is not. */
+  /** Until when the API key is paused, epoch milliseconds; undefined when the key is not paused. */
   pausedUntil(): number | undefined
-  /** The window under way, as the last answers stated it; undefined when none did or it is over. */
+  /** The present window, as the last answers stated it; undefined when no answer stated a window, or the window is over. */
   quota(): RateHint | undefined
 }
 
@@ -93,7 +93,7 @@ const LOW_SHARE = 0.2
 /** The low mark when the supplier does not state how many requests a window has. */
 const LOW_COUNT = 10
 
-/** A clock that goes back by this much was set back; less is drift. */
+/** A clock that goes back by this much was set back; going back by less is drift. */
 const JUMP_BACK_MS = MINUTE
 
 /** After this many waits that each ended in a new pause, the supplier refuses everything. */

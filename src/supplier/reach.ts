@@ -2,9 +2,9 @@ import type { Exchange } from './request.ts'
 
 /** Whether the supplier answers, as the requests of this process show. Instants in epoch milliseconds. */
 export interface Reach {
-  /** The answers since the last failure, or since the start; undefined before the first one. */
+  /** The answers since the last failure, or since the start; undefined before the first answer. */
   answered: { since: number; lastAt: number } | undefined
-  /** The requests since that answer, none of which was answered; undefined while the last one was. */
+  /** The requests since the last answer, which were not answered; undefined while the last request was answered. */
   unanswered: { since: number; lastAt: number; error: string } | undefined
   /** The last answer was 401 or 403. */
   refusesKey: boolean
@@ -16,16 +16,16 @@ export interface Reach {
 export const noAnswerText = ({ stage, cause }: Exclude<Exchange, { stage: 'answered' }>): string =>
   stage === 'not_sent' ? `cannot be reached: ${cause}` : `gave no whole answer: ${cause}`
 
-/** Why an exchange is no answer; undefined for one that is. A 5xx is none: most outages show as one, from a proxy. */
+/** Why an exchange is no answer; undefined for an answer. A 5xx is no answer: most outages show as a 5xx from a proxy. */
 function failureText(ended: Exchange): string | undefined {
   if (ended.stage !== 'answered') return noAnswerText(ended)
   return ended.status >= 500 ? `answered ${ended.status}` : undefined
 }
 
-/** Answers whose times are remembered: of a quiet day, or of a minute of syncing. */
+/** How many answers' times are remembered: those of a quiet day, or of a minute of syncing. */
 const LATELY_MAX = 200
 
-/** Remembers the last answer, and what has failed since. */
+/** Remembers the last answer, and what has failed since that answer. */
 export function createReach(now: () => number) {
   let reach: Omit<Reach, 'answerMs'> = { answered: undefined, unanswered: undefined, refusesKey: false }
   const lately: number[] = []

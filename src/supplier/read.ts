@@ -39,11 +39,10 @@ export interface SupplierLink {
   now: () => number
   sleep: (ms: number) => Promise<void>
   random: () => number
-  /** For one try of a read. */
+  /** The deadline of one try of a read. */
   fetchDeadlineMs: number
   pacer: Pacer
-  /** Is given every exchange. */
-  /** Called after each exchange. `request`: `GET /orders/{id}`. */
+  /** Called after every exchange. `request` is a name such as `GET /orders/{id}`. */
   note: (ended: Exchange, ms: number, request: string) => void
   /** Connections for everything but orders, so that look-ups are never starved. */
   agent: Connections
@@ -56,7 +55,7 @@ export interface Page<T> {
   unreadable: ({ index: number; id?: string; requestId: string | undefined } & UnreadField)[]
   /** The length of the requested list, where the supplier counts it. */
   total?: number
-  /** The supplier's flag for another page; undefined where it has none. A count is not a flag. */
+  /** The supplier's flag for another page; undefined where the supplier has no such flag. A count is not a flag. */
   more: boolean | undefined
   requestId: string | undefined
 }
@@ -69,13 +68,13 @@ interface Got {
 /** Query parameters in the order in which they are sent; undefined values are not sent. */
 export type QueryParameters = [name: string | null, value: string | number | undefined][]
 
-/** One page of one list; `items` where this list has another path of its items. */
+/** A query for one page of one list. `items`: the path of the items, where this list has another path for them. */
 export interface ListQuery {
   page?: number
   limit?: number
   filters: QueryParameters
   items?: string
-  /** The path of a record's id, to name one that cannot be read. */
+  /** The path of a record's id, by which a record that cannot be read is named. */
   id?: string
 }
 
@@ -83,7 +82,7 @@ export interface ListQuery {
 const RETRIES = 2
 const BACKOFF_MS = 250
 
-/** A shorter Retry-After is waited for within the read; a longer one fails it, because a caller waits for the answer. */
+/** A shorter Retry-After is waited for within the read. A longer wait fails the read, because a caller waits for the answer. */
 const RETRY_AFTER_WAITED_MS = 5_000
 
 /**
@@ -167,10 +166,10 @@ export async function readPage<T>(
 }
 
 /**
- * GETs a document in at most three tries: again after no connection, no whole answer, a 5xx, a body that is no JSON, and a
- * 429 whose Retry-After is short.
+ * GETs a document in at most three tries. It tries again after no connection, no whole answer, a 5xx, a body that is no JSON,
+ * and a 429 whose Retry-After is short.
  *
- * @returns `absent` when an error envelope says that it does not exist, or no longer
+ * @returns `absent` when an error envelope says that the document does not exist, or no longer exists
  * @throws Failure `unavailable`, its reason one of unreachable, no_answer, server_error, rate_limited, unauthorized,
  *   redirect, unreadable, unexpected_status; or `rejected`, its reason the supplier's code
  */
@@ -201,7 +200,7 @@ export function get(link: SupplierLink, path: string, bodyMaxBytes: number, with
   return pRetry(once, { retries: RETRIES, minTimeout: 0, shouldRetry })
 }
 
-/** One exchange with this supplier; the pacer sees the rate-limit headers and a 429 of every request. */
+/** Performs one exchange with this supplier. The pacer sees the rate-limit headers and the 429 of every request. */
 export async function send(
   link: SupplierLink,
   agent: Connections,
@@ -243,9 +242,9 @@ export function withoutKey<E extends Exchange>(ended: E, key: string): E {
 }
 
 /**
- * What the answer to any request but POST /orders means.
+ * Judges what the answer to any request but POST /orders means.
  *
- * @returns the parsed document, or the failure and the wait before another try; without a wait: do not try again
+ * @returns the parsed document, or the failure and the wait before another try; without a wait, there is no other try
  */
 export function judge(link: SupplierLink, ended: Exchange): Got | { failure: Failure; againMs?: number } {
   if (ended.stage === 'not_sent') {
@@ -369,25 +368,25 @@ export const NO_JSON: UnreadField = {
   seen: 'something that is no JSON',
 }
 
-/** A completed order has keys: where none is, the dialect looks for them at another place than they are. */
+/** A completed order has keys. Where no key is found, the dialect looks for keys at another place than where they are. */
 export const NO_KEYS = 'no key of a completed order'
 
-/** Only an order with keys shows that keys can be read. */
+/** The settings of keys: only an order with keys shows that keys can be read. */
 const OF_KEYS = /^order\.key/
 
-/** Orders without keys that are remembered; more only pause buying once more. */
+/** Most orders without keys that are remembered. When more come, all are forgotten, and may only pause buying once more. */
 const ALONE_MAX = 1_000
 
-/** Settings of fields around the records: a page without records proves these only. */
+/** Settings of fields around the records: a page without records proves only that these fields can be read. */
 const AROUND = /^(envelope|lists|paging)/
 
 export type Answers = ReturnType<typeof createAnswers>
 
-/** Remembers which kinds of answers cannot be read, until an answer of the kind can be. */
+/** Remembers which kinds of answers cannot be read, until an answer of the kind can be read. */
 export function createAnswers(now: () => number) {
   let known: readonly UnreadableAnswer[] = []
   const judged = new Set<string>()
-  /** Orders whose keys could not be read while those of another order could: that is their own affair. */
+  /** Orders whose keys could not be read while the keys of another order could: the fault is in these orders alone. */
   const keylessAlone = new Set<string>()
 
   function note(answer: UnreadableSample): void {
@@ -426,13 +425,13 @@ export function createAnswers(now: () => number) {
 
     isJudged: (request: string): boolean => judged.has(request),
 
-    /** No keys of this order are expected any more. */
+    /** Notes that no keys of this order are expected any more. */
     setAside: (id: string): void => {
       keylessAlone.add(id)
       known = known.filter((one) => one.id !== id || !OF_KEYS.test(one.setting))
     },
 
-    /** @param id of the record, where the request names one */
+    /** @param id the id of the record, where the request names a record */
     one: async <T>(request: string, reading: Promise<T | undefined>, id?: string): Promise<T | undefined> => {
       const record = await watched(request, reading, id)
       if (record !== undefined) clear(request)
@@ -441,7 +440,7 @@ export function createAnswers(now: () => number) {
       return record
     },
 
-    /** An order that is read by its id: with no other answer its keys come. @param keys their path */
+    /** Watches an order that is read by its id: no other answer brings its keys. @param keys the path of the keys */
     order: async (reading: Promise<SupplierOrder | undefined>, id: string, keys: string) => {
       const request = 'GET /orders/{id}'
       const order = await watched(request, reading, id)
@@ -476,7 +475,7 @@ export function createAnswers(now: () => number) {
       return page
     },
 
-    /** @param unread finds the field; called only when the answer to the order cannot be read */
+    /** @param unread finds the unreadable field; it is called only when the answer to the order cannot be read */
     placed: (request: string, placement: Placement, unread: () => UnreadField | undefined): void => {
       const { outcome, evidence } = placement
       if (outcome === 'accepted') clear(request)

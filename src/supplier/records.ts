@@ -12,7 +12,7 @@ import { decimalsOf, parseDecimal, parseScaled } from '../domain/money.ts'
 import type { EventName, SupplierBalance, SupplierOrder, SupplierWebhook } from '../domain/supplier.ts'
 import { Secret } from '../secret.ts'
 
-/** The content of a success envelope. @param path its path: pages may have another one than records */
+/** Reads the content of a success envelope. @param path the path of the content: pages may have another path than records */
 export function unwrap(json: unknown, { envelope, flags }: Dialect, path = envelope.data): Read<unknown> {
   const success = envelope.success === null ? undefined : valueAt(json, envelope.success)
   if (envelope.success !== null && asFlag(flags.success)(success) !== true)
@@ -25,13 +25,13 @@ export function unwrap(json: unknown, { envelope, flags }: Dialect, path = envel
 export interface ErrorAnswer {
   /** The supplier's code, at most 100 characters, without anything that may be a licence key. */
   code: string
-  /** The supplier's text, at most 500 characters on one line, also without such; empty when there is none. */
+  /** The supplier's text, at most 500 characters on one line, also without possible licence keys; empty when there is no text. */
   message: string
   /** The kind that the dialect gives the code. */
   kind: ErrorKind | undefined
 }
 
-/** Longer than the stored message, so that no key is cut in half at its end and then not recognised. */
+/** How much of a message is read: more than is stored, so that no key is cut in half at the end and then not recognised. */
 const MESSAGE_READ = 2_000
 
 /** Reads an error envelope; undefined if its flag does not say false or its code is no text. */
@@ -56,8 +56,8 @@ export function errorAnswer(json: unknown, dialect: Dialect): ErrorAnswer | unde
 /**
  * Reads a refusal that comes with a success status, as some suppliers send them.
  *
- * The dialect must give this status to errors of its kind, and the answer must not carry an order. An unknown code may mean
- * anything and is no refusal.
+ * The dialect must give a success status to errors of this kind, and the answer must not carry an order. An unknown code may
+ * mean anything and is no refusal.
  */
 export function refusalUnder2xx(json: unknown, dialect: Dialect): ErrorAnswer | undefined {
   const answer = errorAnswer(json, dialect)
@@ -66,7 +66,7 @@ export function refusalUnder2xx(json: unknown, dialect: Dialect): ErrorAnswer | 
   return textAt(valueAt(json, dialect.envelope.data), dialect.order.id) === undefined ? answer : undefined
 }
 
-/** The id of an order in any answer: at the path of its records, or at its top. */
+/** Returns the id of an order in any answer: at the path of the answer's records, or at the top of the answer. */
 export function orderIdIn(json: unknown, dialect: Dialect): string | undefined {
   const id = textAt(valueAt(json, dialect.envelope.data), dialect.order.id) ?? textAt(json, dialect.order.id)
   return id === requestIdOf(json, dialect) ? undefined : id
@@ -91,7 +91,7 @@ export function parseOrder(record: unknown, dialect: Dialect): Read<SupplierOrde
     id: need(order.id, asId, ''),
     externalOrderId: may(order.externalOrderId, asText),
     ...defined({ productId: may(order.productId, asId), quantity: may(order.quantity, asCount) }),
-    // An unmapped word must neither fail nor finish an order: it stays open, and is reported when it is late.
+    // An unmapped word must neither fail nor finish an order: the order stays open, and is reported when it is late.
     status: Object.hasOwn(dialect.orderStatuses, statusWord) ? (dialect.orderStatuses[statusWord] ?? 'open') : 'open',
     statusWord,
     ...defined({ amountMinor: may(order.amount, asAmount(dialect, currency)) }),
@@ -145,7 +145,7 @@ export function writeInstant(ms: number, { instants }: Dialect): string {
   return String(instants === 'epoch_ms' ? Math.trunc(ms) : Math.trunc(ms / 1_000))
 }
 
-/** The fields that have a value. */
+/** Keeps only the fields that have a value. */
 function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>
@@ -162,7 +162,7 @@ const asKeys = (path: string) => (value: unknown) => {
   return keys.length === value.length ? keys : undefined
 }
 
-/** Our names of the events; unknown events are dropped, because the supplier may add some. */
+/** Reads our names of the events. Unknown events are dropped, because the supplier may add events. */
 const asEvents =
   ({ event }: Dialect) =>
   (value: unknown): EventName[] | undefined => {
@@ -185,10 +185,10 @@ export interface UnreadField {
   seen: string
 }
 
-/** An empty path is the record itself. */
+/** Names a path for people; an empty path is the record itself. */
 export const nameOf = (path: string): string => (path === '' ? '(the record itself)' : path)
 
-/** Longest text of a value that is repeated. */
+/** The longest text of a value that is repeated to people. */
 const SEEN_MAX = 40
 const NAMES_MAX = 6
 
@@ -274,7 +274,7 @@ export function asId(given: unknown): string | undefined {
   const value = given instanceof LongInteger ? String(given) : given
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined
   if (typeof value !== 'string') return undefined
-  // Most are plain ASCII, which is faster to test than the classes of Unicode.
+  // Most ids are plain ASCII, which is faster to test than the classes of Unicode.
   return /^[\x20-\x7e]{1,200}$/.test(value) || /^[^\p{C}]{1,200}$/u.test(value) ? value : undefined
 }
 
@@ -284,7 +284,7 @@ export const asText = (value: unknown): string | undefined =>
     ? value
     : undefined
 
-/** Longest description that is kept; of a longer one its beginning. */
+/** Longest description that is kept; of a longer description, the beginning is kept. */
 const DESCRIPTION_MAX = 10_000
 
 /** A description as plain text, whatever its length. */
@@ -294,7 +294,7 @@ export const asDescription = (value: unknown): string | undefined =>
 /** Longer addresses are data, or are cut by browsers and stores. */
 const ADDRESS_MAX = 2_000
 
-/** An http or https address as a browser would ask for it; an empty text is none. */
+/** Reads an http or https address as a browser would ask for it; an empty text is no address. */
 export function asImage(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > ADDRESS_MAX) return undefined
   if (value.trim() === '') return ''
@@ -302,7 +302,7 @@ export function asImage(value: unknown): string | undefined {
   return address !== null && /^https?:$/.test(address.protocol) ? address.href : undefined
 }
 
-/** Yes or no. With words, a number or a JSON boolean is looked up by its text. */
+/** Reads yes or no. If the dialect has words, a number or a JSON boolean is looked up by its text. */
 export const asFlag =
   (words: FlagWords) =>
   (value: unknown): boolean | undefined => {
@@ -318,7 +318,7 @@ export const asCurrency = (value: unknown): string | undefined =>
   typeof value === 'string' && /^[A-Z]{3}$/.test(value) ? value : undefined
 
 /**
- * Minor units. A JSON number is read by its shortest text, so that 12.99 is 1299 and never 1298.9999.
+ * Reads an amount as minor units. A JSON number is read by its shortest text, so that 12.99 is 1299 and never 1298.9999.
  *
  * @returns a reader of a value and the object that contains it
  */
@@ -383,7 +383,7 @@ export const asInstant =
 /**
  * The digits of a whole number that a JavaScript number cannot hold exactly.
  *
- * Only ids are read from it (`asId`): it is not accepted where a number is used for calculation.
+ * Only ids are read from such a number (`asId`). It is not accepted where a number is used for calculation.
  */
 export class LongInteger {
   readonly #digits: string
@@ -405,11 +405,11 @@ const keepDigits: Reviver = (_, value, { source }) =>
     ? new LongInteger(source)
     : value
 
-/** Parses a body as UTF-8 JSON; undefined when it is neither. A byte order mark is removed. */
+/** Parses a body as UTF-8 JSON; undefined when the body is no UTF-8 or no JSON. A byte order mark is removed. */
 export function readJson(body: Buffer): unknown {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
-    // Numbers up to 2^53 have at most 16 digits; a document without longer runs is parsed twice as fast.
+    // Numbers up to 2^53 have at most 16 digits; a document without a run of 16 digits is parsed twice as fast.
     return /\d{16}/.test(text) ? JSON.parse(text, keepDigits as Parameters<typeof JSON.parse>[1]) : JSON.parse(text)
   } catch {
     return undefined

@@ -1,20 +1,20 @@
 /**
  * One HTTP exchange with the supplier, and the stage at which it ended.
  *
- * Money depends on whether a request can have left: it is `not_sent` only while undici has not started to write it; after
- * that point everything but a whole answer is `lost`. Nothing here is repeated.
+ * Money depends on whether a request can have left. A request is `not_sent` only while undici has not started to write it;
+ * after that point, everything but a whole answer is `lost`. Nothing here is repeated.
  */
 import { Agent, type Dispatcher } from 'undici'
 
-/** Response headers by lower-case name; a repeated one is a list. */
+/** Response headers by lower-case name; a repeated header is a list. */
 export type Headers = Record<string, string | string[] | undefined>
 
 export type Exchange =
   /** Not one byte of the request was written. `heldBack`: the caller's own check said no. */
   | { stage: 'not_sent'; cause: string; heldBack: boolean }
-  /** A whole answer. `unreadable`: why its body must not be read. */
+  /** A whole answer came. `unreadable`: why its body must not be read. */
   | { stage: 'answered'; status: number; headers: Headers; body: Buffer; unreadable?: string }
-  /** Sent, at least in part, without a whole answer. Status and headers are set when they came. */
+  /** The request was sent, at least in part, and no whole answer came. Status and headers are set when they came. */
   | { stage: 'lost'; cause: string; status?: number; headers?: Headers }
 
 export interface Request {
@@ -25,9 +25,9 @@ export interface Request {
   path: string
   headers: Record<string, string>
   body?: string
-  /** For the whole exchange: connecting, sending, reading the answer. */
+  /** The deadline of the whole exchange: connecting, sending, and reading the answer. */
   deadlineMs: number
-  /** Longest body that is read; a longer one ends the exchange. */
+  /** Longest body that is read; a longer body ends the exchange. */
   bodyMaxBytes: number
   /** Called right before the first byte is written; false holds the request back. */
   beforeWrite?: () => boolean
@@ -42,7 +42,7 @@ export const PAGE_MAX_BYTES = 16 * 1024 * 1024
 /** The two methods of an undici Agent that exchanges use. */
 export type Connections = Pick<Agent, 'dispatch' | 'close'>
 
-/** How the supplier is reached, and the timer of an exchange; only tests use another one than `sockets`. */
+/** How the supplier is reached, and the timer of an exchange. Only tests use another network than `sockets`. */
 export interface Network {
   /** @param connections most sockets at once */
   open: (connections: number) => Connections
@@ -53,14 +53,14 @@ export interface Network {
 /** A host that does not complete a handshake in this time counts as unreachable. */
 const CONNECT_TIMEOUT_MS = 5_000
 
-/** Headers of an answer; a supplier needs about one kilobyte. */
+/** Most bytes in the headers of an answer; a supplier needs about one kilobyte. */
 const HEADERS_MAX_BYTES = 16 * 1024
 
 /**
  * Connections to the supplier.
  *
- * Sockets that were idle for more than a second are not used again: a server closes idle sockets, and a request on a closing
- * one is lost, which costs an order a look-up. HTTP/2 is off, because undici may move its requests to another connection.
+ * Sockets that were idle for more than a second are not used again. A server closes idle sockets, and a request on a closing
+ * socket is lost, which costs an order a look-up. HTTP/2 is off, because undici may move its requests to another connection.
  *
  * @param connections most sockets at once
  */
@@ -74,7 +74,7 @@ export const openAgent = (connections: number): Agent =>
     allowH2: false,
     maxHeaderSize: HEADERS_MAX_BYTES,
     connect: { timeout: CONNECT_TIMEOUT_MS },
-    // The deadline of each exchange replaces both.
+    // The deadline of each exchange replaces both timeouts.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
@@ -127,7 +127,7 @@ export function exchange(
       },
       {
         // undici calls this right before it writes, in the same turn; throwing here keeps every byte back. A second call
-        // would send the request again over another socket: it is refused, and the first one stays lost.
+        // would send the request again over another socket: that call is refused, and the first exchange stays lost.
         onRequestStart(given) {
           if (settled || started) throw new Error('the request is over')
           if (request.beforeWrite && !request.beforeWrite()) {
@@ -161,14 +161,14 @@ export function exchange(
   })
 }
 
-/** The code of a network error: `ECONNREFUSED`, `UND_ERR_SOCKET`. Several addresses fail as one. */
+/** The code of a network error: `ECONNREFUSED`, `UND_ERR_SOCKET`. Where several addresses fail, it is the first error's code. */
 function codeText(error: unknown): string {
   const first = error instanceof AggregateError ? (error.errors[0] ?? error) : error
   const code = first instanceof Error && 'code' in first ? first.code : undefined
   return typeof code === 'string' && code !== '' ? code : 'network_error'
 }
 
-/** The only value of a header; undefined when it is absent, repeated or longer than 200 visible ASCII characters. */
+/** The only value of a header; undefined when the header is absent, repeated, or not 1 to 200 printable ASCII characters. */
 export function headerText(headers: Headers | undefined, name: string): string | undefined {
   const value = headers && Object.hasOwn(headers, name) ? headers[name] : undefined
   return typeof value === 'string' && /^[\x20-\x7e]{1,200}$/.test(value) ? value : undefined

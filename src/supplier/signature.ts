@@ -15,7 +15,7 @@ export interface Signed {
   secretIndex: number
 }
 
-/** `stale` and `timestamp_malformed` are authentic: they are judged only after the signature verified. */
+/** `stale` and `timestamp_malformed` deliveries are authentic: they are judged only after the signature was verified. */
 export type Verification =
   | (Signed & { valid: true })
   | (Signed & { valid: false; reason: 'stale' })
@@ -47,7 +47,7 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   if ('reason' in head) return { valid: false, reason: head.reason }
   const { parts, id } = head
 
-  // Node reads header bytes as latin1: written back the same way they are the bytes that were signed.
+  // Node reads header bytes as latin1. Written back as latin1, they are the bytes that were signed.
   const message = [Buffer.from(`${parts.timestamp}.`, 'latin1'), body]
   let secretIndex = -1
   let mac: Buffer | undefined
@@ -72,7 +72,7 @@ export function verify({ dialect, secrets, headers, body, nowMs }: SignedRequest
   return stale ? { ...signed, valid: false, reason: 'stale' } : { ...signed, valid: true }
 }
 
-/** The fault in the headers of a delivery; undefined when only the body can show one. */
+/** The fault in the headers of a delivery; undefined when only the body can show a fault. */
 export function faultOfHeaders(
   { signature }: Pick<Dialect, 'signature'>,
   headers: SignedRequest['headers'],
@@ -99,8 +99,8 @@ function readHeaders(
 }
 
 /**
- * Visible ASCII, so that an id can be logged, copied and typed. The ID is not signed: with another form the delivery is
- * still authentic, and counts as one without an ID.
+ * Visible ASCII, so that an ID can be logged, copied and typed. The ID is not signed: a delivery whose ID has another form is
+ * still authentic, and counts as a delivery without an ID.
  */
 const ID_FORM = /^[\x21-\x7e]{1,200}$/
 
@@ -112,7 +112,7 @@ function eventIdIn(body: Buffer, { eventId }: SignedRequest['dialect']): string 
 /**
  * The key of a signing secret, as UTF-8 bytes.
  *
- * @throws Failure `invalid` when it is shorter than 24 bytes or padded with white space: it was not copied correctly
+ * @throws Failure `invalid` when the secret is shorter than 24 bytes or padded with white space: it was not copied correctly
  */
 export function signingKey(secret: Secret): KeyObject {
   const text = secret.reveal()
@@ -158,8 +158,8 @@ function readSignature(layout: Dialect['signature'], text: string, carried: stri
 }
 
 /**
- * Shapes of 32 encoded bytes. The last base64 character carries only four bits, so that each signature has one spelling;
- * Node's decoders accept trailing junk, so that the shape is checked before them.
+ * Shapes of 32 encoded bytes. The last base64 character carries only four bits, so that each signature has only one spelling.
+ * Node's decoders accept trailing junk, so the shape is checked before a text is decoded.
  */
 const SHAPES = {
   hex: /^[0-9a-f]{64}$/,
@@ -172,7 +172,7 @@ function decode(encoded: string, encoding: Dialect['signature']['encoding']): Bu
   return SHAPES[encoding].test(text) ? Buffer.from(text, encoding) : undefined
 }
 
-/** Exactly the digits of an instant of this century; `Number` alone would accept `0x…`, `1e9` and the empty text. */
+/** Reads exactly the digits of an instant of this century; `Number` alone would accept `0x…`, `1e9` and the empty text. */
 function readTimestamp(text: string, unit: 's' | 'ms'): number | undefined {
   if (unit === 's') return /^[1-9]\d{9}$/.test(text) ? Number(text) * 1_000 : undefined
   return /^[1-9]\d{12}$/.test(text) ? Number(text) : undefined

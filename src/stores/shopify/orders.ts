@@ -373,7 +373,7 @@ interface OrdersCursor {
   /** All orders that changed since this instant are read; epoch milliseconds. */
   from: number
   after: string | null
-  /** Orders of the next page that are done as they are listed. The later orders of that page were not asked for. */
+  /** Id and change time of each order of the next page that is done. The later orders of that page were not asked for. */
   done?: string[] | undefined
 }
 
