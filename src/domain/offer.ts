@@ -7,7 +7,7 @@ import type { SupplierOffer } from './supplier.ts'
  */
 export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
 
-/** The as-of of a record whose instant cannot be read: it is as old as the stored fact, and older than every dated record. */
+/** The as-of of a record whose instant cannot be read. It counts as that of the stored fact, or as older than every dated fact. */
 export const UNDATED = 0
 
 /** The supplier's facts about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
@@ -91,7 +91,7 @@ export function supersedes(
   return fact.asOf > stored.asOf && !mayBeFoundEmpty(stored)
 }
 
-/** Unavailable with units left, or uncounted: a purchase that found it empty leaves this state, and hardly any record has it. */
+/** Unavailable, though units are left or uncounted. A purchase that found the offer empty leaves this state; few records do. */
 const mayBeFoundEmpty = (stored: Pick<OfferFact, 'available' | 'localStock' | 'providerStock'>): boolean =>
   !stored.available && availableStock({ ...stored, available: true }) !== 0
 

@@ -37,7 +37,7 @@ export function refreshDelayMs(refreshes: number, areAnnounced = false): number 
 /** Orders whose reads fall into one second are read together. */
 export const readTogetherAt = (at: number): number => Math.ceil(at / SECOND) * SECOND
 
-/** What is not urgent waits for a delivery or a person: it is read as often as anything that is not final must be. */
+/** A purchase that waits for a delivery or a person is not urgent. It is read as often as any purchase must be before its end. */
 const REREAD_MS = 15 * MINUTE
 
 /**

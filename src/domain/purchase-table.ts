@@ -289,7 +289,7 @@ const heldTime = ({ holdReason, heldAt, deadlineAt }: PurchaseFacts, now: number
 /** The cancellation by the shop is over. */
 const returned = { takenBackBy: null, cancelRequestedAt: null } satisfies Patch
 
-/** Makes deliveries that have not begun again, for as many keys as the customer is entitled to: at once, or once keys may leave. */
+/** Withdraws deliveries that have not begun. New deliveries, for the keys entitled now, are made at once or once keys may leave. */
 const regiven = (facts: PurchaseFacts): PlainEffect[] => [
   ...(facts.keysWaiting > 0 ? (['withdraw'] as const) : []),
   ...(mayLeave(facts) && facts.state !== 'review' ? (['hand_over'] as const) : []),

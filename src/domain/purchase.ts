@@ -130,7 +130,7 @@ export type PurchaseInput =
   | { type: 'confirmed' }
   /** The same internal error came eight times in a row: the service cannot go on with this purchase. */
   | { type: 'poison'; error: string }
-  /** What follows from how the order is in its shop now: it ends, and `rest` units of it are planned again; */
+  /** The `shop_...` inputs follow from how the order is in its shop now. The purchase ends, and `rest` units are planned again. */
   | { type: 'shop_ends'; by: TakenBackBy; rest: number }
   /** Nothing of the purchase is sent or delivered while the order stands so. */
   | { type: 'shop_holds'; reason: StandingHold }

@@ -119,7 +119,7 @@ export function createPacer(clock: {
   let pauseEndsAt = 0
   let refusals = 0
 
-  /** After a clock was set back, earlier instants are dropped: a pause would last as much longer as the clock was ahead. */
+  /** After the clock was set back, earlier instants are dropped. Else a pause would last longer by the time the clock was ahead. */
   const now = (): number => {
     const at = clock.now()
     if (at < seenAt - JUMP_BACK_MS) {

@@ -374,7 +374,7 @@ export const NO_KEYS = 'no key of a completed order'
 /** The settings of keys: only an order with keys shows that keys can be read. */
 const OF_KEYS = /^order\.key/
 
-/** Most orders without keys that are remembered. When more come, all are forgotten, and may only pause buying once more. */
+/** Most orders without keys that are remembered. When more come, all are forgotten, which only pauses buying once more. */
 const ALONE_MAX = 1_000
 
 /** Settings of fields around the records: a page without records proves only that these fields can be read. */
