@@ -176,7 +176,7 @@ const strictness = (standing: Standing): number => STRICT.indexOf(standing)
  *
  * @param known what the newest reading said
  * @param isOvertaken another reading made a revision after this one was asked for
- * @param isSecond this reading was made by the id of the order, because an earlier verdict was `again`
+ * @param isSecond the order was read once more by its id, because of an earlier reading
  * @returns `again`: read the order once more by its id
  */
 export function verdictOn(
