@@ -64,7 +64,7 @@ import { openKeys } from './vault/keys.ts'
 export interface AppOptions {
   config: Config
   log: Log
-  /** Called once, when only a restart can show what is stored. The process should then end with exit code 75. */
+  /** Called once, when only a restart can show what the database has stored. The process must then end with exit code 75. */
   onFatal: (failure: Failure) => void
   /** The address of the page that the supplier of a demo has. The console leads to this page. */
   sandboxUrl?: string

@@ -118,7 +118,7 @@ export async function sessionCaller(
   return { actor: actorOf(row), role: row.role as PersonRole, store: null, scopes: new Set(), id, name }
 }
 
-/** Which sessions a person who signs out ends: this session, all sessions under the name, or the sessions of all people. */
+/** The sessions that a sign-out ends: this session, all sessions under the name, or the sessions of all people. */
 export const signOutScopes = ['here', 'own', 'all'] as const
 export type SignOutScope = (typeof signOutScopes)[number]
 

@@ -15,7 +15,7 @@ export interface Alerts {
   work: (() => Promise<number>)[]
   /** The channels that the configuration names. */
   channels: readonly Channel[]
-  /** Cuts off what is being sent, so that no channel holds up the end of the service. */
+  /** Aborts the messages that are being sent, so that no channel delays the end of the service. */
   close: () => Promise<void>
 }
 
@@ -66,7 +66,7 @@ export async function openAlerts({
     channels,
     work: [
       async () => {
-        // If watching fails, the channels still send what is known: that is better than silence.
+        // If watching fails, the channels still send the alerts that are known.
         let taken = 0
         try {
           taken = await watch()

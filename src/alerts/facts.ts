@@ -57,7 +57,7 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 /** The spend within this time says how long the balance lasts. */
 const SPEND_MS = 7 * DAY
-/** After this many failures in a row, some five minutes, a store counts as not taking what is pushed. */
+/** A store counts as not taking pushes after this many failures in a row. They take some five minutes. */
 const TRIES_MIN = 3
 /** The most updates that are looked at. */
 const UPDATES_MAX = 10_000

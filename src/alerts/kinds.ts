@@ -281,7 +281,7 @@ export function alertOf({ id, type: text, payload, createdAt, reference }: Untak
 
 export const orderIn = ({ reference }: About): string | null => reference ?? null
 
-/** Returns equal texts for alerts that say the same. While such an alert is open, another one is no news. */
+/** Returns equal texts for alerts with the same content. While one of them is open, a second alert is no news. */
 export const saysOf = ({ type, subject, note }: Pick<Alert, 'type' | 'subject' | 'note'>): string =>
   JSON.stringify([type, subject, note])
 

@@ -7,7 +7,7 @@
  *
  * A piece is AES-256-GCM over a mebibyte of the database; the last piece covers the rest, which is less. The key is derived
  * from the key-encryption key and the salt in the header, so that each file has a key of its own. The nonce says the number
- * of the piece, and whether that piece is the last. The additional data is the digest of all that stands before the pieces.
+ * of the piece, and whether that piece is the last. The additional data is the digest of everything before the pieces.
  * So when a byte is changed, a piece is moved or the end is cut off, a piece does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'

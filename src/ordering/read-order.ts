@@ -117,8 +117,9 @@ async function isDoubtful(ordering: Ordering, purchase: Purchase, order: Supplie
   pace.doubted.delete(purchase.id)
   if (order.status !== 'failed' || purchase.state !== 'accepted') return false
   const said = new Set((await db.query(deliveriesOfPurchases([purchase.id]))).map(({ event }) => event))
-  const sureAt = since + (said.has('order.completed') ? DENIED_MS : SECOND_READING_MS)
-  if ((said.has('order.failed') && !said.has('order.completed')) || now() >= sureAt) return false
+  const isDenied = said.has('order.completed')
+  const sureAt = since + (isDenied ? DENIED_MS : SECOND_READING_MS)
+  if ((said.has('order.failed') && !isDenied) || now() >= sureAt) return false
   if (pace.doubted.size >= DOUBTED_MAX) pace.doubted.clear()
   pace.doubted.set(purchase.id, since)
   log.warn('order.contradicts', { purchaseId: purchase.id, supplierOrderId: order.id })

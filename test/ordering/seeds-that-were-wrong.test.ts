@@ -77,7 +77,8 @@ test('what the supplier failed without giving the money back is not bought again
   expect(await app.alertsAbout(reference)).not.toEqual([])
 })
 
-test('an order that a delivery said is completed is not given up for one reading that says failed', async () => {
+/** An order that a delivery said is completed, and that is read as failed so many times. */
+async function announcedAndReadAsFailed(times: number) {
   const app = await openTestApp()
   const endpoint = await openDeliveryEndpoint(app)
   const orderId = await app.buy('1001')
@@ -85,9 +86,14 @@ test('an order that a delivery said is completed is not given up for one reading
   app.move(1_000)
   app.sandbox.advance()
   await app.sandbox.deliverDue()
-  saysFailed(app, 1)
+  saysFailed(app, times)
   await endpoint.process()
   expect(await endpoint.events()).toEqual(['order.completed'])
+  return { app, orderId }
+}
+
+test('an order that a delivery said is completed is not given up for one reading that says failed', async () => {
+  const { app, orderId } = await announcedAndReadAsFailed(1)
   await app.pass(5 * MINUTE)
   expect(app.callbacks('line.failed')).toEqual([])
   app.expectLedger({ charges: 1, keys: 1 })
@@ -95,16 +101,7 @@ test('an order that a delivery said is completed is not given up for one reading
 })
 
 test('an order that a delivery said is completed is not given up for two readings that say failed, a minute apart', async () => {
-  const app = await openTestApp()
-  const endpoint = await openDeliveryEndpoint(app)
-  const orderId = await app.buy('1001')
-  while ((await app.round()) > 0);
-  app.move(1_000)
-  app.sandbox.advance()
-  await app.sandbox.deliverDue()
-  saysFailed(app, 3)
-  await endpoint.process()
-  expect(await endpoint.events()).toEqual(['order.completed'])
+  const { app, orderId } = await announcedAndReadAsFailed(3)
   await app.pass(10 * MINUTE)
   expect(app.callbacks('line.failed')).toEqual([])
   app.expectLedger({ charges: 1, keys: 1 })
@@ -112,15 +109,7 @@ test('an order that a delivery said is completed is not given up for two reading
 })
 
 test('an order that a delivery said is completed fails once all readings of an hour say so', async () => {
-  const app = await openTestApp()
-  const endpoint = await openDeliveryEndpoint(app)
-  const orderId = await app.buy('1001')
-  while ((await app.round()) > 0);
-  app.move(1_000)
-  app.sandbox.advance()
-  await app.sandbox.deliverDue()
-  saysFailed(app, 1_000)
-  await endpoint.process()
+  const { app, orderId } = await announcedAndReadAsFailed(1_000)
   await app.pass(50 * MINUTE)
   expect(await app.purchase(orderId)).toMatchObject({ state: 'accepted' })
   await app.pass(20 * MINUTE)
