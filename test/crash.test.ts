@@ -8,8 +8,6 @@ const SETTLES_SOON = { settleSeconds: 6, listLagSeconds: 0.2, scanGapSeconds: 0.
 
 /** Every point of a purchase; a look-up comes only where an answer was lost. Each starts two processes: those `inShort` run always. */
 const points: { point: CrashPoint; when: string; lost?: true; inShort?: true }[] = [
-  { point: 'claiming', when: 'before the lease is committed' },
-  { point: 'claimed', when: 'after the lease is committed' },
   { point: 'intending', when: 'before the intent is committed' },
   { point: 'intended', when: 'after the intent is committed, before a byte is sent', inShort: true },
   { point: 'answered', when: 'after the supplier charged and answered, before that is recorded', inShort: true },

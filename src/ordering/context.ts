@@ -17,8 +17,6 @@ export type OrderingSupplier = Pick<
 
 /** Named instants at which a test may end the process: before and after each commit, send and answer. */
 export type CrashPoint =
-  | 'claiming'
-  | 'claimed'
   | 'intending'
   | 'intended'
   | 'answered'

@@ -14,7 +14,7 @@ import {
 import { currentEpoch, isReattaching, restoreHold, START_ACTOR } from '../storage/restores.ts'
 import { rememberingReads } from '../storage/statement.ts'
 import { namesOfLines } from '../storage/store-orders.ts'
-import { advance } from './advance.ts'
+import { advance, type Loaded, load } from './advance.ts'
 import { inParallel, type Ordering, readSince } from './context.ts'
 import { firstFailingGuard, type GuardResult, passesBeside } from './guards.ts'
 import { endTurn, untilFirst } from './one-first.ts'
@@ -44,7 +44,7 @@ type Send = () => Promise<void>
  * Places every purchase whose turn has come.
  *
  * The requests overlap, at most `inFlight` at once. Purchases whose turn comes while others are being prepared are prepared
- * together, so that they share the commits of their leases and of their intents.
+ * together, so that they share the commits of their intents.
  *
  * @returns how many purchases were sent, held or put off; the caller calls again while this number is not 0
  */
@@ -124,9 +124,9 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
   const queue: Turn[] = []
   let isRunning = false
 
-  /** Prepares the first of the queue and the purchases behind it that can go with it. They share commits of leases and intents. */
+  /** Prepares the first of the queue and the purchases behind it that can go with it. They share the commit of their intents. */
   async function prepareNext(): Promise<void> {
-    const ready: { turn: Turn; purchase: Purchase }[] = []
+    const ready: { turn: Turn; judged: Loaded }[] = []
     let besideMinor: number | undefined
     let reads = ordering
     for (let turn = queue[0]; turn; turn = queue[0]) {
@@ -138,15 +138,15 @@ function preparing(ordering: Ordering, lacking: ReadonlyMap<string, string>): (d
       if (judged === undefined || typeof judged === 'string') turn.resolve(judged)
       else if ('error' in judged) turn.reject(judged.error)
       else {
-        ready.push({ turn, purchase: judged })
+        ready.push({ turn, judged })
         // Rows that all these purchases need are read only once. The commits of the purchases assert them again.
         if (besideMinor === undefined) reads = { ...ordering, db: rememberingReads(ordering.db) }
-        besideMinor = (besideMinor ?? 0) + mostOf(judged)
+        besideMinor = (besideMinor ?? 0) + mostOf(judged.purchase)
       }
     }
     await Promise.all(
-      ready.map(({ turn, purchase }) =>
-        prepareSend(ordering, purchase, () => DUE).then(turn.resolve, (error: unknown) => turn.reject(error)),
+      ready.map(({ turn, judged }) =>
+        prepareSend(ordering, judged, DUE).then(turn.resolve, (error: unknown) => turn.reject(error)),
       ),
     )
   }
@@ -177,9 +177,10 @@ async function judge(
   due: Purchase,
   besideMinor: number | undefined,
   lacking: string | undefined,
-): Promise<Purchase | 'put_off' | 'later' | 'alone' | undefined> {
-  const purchase = await first(ordering.db, purchaseById(due.id))
-  if (!purchase || purchase.version !== due.version) return undefined
+): Promise<Loaded | 'put_off' | 'later' | 'alone' | undefined> {
+  const loaded = await load(ordering, due.id, false)
+  if (!loaded || loaded.purchase.version !== due.version) return undefined
+  const { purchase } = loaded
   // The purchase is not sent any more. It ends once it is known that no request for it ever left.
   if (purchase.cancelRequestedAt !== null) return undefined
   // The breaker may have opened while this purchase waited in the queue.
@@ -188,13 +189,14 @@ async function judge(
     await waitForStore(ordering, purchase, lacking)
     return 'put_off'
   }
+  const isHeld = purchase.holdReason !== null || purchase.notBefore !== null
   if (besideMinor !== undefined) {
     // Repeats are rare, the end of a hold has its own commit, and after a restore the supplier may have to be asked: all go alone.
-    const isPlain = purchase.sends === 0 && purchase.holdReason === null && purchase.notBefore === null
+    const isPlain = purchase.sends === 0 && !isHeld
     if (!isPlain || (await currentEpoch(ordering.db))?.restoredAt != null) return 'alone'
     const passes = await passesBeside(ordering, purchase, besideMinor)
     if (passes !== true) return passes || 'alone'
-    return (await orphansOf(ordering, purchase)).length === 0 ? purchase : 'alone'
+    return (await orphansOf(ordering, purchase)).length === 0 ? loaded : 'alone'
   }
   if (purchase.sends > 0 && !mayRepeat(ordering)) {
     await putOff(ordering, purchase, STEP_ASIDE_MS, purchase.note)
@@ -219,15 +221,13 @@ async function judge(
     await stepAsideAfterRestore(ordering, purchase.id)
     return 'put_off'
   }
-  if (purchase.holdReason !== null || purchase.notBefore !== null) {
-    await advance(ordering, purchase.id, { input: { type: 'released', by: 'time' }, set: { note: null } })
-  }
+  if (isHeld) await advance(ordering, purchase.id, { input: { type: 'released', by: 'time' }, set: { note: null } })
   const orphans = await orphansOf(ordering, purchase)
   if (orphans.length > 0) {
     const reviewed = await advance(ordering, purchase.id, { input: { ...DUE, orphans } })
     return reviewed && 'put_off'
   }
-  return first(ordering.db, purchaseById(purchase.id))
+  return isHeld ? load(ordering, purchase.id, false) : loaded
 }
 
 /** Returns the orders of another database for the part of a purchase that were not shown to a person yet. */

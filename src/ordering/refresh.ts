@@ -9,7 +9,7 @@ import { currentFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
 import { dueRefreshes, lostSends, type Purchase, purchaseById, purchasesByExternalId } from '../storage/purchases.ts'
 import { isReattaching } from '../storage/restores.ts'
-import { advance } from './advance.ts'
+import { advance, load } from './advance.ts'
 import { deadlineMs, gapsOf, inParallel, type LastRequest, type Ordering } from './context.ts'
 import { confirmHandOver } from './fulfil.ts'
 import { rememberedOf } from './last-requests.ts'
@@ -238,9 +238,9 @@ async function provenAbsent(ordering: Ordering, purchase: Purchase, begunAt: num
   if (repeats && !mayRepeat(ordering)) return reschedule(ordering, purchase, { scannedAt: begunAt }, begunAt + 10_000)
   if (repeats && (await boughtBefore(ordering, purchase))) return reschedule(ordering, purchase, { scannedAt: begunAt })
   // The proof holds for the row as it was scanned. A request that was sent since then makes the proof void.
-  const send = await prepareSend(ordering, purchase, (loaded) =>
-    loaded.purchase.lastSentAt === purchase.lastSentAt && loaded.purchase.state === 'unknown' ? input : undefined,
-  )
+  const loaded = await load(ordering, purchase.id, false)
+  const isAsScanned = loaded?.purchase.version === purchase.version
+  const send = isAsScanned ? await prepareSend(ordering, loaded, input) : undefined
   if (send) return send()
   await reschedule(ordering, purchase, { scannedAt: begunAt })
 }

@@ -4,82 +4,62 @@ import { type AnswerQuality, afterAnswer, notExecutedDelayMs, rejectedDelayMs } 
 import { type Answer, mayBuy, mostOf, type PurchaseInput } from '../domain/purchase.ts'
 import { answerClass, type Placement } from '../domain/supplier.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
-import { type Change, StaleWrite } from '../storage/database.ts'
+import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { assertEntitled } from '../storage/entitlements.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNoFreeze } from '../storage/freezes.ts'
 import { enqueueAlert } from '../storage/outbox.ts'
-import { assertWithinCap, claimPurchase, freeLease, type Purchase, type PurchaseUpdate } from '../storage/purchases.ts'
-import { advance, type Given, type Loaded } from './advance.ts'
+import { assertWithinCap, type Purchase, type PurchaseUpdate, purchaseById } from '../storage/purchases.ts'
+import { advance, type Given, type Loaded, moveBy } from './advance.ts'
 import { deadlineMs, expectedOf, leaseMs, type Ordering, readSince } from './context.ts'
 import { capsOf } from './guards.ts'
 import { forgetIntent, noteIntent } from './last-requests.ts'
 import { notePrice } from './one-first.ts'
 
 /**
- * Takes the lease of a purchase and commits the intent to send it. Gives the lease back when the purchase must not be sent.
+ * Commits the intent to send a purchase: its lease, the row in `sending`, its attempt and its reservation. All of them are
+ * durable before the first byte leaves.
  *
+ * @param loaded the purchase as it was judged; a row that has changed since then is not sent
  * @param input leads to `sending` when the table agrees; a first send and a repeat differ only in this input
  * @returns a function that sends the purchase once; undefined when it must not be sent, or when another worker has it
  */
 export async function prepareSend(
   ordering: Ordering,
-  purchase: Purchase,
-  input: (loaded: Loaded) => PurchaseInput | undefined,
+  loaded: Loaded,
+  input: PurchaseInput,
 ): Promise<(() => Promise<void>) | undefined> {
-  const held = await claim(ordering, purchase)
-  if (!held) return undefined
+  const { purchase } = loaded
   const attempt = ordering.newId()
-  const sent = await intend(ordering, held, attempt, input).catch(async (error: unknown) => {
-    await release(ordering, held)
-    throw error
+  const held = newLease(ordering, purchase)
+  ordering.at('intending')
+  const move = await moveBy(ordering, loaded, {
+    input,
+    set: ({ next }) => (next === 'sending' ? intentColumns(ordering, purchase, held) : { leaseEpoch: held.leaseEpoch }),
+    also: ({ next }) => (next === 'sending' ? intentChanges(ordering, loaded, attempt) : []),
   })
-  if (!sent) {
-    await release(ordering, held)
-    return undefined
+  if (move.changes.length === 0) return undefined
+  try {
+    await ordering.db.commit(move.changes)
+  } catch (error) {
+    if (error instanceof StaleWrite && (await hasChanged(ordering, purchase))) return undefined
+    throw error
   }
-  noteSend(ordering, sent.sends > 0)
+  move.committed()
+  if (move.moved?.decision.next !== 'sending') return undefined
+  noteIntent(ordering, purchase.id, held.claimedAt)
+  noteSend(ordering, purchase.sends > 0)
   return async () => {
     // If the marker cannot be written, the purchase is left to a look-up: no request may leave that a copy of the file would miss.
     // Requests that leave together share one marker.
     await ordering.mark?.(attempt)
     ordering.at('intended')
-    await transmit(ordering, held, sent)
+    await transmit(ordering, held, purchase)
   }
 }
 
-/**
- * Commits the intent to send: the row in `sending`, its attempt and its reservation, all before the first byte leaves.
- *
- * @returns the purchase as it was before; undefined when it must not be sent
- */
-async function intend(
-  ordering: Ordering,
-  held: Lease,
-  attempt: string,
-  inputOf: (loaded: Loaded) => PurchaseInput | undefined,
-): Promise<Purchase | undefined> {
-  ordering.at('intending')
-  const sentAt = ordering.now()
-  const moved = await advance(
-    ordering,
-    held.purchaseId,
-    (loaded) => {
-      const input = inputOf(loaded)
-      return (
-        input && {
-          input,
-          set: ({ next }) => (next === 'sending' ? intentColumns(loaded.purchase, ordering, sentAt) : {}),
-          also: ({ next }) => (next === 'sending' ? intentChanges(ordering, loaded, attempt) : []),
-        }
-      )
-    },
-    held.leaseEpoch,
-  )
-  if (moved?.decision.next !== 'sending') return undefined
-  noteIntent(ordering, held.purchaseId, sentAt)
-  return moved.loaded.purchase
-}
+const hasChanged = async ({ db }: Ordering, { id, version }: Purchase): Promise<boolean> =>
+  (await first(db, purchaseById(id)))?.version !== version
 
 /** Returns what the commit of an intent writes and asserts besides the row of the purchase. */
 function intentChanges(ordering: Ordering, { purchase, generations }: Loaded, attempt: string): Change[] {
@@ -133,8 +113,15 @@ function withinCaps(ordering: Ordering, purchase: Purchase): Change[] {
   return capsOf(ordering, purchase).map(({ scope, minor }) => assertWithinCap(purchase.id, scope, minor))
 }
 
-/** Returns further columns that the commit of the intent sets. */
-const intentColumns = (purchase: Purchase, { dialect }: Ordering, now: number): PurchaseUpdate => ({
+/** Returns further columns that the commit of the intent sets. The epoch fences the worker that had the lease before. */
+const intentColumns = (
+  { dialect, owner }: Ordering,
+  purchase: Purchase,
+  { leaseEpoch, claimedAt: now }: Lease,
+): PurchaseUpdate => ({
+  leaseOwner: owner,
+  leaseUntil: now + leaseMs({ dialect }),
+  leaseEpoch,
   sends: purchase.sends + 1,
   firstSentAt: purchase.firstSentAt ?? now,
   lastSentAt: now,
@@ -290,34 +277,16 @@ interface Lease {
   writeEndMonotonic: number
 }
 
-/**
- * Takes the lease of a purchase, in a commit of its own.
- *
- * @returns undefined when another worker holds the lease, or when the row has changed since it was read
- */
-async function claim(ordering: Ordering, purchase: Purchase): Promise<Lease | undefined> {
-  const now = ordering.now()
+/** Returns the lease that the commit of an intent takes. It counts from before that commit. */
+function newLease(ordering: Ordering, purchase: Purchase): Lease {
   const start = ordering.monotonic()
-  ordering.at('claiming')
-  try {
-    await ordering.db.commit([claimPurchase(purchase, ordering.owner, now + leaseMs(ordering), now)])
-  } catch (error) {
-    if (error instanceof StaleWrite) return undefined
-    throw error
-  }
-  ordering.at('claimed')
   return {
     purchaseId: purchase.id,
     leaseEpoch: purchase.leaseEpoch + 1,
-    claimedAt: now,
+    claimedAt: ordering.now(),
     leaseEndMonotonic: start + leaseMs(ordering),
     writeEndMonotonic: start + deadlineMs(ordering),
   }
-}
-
-/** Gives back the lease of a purchase that was not sent, so that other workers need not wait for its end. */
-async function release({ db }: Pick<Ordering, 'db'>, held: Lease): Promise<void> {
-  await db.commit([freeLease(held.purchaseId, held.leaseEpoch)])
 }
 
 const WINDOW_MS = 60_000

@@ -243,30 +243,6 @@ const changeAsSeen = changeBy(1, purchases, ['id', 'version', 'leaseEpoch'])
 export const changePurchase = (seen: Seen, set: PurchaseUpdate, now: number): Change =>
   changeAsSeen(seen.id, seen.version, seen.leaseEpoch, { ...set, version: seen.version + 1, changedAt: now })
 
-const takeLease = change(1, (id: string, version: number, owner: string, until: number, now: number) =>
-  build
-    .update(purchases)
-    .set({
-      leaseOwner: owner,
-      leaseUntil: until,
-      leaseEpoch: sql`${purchases.leaseEpoch} + 1`,
-      version: sql`${purchases.version} + 1`,
-      changedAt: now,
-    })
-    .where(and(eq(purchases.id, id), eq(purchases.version, version), isFree(now))),
-)
-/** Takes the lease of a purchase that no worker holds; the epoch goes up and fences the worker that held it before. */
-export const claimPurchase = (seen: Seen, owner: string, until: number, now: number): Change =>
-  takeLease(seen.id, seen.version, owner, until, now)
-
-/** Gives a lease back. Does nothing once it was taken again, or while it guards a request under way. */
-export const freeLease = change('any', (id: string, leaseEpoch: number) =>
-  build
-    .update(purchases)
-    .set({ leaseOwner: null, leaseUntil: null, version: sql`${purchases.version} + 1` })
-    .where(and(eq(purchases.id, id), eq(purchases.leaseEpoch, leaseEpoch), ne(purchases.state, 'sending'))),
-)
-
 /** Frees all leases at a start, when only this process can use the file. */
 export const clearLeases = change('any', () =>
   build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),

@@ -342,8 +342,6 @@ export const calls: Record<string, unknown[]> = {
   orphansFoundAfter: [at],
   reservedUnder: [{ orderId: 'o' }],
   assertWithinCap: ['p', { since: at }, 1],
-  claimPurchase: [seen, 'owner', 2, at],
-  freeLease: ['p', 1],
   hintPurchase: ['p', at],
   hintHandedOver: [at],
   takeBackKeys: ['p', 1],

@@ -3,7 +3,7 @@ import type { Rules } from './rules.ts'
 import { idle, type Kept, purchaseOf, type State, type Worker, withRequest } from './state.ts'
 
 /**
- * A purchase comes to be sent only by a claim, and a claim fences off who worked on it before. So a worker is idle once
+ * A purchase comes to be sent only by an intent, and an intent fences off who worked on it before. So a worker is idle once
  * it is fenced off, or once its purchase has left the state that its next step asks for. A copy of a request that has run
  * can only bring the answer to who still waits for it.
  */
@@ -27,8 +27,6 @@ function isInert(rules: Rules, state: State, worker: Kept<Worker>): boolean {
     case 'scanned':
       if (now === 'unknown') return rules.dropsOldScans && !worker.sameSend
       return now !== 'sending' || rules.dropsOldScans
-    case 'claimed':
-      return !worker.fenced || (worker.repeat ? now !== 'unknown' : now !== 'planned' && now !== 'waiting')
     case 'intended':
       // One that does not look at its lease may still write.
       return (!worker.fenced || now !== 'sending') && !rules.mayWrite(worker.fenced ? lease : 0, rules.durations)

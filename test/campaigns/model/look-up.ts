@@ -1,7 +1,7 @@
 /** Look-ups and sweeps: mirrors ordering/look-up.ts, scan.ts, found.ts, reschedule.ts and compare-page.ts. */
 import { advance } from './advance.ts'
 import { foundOrders, nameOf } from './purchase-facts.ts'
-import { claimed } from './send.ts'
+import { begin } from './send.ts'
 import {
   bit,
   bitsOf,
@@ -93,8 +93,8 @@ export function notFound(model: Model, state: State, place: number, worker: Work
   const second = worker.unchanged && purchase.sinceAbsent >= rules.durations.scanGap
   if (worker.unchanged && purchase.lease === 0 && (second || rules.scans === 1)) {
     const proven = rules.scans === 2 && purchase.absentCounts
-    const next = claimed(model, state, place, { purchase: generation, repeat: true, proven })
-    emit({ next, says: () => `${name} is taken for absent; the worker takes its lease` })
+    begin(model, free, place, { purchase: generation, repeat: true, proven })
+    emit({ next: free, says: () => `${name} is taken for absent; nothing is sent` })
     return
   }
   const moved = purchase.state !== 'unknown' || purchase.lease > 0 || (rules.dropsOldScans && !worker.sameSend)

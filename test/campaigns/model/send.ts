@@ -1,4 +1,4 @@
-/** The way of a send: mirrors ordering/place.ts, lease.ts and send.ts, a step for each commit, write and answer. */
+/** The way of a send: mirrors ordering/place.ts and send.ts, a step for each commit, write and answer. */
 import type { PurchaseInput } from '../../../src/domain/purchase.ts'
 import { isOver } from '../../../src/domain/purchase.ts'
 import { advance } from './advance.ts'
@@ -8,6 +8,7 @@ import {
   type AnswerKind,
   type Generation,
   generations,
+  idle,
   type Purchase,
   purchaseOf,
   type State,
@@ -21,7 +22,7 @@ import {
 } from './state.ts'
 import type { Model, Promised } from './step.ts'
 
-/** What may happen to purchases whose turn has come: place.ts, up to the lease; and to those that are not sent any more. */
+/** What may happen to purchases whose turn has come: place.ts, up to the intent; and to those that are not sent any more. */
 export function placements(model: Model, state: State): void {
   for (const generation of generations) {
     const purchase = state.purchases[generation]
@@ -44,54 +45,53 @@ export function placements(model: Model, state: State): void {
     if (state.place.frozen) continue
     for (const [place, worker] of state.workers.entries()) {
       if (worker.doing !== 'idle') continue
-      model.emit({
-        next: claimed(model, state, place, { purchase: generation }),
-        says: () => `a worker takes the lease of ${name}`,
-      })
+      begin(model, state, place, { purchase: generation })
       break
     }
   }
 }
 
-/** The lease is taken in a commit of its own: the worker that held it before is fenced off. */
-export function claimed(model: Model, state: State, place: number, does: Partial<Worker> & { purchase: Generation }) {
+/** A worker takes the lease and stores its intent in one commit: the worker that held the lease before is fenced off. */
+export function begin(model: Model, state: State, place: number, does: Beginning): void {
   const { purchase } = does
   const taken = withPurchase(state, purchase, { lease: model.rules.durations.lease })
   const fenced = withWorkers(taken, (other) =>
     other.fenced && other.purchase === purchase ? { fenced: false } : undefined,
   )
-  return withWorker(fenced, place, { ...does, doing: 'claimed', fenced: true })
+  const { rules, bounds } = model
+  if (!rules.intentFirst && !does.repeat && state.place.sends < bounds.sends) {
+    const next = withWorker(fenced, place, { purchase, doing: 'intended', fenced: true })
+    write(model, next, place, next.workers[place] ?? idle)
+  } else if (does.repeat) {
+    const input: PurchaseInput = { type: 'absent', frozen: state.place.frozen }
+    for (const over of ['', 'key memory', 'repeats'] as const) intend(model, fenced, place, does, input, over)
+  } else intend(model, fenced, place, does, { type: 'due', guard: null, notBefore: null, orphans: [] }, '')
 }
 
-/** The next thing that a worker does which has the lease: intend, write, give up waiting, record. */
+/** The next thing that a worker does which has the lease: write, give up waiting, record. */
 export function sending(model: Model, state: State, place: number, worker: Worker): void {
-  if (worker.doing === 'claimed') intend(model, state, place, worker)
-  else if (worker.doing === 'intended') transmit(model, state, place, worker)
+  if (worker.doing === 'intended') transmit(model, state, place, worker)
   else if (worker.doing === 'waits') {
     const next = withWorker(state, place, { ...worker, doing: 'answered', request: -1, answer: 'lost' })
     model.emit({ next, says: () => 'its sender gets a timeout, a reset or a 5xx' })
   } else record(model, state, place, worker)
 }
 
-function intend(model: Model, state: State, place: number, worker: Worker): void {
-  const { rules, bounds } = model
-  const { repeat, fenced } = worker
-  if (fenced && !rules.intentFirst && !repeat && state.place.sends < bounds.sends) {
-    write(model, state, place, worker)
-  } else if (!fenced) release(model, state, place, worker)
-  else if (repeat) {
-    const input: PurchaseInput = { type: 'absent', frozen: state.place.frozen }
-    intendBy(model, state, place, worker, input, '')
-    intendBy(model, state, place, worker, input, 'key memory')
-    intendBy(model, state, place, worker, input, 'repeats')
-  } else intendBy(model, state, place, worker, { type: 'due', guard: null, notBefore: null, orphans: [] }, '')
+/** The purchase that is sent, and why it is sent again. */
+interface Beginning {
+  purchase: Generation
+  /** Absence was proven. */
+  repeat?: boolean
+  /** Absence was proven as it must be. Only the promises see this. */
+  proven?: boolean
 }
 
-function intendBy(model: Model, state: State, place: number, worker: Worker, input: PurchaseInput, over: Over): void {
+/** @param state with the lease taken */
+function intend(model: Model, state: State, place: number, does: Beginning, input: PurchaseInput, over: Over): void {
   const { rules, emit, bounds } = model
-  const generation = worker.purchase
+  const { purchase: generation, proven = false } = does
   const name = `purchase ${generation + 1}`
-  const moved = advance(model, state, generation, input, { over, proven: worker.proven })
+  const moved = advance(model, state, generation, input, { over, proven })
   if (moved && moved.decision.next !== 'sending') {
     const says = () => `${name}: ${moved.decision.row}, it is ${moved.decision.next}`
     emit({ next: withWorker(moved.state, place, {}), says, broken: moved.broken })
@@ -101,18 +101,19 @@ function intendBy(model: Model, state: State, place: number, worker: Worker, inp
   const mayBuy = rules.mayBuy(othersOf(state, generation))
   const purchase = purchaseOf(state, generation)
   const isEntitled = rules.entitled(purchase, state.place, boughtOfOthers(state, generation))
-  if (!moved || frozen || !mayBuy || !isEntitled || state.place.sends >= bounds.sends) {
-    release(model, state, place, worker)
-    return
-  }
+  if (!moved || frozen || !mayBuy || !isEntitled || state.place.sends >= bounds.sends) return
   const counts = rules.repeatsCount || !purchase.firstSent
   const stored = withColumns(moved.state, generation, { firstSent: true, ...(counts ? { sinceSent: 0 } : {}) })
   const sent = withWorkers(stored, (other) =>
     other.sameSend && other.purchase === generation ? { sameSend: false } : undefined,
   )
-  const does = { doing: 'intended', purchase: generation, fenced: true, keyIsOld: over === 'key memory' } as const
   emit({
-    next: withWorker(sent, place, does),
+    next: withWorker(sent, place, {
+      doing: 'intended',
+      purchase: generation,
+      fenced: true,
+      keyIsOld: over === 'key memory',
+    }),
     says: () => `${name}: ${moved.decision.row}, the intent is stored`,
     broken: brokenByIntent(state, purchase) ?? boughtBeyond(state, generation) ?? moved.broken,
   })
@@ -124,13 +125,6 @@ const boughtOfOthers = (state: State, generation: Generation): number =>
     if (!other || place === generation || other.state === 'planned') return sum
     return sum + (isOver(other.state) ? other.left : other.quantity)
   }, state.place.elsewhere)
-
-function release({ emit }: Model, state: State, place: number, { purchase, fenced }: Worker): void {
-  const free = withWorker(state, place, {})
-  const holds = fenced && purchaseOf(state, purchase).state !== 'sending'
-  const next = holds ? withPurchase(free, purchase, { lease: 0 }) : free
-  emit({ next, says: () => `the lease of purchase ${purchase + 1} is given back, nothing is sent` })
-}
 
 /** The other generations of the part, as `mayBuy` asks for them. */
 export const othersOf = (state: State, generation: Generation) =>

@@ -105,14 +105,10 @@ export interface Purchase {
 
 /** What a worker is in the middle of. A crash forgets it. */
 export interface Worker {
-  doing: 'idle' | 'claimed' | 'intended' | 'waits' | 'answered' | 'scanned'
+  doing: 'idle' | 'intended' | 'waits' | 'answered' | 'scanned'
   purchase: Generation
   /** The lease was not taken since. */
   fenced: boolean
-  /** Claimed because absence was proven. */
-  repeat: boolean
-  /** Absence was proven as it must be. Only the promises see this. */
-  proven: boolean
   /** Request that it waits for, from 0; -1 when no answer can come any more. */
   request: number
   answer: AnswerKind | ''
@@ -222,8 +218,6 @@ const blank: Worker = {
   doing: 'idle',
   purchase: 0,
   fenced: false,
-  repeat: false,
-  proven: false,
   request: -1,
   answer: '',
   order: -1,

@@ -88,7 +88,6 @@ export function crash(model: Model, state: State): void {
 
 export const whatItDid = {
   idle: 'did nothing',
-  claimed: 'holds the lease',
   intended: 'is about to send',
   waits: 'waits for the answer',
   answered: 'has the answer',

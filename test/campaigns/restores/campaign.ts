@@ -23,7 +23,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-const POINTS: CrashPoint[] = ['claimed', 'intended', 'answered', 'recorded', 'pushed', 'noted']
+const POINTS: CrashPoint[] = ['intending', 'intended', 'answered', 'recorded', 'pushed', 'noted']
 
 /** What the life of a shop needs of the world that it is played in. */
 export type Played = Pick<RestoreWorld, 'app' | 'handIn' | 'pass' | 'start'>

@@ -8,7 +8,8 @@ import type { DeathPoint } from './process.ts'
 import { HOUR, MINUTE } from './world.ts'
 
 const points: DeathPoint[] = [
-  ...(['claiming', 'claimed', 'intending', 'intended', 'answered', 'recorded', 'looked_up', 'read'] as const),
+  // The two instants around the intent come twice: a process that dies there leaves the most in doubt.
+  ...(['intending', 'intended', 'intending', 'intended', 'answered', 'recorded', 'looked_up', 'read'] as const),
   ...(['pushing', 'pushed', 'noted', 'committing', 'committed'] as const),
 ]
 

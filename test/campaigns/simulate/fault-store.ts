@@ -1,7 +1,7 @@
 /** Faults of the store, and rows that the program cannot cope with. */
 import { signedHeaders } from '../../../src/sandbox/webhooks.ts'
 import type { Change } from '../../../src/storage/database.ts'
-import { claimPurchase } from '../../../src/storage/purchases.ts'
+import { assertEntitled } from '../../../src/storage/entitlements.ts'
 import { type Bound, isBound } from '../../../src/storage/statement.ts'
 import { attimes, type Fault } from './fault.ts'
 import type { CallbackTransit } from './store.ts'
@@ -32,10 +32,10 @@ const storeInTrouble: Fault = {
   },
 }
 
-/** The change that takes a lease; its first value is the id of the purchase. */
-const taking = claimPurchase({ id: '', version: 0, leaseEpoch: 0 }, '', 0, 0).statement as Bound
+/** A change of each intent; its first value is the id of the purchase. */
+const intending = assertEntitled({ id: '', orderId: '' }, 0)[1]?.statement as Bound
 
-/** Rows whose lease cannot be taken and orders that cannot be read: bugs of ours, as far as the machine can tell. */
+/** Rows whose intent cannot be stored and orders that cannot be read: bugs of ours, as far as the machine can tell. */
 const poison: Fault = {
   id: 'F38',
   what: 'poisoned rows in front of good ones, and unreadable deliveries',
@@ -50,7 +50,7 @@ const poison: Fault = {
     }
     const mayCommit = (changes: Change[]): void => {
       for (const { statement } of changes) {
-        if (!isBound(statement) || statement.name !== taking.name) continue
+        if (!isBound(statement) || statement.name !== intending.name) continue
         if (rows.has(String(statement.values[0]))) bug()
       }
     }

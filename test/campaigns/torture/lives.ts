@@ -21,8 +21,6 @@ export type Life =
 
 /** Typed so that a point which is added to the service must be added here. */
 const POINTS: Record<ServicePoint, true> = {
-  claiming: true,
-  claimed: true,
   intending: true,
   intended: true,
   answered: true,
