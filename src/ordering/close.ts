@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { mayClose } from '../domain/store-order.ts'
-import { isComplete } from '../domain/store-update.ts'
+import { isComplete, type StoreUpdate } from '../domain/store-update.ts'
 import { type Change, StaleWrite } from '../storage/database.ts'
 import { enqueueUpdate, type OutboxRow, outboxOfOrder, withdrawWaitingKeys } from '../storage/outbox.ts'
 import { markClosed, ordersToClose, type StoreOrder } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
-import { orderStanding, type Standing, standingOf } from './order-view.ts'
+import { type OrderStanding, orderStanding, standingOf } from './order-view.ts'
 
 const BATCH = 100
 
@@ -27,27 +27,49 @@ export async function closeOrders(ordering: Ordering): Promise<number> {
 
 async function closeOrder(ordering: Ordering, order: StoreOrder): Promise<boolean> {
   const standing = await standingOf(ordering, order)
-  if (!mayClose(standing.lines, standing.keys)) return false
-  const { state } = standing
-  const orderId = order.id
-  const now = ordering.now()
-  const completions = await completionsOf(ordering, standing)
+  const changes = await closing(ordering, order, standing)
+  if (changes.length === 0) return false
   try {
-    await ordering.db.commit([
-      markClosed(orderId, state, now),
-      withdrawWaitingKeys(orderId),
-      ...completions,
-      enqueueUpdate(
-        { kind: 'callback', type: 'order.closed', payload: { state } },
-        { id: ordering.newId(), store: order.store, orderId, dedupeKey: `closed:${orderId}:${now}`, at: now },
-      ),
-    ])
+    await ordering.db.commit(changes)
   } catch (error) {
     if (error instanceof StaleWrite) return false
     throw error
   }
-  ordering.log.info('order.closed', { id: orderId, store: order.store, reference: order.reference, state })
+  logClosed(ordering, order, standing)
   return true
+}
+
+/** An order that is closed, as its store knows it. */
+type Closing = Pick<StoreOrder, 'id' | 'store' | 'reference'>
+
+/**
+ * Returns the changes that close an order and enqueue an update for its store; none while the order may not be closed.
+ *
+ * @param told an update of the order that its store has just confirmed
+ */
+export async function closing(
+  ordering: Ordering,
+  order: Closing,
+  standing: OrderStanding,
+  told?: StoreUpdate,
+): Promise<Change[]> {
+  const { state } = standing
+  if (!mayClose(standing.lines, standing.keys)) return []
+  const completions = await completionsOf(ordering, order, standing, told)
+  const at = ordering.now()
+  return [
+    markClosed(order.id, state, at),
+    withdrawWaitingKeys(order.id),
+    ...completions,
+    enqueueUpdate(
+      { kind: 'callback', type: 'order.closed', payload: { state } },
+      { id: ordering.newId(), store: order.store, orderId: order.id, dedupeKey: `closed:${order.id}:${at}`, at },
+    ),
+  ]
+}
+
+export function logClosed({ log }: Ordering, { id, store, reference }: Closing, { state }: OrderStanding): void {
+  log.info('order.closed', { id, store, reference, state })
 }
 
 /**
@@ -57,21 +79,28 @@ async function closeOrder(ordering: Ordering, order: StoreOrder): Promise<boolea
  * neither update says `complete`. This function enqueues a further update that says so, without keys.
  */
 export async function announceCompletion(ordering: Ordering, { orderId }: Pick<OutboxRow, 'orderId'>): Promise<void> {
-  const changes = await completionsOf(ordering, await orderStanding(ordering, orderId ?? ''))
+  const standing = await orderStanding(ordering, orderId ?? '')
+  const changes = await completionsOf(ordering, standing.order, standing)
   if (changes.length === 0) return
   await ordering.db.commit(changes)
   ordering.wake('outbox')
 }
 
 /** Enqueues an update for each line that the store has all keys of and that was not reported as complete; once for each line. */
-async function completionsOf(ordering: Ordering, { order, lines }: Standing): Promise<Change[]> {
-  const whole = lines.filter(({ delivered, wanted }) => delivered > 0 && delivered >= wanted)
+async function completionsOf(
+  ordering: Ordering,
+  order: Pick<StoreOrder, 'id' | 'store'>,
+  { lines }: OrderStanding,
+  told?: StoreUpdate,
+): Promise<Change[]> {
+  const isTold = (sent: (StoreUpdate | null | undefined)[], { line: { line } }: (typeof lines)[number]) =>
+    sent.some((update) => update && isComplete(update) && update.line.id === line)
+  const whole = lines.filter((one) => one.delivered > 0 && one.delivered >= one.wanted && !isTold([told], one))
   if (whole.length === 0) return []
   const at = ordering.now()
   const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ sentUpdate }) => sentUpdate)
-  const complete = new Set(sent.filter((update) => update !== null && isComplete(update)).map(({ line }) => line.id))
   return whole
-    .filter(({ line }) => !complete.has(line.line))
+    .filter((one) => !isTold(sent, one))
     .map(({ line, purchases }) => {
       const last = purchases.at(-1)
       assert(last, 'a line with keys has a purchase')

@@ -8,15 +8,10 @@ import { Failure, messageOf } from '../errors.ts'
 import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { assertMayLeave, entitlementOf, settleFirst } from '../storage/entitlements.ts'
 import { audited } from '../storage/evidence.ts'
-import {
-  beginHandOver,
-  keysOfHandOver,
-  type LicenceKey,
-  markHandedOver,
-  markHandOverUnsent,
-} from '../storage/licence-keys.ts'
+import { beginHandOver, markHandedOver, markHandOverUnsent } from '../storage/licence-keys.ts'
 import {
   beginCallback,
+  type DueUpdate,
   dueOutbox,
   dueOutboxBesides,
   effectOf,
@@ -33,15 +28,15 @@ import {
   redeliverEffect,
   type UpdateEffect,
 } from '../storage/outbox.ts'
-import { endPause, publishingOf } from '../storage/publications.ts'
+import { endPause } from '../storage/publications.ts'
 import { type Purchase, purchaseById } from '../storage/purchases.ts'
-import { type StoreOrder, storeOrderById } from '../storage/store-orders.ts'
+import type { StoreOrder } from '../storage/store-orders.ts'
 import type { FulfilResult, NotEntitled, PushResult, Store } from '../stores/store.ts'
-import { advance } from './advance.ts'
-import { announceCompletion } from './close.ts'
+import { advance, type Given, type Loaded, moveBy } from './advance.ts'
+import { announceCompletion, closing, logClosed } from './close.ts'
 import { inParallel, type Ordering } from './context.ts'
 import { openKey } from './effects.ts'
-import { standingOf } from './order-view.ts'
+import { type OrderStanding, type StandingRows, standingBy, standingRows } from './order-view.ts'
 
 export interface Fulfilment extends Ordering {
   /** The store of an id; undefined when the configuration no longer has it. */
@@ -78,64 +73,74 @@ const PAUSED_MS = 60_000
  * @returns how many effects were handled
  */
 export async function deliverDue(fulfilment: Fulfilment, store: string | undefined): Promise<number> {
-  const now = fulfilment.now()
-  const due = await fulfilment.db.query(
-    store === undefined
-      ? dueOutboxBesides({ stores: fulfilment.stores.map(({ id }) => id), now, limit: BATCH })
-      : dueOutbox(store, now, BATCH),
-  )
-  // Effects of one order go one by one: each update counts the keys that the store has by then.
-  const orders = [...Map.groupBy(due, (row) => row.orderId ?? row.id).values()]
-  await inParallel(orders, AT_ONCE, async (rows) => {
+  if (store === undefined) return handleRest(fulfilment)
+  const due = await fulfilment.db.query(dueOutbox(store, fulfilment.now(), BATCH))
+  // Updates of one order go one by one: each update counts the keys that the store has by then.
+  await inParallel([...Map.groupBy(due, ({ orderId }) => orderId).values()], AT_ONCE, async (rows) => {
     for (const row of rows) {
-      try {
-        // The store may still act on this update. The next update of the order waits for that.
-        if ((await deliver(fulfilment, row)) === 'may_act') return
-      } catch (error) {
-        await failed(fulfilment, row, messageOf(error))
-      }
+      // The store may still act on this update. The next update of the order waits for that.
+      if ((await noteFailed(fulfilment, row, () => deliver(fulfilment, row))) === 'may_act') return
     }
   })
   return due.length
 }
 
-async function deliver(fulfilment: Fulfilment, row: OutboxRow): Promise<'may_act' | undefined> {
-  const effect = effectOf(row)
-  if (effect.kind === 'alert') {
-    fulfilment.log.error('alert', { id: row.id, type: row.type, detail: effect.payload.note ?? undefined })
-    await fulfilment.db.commit([markEffectDone(row.id, row.attempts + 1, fulfilment.now())])
+/** Writes alerts to the log, and has updates wait whose store the configuration lacks. */
+async function handleRest(fulfilment: Fulfilment): Promise<number> {
+  const { db, now, log } = fulfilment
+  const stores = fulfilment.stores.map(({ id }) => id)
+  const due = await db.query(dueOutboxBesides({ stores, now: now(), limit: BATCH }))
+  await inParallel(due, AT_ONCE, (row) =>
+    noteFailed(fulfilment, row, async () => {
+      const effect = effectOf(row)
+      if (effect.kind === 'callback') return parkUnconfigured(fulfilment, row)
+      log.error('alert', { id: row.id, type: row.type, detail: effect.payload.note ?? undefined })
+      await db.commit([markEffectDone(row.id, row.attempts + 1, now())])
+    }),
+  )
+  return due.length
+}
+
+async function noteFailed<T>(fulfilment: Fulfilment, row: OutboxRow, act: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await act()
+  } catch (error) {
+    await failed(fulfilment, row, messageOf(error))
     return undefined
   }
-  const store = row.store === null ? undefined : fulfilment.storeOf(row.store)
-  if (store) return deliverUpdate(fulfilment, store, row, effect)
-  await park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
+}
+
+async function deliver(fulfilment: Fulfilment, row: DueUpdate): Promise<'may_act' | undefined> {
+  const effect = effectOf(row)
+  const store = fulfilment.storeOf(row.store ?? '')
+  if (store && effect.kind === 'callback') return deliverUpdate(fulfilment, store, row, effect)
+  await parkUnconfigured(fulfilment, row)
   return undefined
 }
+
+const parkUnconfigured = (fulfilment: Fulfilment, row: OutboxRow) =>
+  park(fulfilment, row, `the configuration of the process that hands over has no store ${row.store}`)
 
 /** @returns `may_act`: no answer came, and the store may act on it yet */
 async function deliverUpdate(
   fulfilment: Fulfilment,
   store: Store,
-  row: OutboxRow,
+  row: DueUpdate,
   effect: UpdateEffect,
 ): Promise<'may_act' | undefined> {
   const { db, now, log } = fulfilment
-  const order = await first(db, storeOrderById(row.orderId ?? ''))
-  assert(order, 'an order is never deleted')
-  const sealed = effect.type === 'line.fulfilled' ? await db.query(keysOfHandOver(row.id)) : []
+  const rows = asksStanding(row, effect) ? await standingRows(db, row.orderId ?? '') : NO_ROWS
+  const sealed = effect.type === 'line.fulfilled' ? rows.keys.filter(({ handOverId }) => handOverId === row.id) : []
   const fresh = sealed.filter((key) => key.handedOverAt === null).length
-  const update = await updateOf(fulfilment, row, order, effect, fresh)
+  const asOfNow = updateOf(row, effect, standingBy(rows), fresh, now())
+  // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
+  const update = asOfNow && (row.sentUpdate ?? asOfNow)
   if (!update) {
     await db.commit([markEffectDone(row.id, row.attempts, now())])
     return undefined
   }
   const handsOver = effect.type === 'line.fulfilled' && sealed.length > 0 ? effect.payload.purchaseId : undefined
-  // A repeat has the content of the first attempt. Other keys of the same line may have been handed over since then.
-  const asOfNow =
-    row.sentUpdate && handsOver !== undefined
-      ? await updateOf(fulfilment, { ...row, sentUpdate: null }, order, effect, fresh)
-      : update
-  const deliveredNow = asOfNow?.type === 'line.fulfilled' ? asOfNow.delivered : undefined
+  const deliveredNow = asOfNow.type === 'line.fulfilled' ? asOfNow.delivered : undefined
   const outgoing: Outgoing = { row, update, deliveredNow, handsOver }
   if (!(await beginSending(fulfilment, outgoing, actsWithinMs(store)))) {
     await parkHandOver(fulfilment, outgoing)
@@ -166,16 +171,13 @@ async function deliverUpdate(
   if (effect.type === 'line.fulfilled') done.push(markHandedOver(row.id, now()))
   if ('wasFulfilled' in result && result.wasFulfilled) done.push(fulfilledEarly(fulfilment, update.order, row.orderId))
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
-  const pausedUntil = (await first(db, publishingOf(update.order.store)))?.pausedUntil ?? 0
-  if (pausedUntil > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
+  if ((row.pausedUntil ?? 0) > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
   // A purchase usually ends with its last hand-over: both are one commit. If it cannot end, the confirmation is stored alone.
-  const isEnded =
-    handsOver !== undefined &&
-    (await confirmHandOver(fulfilment, handsOver, { by: row.id, also: done }).catch(() => false))
+  const isEnded = handsOver !== undefined && (await endWith(fulfilment, outgoing, handsOver, done).catch(() => false))
   if (!isEnded) await db.commit(done)
   // Counts the keys that the store got for the first time, and how long their customer waited.
   if (fresh > 0) {
-    const keysWithin = now() - order.receivedAt
+    const keysWithin = now() - row.receivedAt
     fulfilment.count('keys', fresh)
     fulfilment.count('keysWithin', 1, String(bucketOf(keysWithin)))
     fulfilment.timeKeys(keysWithin)
@@ -341,7 +343,7 @@ export const actsWithinMs = ({ pushMs = 0, settleMs = 0 }: Pick<Store, 'pushMs' 
 
 /** An update that is about to be sent. */
 interface Outgoing {
-  row: OutboxRow
+  row: DueUpdate
   update: StoreUpdate
   /** How many keys of the line the store has after this attempt; undefined for an update of another kind. */
   deliveredNow: number | undefined
@@ -409,26 +411,70 @@ async function noteUnsent(ordering: Ordering, { row, handsOver }: Outgoing, atte
   }
 }
 
-/**
- * Ends a completed purchase as fulfilled once the store has all of its keys: as many as were ordered, or all keys that came
- * where an operator handed over fewer.
- *
- * @param done a hand-over that was just confirmed, with the changes that note the confirmation
- * @returns whether the purchase was fulfilled now, together with those changes
- */
-export async function confirmHandOver(
-  ordering: Ordering,
-  purchaseId: string,
-  done?: { by: string; also: Change[] },
-): Promise<boolean> {
-  const moved = await advance(ordering, purchaseId, ({ purchase, keys }) => {
-    const wanted = Math.min(keys.length, purchase.quantity - purchase.surplus)
-    const isHandedOver = (key: LicenceKey) => key.handedOverAt !== null || key.handOverId === done?.by
-    const isUnderWay = (key: LicenceKey) => !isHandedOver(key) && key.begunAt !== null
-    const all = wanted > 0 && keys.filter(isHandedOver).length >= wanted && !keys.some(isUnderWay)
-    return all && purchase.state === 'completed' ? { input: { type: 'confirmed' }, also: done?.also ?? [] } : undefined
-  })
+/** Ends a completed purchase as fulfilled once the store has all of its keys. @returns whether the purchase was fulfilled now */
+export async function confirmHandOver(ordering: Ordering, purchaseId: string): Promise<boolean> {
+  const moved = await advance(ordering, purchaseId, (loaded) => (hasAll(loaded) ? CONFIRMED : undefined))
   return moved !== undefined
+}
+
+const CONFIRMED: Given = { input: { type: 'confirmed' } }
+
+/**
+ * Says whether the store has all keys of a purchase: as many as were ordered, or all keys that came where an operator handed
+ * over fewer.
+ */
+function hasAll({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): boolean {
+  const wanted = Math.min(keys.length, purchase.quantity - purchase.surplus)
+  const delivered = keys.filter(({ handedOverAt }) => handedOverAt !== null).length
+  const isUnderWay = keys.some(({ handedOverAt, begunAt }) => handedOverAt === null && begunAt !== null)
+  return purchase.state === 'completed' && wanted > 0 && delivered >= wanted && !isUnderWay
+}
+
+/**
+ * Ends the purchase whose last keys the store has just confirmed, and closes its order where nothing else of it is open: all in
+ * the commit that notes the confirmation.
+ *
+ * @param done the changes that note the confirmation
+ * @returns false when nothing was stored: other keys of the purchase are open
+ */
+async function endWith(
+  ordering: Ordering,
+  { row, update }: Outgoing,
+  purchaseId: string,
+  done: Change[],
+): Promise<boolean> {
+  const order = { id: row.orderId ?? '', store: row.store ?? '', reference: row.reference }
+  const { lines, purchases, keys: before } = await standingRows(ordering.db, order.id)
+  const at = ordering.now()
+  const keys = before.map((key) => (key.handOverId === row.id ? { ...key, handedOverAt: key.handedOverAt ?? at } : key))
+  const loaded = loadedOf({ lines, purchases, keys }, order, purchaseId)
+  if (!hasAll(loaded)) return false
+  const ended = purchases.map((one) => (one.id === purchaseId ? { ...one, state: 'fulfilled' as const } : one))
+  const standing = standingBy({ lines, purchases: ended, keys })
+  const closes = await closing(ordering, order, standing, update)
+  const move = await moveBy(ordering, loaded, { ...CONFIRMED, also: done })
+  if (!move.moved) return false
+  await ordering.db.commit([...move.changes, ...closes])
+  move.committed()
+  if (closes.length > 0) logClosed(ordering, order, standing)
+  return true
+}
+
+/** Returns a purchase of an order with what a decision about it needs. */
+function loadedOf(
+  { lines, purchases, keys }: StandingRows,
+  { store, reference }: Pick<StoreOrder, 'store' | 'reference'>,
+  purchaseId: string,
+): Loaded {
+  const purchase = purchases.find(({ id }) => id === purchaseId)
+  const line = lines.find(({ id }) => id === purchase?.lineId)
+  assert(purchase && line, 'a purchase is never deleted')
+  return {
+    purchase,
+    generations: purchases.filter(({ lineId, part }) => lineId === purchase.lineId && part === purchase.part),
+    keys: keys.filter((key) => key.purchaseId === purchaseId),
+    name: { store, reference, line: line.line },
+  }
 }
 
 /** Puts a dead or waiting effect back into the outbox, due now. @throws Failure `not_found`, also for an effect that is done */
@@ -443,31 +489,36 @@ export async function redeliver(ordering: Ordering, outboxId: string, actor: str
   ordering.wake('outbox')
 }
 
+/** Says whether the update of a row depends on how its order stands. The contents of a repeat stand in the row. */
+const asksStanding = ({ sentUpdate }: OutboxRow, { type }: UpdateEffect): boolean =>
+  type === 'line.held' || type === 'line.fulfilled' || (type !== 'order.closed' && sentUpdate === null)
+
+const NO_ROWS: StandingRows = { lines: [], purchases: [], keys: [] }
+
 /**
- * Returns the update of a row as it was first sent, or else as things are now. A repeat never differs from the first attempt,
- * because the store recognises the repeat by its id and ignores it.
+ * Returns the update of a row as things are now. A repeat has the contents of the first attempt instead, because the store
+ * recognises the repeat by its id and ignores it.
  *
  * @param fresh the number of licence keys that the store first gets with this update
  * @returns undefined for a hold that ended before its store heard of it: a late report would seem to undo what came after it
  */
-async function updateOf(
-  ordering: Ordering,
-  { sentUpdate }: OutboxRow,
-  taken: StoreOrder,
+function updateOf(
+  row: DueUpdate,
   effect: UpdateEffect,
+  standing: OrderStanding,
   fresh: number,
-): Promise<StoreUpdate | undefined> {
-  const order = { store: taken.store, reference: taken.reference }
-  if (effect.type === 'order.closed') return sentUpdate ?? { type: 'order.closed', order, state: effect.payload.state }
-  if (sentUpdate && effect.type !== 'line.held') return sentUpdate
-  const standing = await standingOf(ordering, taken)
+  now: number,
+): StoreUpdate | undefined {
+  const order = { store: row.store ?? '', reference: row.reference }
+  if (effect.type === 'order.closed') return { type: 'order.closed', order, state: effect.payload.state }
+  if (!asksStanding(row, effect)) return row.sentUpdate ?? undefined
   const own = standing.lines.find(({ purchases }) => purchases.some((one) => one.id === effect.payload.purchaseId))
   const purchase = own?.purchases.find((one) => one.id === effect.payload.purchaseId)
   assert(own && purchase, 'a purchase is never deleted')
   const about = { order, line: { id: own.line.line, sku: own.line.sku, quantity: own.line.quantity } }
   switch (effect.type) {
     case 'line.failed':
-      return { type: 'line.failed', ...about, ...failureOf(purchase, effect, ordering.now()) }
+      return { type: 'line.failed', ...about, ...failureOf(purchase, effect, now) }
     case 'line.held': {
       const { units, reason } = effect.payload
       const isHeld = own.purchases.some(
@@ -475,7 +526,7 @@ async function updateOf(
           part === purchase.part && !finalStates.includes(state) && holdReported === reason,
       )
       if (!isHeld) return undefined
-      return sentUpdate ?? { type: 'line.held', ...about, units, reason, message: heldSentences[reason] }
+      return { type: 'line.held', ...about, units, reason, message: heldSentences[reason] }
     }
     case 'line.resumed':
       return { type: 'line.resumed', ...about, units: effect.payload.units }

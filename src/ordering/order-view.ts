@@ -20,6 +20,7 @@ import { type Outage, openOutage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
 import {
+  type Line,
   linesOfOrders,
   listOpenOrders,
   listStoreOrders,
@@ -69,22 +70,32 @@ export interface LineView extends LineProgress {
 export async function orderStanding({ db }: Pick<Ordering, 'db'>, orderId: string): Promise<Standing> {
   const [order, rows] = await Promise.all([first(db, storeOrderById(orderId)), standingRows(db, orderId)])
   if (!order) throw new Failure('not_found', `there is no order with the id ${orderId}`)
-  return { order, ...rows }
+  return { order, ...standingBy(rows) }
 }
 
 /** Returns the standing of an order whose row was just read. */
-export const standingOf = async ({ db }: Pick<Ordering, 'db'>, order: StoreOrder) => ({
+export const standingOf = async <O extends { id: string }>({ db }: Pick<Ordering, 'db'>, order: O) => ({
   order,
-  ...(await standingRows(db, order.id)),
+  ...standingBy(await standingRows(db, order.id)),
 })
 
-async function standingRows(db: Database, orderId: string) {
+/** The rows of an order from which its standing follows. */
+export interface StandingRows {
+  lines: Line[]
+  purchases: Purchase[]
+  keys: LicenceKey[]
+}
+
+export async function standingRows(db: Database, orderId: string): Promise<StandingRows> {
   const [lines, purchases] = await Promise.all([
     db.query(linesOfOrders([orderId])),
     db.query(purchasesOfOrder(orderId)),
   ])
   const ids = purchases.map((purchase) => purchase.id)
-  const keys = ids.length > 0 ? await db.query(keysOfPurchases(ids)) : []
+  return { lines, purchases, keys: ids.length > 0 ? await db.query(keysOfPurchases(ids)) : [] }
+}
+
+export function standingBy({ lines, purchases, keys }: StandingRows) {
   const standing = lines.map((line) => {
     const own = purchases.filter((purchase) => purchase.lineId === line.id)
     const parts = own.map((purchase) => ({ ...purchase, handedOver: handedOver(keys, purchase.id).length }))
@@ -93,10 +104,12 @@ async function standingRows(db: Database, orderId: string) {
   return { lines: standing, keys, state: orderState(standing) }
 }
 
-export type Standing = Awaited<ReturnType<typeof standingOf>>
+/** The states of an order and of its lines, with the rows that they follow from. */
+export type OrderStanding = ReturnType<typeof standingBy>
+export type Standing = OrderStanding & { order: StoreOrder }
 
 /** Returns the keys of an order for which `isOne` holds, by line. Lines without such keys are left out. */
-export const keysByLine = ({ lines, keys }: Standing, isOne: (key: LicenceKey) => boolean) =>
+export const keysByLine = ({ lines, keys }: OrderStanding, isOne: (key: LicenceKey) => boolean) =>
   lines.flatMap(({ line, purchases }) => {
     const own = new Set(purchases.map(({ id }) => id))
     const found = keys.filter((key) => own.has(key.purchaseId) && isOne(key))

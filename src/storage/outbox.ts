@@ -1,9 +1,9 @@
-import { and, asc, eq, gt, gte, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, gte, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
 import type { AlertKind, StoredKind } from '../domain/alert-kinds.ts'
 import type { OrderState } from '../domain/store-order.ts'
 import type { ReportedHold, StoreUpdate } from '../domain/store-update.ts'
 import type { Change } from './database.ts'
-import { outbox } from './schema.ts'
+import { outbox, publishing, storeOrders } from './schema.ts'
 import { build, change, countUpTo, inWhole, notByIndex, statement } from './statement.ts'
 import { insertOnce, page, rowsBy } from './table.ts'
 
@@ -47,11 +47,25 @@ export const outboxOfOrder = rowsBy(outbox, ['orderId'], outbox.id)
 const isFree = (now: number) =>
   sql`not exists (select 1 from outbox o where o.order_id = ${outbox.orderId} and o.acts_until > ${now} and o.id <> ${outbox.id})`
 
-/** The effects that are due for a store. The effect that has been due longest comes first. */
+/** An update with its order, and the end of a pause of its store's listings; null without a pause. */
+export interface DueUpdate extends OutboxRow {
+  reference: string
+  receivedAt: number
+  pausedUntil: number | null
+}
+
+/** The updates that are due for a store. The update that has been due longest comes first. */
 export const dueOutbox = statement((store: string, now: number, limit: number) =>
   build
-    .select()
+    .select({
+      ...getTableColumns(outbox),
+      reference: storeOrders.reference,
+      receivedAt: storeOrders.receivedAt,
+      pausedUntil: publishing.pausedUntil,
+    })
     .from(outbox)
+    .innerJoin(storeOrders, eq(storeOrders.id, outbox.orderId))
+    .leftJoin(publishing, eq(publishing.store, outbox.store))
     .where(and(eq(outbox.state, 'due'), eq(outbox.store, store), lte(outbox.notBefore, now), isFree(now)))
     .orderBy(asc(outbox.notBefore), asc(outbox.id))
     .limit(limit),

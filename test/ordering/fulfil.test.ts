@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { callbackDelayMs } from '../../src/domain/pace.ts'
 import { cancelOrder } from '../../src/ordering/actions.ts'
+import { closeOrders } from '../../src/ordering/close.ts'
 import { refreshDue } from '../../src/ordering/refresh.ts'
 import {
   enqueueAlert,
@@ -14,6 +15,8 @@ import {
   postponeEffect,
   redeliverEffect,
 } from '../../src/storage/outbox.ts'
+import { purchasesOfOrder } from '../../src/storage/purchases.ts'
+import { requestCancellation, storeOrderById } from '../../src/storage/store-orders.ts'
 import { backendStore } from '../../src/stores/backend/backend.ts'
 import { deliverAll } from '../support/deliver-all.ts'
 import { isOnPostgres } from '../support/postgres.ts'
@@ -69,7 +72,48 @@ describe('a callback', () => {
     expect(linesOf(app, 'callback.failed')).toEqual([])
     const [key] = [...app.shop.keys().values()].flat()
     expect(app.lines.join('\n')).not.toContain(key)
+    await deliverAll(app.ordering)
+    expect((await rows(app)).map(({ type, state }) => [type, state])).toEqual([
+      ['order.closed', 'done'],
+      ['line.fulfilled', 'done'],
+    ])
     expect(await deliverAll(app.ordering)).toBe(0)
+  })
+
+  test('of the last keys closes its order in the commit that notes the confirmation', async () => {
+    const { app, orders } = await openReady()
+    const commits: number[] = []
+    const { db } = app
+    app.ordering.db = {
+      ...db,
+      commit: (changes) => {
+        commits.push(changes.length)
+        return db.commit(changes)
+      },
+    }
+    expect(await deliverAll(app.ordering)).toBe(1)
+    expect(commits, 'the begin of the delivery, and its end').toHaveLength(2)
+    const closed = { closedAt: app.now(), closedState: 'fulfilled' }
+    expect(await db.query(storeOrderById(orders[0] ?? ''))).toMatchObject([closed])
+    expect(await row(app, 'order.closed')).toMatchObject({ state: 'due', payload: { state: 'fulfilled' } })
+  })
+
+  test('is noted alone when its order cannot close in that commit, because a cancellation came with it', async () => {
+    const { app, orders } = await openReady()
+    const { db } = app
+    let commits = 0
+    app.ordering.db = {
+      ...db,
+      commit: async (changes) => {
+        commits += 1
+        if (commits === 2) await db.commit([requestCancellation(orders[0] ?? '', app.now())])
+        return db.commit(changes)
+      },
+    }
+    expect(await deliverAll(app.ordering)).toBe(1)
+    expect(await row(app)).toMatchObject({ state: 'done', attempts: 1 })
+    expect(await db.query(purchasesOfOrder(orders[0] ?? ''))).toMatchObject([{ state: 'fulfilled' }])
+    expect(await closeOrders(app.ordering)).toBe(1)
   })
 
   test('that the store refuses waits by the table of waits, with the answer of the store', async () => {
@@ -109,7 +153,8 @@ describe('a callback', () => {
     await app.ordering.db.commit([redeliverEffect((await row(app)).id, app.now())])
     await deliverAll(app.ordering)
     await deliverAll(app.ordering)
-    expect((await rows(app)).map(({ state }) => state)).toEqual(['done', 'done', 'done'])
+    const delivered = (await rows(app)).filter(({ type }) => type === 'line.fulfilled')
+    expect(delivered.map(({ state }) => state)).toEqual(['done', 'done', 'done'])
   })
 
   test('that may act yet is not tried beside itself where a person puts it back, or its order goes on', async () => {

@@ -234,6 +234,10 @@ const reads: Record<string, Found> = {
     base: { ...effect, notBefore: 5 },
     ask: effects.dueOutbox('s', NOW, 5),
     beside: [
+      ...['has acted', 'own', 'acts'].map((id): [typeof schema.storeOrders, Row] => [
+        schema.storeOrders,
+        { id, store: 's', reference: id, bodyDigest: 'd', receivedAt: 1 },
+      ]),
       [schema.outbox, { ...effect, id: '0', dedupeKey: '0', orderId: 'acts', state: 'done', actsUntil: NOW + 1 }],
       [schema.outbox, { ...effect, id: '1', dedupeKey: '1', orderId: 'has acted', state: 'done', actsUntil: NOW }],
     ],
