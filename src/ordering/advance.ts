@@ -112,6 +112,7 @@ export async function advance(
     if (!move || move.changes.length === 0) return undefined
     await db.commit(move.changes)
     move.committed()
+    if (move.hasNews) ordering.wake('outbox')
     return move.moved
   })
 }
@@ -123,6 +124,8 @@ export interface Move {
   changes: Change[]
   /** To be called once the changes are committed. */
   committed: () => void
+  /** The outbox may have work: after a message, a person's decision or an end. */
+  hasNews: boolean
 }
 
 /** Decides about one purchase and returns the changes, so that several decisions can share a commit. Writes nothing. */
@@ -145,7 +148,12 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
   })
   if (!decision) {
     const same = reading !== undefined && reading.order.statusWord === purchase.supplierStatus
-    return { moved: undefined, changes: same || ROUTINE.has(input.type) ? [] : [evidence], committed: () => {} }
+    return {
+      moved: undefined,
+      changes: same || ROUTINE.has(input.type) ? [] : [evidence],
+      committed: () => {},
+      hasNews: false,
+    }
   }
   const decided = await decidedColumns(ordering, loaded, input)
   const nextGeneration = { ...decided, ...given.nextGeneration }
@@ -173,10 +181,12 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
     committed: () => {
       countSpend(ordering, purchase, set)
       announce(ordering, purchase, decision)
-      // The outbox has work only after a message, a person's decision or an end.
-      const hasEffects = entersReview || effects.before.length + effects.after.length > 0
-      if (hasEffects || given.actor !== undefined || finalStates.includes(decision.next)) ordering.wake('outbox')
     },
+    hasNews:
+      entersReview ||
+      effects.before.length + effects.after.length > 0 ||
+      given.actor !== undefined ||
+      finalStates.includes(decision.next),
   }
 }
 

@@ -173,7 +173,8 @@ async function deliverUpdate(
   if (handsOver !== undefined && store.sendWaiting) done.push(keysWaiting(fulfilment, outgoing, handsOver))
   if ((row.pausedUntil ?? 0) > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
   // A purchase usually ends with its last hand-over: both are one commit. If it cannot end, the confirmation is stored alone.
-  const isEnded = handsOver !== undefined && (await endWith(fulfilment, outgoing, handsOver, done).catch(() => false))
+  const isEnded =
+    handsOver !== undefined && (await endWith(fulfilment, outgoing, handsOver, rows, done).catch(() => false))
   if (!isEnded) await db.commit(done)
   // Counts the keys that the store got for the first time, and how long their customer waited.
   if (fresh > 0) {
@@ -434,6 +435,7 @@ function hasAll({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): boolean 
  * Ends the purchase whose last keys the store has just confirmed, and closes its order where nothing else of it is open: all in
  * the commit that notes the confirmation.
  *
+ * @param sent the rows of the order from before its update was sent
  * @param done the changes that note the confirmation
  * @returns false when nothing was stored: other keys of the purchase are open
  */
@@ -441,10 +443,13 @@ async function endWith(
   ordering: Ordering,
   { row, update }: Outgoing,
   purchaseId: string,
+  sent: StandingRows,
   done: Change[],
 ): Promise<boolean> {
   const order = { id: row.orderId ?? '', store: row.store ?? '', reference: row.reference }
-  const { lines, purchases, keys: before } = await standingRows(ordering.db, order.id)
+  // The commit asserts the version of the purchase. So an order of one purchase has not changed unseen.
+  const isOne = sent.purchases.length === 1
+  const { lines, purchases, keys: before } = isOne ? sent : await standingRows(ordering.db, order.id)
   const at = ordering.now()
   const keys = before.map((key) => (key.handOverId === row.id ? { ...key, handedOverAt: key.handedOverAt ?? at } : key))
   const loaded = loadedOf({ lines, purchases, keys }, order, purchaseId)

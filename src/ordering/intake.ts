@@ -6,7 +6,7 @@ import { countParts, PARTS_MAX, splitQuantity } from '../domain/store-order.ts'
 import { codeOf, Failure, type FailureReason } from '../errors.ts'
 import { type Change, first } from '../storage/database.ts'
 import { ALWAYS_FRESH, insertEntitlement, ordersLacking, putEntitlementLine } from '../storage/entitlements.ts'
-import { type ListingRow, listingsOfSkus, listingsOfVariants } from '../storage/listings.ts'
+import { type ListingRow, listingsSold } from '../storage/listings.ts'
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import { insertPurchase, type NewPurchase } from '../storage/purchases.ts'
 import {
@@ -46,8 +46,13 @@ export interface ShopOrderFacts {
 
 export interface Taken {
   orderId: string
-  /** False when the same order was here before. */
-  created: boolean
+  /** The order that is stored now, with the offers of its lines; absent when the same order was here before. */
+  created?: NewOrder
+}
+
+export interface NewOrder {
+  order: StoreOrder
+  offers: Offer[]
 }
 
 /**
@@ -75,14 +80,11 @@ export async function takeOrder(
   assertFewParts(ordering, input, offers)
   const now = ordering.now()
   const orderId = ordering.newId()
+  const { reference } = input
+  const open = { cancelRequestedAt: null, closedAt: null, closedState: null, shopState: null }
+  const order: StoreOrder = { id: orderId, store, reference, bodyDigest: digest, receivedAt: now, ...open }
   const changes: Change[] = [
-    insertStoreOrder({
-      id: orderId,
-      store,
-      reference: input.reference,
-      bodyDigest: digest,
-      receivedAt: now,
-    }),
+    insertStoreOrder(order),
     ...(shop?.entitlement(orderId) ??
       ownEntitlement(store, { reference: input.reference, lines: [...offers.keys()] }, orderId, now)),
   ]
@@ -127,13 +129,13 @@ export async function takeOrder(
   ordering.count('orders')
   ordering.log.info('order.taken', { id: orderId, store, reference: input.reference, count: input.lines.length })
   ordering.wake('place')
-  return { orderId, created: true }
+  return { orderId, created: { order, offers: [...offers.values()] } }
 }
 
 async function earlier({ db }: Ordering, store: string, input: OrderInput, digest: string): Promise<Taken | undefined> {
   const order = await first(db, storeOrderByReference(store, input.reference))
   if (!order) return undefined
-  if (order.bodyDigest === digest) return { orderId: order.id, created: false }
+  if (order.bodyDigest === digest) return { orderId: order.id }
   throw new Failure('conflict', `another order came under the reference ${input.reference} before`, {
     reason: 'reference_reused',
     fields: [
@@ -317,13 +319,10 @@ export async function offersOfLines(
   store: string,
   lines: readonly Sold[],
 ): Promise<(Offer | undefined)[]> {
-  const named = unique(lines.flatMap(({ variant }) => variant ?? []))
-  const [variants, others] = await Promise.all([
-    named.length > 0 ? db.query(listingsOfVariants(store, named)) : [],
-    db.query(listingsOfSkus(store, unique(lines.map(({ sku }) => sku)))),
-  ])
-  const byVariant = new Map(variants.map((row) => [row.variant, row]))
-  const bySku = Map.groupBy(others, ({ sku }) => sku)
+  const variants = unique(lines.flatMap(({ variant }) => variant ?? []))
+  const rows = await db.query(listingsSold(store, variants, unique(lines.map(({ sku }) => sku))))
+  const byVariant = new Map(rows.map((row) => [row.variant, row]))
+  const bySku = Map.groupBy(rows, ({ sku }) => sku)
   const sold = lines.map(({ variant, sku }) => {
     const own = variant === null ? undefined : byVariant.get(variant)
     return { sku: own?.sku ?? sku, name: sku, rows: own ? [own] : (bySku.get(sku) ?? []) }

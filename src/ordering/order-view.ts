@@ -15,7 +15,7 @@ import { Failure } from '../errors.ts'
 import { type Database, first } from '../storage/database.ts'
 import { type Attempt, attemptsOf, type TransitionRow, transitionsOf } from '../storage/evidence.ts'
 import { countHandedOver, keysOfPurchases, type LicenceKey } from '../storage/licence-keys.ts'
-import { offersByProduct } from '../storage/offers.ts'
+import { type Offer, offersByProduct } from '../storage/offers.ts'
 import { type Outage, openOutage } from '../storage/outages.ts'
 import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
 import { type Purchase, purchasesOfOrder, purchasesOfOrders } from '../storage/purchases.ts'
@@ -33,6 +33,7 @@ import {
 } from '../storage/store-orders.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
+import type { NewOrder } from './intake.ts'
 import { outagesDuring } from './outages.ts'
 
 /** A store order as it is now. The state is derived from its purchases and keys. Instants are in epoch milliseconds. */
@@ -87,12 +88,17 @@ export interface StandingRows {
 }
 
 export async function standingRows(db: Database, orderId: string): Promise<StandingRows> {
+  const { lines, purchases } = await orderRows(db, orderId)
+  const ids = purchases.map((purchase) => purchase.id)
+  return { lines, purchases, keys: ids.length > 0 ? await db.query(keysOfPurchases(ids)) : [] }
+}
+
+async function orderRows(db: Database, orderId: string): Promise<Omit<StandingRows, 'keys'>> {
   const [lines, purchases] = await Promise.all([
     db.query(linesOfOrders([orderId])),
     db.query(purchasesOfOrder(orderId)),
   ])
-  const ids = purchases.map((purchase) => purchase.id)
-  return { lines, purchases, keys: ids.length > 0 ? await db.query(keysOfPurchases(ids)) : [] }
+  return { lines, purchases }
 }
 
 export function standingBy({ lines, purchases, keys }: StandingRows) {
@@ -251,46 +257,32 @@ export async function subjectsOf(db: Database, purchases: Purchase[]): Promise<M
   )
 }
 
-/**
- * @param show `keys`: open the licence keys that were handed over; `isNew`: the order was taken just now, and has no history yet
- * @throws Failure `not_found`
- */
+/** @param show `keys`: open the licence keys that were handed over @throws Failure `not_found` */
 export async function viewOrder(
   ordering: Pick<Ordering, 'db' | 'vault'>,
   orderId: string,
-  show: { keys: boolean; isNew?: boolean },
+  show: { keys: boolean },
 ): Promise<OrderView> {
   const { db } = ordering
-  const { order, lines, keys, state } = await orderStanding(ordering, orderId)
-  const purchases = lines.flatMap((line) => line.purchases)
-  const ids = show.isNew ? [] : purchases.map(({ id }) => id)
-  const products = lines.map(({ line }) => line.productId).filter((id) => id !== null)
+  const standing = await orderStanding(ordering, orderId)
+  const purchases = standing.lines.flatMap((line) => line.purchases)
+  const ids = purchases.map(({ id }) => id)
+  const products = standing.lines.map(({ line }) => line.productId).filter((id) => id !== null)
   const [effects, attempts, transitions, offers] = await Promise.all([
-    show.isNew ? [] : db.query(outboxOfOrder(orderId)),
+    db.query(outboxOfOrder(orderId)),
     ids.length > 0 ? db.query(attemptsOf(ids)) : [],
     ids.length > 0 ? db.query(transitionsOf(ids)) : [],
     products.length > 0 ? db.query(offersByProduct(products)) : [],
   ])
-  const outages = show.isNew ? await db.query(openOutage()) : await outagesDuring(ordering, purchases, transitions)
-  const views = lines.map(({ line, purchases, state, delivered }): LineView => {
-    const view: LineView = {
-      id: line.line,
-      sku: line.sku,
-      name: offers.find((offer) => offer.productId === line.productId)?.name ?? null,
-      quantity: line.quantity,
-      state,
-      delivered,
-      purchases,
-    }
-    if (show.keys) {
-      // A key is not shown before its hand-over has begun, because a cancellation can still keep the key from the store.
-      const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && hasLeft(key)))
-      view.keys = shown.map((key) => openKey(ordering, key))
-    }
-    return view
-  })
+  const outages = await outagesDuring(ordering, purchases, transitions)
+  const { order, keys, state } = standing
+  const openKeys = (purchases: Purchase[]) => {
+    // A key is not shown before its hand-over has begun, because a cancellation can still keep the key from the store.
+    const shown = purchases.flatMap((one) => keys.filter((key) => key.purchaseId === one.id && hasLeft(key)))
+    return shown.map((key) => openKey(ordering, key))
+  }
   const timeline: Entry[] = [
-    { id: order.id, at: order.receivedAt, what: 'order taken', detail: counted(lines.length, 'line') },
+    takenEntry(order, standing.lines.length),
     ...purchaseEntries(
       attempts.filter((one) => one.kind === 'place'),
       transitions.filter((one) => one.row !== 'none' && one.row !== 'released'),
@@ -299,8 +291,46 @@ export async function viewOrder(
     ...outages.flatMap((outage) => outageEntries(outage, order)),
     // Ids sort by the time at which they were made. So entries of one millisecond are in the order in which they happened.
   ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
-  return { ...order, state, lines: views, timeline: folded(timeline) }
+  const lines = lineViews(standing, offers, show.keys ? openKeys : undefined)
+  return { ...order, state, lines, timeline: folded(timeline) }
 }
+
+/** Returns the view of an order that was taken just now: it has no key, and no history of its own. */
+export async function viewTaken(
+  { db }: Pick<Ordering, 'db'>,
+  { order, offers }: NewOrder,
+  show: { keys: boolean },
+): Promise<OrderView> {
+  const [rows, outages] = await Promise.all([orderRows(db, order.id), db.query(openOutage())])
+  const standing = standingBy({ ...rows, keys: [] })
+  const timeline = [takenEntry(order, rows.lines.length), ...outages.flatMap((outage) => outageEntries(outage, order))]
+  const lines = lineViews(standing, offers, show.keys ? () => [] : undefined)
+  return { ...order, state: standing.state, lines, timeline }
+}
+
+const takenEntry = ({ id, receivedAt }: StoreOrder, lines: number): Entry => ({
+  id,
+  at: receivedAt,
+  what: 'order taken',
+  detail: counted(lines, 'line'),
+})
+
+/** @param keysOf opens the keys of purchases; undefined when keys are not shown */
+const lineViews = (
+  { lines }: OrderStanding,
+  offers: readonly Offer[],
+  keysOf: ((purchases: Purchase[]) => string[]) | undefined,
+): LineView[] =>
+  lines.map(({ line, purchases, state, delivered }) => ({
+    id: line.line,
+    sku: line.sku,
+    name: offers.find((offer) => offer.productId === line.productId)?.name ?? null,
+    quantity: line.quantity,
+    state,
+    delivered,
+    purchases,
+    ...(keysOf && { keys: keysOf(purchases) }),
+  }))
 
 const handedOver = (keys: LicenceKey[], purchaseId: string): LicenceKey[] =>
   keys.filter((key) => key.purchaseId === purchaseId && key.handedOverAt !== null)

@@ -3,7 +3,7 @@ import { isTextKey, normalKey } from '../domain/licence-key.ts'
 import { nextReadAt } from '../domain/pace.ts'
 import { type FoundOrder, isOver } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
-import { type Change, first } from '../storage/database.ts'
+import { type Change, first, StaleWrite } from '../storage/database.ts'
 import { deliveriesOfPurchases } from '../storage/deliveries.ts'
 import { insertAttempt } from '../storage/evidence.ts'
 import { assertNotElsewhere, keysByBlindIndex, keysOfPurchase } from '../storage/licence-keys.ts'
@@ -15,7 +15,7 @@ import {
   purchasesBySupplierOrder,
   refreshUnlessHinted,
 } from '../storage/purchases.ts'
-import { advance, type Loaded } from './advance.ts'
+import { advance, type Given, type Loaded, type Moved } from './advance.ts'
 import { expectedOf, type Ordering } from './context.ts'
 import { keysToStore, openKey, type Reading } from './effects.ts'
 import { deliveriesArrive } from './watch.ts'
@@ -25,22 +25,20 @@ import { deliveriesArrive } from './watch.ts'
  *
  * A delivery is only a hint that something happened. Only the order as it is read counts.
  *
+ * @returns how the purchase was moved; undefined when nothing has changed
  * @throws Failure `unavailable` when the supplier cannot be read
  */
 export async function readSupplierOrder(
   ordering: Ordering,
   purchase: Purchase,
   supplierOrderId: string,
-): Promise<void> {
+): Promise<Moved | undefined> {
   const order = await ordering.supplier.order(supplierOrderId)
   ordering.at('read')
-  if (!order) {
-    await advance(ordering, purchase.id, (loaded) =>
-      isOwn(loaded, supplierOrderId) ? { input: { type: 'missing' }, readFor: purchase } : undefined,
-    )
-    return
-  }
-  await applyOrder(ordering, purchase, order)
+  if (order) return applyOrder(ordering, purchase, order)
+  return advance(ordering, purchase.id, (loaded) =>
+    isOwn(loaded, supplierOrderId) ? { input: { type: 'missing' }, readFor: purchase } : undefined,
+  )
 }
 
 /**
@@ -53,51 +51,58 @@ export async function applyOrder(
   purchase: Purchase,
   order: SupplierOrder,
   againAt?: number,
-): Promise<void> {
+): Promise<Moved | undefined> {
   const [found] = await foundOrders(ordering, purchase, [order])
   // An order that a person adopted is taken as it is, whatever differs from what was sent.
   const usable = found && (found.agrees || found.decided) && !found.ofAnotherLine
   if (!usable || isOver(purchase.state)) {
     const orders = found ? [found] : []
     const detail = `order ${order.id} is ${order.status}`
-    await advance(ordering, purchase.id, { input: { type: 'found', orders }, readFor: purchase, detail })
-    return
+    return advance(ordering, purchase.id, { input: { type: 'found', orders }, readFor: purchase, detail })
   }
-  if (await isDoubtful(ordering, purchase, order)) return
+  if (await isDoubtful(ordering, purchase, order)) return undefined
   const reading = { order: await withoutItsKeys(ordering, purchase, order), keys: distinctKeys(ordering, order) }
   const blindIndexes = reading.keys.flatMap((key) => key.blindIndexes)
-  const known = blindIndexes.length > 0 ? await ordering.db.query(keysByBlindIndex(blindIndexes)) : []
-  const keysElsewhere = known.some((key) => key.purchaseId !== purchase.id)
-  await advance(ordering, purchase.id, (loaded) => {
-    if (!isOwn(loaded, order.id)) return undefined
-    const input = {
-      type: 'read' as const,
-      status: order.status,
-      keys: reading.keys.length,
-      newKeys: keysToStore(reading, loaded.keys).length,
-      keysElsewhere,
-      areText: reading.keys.every(({ text }) => isTextKey(text)),
+  const apply =
+    (keysElsewhere: boolean) =>
+    (loaded: Loaded): Given | undefined => {
+      if (!isOwn(loaded, order.id)) return undefined
+      const input = {
+        type: 'read' as const,
+        status: order.status,
+        keys: reading.keys.length,
+        newKeys: keysToStore(reading, loaded.keys).length,
+        keysElsewhere,
+        areText: reading.keys.every(({ text }) => isTextKey(text)),
+      }
+      const detail = `order ${order.id} is ${order.statusWord}`
+      const again = againAt !== undefined && {
+        refreshAt: refreshUnlessHinted(purchase, againAt),
+        ...(deliveriesArrive(ordering) ? {} : { refreshes: afterLook(purchase.refreshes) }),
+      }
+      return {
+        input,
+        reading,
+        readFor: purchase,
+        detail,
+        set: ({ row }) => (row === 'still_open' && again) || {},
+        also: ({ effects, row }) => [
+          // A key that another purchase has is rare. So the commit asks for it, and not a read before each commit.
+          ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
+            ? [assertNotElsewhere(purchase.id, blindIndexes)]
+            : []),
+          ...(row === 'still_open' ? [] : [readAttempt(ordering, purchase, order)]),
+        ],
+      }
     }
-    const detail = `order ${order.id} is ${order.statusWord}`
-    const again = againAt !== undefined && {
-      refreshAt: refreshUnlessHinted(purchase, againAt),
-      ...(deliveriesArrive(ordering) ? {} : { refreshes: afterLook(purchase.refreshes) }),
-    }
-    return {
-      input,
-      reading,
-      readFor: purchase,
-      detail,
-      set: ({ row }) => (row === 'still_open' && again) || {},
-      also: ({ effects, row }) => [
-        // Two orders that are read at the same instant may carry the same key. The order that stores it second is read again.
-        ...(effects.includes('store_keys') && !keysElsewhere && blindIndexes.length > 0
-          ? [assertNotElsewhere(purchase.id, blindIndexes)]
-          : []),
-        ...(row === 'still_open' ? [] : [readAttempt(ordering, purchase, order)]),
-      ],
-    }
-  })
+  try {
+    return await advance(ordering, purchase.id, apply(false))
+  } catch (error) {
+    if (!(error instanceof StaleWrite) || blindIndexes.length === 0) throw error
+    const known = await ordering.db.query(keysByBlindIndex(blindIndexes))
+    if (known.every((key) => key.purchaseId === purchase.id)) throw error
+    return advance(ordering, purchase.id, apply(true))
+  }
 }
 
 /** Looks at list pages are frequent. Without deliveries, only so many looks count for the wait until the next read by id. */

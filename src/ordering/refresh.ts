@@ -1,6 +1,6 @@
 import { judgeNotFound, type NotFoundVerdict } from '../domain/not-found-proof.ts'
 import { afterLookUp } from '../domain/pace.ts'
-import type { FoundOrder, PurchaseInput } from '../domain/purchase.ts'
+import type { FoundOrder, PurchaseInput, PurchaseState } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { messageOf } from '../errors.ts'
 import { first } from '../storage/database.ts'
@@ -44,10 +44,9 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
   await inParallel(due, AT_ONCE, async (purchase) => {
     const read = beginRead(ordering, purchase)
     try {
-      await refresh(ordering, purchase, open)
-      const after = await first(ordering.db, purchaseById(purchase.id))
-      read.ended(after)
-      if (after?.version === purchase.version) await reschedule(ordering, purchase)
+      const next = await refresh(ordering, purchase, open)
+      read.ended(next)
+      if (next === undefined) await reschedule(ordering, purchase)
     } catch (error) {
       read.failed()
       await noteFailure(ordering, purchase.id, error)
@@ -57,18 +56,29 @@ export async function refreshDue(ordering: Ordering): Promise<number> {
   return due.length
 }
 
-/** Reads a purchase whose order id is known. Looks up every other purchase by its reference. */
+/**
+ * Reads a purchase whose order id is known. Looks up every other purchase by its reference.
+ *
+ * @returns the state of the purchase afterwards; undefined when nothing has changed
+ */
 async function refresh(
   ordering: Ordering,
   purchase: Purchase,
   open: ReadonlyMap<string, SupplierOrder>,
-): Promise<void> {
-  if (purchase.supplierOrderId === null) return lookUp(ordering, purchase)
-  const order = open.get(purchase.supplierOrderId)
-  if (order) return applyOrder(ordering, purchase, order, listedAgainAt(purchase, ordering.now()))
+): Promise<PurchaseState | undefined> {
+  const { id, supplierOrderId, version } = purchase
+  if (supplierOrderId === null) {
+    await lookUp(ordering, purchase)
+    const after = await first(ordering.db, purchaseById(id))
+    return after?.version === version ? undefined : after?.state
+  }
   // A purchase whose keys are marked as handed over, but that could not end then, ends here.
-  if (purchase.state === 'completed' && (await confirmHandOver(ordering, purchase.id))) return
-  await readSupplierOrder(ordering, purchase, purchase.supplierOrderId)
+  if (purchase.state === 'completed' && (await confirmHandOver(ordering, id))) return 'fulfilled'
+  const order = open.get(supplierOrderId)
+  const moved = order
+    ? await applyOrder(ordering, purchase, order, listedAgainAt(purchase, ordering.now()))
+    : await readSupplierOrder(ordering, purchase, supplierOrderId)
+  return moved?.decision.next
 }
 
 /**

@@ -3,6 +3,7 @@
  * the schedule only catches late orders. Without deliveries, one page of the supplier's list shows many orders at once.
  */
 import { readTogetherAt } from '../domain/pace.ts'
+import type { PurchaseState } from '../domain/purchase.ts'
 import type { SupplierOrder } from '../domain/supplier.ts'
 import { SKEW_MS } from '../domain/sweep.ts'
 import { messageOf } from '../errors.ts'
@@ -33,8 +34,9 @@ export function beginRead({ pace: { watch } }: Watching, before: Purchase) {
   const { announced } = watch
   const wasAnnounced = announced.delete(before.id)
   return {
-    ended: (after: Purchase | undefined): void => {
-      const isOver = before.state === 'accepted' && after !== undefined && after.state !== 'accepted'
+    /** @param next the state of the purchase afterwards; undefined when nothing has changed */
+    ended: (next: PurchaseState | undefined): void => {
+      const isOver = before.state === 'accepted' && next !== undefined && next !== 'accepted'
       if (!isOver) return
       const isAnnounced = announced.delete(before.id) || wasAnnounced
       if (!isAnnounced && watch.unannounced !== undefined) watch.unannounced += 1

@@ -19,6 +19,19 @@ export const listingsOfProducts = listingsWith('productId')
 export const listingsOfVariants = listingsWith('variant')
 export const listingsOfSkus = listingsWith('sku')
 
+/** The listings that a store may have sold: those of these variants, and those under these SKUs. */
+export const listingsSold = statement((store: string, variants: string[], skus: string[]) =>
+  build
+    .select()
+    .from(listings)
+    .where(
+      or(
+        and(eq(listings.store, store), inArray(listings.variant, variants)),
+        and(eq(listings.store, store), inArray(listings.sku, skus)),
+      ),
+    ),
+)
+
 /** Listings whose next try is due. The listing that has been due longest comes first. */
 export const dueListings = dueBy(listings, 'nextTryAt', ['store'])
 

@@ -60,8 +60,8 @@ describe('taking a store order', () => {
     const repeat = await app.order('1001', [{ sku }])
     await app.pass(10_000)
     const later = await app.order('1001', [{ sku }])
-    expect(taken.created).toBe(true)
-    expect([repeat, later]).toEqual(Array(2).fill({ orderId: taken.orderId, created: false }))
+    expect(taken.created).toMatchObject({ order: { id: taken.orderId } })
+    expect([repeat, later]).toEqual(Array(2).fill({ orderId: taken.orderId }))
     app.expectLedger({ charges: 1, keys: 1 })
   })
 

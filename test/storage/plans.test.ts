@@ -35,6 +35,7 @@ import {
   forgetListingPrices,
   listingsOfProducts,
   listingsOfSkus,
+  listingsSold,
   listingsWithSku,
   listingsWithVariant,
   pageOfListings,
@@ -114,6 +115,7 @@ const cases: [string, SQLWrapper, string][] = [
   ['SKUs that price rules name', skusOfOffers(['a', 'b']), 'offers_sku (sku=?)'],
   ['listings of products', listingsOfProducts('s', ['a']), 'listings_product (store=? AND product_id=?)'],
   ['listings under a SKU', listingsOfSkus('s', ['a']), 'listings_sku (store=? AND sku=?)'],
+  ['listings that a store may have sold', listingsSold('s', ['v'], ['a']), 'listings_sku (store=? AND sku=?)'],
   ['listings to be tried again', dueListings('s', 1, 1), 'listings_due (store=? AND next_try_at<?)'],
   ['listings without an offer', unlinkedListings({ store: 's', after: '', limit: 1 }), 'listings'],
   [

@@ -177,6 +177,7 @@ export const calls: Record<string, unknown[]> = {
   listingsOfProducts: ['s', ['x', 'y']],
   listingsOfVariants: ['s', ['x', 'y']],
   listingsOfSkus: ['s', ['x', 'y']],
+  listingsSold: ['s', ['x', 'y'], ['k']],
   dueListings: ['s', at, 1],
   pausedCreation: ['s', at],
   hastenCreation: ['s', at],

@@ -13,7 +13,7 @@ import {
   orderHistory,
   revealKeys,
 } from '../../ordering/order-history.ts'
-import { type ListedOrder, listOrders, statesOfOrders, viewOrder } from '../../ordering/order-view.ts'
+import { type ListedOrder, listOrders, statesOfOrders, viewOrder, viewTaken } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
 import type { Database } from '../../storage/database.ts'
@@ -194,8 +194,8 @@ const Revealed = z.object({
 export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { ordering } = context
   const { db } = ordering
-  const view = (orderId: string, caller: Caller, isNew = false) =>
-    viewOrder(ordering, orderId, { keys: caller.scopes.has('keys'), isNew })
+  const shown = ({ scopes }: Caller) => ({ keys: scopes.has('keys') })
+  const view = (orderId: string, caller: Caller) => viewOrder(ordering, orderId, shown(caller))
   const storeQuery = { store: inStore }
   const idOf = (named: Named) => idOfOrder(db, named)
   const unknown = 'no order has this reference'
@@ -225,7 +225,9 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         const input = orderInput(body)
         const store = configuredStore(context, storeOf(caller))
         const { orderId, created } = await takeOrder(ordering, store.id, input, orderDigest(input))
-        return { status: created ? 202 : 200, data: await view(orderId, caller, created) }
+        return created
+          ? { status: 202, data: await viewTaken(ordering, created, shown(caller)) }
+          : ok(await view(orderId, caller))
       },
     }),
 
