@@ -93,7 +93,7 @@ const budgets: Record<string, number> = {
   domain: 5_230,
   fitting: 1_745,
   http: 5_910,
-  inbox: 1_810,
+  inbox: 1_743,
   listings: 2_060,
   observe: 470,
   ordering: 7_373,

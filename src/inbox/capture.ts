@@ -1,5 +1,4 @@
 import type { Context } from '../context.ts'
-import type { Dialect } from '../dialect/dialect.ts'
 import { messageOf } from '../errors.ts'
 import { detectSignature } from '../fitting/detect.ts'
 import { need } from '../storage/database.ts'
@@ -16,40 +15,8 @@ import { allWebhooks } from '../storage/webhooks.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
 import { openSecret } from './sources.ts'
 
-export type CaptureDeps = Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>
-
-/** A refused delivery without its contents. */
-export interface CaptureEntry {
-  id: string
-  path: string
-  reason: string
-  receivedAt: number
-}
-
-/** A refused delivery as it came. `body` is in base64. */
-export interface CaptureContent extends CaptureEntry {
-  headers: Record<string, string[]>
-  body: string
-  /** The setting `signature` with which the delivery verifies under a secret that we hold; null when no secret fits. */
-  signature: Dialect['signature'] | null
-}
-
 /** Keeps a few refused deliveries for a person who fits a dialect. Nothing else reads these deliveries. */
-export interface Captures {
-  /** Records refused deliveries from now on. Deletes the deliveries of an earlier capture. */
-  start(actor: string): Promise<CaptureWindow>
-  /** Returns the open capture; undefined when no capture is open. */
-  open(): CaptureWindow | undefined
-  list(): Promise<CaptureEntry[]>
-  /** Shows a delivery, and records this in the audit. @throws Failure `not_found` */
-  show(id: string, actor: string): Promise<CaptureContent>
-  /** Wraps `receive` and records refused deliveries while a capture is open. */
-  watch(receive: Inbox['receive']): Inbox['receive']
-  /** Wraps `judge`, so that every body is read while a capture is open. `receive` then refuses and records a bad delivery. */
-  watchHead(judge: Inbox['judge']): Inbox['judge']
-  /** Reads the window that another process may have opened, and deletes deliveries that have been kept for long enough. */
-  refresh(): Promise<void>
-}
+export type Captures = ReturnType<typeof createCaptures>
 
 /** How long a capture is open: long enough for a supplier to try again, short enough that people do not forget the capture. */
 const OPEN_MS = 15 * 60_000
@@ -60,7 +27,8 @@ const KEPT_MS = 15 * 60_000
 /** One delivery shows the layout; ten show whether all have the same layout. Ten bodies of 256 KiB are 2.5 MiB. */
 const CAPTURES_MAX = 10
 
-export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Captures {
+export function createCaptures(context: Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>) {
+  const { db, vault, now, newId, log } = context
   /** The stored window. Its `left` no longer counts the deliveries that this process has taken since. */
   let window: CaptureWindow | undefined
   /** Path, reason and body of each delivery that this process has taken: a delivery that comes again shows nothing new. */
@@ -87,7 +55,8 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
   }
 
   return {
-    start: async (actor) => {
+    /** Records refused deliveries from now on. Deletes the deliveries of an earlier capture. */
+    start: async (actor: string): Promise<CaptureWindow> => {
       const at = now()
       const opened = { closesAt: at + OPEN_MS, keptUntil: at + OPEN_MS + KEPT_MS, left: CAPTURES_MAX }
       const audit = insertAudit({ id: newId(), at, actor, action: 'capture.start', subject: 'webhooks' })
@@ -96,27 +65,38 @@ export function createCaptures({ db, vault, now, newId, log }: CaptureDeps): Cap
       taken = []
       return { ...opened }
     },
+    /** Returns the open capture; undefined when no capture is open. */
     open: () => (window && now() < window.closesAt ? { ...window } : undefined),
     list: () => db.query(listCaptures()),
-    show: async (id, actor) => {
+    /** Shows a delivery as it came, with `body` in base64, and records this in the audit. @throws Failure `not_found` */
+    show: async (id: string, actor: string) => {
       const row = await need(db, captureById(id), 'captured delivery', id)
       await db.commit([audited({ newId, now }, actor, 'capture.reveal', id)])
       const text = vault.open({ table: 'captures', row: id }, row.ciphertext, row.keyId).toString('utf8')
-      const { headers, body } = JSON.parse(text) as Pick<CaptureContent, 'headers' | 'body'>
+      const { headers, body } = JSON.parse(text) as { headers: Record<string, string[]>; body: string }
       const delivery = { headers, body: Buffer.from(body, 'base64') }
       const found = (await db.query(allWebhooks())).map((held) => detectSignature(delivery, openSecret(vault, held)))
+      // With this setting the delivery verifies under a secret that we hold; null when no secret fits.
       const signature = found.find((one) => one.fits)?.signature ?? null
       return { id, path: row.path, reason: row.reason, receivedAt: row.receivedAt, headers, body, signature }
     },
-    watch: (receive) => (request) => {
-      const receipt = receive(request)
-      // The answer does not wait until the delivery is kept. If it cannot be kept, it is refused all the same.
-      if (window !== undefined) {
-        keep(receipt, request).catch((error: unknown) => log.warn('capture.lost', { error: messageOf(error) }))
-      }
-      return receipt
-    },
-    watchHead: (judge) => (head) => (taking() ? undefined : judge(head)),
+    /** Wraps `receive` and records refused deliveries while a capture is open. */
+    watch:
+      (receive: Inbox['receive']): Inbox['receive'] =>
+      (request) => {
+        const receipt = receive(request)
+        // The answer does not wait until the delivery is kept. If it cannot be kept, it is refused all the same.
+        if (window !== undefined) {
+          keep(receipt, request).catch((error: unknown) => log.warn('capture.lost', { error: messageOf(error) }))
+        }
+        return receipt
+      },
+    /** Wraps `judge`, so that every body is read while a capture is open. `receive` then refuses and records a bad delivery. */
+    watchHead:
+      (judge: Inbox['judge']): Inbox['judge'] =>
+      (head) =>
+        taking() ? undefined : judge(head),
+    /** Reads the window that another process may have opened, and deletes deliveries that have been kept for long enough. */
     refresh: async () => {
       const stored = await captureWindow.read(db)
       if (stored === undefined) {

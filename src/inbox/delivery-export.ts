@@ -1,14 +1,13 @@
 /** Exports deliveries as rows, page by page, so that only one page of deliveries is in memory. */
 
 import { setImmediate as pause } from 'node:timers/promises'
+import type { Context } from '../context.ts'
 import { type ExportFilter, filterText } from '../domain/data-export.ts'
 import { counted } from '../domain/figures.ts'
 import type { DeliveryState } from '../domain/labels.ts'
 import { idBound } from '../ids.ts'
-import type { Database } from '../storage/database.ts'
 import { bodiesOf, type Delivery, deliveriesWithBody, listDeliveries } from '../storage/deliveries.ts'
 import { audited } from '../storage/evidence.ts'
-import type { Vault } from '../vault/vault.ts'
 import { storeSourceId } from './sources.ts'
 
 interface DeliveryExport extends Omit<ExportFilter, 'state'> {
@@ -23,12 +22,7 @@ export interface DeliveryRow extends Head {
   body: string | null
 }
 
-interface Exporting {
-  db: Database
-  vault: Vault
-  now: () => number
-  newId: () => string
-}
+type Exporting = Pick<Context, 'db' | 'vault' | 'now' | 'newId'>
 
 /** How many deliveries a page has. With bodies of 256 KiB a page takes 12 MiB. */
 const PAGE_DELIVERIES = 50

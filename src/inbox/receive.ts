@@ -58,33 +58,7 @@ export type Receipt =
 /** The refusals that path and headers alone can cause. */
 export type HeadRefusal = Extract<Receipt, { outcome: 'unknown_path' | 'not_authentic' }>
 
-export interface Inbox {
-  /** Judges path and headers. @returns undefined when the body must be read, since only the body shows whether it was signed */
-  judge(head: RequestHead): HeadRefusal | undefined
-  /**
-   * Verifies and stores one delivery.
-   *
-   * @returns `stored` and `duplicate` only when the row is committed with an fsync
-   * @throws Failure `unavailable` or `unknown_outcome` when the database fails: the sender must send the delivery again
-   */
-  receive(request: ReceivedRequest): Promise<Receipt>
-  /**
-   * Reads the webhooks and their secrets again.
-   *
-   * @throws Failure `invalid` when a secret is too short, empty or padded; the secrets in use then stay in use
-   */
-  reload(): Promise<void>
-  /** Counts a delivery whose body was not read. @param reason such as `too_large` */
-  countRefused(reason: string): void
-  /** Returns the traffic of each source since the start, by the id of the source. */
-  traffic(): Map<string, Traffic>
-  /** Returns the refused deliveries since the start of the service, by reason. */
-  refused(): { since: number; reasons: Map<string, Traffic> }
-  /** Returns true while every authentic delivery is stale: the clock of this machine is probably wrong. */
-  clockSuspect(): boolean
-  /** Returns true while deliveries come and no signature fits: the secret is probably wrong. */
-  secretSuspect(): boolean
-}
+export type Inbox = Awaited<ReturnType<typeof openInbox>>
 
 /** Deliveries of one kind: the authentic and fresh deliveries of one source, or the deliveries refused for one reason. */
 export interface Traffic {
@@ -94,7 +68,7 @@ export interface Traffic {
 }
 
 /** @throws Failure `invalid` when the secret of a webhook cannot be used */
-export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
+export async function openInbox(deps: ReceiveDeps) {
   const { db, vault, now, countReceived } = deps
   let sources = await readSources(deps)
   const traffic = new Map<string, Traffic>()
@@ -109,11 +83,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     countIn(refused, reason, now())
     deps.count('refused')
   }
-  const staleness = watchStaleness({
-    now,
-    onStale: deps.onStale,
-    onSuspect: () => alertAllStale(deps),
-  })
+  const staleness = watchStaleness(deps, () => alertAllStale(deps))
 
   function refuse(refusal: HeadRefusal): HeadRefusal {
     const reason = refusal.outcome === 'not_authentic' ? refusal.reason : ''
@@ -123,6 +93,7 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     return refusal
   }
 
+  /** Judges path and headers. @returns undefined when the body must be read, since only the body shows whether it was signed */
   function judge({ path, headers }: RequestHead): HeadRefusal | undefined {
     const source = sources.get(path)
     if (!source) return refuse({ outcome: 'unknown_path' })
@@ -130,6 +101,12 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
     return reason === undefined ? undefined : refuse({ outcome: 'not_authentic', reason })
   }
 
+  /**
+   * Verifies and stores one delivery.
+   *
+   * @returns `stored` and `duplicate` only when the row is committed with an fsync
+   * @throws Failure `unavailable` or `unknown_outcome` when the database fails: the sender must send the delivery again
+   */
   async function receive({ path, headers, body }: ReceivedRequest): Promise<Receipt> {
     const source = sources.get(path)
     if (!source) return refuse({ outcome: 'unknown_path' })
@@ -171,16 +148,26 @@ export async function openInbox(deps: ReceiveDeps): Promise<Inbox> {
   return {
     judge,
     receive,
+    /**
+     * Reads the webhooks and their secrets again.
+     *
+     * @throws Failure `invalid` when a secret is too short, empty or padded; the secrets in use then stay in use
+     */
     reload: async () => {
       sources = await readSources(deps)
     },
-    countRefused: (reason) => {
+    /** Counts a delivery whose body was not read. @param reason such as `too_large` */
+    countRefused: (reason: string) => {
       countReceived('refused', reason)
       countRefusal(reason)
     },
+    /** Returns the traffic of each source since the start, by the id of the source. */
     traffic: () => new Map(traffic),
+    /** Returns the refused deliveries since the start of the service, by reason. */
     refused: () => ({ since: openedAt, reasons: new Map(refused) }),
+    /** Returns true while every authentic delivery is stale: the clock of this machine is probably wrong. */
     clockSuspect: staleness.suspect,
+    /** Returns true while deliveries come and no signature fits: the secret is probably wrong. */
     secretSuspect: () => misfitsAt.length === MISFITS_MIN && misfitsAt.every((at) => Math.abs(now() - at) < MISFITS_MS),
   }
 }
@@ -229,7 +216,7 @@ const MISFITS_MS = 3_600_000
 
 /** Reads every source, by its path. */
 async function readSources(deps: ReceiveDeps): Promise<Map<string, Source>> {
-  const sources = [...(await supplierSources(deps)), ...(deps.storeSources ?? [])]
+  const sources = [...(await supplierSources(deps, deps.dialect)), ...(deps.storeSources ?? [])]
   return new Map(sources.map((source) => [source.path, source]))
 }
 
@@ -242,20 +229,6 @@ function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
   db.commit([enqueueAlert({ newId, now }, { type: 'all_stale', occasion, payload: { note } })]).catch(
     (error: unknown) => log.error('inbox.alert_lost', { type: 'all_stale', error: messageOf(error) }),
   )
-}
-
-interface StalenessWatch {
-  sawFresh(): void
-  /** @param mac the `mac` of the delivery. A delivery that was counted before is a replay and is not counted again */
-  sawStale(mac: Buffer): 'counted' | 'repeated'
-  suspect(): boolean
-}
-
-interface StalenessOptions {
-  /** Epoch milliseconds. */
-  now: () => number
-  onStale: () => void
-  onSuspect: () => void
 }
 
 /** The window holds a few deliveries of a small shop, and is so short that the suspicion ends soon after the clock is right. */
@@ -281,7 +254,7 @@ const COUNTED_MAX = 10_000
  *
  * Each delivery counts once. `onStale` runs at most once a minute, `onSuspect` at most once an hour.
  */
-function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): StalenessWatch {
+function watchStaleness({ now, onStale }: Pick<ReceiveDeps, 'now' | 'onStale'>, onSuspect: () => void) {
   const counted = new Set<string>()
   let staleAt: number[] = []
   let freshAt = Number.NEGATIVE_INFINITY
@@ -312,7 +285,8 @@ function watchStaleness({ now, onStale, onSuspect }: StalenessOptions): Stalenes
     sawFresh() {
       freshAt = now()
     },
-    sawStale(mac) {
+    /** @param mac the `mac` of the delivery. A delivery that was counted before is a replay and is not counted again */
+    sawStale(mac: Buffer): 'counted' | 'repeated' {
       if (!countOnce(mac)) return 'repeated'
       const at = now()
       staleAt = [...staleAt, at].slice(-STALE_MIN)

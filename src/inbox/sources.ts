@@ -2,10 +2,10 @@
  * The sources of deliveries: each webhook that we have at the supplier, and each store that signs what it sends. A source
  * knows who may send to its path and how an authentic body is read. Storing, repeats and retries are the same for all sources.
  */
+import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import type { Database } from '../storage/database.ts'
 import { allWebhooks, type Webhook } from '../storage/webhooks.ts'
 import type { Store, StoreRequest } from '../stores/store.ts'
 import { faultOfHeaders, signingKey, verify } from '../supplier/signature.ts'
@@ -66,15 +66,10 @@ export const openSecret = (vault: Vault, { id, secret, keyId }: Webhook) =>
  *
  * @throws Failure `invalid` when the secret of a webhook cannot be used
  */
-export async function supplierSources({
-  db,
-  vault,
-  dialect,
-}: {
-  db: Database
-  vault: Vault
-  dialect: Dialect
-}): Promise<Source[]> {
+export async function supplierSources(
+  { db, vault }: Pick<Context, 'db' | 'vault'>,
+  dialect: Dialect,
+): Promise<Source[]> {
   const rows = await db.query(allWebhooks())
   const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
   return rows.map((row) => {

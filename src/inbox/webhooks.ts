@@ -226,19 +226,10 @@ const unheldAlert = (deps: CheckDeps, id: string, url: string) =>
   })
 
 /** What people do with webhooks, one after the other. */
-export interface WebhookActions {
-  /** Creates a webhook at the supplier and keeps its secret. @param url our public address; default: the configured address */
-  create(url: string | undefined, actor: string): Promise<Webhook>
-  /** Creates a second webhook with its own secret. Earlier webhooks stay valid until they are retired. */
-  rotate(url: string | undefined, actor: string): Promise<Rotation>
-  /** Takes the secret of a webhook out of use. Fails with `conflict` when no later webhook has taken over. */
-  retire(id: string, actor: string): Promise<Webhook>
-  /** Compares the supplier's webhooks with our webhooks. Reports and replaces webhooks whose secret we do not hold. */
-  check(): Promise<WebhookCheck>
-}
+export type WebhookActions = ReturnType<typeof webhookActions>
 
 /** @param inbox reloads at once after every change: a delivery signed with a new secret may come before our answer is sent */
-export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inbox, 'reload'> }): WebhookActions {
+export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inbox, 'reload'> }) {
   let last: Promise<unknown> = Promise.resolve()
   /** Runs actions one by one. A new webhook is at the supplier before its secret is here, so a check meanwhile would replace it. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -246,6 +237,7 @@ export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inb
     last = turn.catch(() => undefined)
     return turn
   }
+  /** @param url our public address; default: the configured address */
   const address = (url: string | undefined): string => {
     const publicUrl = url ?? deps.publicUrl
     if (publicUrl !== null) return publicUrl
@@ -254,15 +246,15 @@ export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inb
     })
   }
   return {
-    create: async (url, actor) => {
+    create: async (url: string | undefined, actor: string) => {
       const publicUrl = address(url)
       return inTurn(() => createWebhook(deps, publicUrl, actor))
     },
-    rotate: async (url, actor) => {
+    rotate: async (url: string | undefined, actor: string) => {
       const publicUrl = address(url)
       return inTurn(() => rotateWebhook(deps, publicUrl, actor))
     },
-    retire: (id, actor) => inTurn(() => retireWebhook(deps, id, actor)),
+    retire: (id: string, actor: string) => inTurn(() => retireWebhook(deps, id, actor)),
     check: () => inTurn(() => checkWebhooks(deps)),
   }
 }
