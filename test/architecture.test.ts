@@ -84,7 +84,7 @@ const budgets: Record<string, number> = {
   access: 325,
   alerts: 1_200,
   backup: 900,
-  catalogue: 1_680,
+  catalogue: 1_623,
   cli: 6_510,
   config: 775,
   console: 6_535,

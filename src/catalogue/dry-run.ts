@@ -22,15 +22,7 @@ export type DryRunEvent =
   | ({ type: 'listing' } & ListingDifference)
   | ({ type: 'end' } & DryRunEnd)
 
-export interface DryRunProgress {
-  pages: number
-  pagesTotal: number | null
-  offers: number
-  new: number
-  changed: number
-  /** Listings that publishing has touched so far. */
-  listings: number
-}
+export type DryRunProgress = ReturnType<typeof progressOf>
 
 export interface OfferChange {
   productId: string
@@ -50,29 +42,7 @@ export interface Doubt {
   requestId: string | null
 }
 
-export interface DryRunEnd {
-  /** How the sync run would end. */
-  state: 'complete' | 'failed'
-  error: string | null
-  requestId: string | null
-  pages: number
-  pagesTotal: number | null
-  pagesBroken: number
-  offers: {
-    seen: number
-    new: number
-    changed: number
-    /** Offers that the run did not see, and that would be gone now. */
-    gone: number
-    /** Offers that this run is the first not to see. */
-    missed: number
-    unreadable: number
-    costFaults: number
-  }
-  stores: { store: string; pushed: number; held: number }[]
-  /** Whether more would change than the earlier events say. */
-  truncated: boolean
-}
+export type DryRunEnd = ReturnType<typeof endOf>
 
 /** How far a dry run has come, for the code that records the run. */
 export interface DryRunState {
@@ -107,7 +77,7 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
   }
   const doubt = (page: number | null, message: string, requestId: string | null = null) =>
     report({ type: 'doubt', page, message, requestId }, state)
-  const progress = (listings: number) => report({ type: 'progress', ...progressOf(state.run), listings }, state)
+  const progress = (listings: number) => report({ type: 'progress', ...progressOf(state.run, listings) }, state)
 
   const offers = { reported: 0, last: '', truncated: false }
   const reportOffers = async (): Promise<void> => {
@@ -166,16 +136,8 @@ export async function dryRun({ catalogue, stores, run, most, report }: DryRunPar
   }
   if (state.listings > 0) progress(state.listings)
   const missed = proves ? ((await db.query(countMissedOnce()))[0]?.total ?? 0) : 0
-  const end = endOf(state, missed)
-  report(
-    {
-      type: 'end',
-      ...end,
-      stores: [...counts].map(([store, count]) => ({ store, ...count })),
-      truncated: offers.truncated || listingsReported > most,
-    },
-    state,
-  )
+  const ofStores = [...counts].map(([store, count]) => ({ store, ...count }))
+  report({ type: 'end', ...endOf(state, missed, ofStores, offers.truncated || listingsReported > most) }, state)
 }
 
 /** Publishes until every store has the listings that it is to have. */
@@ -217,18 +179,30 @@ async function* changedListings({ db, now }: Catalogue, stores: readonly Selling
   }
 }
 
-const progressOf = ({ pages, pagesTotal, offersSeen, offersNew, offersChanged }: SyncRun) => ({
+/** @param listings how many listings publishing has touched so far */
+const progressOf = ({ pages, pagesTotal, offersSeen, offersNew, offersChanged }: SyncRun, listings: number) => ({
   pages,
   pagesTotal,
   offers: offersSeen,
   new: offersNew,
   changed: offersChanged,
+  listings,
 })
 
-function endOf({ run, costFaults }: DryRunState, missed: number): Omit<DryRunEnd, 'stores' | 'truncated'> {
+/**
+ * @param missed offers that this run is the first not to see
+ * @param truncated whether more would change than the earlier events say
+ */
+function endOf(
+  { run, costFaults }: DryRunState,
+  missed: number,
+  stores: { store: string; pushed: number; held: number }[],
+  truncated: boolean,
+) {
   const { error, requestId, pages, pagesTotal, pagesBroken } = run
   return {
-    state: run.state === 'failed' ? 'failed' : 'complete',
+    // How the sync run would end.
+    state: run.state === 'failed' ? ('failed' as const) : ('complete' as const),
     error,
     requestId,
     pages,
@@ -238,10 +212,13 @@ function endOf({ run, costFaults }: DryRunState, missed: number): Omit<DryRunEnd
       seen: run.offersSeen,
       new: run.offersNew,
       changed: run.offersChanged,
+      // Offers that the run did not see, and that would be gone now.
       gone: run.offersGone,
       missed,
       unreadable: run.offersUnreadable,
       costFaults,
     },
+    stores,
+    truncated,
   }
 }

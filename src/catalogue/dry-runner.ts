@@ -17,21 +17,7 @@ import { endOf } from './sync.ts'
 type Events = AsyncIterableIterator<DryRunEvent, void>
 
 /** The dry runs of a service, one at a time: each costs as much of the supplier's rate limit as a sync run. */
-export interface DryRuns {
-  /**
-   * Begins a dry run. To call `return` on its events ends the run early.
-   *
-   * @throws Failure `conflict`, reason `dry_run_under_way`; `unavailable` while the service is being stopped or when the
-   *   database cannot be copied
-   */
-  begin(options: { most: number }): Promise<Events>
-  /** Begins a dry run whose result is kept, for people who look at it now and then. @throws as `begin` does */
-  start(actor: string): Promise<KeptDryRun>
-  /** The newest dry run that `start` began since the start of the service; undefined: there was none. */
-  latest(): KeptDryRun | undefined
-  /** Ends the kept dry run early. Does nothing where no kept dry run is under way. */
-  stop(): Promise<void>
-}
+export type DryRuns = ReturnType<typeof createDryRuns>
 
 export interface KeptDryRun {
   state: 'running' | 'complete' | 'failed' | 'stopped'
@@ -83,13 +69,19 @@ interface RunnerParts {
   dataDir: string
 }
 
-export function createDryRuns(parts: RunnerParts): DryRuns {
+export function createDryRuns(parts: RunnerParts) {
   const { catalogue } = parts
   const copy = path.join(parts.dataDir, 'dry-run.db')
   // A dry run that a crash cut short has left its copy behind.
   rmSync(copy, { force: true })
   let isUnderWay = false
-  const begin: DryRuns['begin'] = async ({ most }) => {
+  /**
+   * Begins a dry run. To call `return` on its events ends the run early.
+   *
+   * @throws Failure `conflict`, reason `dry_run_under_way`; `unavailable` while the service is being stopped or when the
+   *   database cannot be copied
+   */
+  const begin = async ({ most }: { most: number }): Promise<Events> => {
     if (catalogue.signal?.aborted) throw stopping()
     if (isUnderWay) {
       throw new Failure('conflict', 'a dry run is under way; there is one at a time', { reason: 'dry_run_under_way' })
@@ -119,14 +111,17 @@ export function createDryRuns(parts: RunnerParts): DryRuns {
   let kept: { run: KeptDryRun; events: Events } | undefined
   return {
     begin,
-    start: async (actor) => {
+    /** Begins a dry run whose result is kept, for people who look at it now and then. @throws as `begin` does */
+    start: async (actor: string): Promise<KeptDryRun> => {
       const events = await begin({ most: KEPT_MAX })
       const run = newKept(actor, catalogue.now())
       kept = { run, events }
       void keepEvents(run, events, catalogue.now)
       return run
     },
+    /** The newest dry run that `start` began since the start of the service; undefined: there was none. */
     latest: () => kept?.run,
+    /** Ends the kept dry run early. Does nothing where no kept dry run is under way. */
     stop: async () => {
       await kept?.events.return?.()
     },

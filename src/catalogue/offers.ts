@@ -104,15 +104,12 @@ const BEGINS: Difference = { field: 'presence', before: null, after: 'listed' }
  * The bits are kept in memory alone. A run that was cut short and resumed has lost them, and does not need them: the list may
  * have moved meanwhile, so such a run counts no offer as missing.
  */
-export interface Seen {
-  add(rowid: number): void
-  has(rowid: number): boolean
-}
+export type Seen = ReturnType<typeof createSeen>
 
-export function createSeen(): Seen {
+export function createSeen() {
   let bits = new Uint8Array(1_024)
   return {
-    add(rowid) {
+    add(rowid: number): void {
       const at = rowid >>> 3
       if (at >= bits.length) {
         const larger = new Uint8Array(Math.max(bits.length * 2, at + 1))
@@ -121,7 +118,7 @@ export function createSeen(): Seen {
       }
       bits[at] = (bits[at] ?? 0) | (1 << (rowid & 7))
     },
-    has: (rowid) => ((bits[rowid >>> 3] ?? 0) & (1 << (rowid & 7))) !== 0,
+    has: (rowid: number) => ((bits[rowid >>> 3] ?? 0) & (1 << (rowid & 7))) !== 0,
   }
 }
 

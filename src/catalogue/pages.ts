@@ -34,18 +34,7 @@ export interface BrokenPage {
   isAbsent: boolean
 }
 
-export interface Pages {
-  /** Waits for a page that was asked for ahead, or asks for it now. Never throws: a failure is returned as a `BrokenPage`. */
-  take: (number: number) => Promise<FetchedPage | BrokenPage>
-  /** Asks for a page that was read before. Unlike `take`, asks for no further page ahead. */
-  again: (number: number) => Promise<FetchedPage | BrokenPage>
-  /** How many pages were asked for. */
-  asked: () => number
-  /** The supplier's smaller page size, and the size that was asked for; undefined where the supplier gives what was asked for. */
-  pageSize: () => { kept: number; asked: number } | undefined
-  /** Unreadable fields of readable records: how often each was met, and where first; null when there was no such field. */
-  unread: () => string | null
-}
+export type Pages = ReturnType<typeof openPages>
 
 /** The largest page that is asked for: a statement binds a variable for each product of a page. */
 const PAGE_LIMIT_MAX = 1_000
@@ -62,13 +51,13 @@ const NAMED_MAX = 10
  * A first page may be shorter than was asked for, and than the supplier's count. It shows the page size that the supplier keeps
  * to. All further pages are asked for in that size, so that page numbers mean the same pages however the supplier counts.
  */
-export function openPages(catalogue: Catalogue): Pages {
+export function openPages(catalogue: Catalogue) {
   let ahead: { number: number; page: Promise<FetchedPage | BrokenPage> } | undefined
   const most = Math.min(catalogue.dialect.paging.limitMax, PAGE_LIMIT_MAX)
   let size: number | undefined
   let asked = 0
   const unread = new Map<string, { count: number; first: string }>()
-  const fetch = async (number: number) => {
+  const fetch = async (number: number): Promise<FetchedPage | BrokenPage> => {
     asked += 1
     const page = await fetchPage(catalogue, number, size ?? most)
     if (!('facts' in page)) return page
@@ -77,7 +66,8 @@ export function openPages(catalogue: Catalogue): Pages {
     return { ...page, facts: { ...page.facts, limit: size } }
   }
   return {
-    take: async (number) => {
+    /** Waits for a page that was asked for ahead, or asks for it now. Never throws: a failure is returned as a `BrokenPage`. */
+    take: async (number: number) => {
       const waiting = ahead?.number === number ? ahead.page : fetch(number)
       ahead = undefined
       const page = await waiting
@@ -86,9 +76,12 @@ export function openPages(catalogue: Catalogue): Pages {
       }
       return page
     },
+    /** Asks for a page that was read before. Unlike `take`, asks for no further page ahead. */
     again: fetch,
     asked: () => asked,
+    /** The supplier's smaller page size, and the size that was asked for; undefined where the supplier gives what was asked for. */
     pageSize: () => (size === undefined || size === most ? undefined : { kept: size, asked: most }),
+    /** Unreadable fields of readable records: how often each was met, and where first; null when there was no such field. */
     unread: () => {
       const fields = [...unread].map(([field, { count, first }]) => `${field}: ${count}, first of ${first}`)
       return fields.length === 0 ? null : fields.join('; ')

@@ -1,4 +1,5 @@
 import type { SyncRun } from '../storage/runs.ts'
+import type { OfferPlan } from './offers.ts'
 
 /** What a page says beside its records. */
 export interface PageFacts {
@@ -10,15 +11,6 @@ export interface PageFacts {
   total: number | undefined
   /** Whether another page follows; undefined where the supplier does not say. */
   more: boolean | undefined
-}
-
-/** What became of the readable records of a page. */
-export interface PageOutcome {
-  records: number
-  /** Products that this run had not seen on an earlier page. */
-  fresh: number
-  offersNew: number
-  offersChanged: number
 }
 
 /** The cursor of a run that has read every page and has counted the offers that it missed. Pages count from 1. */
@@ -39,7 +31,7 @@ const PAGES_MAX = 100_000
 export function afterPage(
   run: SyncRun,
   page: PageFacts,
-  outcome: PageOutcome,
+  outcome: Pick<OfferPlan, 'fresh' | 'offersNew' | 'offersChanged'> & { records: number },
   { again, moved, now }: { again: boolean; moved: boolean; now: number },
 ): Partial<SyncRun> {
   const offersSeen = run.offersSeen + outcome.fresh

@@ -261,18 +261,10 @@ function logEnd({ log }: Catalogue, { run, pages: requests, costFaults }: SyncRe
   else log.warn('sync.failed', { ...fields, cursor: run.cursor })
 }
 
-export interface SyncRunner {
-  /** Starts a run, or joins the run under way, and returns that run as it is now. */
-  start: (cause: string) => Promise<SyncRun>
-  /** Starts or joins a run, and resolves when that run has ended. */
-  finish: (cause: string) => Promise<void>
-  /** Asks for one more run after the run under way. */
-  follow: (cause: string) => void
-  idle: () => Promise<void>
-}
+export type SyncRunner = ReturnType<typeof createSyncRunner>
 
 /** Reads one sync run at a time. After a run that a crash had cut short, starts a run that reads every page. */
-export function createSyncRunner(catalogue: Catalogue): SyncRunner {
+export function createSyncRunner(catalogue: Catalogue) {
   let running: Promise<void> | undefined
   let next: string | undefined
 
@@ -287,6 +279,7 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
         if (cause !== undefined && !catalogue.signal?.aborted) void start(cause).catch(() => undefined)
       })
   }
+  /** Starts a run, or joins the run under way, and returns that run as it is now. */
   const start = async (cause: string): Promise<SyncRun> => {
     if (catalogue.signal?.aborted) throw new Failure('unavailable', 'the service is being stopped')
     const { runId, created } = await startSync(catalogue, cause)
@@ -299,11 +292,13 @@ export function createSyncRunner(catalogue: Catalogue): SyncRunner {
   }
   return {
     start,
-    finish: async (cause) => {
+    /** Starts or joins a run, and resolves when that run has ended. */
+    finish: async (cause: string) => {
       await start(cause)
       await running
     },
-    follow: (cause) => {
+    /** Asks for one more run after the run under way. */
+    follow: (cause: string) => {
       if (running !== undefined) next = cause
       else
         void start(cause).catch((error: unknown) => catalogue.log.warn('sync.broken_off', { error: messageOf(error) }))
