@@ -98,7 +98,7 @@ const budgets: Record<string, number> = {
   observe: 470,
   ordering: 7_373,
   processes: 500,
-  reconciliation: 1_240,
+  reconciliation: 1_228,
   sandbox: 3_480,
   storage: 7_580,
   stores: 6_682,

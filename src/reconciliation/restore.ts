@@ -278,7 +278,13 @@ function notShown({ listMax, ours }: ListEnd): string {
   return `the supplier's order list ends at ${listMax} orders (paging.listMax), and ${those} of those ${listMax} ${are} of its stores; older orders are not shown: look for older orders of these stores in the supplier's own account, then quayside unfreeze`
 }
 
-export type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
+type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
+
+interface StartParts extends EpochParts {
+  log: Log
+  /** The stores of the configuration. */
+  stores: readonly { id: string }[]
+}
 
 /**
  * Finds out at the start whether the database is the one that was used last, before anything else is done with it.
@@ -289,12 +295,9 @@ export type EpochParts = Pick<Context, 'db' | 'now' | 'newId'>
  * A new database buys nothing before the supplier's orders were compared (see `compare`), unless all stores were made with
  * this database. Any other database buys nothing before the newest of these orders were compared.
  *
- * @param parts.stores the stores of the configuration
  * @returns whether a restore was recognised; then the database is now in a new epoch with buying on hold
  */
-export async function recogniseRestore(
-  parts: EpochParts & { marker: Marker; log: Log; stores: readonly { id: string }[] },
-): Promise<boolean> {
+export async function recogniseRestore(parts: StartParts & { marker: Marker }): Promise<boolean> {
   const { db, marker, log } = parts
   const [marked, epoch] = [marker.read(), await currentEpoch(db)]
   const why = await reasonOf(db, marked, epoch)
@@ -320,7 +323,7 @@ export async function recogniseRestore(
  * Holds buying until the newest orders are compared. A hold of a restore or of a new database stays, because it asks for more. When
  * such a hold waits for a person, the orders are reattached again: the database may be a copy from before that person's answer.
  */
-async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promise<Change[]> {
+async function heldFromStart({ db, now }: StartParts): Promise<Change[]> {
   const [hold, epoch] = [await restoreHold(db), await currentEpoch(db)]
   if (hold?.actor === RESTORE_ACTOR && epoch?.reattachedAt != null) {
     const reason = `restored, epoch ${epoch.epoch}; after the start the supplier's orders are being reattached again`
@@ -341,9 +344,7 @@ async function heldFromStart({ db, now }: Pick<EpochParts, 'db' | 'now'>): Promi
  *
  * @see the notes on `recogniseRestore`
  */
-export async function recogniseServer(
-  parts: EpochParts & { lease: WorkerLease; log: Log; stores: readonly { id: string }[] },
-): Promise<boolean> {
+export async function recogniseServer(parts: StartParts & { lease: WorkerLease }): Promise<boolean> {
   const { db, lease, now, log } = parts
   const { server, serverBefore, database } = lease
   const noted = [noteServer(lease), workerDatabase.put(database, now())]
@@ -367,11 +368,7 @@ export async function recogniseServer(
 }
 
 /** Returns the first changes of a database that no start has marked yet. */
-async function beginningOf({
-  db,
-  now,
-  stores,
-}: Pick<EpochParts, 'db' | 'now'> & { stores: readonly { id: string }[] }): Promise<Change[]> {
+async function beginningOf({ db, now, stores }: StartParts): Promise<Change[]> {
   const made = await storesMade(db)
   const begun = setEpoch(firstEpoch, now())
   if (stores.every(({ id }) => made.includes(id))) return [begun]

@@ -234,19 +234,7 @@ async function isOverdue({ db, now }: Pick<Ordering, 'db' | 'now'>): Promise<boo
   return nightlyOverdue(now(), complete?.startedAt ?? null, begun?.startedAt ?? null)
 }
 
-export interface SweepRunner {
-  /**
-   * Starts a sweep of thirty days, or joins a sweep under way, and returns the sweep as it stands now.
-   *
-   * @throws Failure `unavailable` while the service is being stopped
-   */
-  start: (cause: string) => Promise<Sweep>
-  /** Sweeps the last two days, or thirty when the night's sweep did not come to its end. Resolves when the sweep has ended. */
-  recent: (cause: string) => Promise<void>
-  /** Starts a sweep from an instant on, without waiting for its end. Starts no sweep when the instant is undefined. */
-  behind: (from: number | undefined, cause: string) => void
-  idle: () => Promise<void>
-}
+export type SweepRunner = ReturnType<typeof createSweepRunner>
 
 interface Underway {
   from: number
@@ -255,7 +243,7 @@ interface Underway {
 }
 
 /** Creates the runner of sweeps. A caller joins a sweep under way that looks back as far, instead of starting another sweep. */
-export function createSweepRunner(ordering: Ordering): SweepRunner {
+export function createSweepRunner(ordering: Ordering) {
   const running = new Set<Underway>()
 
   const run = (from: number, cause: string, still: boolean): Underway => {
@@ -277,13 +265,20 @@ export function createSweepRunner(ordering: Ordering): SweepRunner {
   }
   const whole = async (cause: string) => run(await wholeFrom(ordering), cause, true)
   return {
-    start: async (cause) => (await whole(cause)).begun,
-    recent: async (cause) => {
+    /**
+     * Starts a sweep of thirty days, or joins a sweep under way, and returns the sweep as it stands now.
+     *
+     * @throws Failure `unavailable` while the service is being stopped
+     */
+    start: async (cause: string) => (await whole(cause)).begun,
+    /** Sweeps the last two days, or thirty when the night's sweep did not come to its end. Resolves when the sweep has ended. */
+    recent: async (cause: string) => {
       const overdue = await isOverdue(ordering)
       const one = overdue ? await whole(cause) : run(ordering.now() - RECENT_MS, cause, false)
       await one.ended
     },
-    behind: (from, cause) => {
+    /** Starts a sweep from an instant on, without waiting for its end. Starts no sweep when the instant is undefined. */
+    behind: (from: number | undefined, cause: string) => {
       if (from !== undefined && !ordering.signal?.aborted) run(from - SKEW_MS, cause, false)
     },
     idle: async () => {
