@@ -97,7 +97,7 @@ const budgets: Record<string, number> = {
   listings: 2_060,
   observe: 470,
   ordering: 7_373,
-  processes: 500,
+  processes: 482,
   reconciliation: 1_228,
   sandbox: 3_480,
   storage: 7_580,

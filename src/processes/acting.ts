@@ -7,11 +7,7 @@ import type { Supplier } from '../supplier/client.ts'
 export type Acts = () => boolean
 
 /** What the worker knows of the supplier, for the processes that do not call it. */
-export interface SupplierReport {
-  unreadable: ReturnType<Supplier['unreadable']>
-  reach: ReturnType<Supplier['reach']>
-  quota: ReturnType<Supplier['quota']>
-}
+export type SupplierReport = { [K in 'unreadable' | 'reach' | 'quota']: ReturnType<Supplier[K]> }
 
 /** Wraps the supplier. Its calls fail while this process is not the worker, also a purchase that already waits to be sent. */
 export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => SupplierReport | undefined): Supplier {

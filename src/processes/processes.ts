@@ -3,12 +3,11 @@
 import { silentAfterMs } from '../domain/silence.ts'
 import type { NextRuns } from '../http/operation.ts'
 import type { Log } from '../log.ts'
-import type { Database } from '../storage/database.ts'
 import type { ServiceDatabase } from '../storage/database-place.ts'
 import { clearSetting, jsonSetting } from '../storage/settings.ts'
 import type { WorkerLease } from '../storage/worker-lease.ts'
 import type { Acts, SupplierReport } from './acting.ts'
-import { supplierInUse } from './supplier-in-use.ts'
+import { type AddressParts, supplierInUse } from './supplier-in-use.ts'
 
 /** What the worker says of itself at each tick. */
 export interface WorkerReport {
@@ -73,18 +72,11 @@ const inboxSuspects = jsonSetting<Suspects & { at: number; owner: string }>('inb
 
 const NONE: Suspects = { clock: false, secret: false }
 
-interface Parts {
-  db: Database
+interface Parts extends AddressParts {
   elect: NonNullable<ServiceDatabase['elect']>
   /** Name of this process. */
   owner: string
-  /** Where this process reaches the supplier. */
-  supplierUrl: string
-  now: () => number
-  monotonic: () => number
   log: Log
-  /** The time between two calls of `tick`. */
-  tickMs: number
 }
 
 /** Stands for a process that has its database alone. */

@@ -9,7 +9,7 @@ import type { Log } from '../log.ts'
 import type { Database } from '../storage/database.ts'
 import { jsonSetting } from '../storage/settings.ts'
 
-interface Parts {
+export interface AddressParts {
   db: Database
   /** Where this process reaches the supplier. API keys are not compared: an account has a new key after a rotation. */
   supplierUrl: string
@@ -17,20 +17,8 @@ interface Parts {
   /** A clock that never jumps. It measures how long ago this process first read what another process said. */
   monotonic: () => number
   log: Pick<Log, 'warn'>
-  /** The time between two looks of a process. */
+  /** The time between two ticks of a process, at each of which it looks. */
   tickMs: number
-}
-
-export interface SupplierInUse {
-  /**
-   * Says with which address this process runs, and reads what the others say.
-   *
-   * @param acts whether this process is the worker; the worker's address is the one in use, whatever it reads
-   * @returns whether the address of this process is the one in use
-   */
-  look(acts: boolean): Promise<boolean>
-  /** Resolves when the address of this process is the one in use, or when the signal is aborted. */
-  agreed(signal: AbortSignal): Promise<void>
 }
 
 /** How often a process says the address in use again. */
@@ -47,7 +35,7 @@ interface SaidAddress {
 
 const inUse = jsonSetting<SaidAddress>('supplier_in_use')
 
-export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: Parts): SupplierInUse {
+export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: AddressParts) {
   const own = comparable(supplierUrl)
   const silentMs = silentAfterMs(tickMs)
   let read: { text: string; since: number } | undefined
@@ -56,7 +44,13 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
     if (error !== logged) log.warn(event, { error })
     logged = error
   }
-  const look: SupplierInUse['look'] = async (acts) => {
+  /**
+   * Says with which address this process runs, and reads what the others say.
+   *
+   * @param acts whether this process is the worker; the worker's address is the one in use, whatever it reads
+   * @returns whether the address of this process is the one in use
+   */
+  const look = async (acts: boolean): Promise<boolean> => {
     const said = await inUse.read(db)
     const text = JSON.stringify(said ?? null)
     if (text !== read?.text) read = { text, since: monotonic() }
@@ -76,7 +70,8 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
   }
   return {
     look,
-    agreed: async (signal) => {
+    /** Resolves when the address of this process is the one in use, or when the signal is aborted. */
+    agreed: async (signal: AbortSignal) => {
       const agrees = () =>
         look(false).catch((error: unknown) => {
           // When the database cannot be reached now, the loop asks again.
