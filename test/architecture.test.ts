@@ -94,7 +94,7 @@ const budgets: Record<string, number> = {
   fitting: 1_745,
   http: 5_910,
   inbox: 1_743,
-  listings: 2_060,
+  listings: 1_984,
   observe: 470,
   ordering: 7_373,
   processes: 482,

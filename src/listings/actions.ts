@@ -1,6 +1,6 @@
 import { amountText, parseDecimal } from '../domain/money.ts'
-import { Failure } from '../errors.ts'
-import { type Change, first, retryStale } from '../storage/database.ts'
+import { Failure, type FailureReason } from '../errors.ts'
+import { first, retryStale } from '../storage/database.ts'
 import { insertAudit } from '../storage/evidence.ts'
 import { type ListingRow, listingsOfVariants, putListings } from '../storage/listings.ts'
 import { offersByProduct, offersBySku } from '../storage/offers.ts'
@@ -8,7 +8,7 @@ import { resumePublishing } from '../storage/publications.ts'
 import { newListing } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** What a person's action on a listing needs. Its commit also writes the audit, and the listing is pushed to the store next. */
+/** What a person's action on a listing needs. */
 export interface Linking extends Pick<Publisher, 'db' | 'now' | 'newId'> {
   /** Notifies publishing that there is something to publish. */
   wake: () => void
@@ -34,20 +34,78 @@ export interface Link {
   variation?: string | undefined
 }
 
+/** What a person may want of a listing. */
+export type ListingChange =
+  /** The variant is sold from an offer. From then on the SKU of the variant does not matter. */
+  | ({ change: 'link' } & Link)
+  /** The SKU counts again. A listing gets no stock when no offer has its SKU. */
+  | { change: 'unlink' }
+  /** Nothing is pushed for the variant from now on, and orders of it are not ours. */
+  | { change: 'ignore'; reason: string }
+  | { change: 'unignore' }
+  /** The price that the listing is held for is approved, as the person saw it: decimal text in the currency of the store. */
+  | { change: 'release'; price: string; reason: string }
+  /** The listing is pushed again at once, also to a store that is paused. Earlier failures still count. */
+  | { change: 'retry' }
+
+/** How often a change is tried: publishing may have written the same listing in between. */
+const TRIES_MAX = 5
+
 /**
- * Links a variant of the store to an offer. From then on the SKU of the variant does not matter.
+ * Carries out what a person wants of a listing. The commit also writes the audit, and the listing is pushed to the store next.
  *
- * @throws Failure `not_found` when the supplier has no such offer; `conflict`, `ambiguous_sku`, when several offers have the SKU
+ * @throws Failure `not_found` for a listing or an offer that is not there
+ * @throws Failure `conflict` where the listing does not allow the change: `not_linked`, `not_ignored`, `ignored`, `not_held` when
+ *   no price waits, `changed` when another price waits; and `ambiguous_sku` when several offers have the SKU
  */
-export async function linkListing(linking: Linking, asked: Asked, link: Link): Promise<void> {
-  const productId = await offerOf(linking, link)
-  await change(linking, asked, { action: 'listing.link', detail: productId }, (known) =>
-    linkedTo(known, asked, { ...link, productId, linkedBy: 'person' }),
-  )
+export async function changeListing(linking: Linking, asked: Asked, wanted: ListingChange): Promise<void> {
+  const { db, now: clock, newId, wake } = linking
+  const { store, variant, actor } = asked
+  const productId = wanted.change === 'link' ? await offerOf(linking, wanted) : ''
+  const attempt = async (): Promise<void> => {
+    const known = await first(db, listingsOfVariants(store, [variant]))
+    const now = clock()
+    const row = following(known, changed(known, asked, wanted, productId), now)
+    const price =
+      wanted.change === 'release' && row.approvedPriceMinor !== null && row.knownCurrency !== null
+        ? `${amountText(row.approvedPriceMinor, row.knownCurrency)}: `
+        : ''
+    const detail = wanted.change === 'link' ? productId : 'reason' in wanted ? `${price}${wanted.reason}` : null
+    const [action, subject] = [`listing.${wanted.change}`, `${store} ${variant}`]
+    await db.commit([
+      ...putListings([row]),
+      insertAudit({ id: newId(), at: now, actor, action, subject, detail }),
+      ...(wanted.change === 'retry' ? [resumePublishing(store, now)] : []),
+    ])
+  }
+  await retryStale(TRIES_MAX, attempt, `${variant} is being changed elsewhere; try again`)
+  wake()
 }
 
+function changed(known: ListingRow | undefined, asked: Asked, wanted: ListingChange, productId: string): ListingRow {
+  if (wanted.change === 'link') return linkedTo(known, asked, { ...wanted, productId, linkedBy: 'person' })
+  if (wanted.change === 'ignore') return ignored(known, asked, wanted.reason)
+  const { variant } = asked
+  if (!known) throw new Failure('not_found', `the store has no listing ${variant}`)
+  switch (wanted.change) {
+    case 'unlink':
+      if (known.linkedBy !== 'sku') return unlinked(known)
+      throw conflict('not_linked', `${variant} has no link: it is listed under its SKU; ignore it to take it out`)
+    case 'unignore':
+      if (known.state === 'ignored') return due({ ...known, state: 'pending', reason: null, detail: null })
+      throw conflict('not_ignored', `${variant} is not ignored`)
+    case 'retry':
+      if (known.state !== 'ignored') return again(known)
+      throw conflict('ignored', `${variant} is ignored`)
+    case 'release':
+      return released(known, wanted.price)
+  }
+}
+
+const conflict = (reason: FailureReason, message: string): Failure => new Failure('conflict', message, { reason })
+
 /** The parts of a link that are stored. A SKU or variation that is left out stays as it is. */
-export interface NewLink {
+interface NewLink {
   productId: string
   linkedBy: 'person' | 'csv'
   sku?: string | undefined
@@ -61,28 +119,11 @@ export function linkedTo(known: ListingRow | undefined, { store, variant }: Plac
   return due({ ...row, productId, linkedBy, sku, variation })
 }
 
-/**
- * Takes back a link. From then on the SKU counts again. A listing gets no stock when no offer has its SKU.
- *
- * @throws Failure `not_found`; `conflict`, `not_linked`, for a listing that has no link
- */
-export const unlinkListing = (linking: Linking, asked: Asked): Promise<void> =>
-  change(linking, asked, { action: 'listing.unlink' }, (known) => {
-    const row = existing(known, asked)
-    if (row.linkedBy !== 'sku') return unlinked(row)
-    const message = `${asked.variant} has no link: it is listed under its SKU; ignore it to take it out`
-    throw new Failure('conflict', message, { reason: 'not_linked' })
-  })
-
 /** Returns a listing without its link. An ignored listing stays ignored: nothing says that it is to be sold. */
 export function unlinked(row: ListingRow): ListingRow {
   const next: ListingRow = { ...row, productId: null, linkedBy: 'sku' }
   return row.state === 'ignored' ? next : due(next)
 }
-
-/** Ignores a variant of the store from now on: nothing is pushed for it, and orders of it are not ours. */
-export const ignoreListing = (linking: Linking, asked: Asked, reason: string): Promise<void> =>
-  change(linking, asked, { action: 'listing.ignore', detail: reason }, (known) => ignored(known, asked, reason))
 
 /** Returns a listing, stored or new, as it is once it is ignored. */
 export function ignored(known: ListingRow | undefined, { store, variant }: Place, reason: string): ListingRow {
@@ -90,72 +131,26 @@ export function ignored(known: ListingRow | undefined, { store, variant }: Place
   return { ...row, state: 'ignored', reason: 'ignored', detail: reason, nextTryAt: null, wantedPriceMinor: null }
 }
 
-/** @throws Failure `not_found`; `conflict`, `not_ignored` */
-export const unignoreListing = (linking: Linking, asked: Asked): Promise<void> =>
-  change(linking, asked, { action: 'listing.unignore' }, (known) => {
-    const row = existing(known, asked)
-    if (row.state === 'ignored') return due({ ...row, state: 'pending', reason: null, detail: null })
-    throw new Failure('conflict', `${asked.variant} is not ignored`, { reason: 'not_ignored' })
-  })
-
-/** A price that is approved. */
-export interface Release {
-  /** The price that waits, as the person saw it: decimal text in the currency of the store. */
-  price: string
-  reason: string
-}
-
-/**
- * Approves the price that a listing is held for. Only the price that the person saw is approved.
- *
- * @throws Failure `not_found`; `conflict`, reason `not_held` when no price waits, or `changed` when another price waits
- */
-export const releaseListing = (linking: Linking, asked: Asked, { price, reason }: Release): Promise<void> =>
-  change(linking, asked, { action: 'listing.release', detail: reason }, (known) => {
-    const row = existing(known, asked)
-    const { wantedPriceMinor, knownCurrency } = row
-    if (wantedPriceMinor !== null && knownCurrency !== null && row.state !== 'ignored') {
-      if (parseDecimal(price, knownCurrency) !== wantedPriceMinor) {
-        const now = amountText(wantedPriceMinor, knownCurrency)
-        const message = `the price of ${asked.variant} that waits now is ${now}, not ${price}; see it again, then decide`
-        throw new Failure('conflict', message, { reason: 'changed' })
-      }
-      // No price waits any more. People see that at once, and not only after the next batch.
-      const passed = { approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null }
-      return due({ ...row, ...passed })
-    }
+function released(row: ListingRow, price: string): ListingRow {
+  const { variant, wantedPriceMinor, knownCurrency } = row
+  if (wantedPriceMinor === null || knownCurrency === null || row.state === 'ignored') {
     const why = row.state === 'held' ? `it is held because of something else: ${row.detail}` : `it is ${row.state}`
-    throw new Failure('conflict', `no price of ${asked.variant} waits to be released: ${why}`, { reason: 'not_held' })
-  })
-
-/**
- * Pushes a listing again at once, also to a store that is paused. Earlier failures still count.
- *
- * @throws Failure `not_found`; `conflict`
- */
-export const retryListing = (linking: Linking, asked: Asked): Promise<void> =>
-  change(
-    linking,
-    asked,
-    { action: 'listing.retry' },
-    (known) => {
-      const row = existing(known, asked)
-      if (row.state !== 'ignored') return again(row)
-      throw new Failure('conflict', `${asked.variant} is ignored`, { reason: 'ignored' })
-    },
-    [resumePublishing(asked.store, linking.now())],
-  )
+    throw conflict('not_held', `no price of ${variant} waits to be released: ${why}`)
+  }
+  if (parseDecimal(price, knownCurrency) !== wantedPriceMinor) {
+    const now = amountText(wantedPriceMinor, knownCurrency)
+    const message = `the price of ${variant} that waits now is ${now}, not ${price}; see it again, then decide`
+    throw conflict('changed', message)
+  }
+  // No price waits any more. People see that at once, and not only after the next batch.
+  return due({ ...row, approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null })
+}
 
 /** Makes a listing due: it is decided next, and pushed whatever is known of it. */
 const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
 
 /** Makes the next try of a listing due now. The waits between tries start from the shortest again. */
 const again = (row: ListingRow): ListingRow => (row.attempts === 0 ? due(row) : { ...row, attempts: 1, nextTryAt: 0 })
-
-function existing(row: ListingRow | undefined, { variant }: Asked): ListingRow {
-  if (!row) throw new Failure('not_found', `the store has no listing ${variant}`)
-  return row
-}
 
 /** Returns the row that is written over the row that was read. */
 export const following = (known: ListingRow | undefined, next: ListingRow, now: number): ListingRow => ({
@@ -165,35 +160,6 @@ export const following = (known: ListingRow | undefined, next: ListingRow, now: 
   nextTryAt: next.nextTryAt === null ? null : now,
 })
 
-/** How often a change is tried: publishing may have written the same listing in between. */
-const TRIES_MAX = 5
-
-async function change(
-  { db, now: clock, newId, wake }: Linking,
-  { store, variant, actor }: Asked,
-  audit: { action: string; detail?: string },
-  to: (known: ListingRow | undefined) => ListingRow,
-  also: Change[] = [],
-): Promise<void> {
-  const attempt = async (): Promise<void> => {
-    const known = await first(db, listingsOfVariants(store, [variant]))
-    const now = clock()
-    const row = following(known, to(known), now)
-    const price =
-      audit.action === 'listing.release' && row.approvedPriceMinor !== null && row.knownCurrency !== null
-        ? `${amountText(row.approvedPriceMinor, row.knownCurrency)}: `
-        : ''
-    const detail = audit.detail === undefined ? null : `${price}${audit.detail}`
-    await db.commit([
-      ...putListings([row]),
-      insertAudit({ id: newId(), at: now, actor, action: audit.action, subject: `${store} ${variant}`, detail }),
-      ...also,
-    ])
-  }
-  await retryStale(TRIES_MAX, attempt, `${variant} is being changed elsewhere; try again`)
-  wake()
-}
-
 async function offerOf({ db }: Linking, { productId, offerSku = '' }: Link): Promise<string> {
   const offers = await db.query(productId === undefined ? offersBySku([offerSku]) : offersByProduct([productId]))
   const [offer, other] = offers.filter(({ goneAt }) => goneAt === null)
@@ -202,26 +168,5 @@ async function offerOf({ db }: Linking, { productId, offerSku = '' }: Link): Pro
   }
   if (!other) return offer.productId
   const ids = offers.map((one) => one.productId).join(', ')
-  throw new Failure('conflict', `the SKU ${offerSku} is of several products, name one of them: ${ids}`, {
-    reason: 'ambiguous_sku',
-  })
-}
-
-/** What a person may want of a listing. */
-export type ListingChange =
-  | ({ change: 'link' } & Link)
-  | { change: 'unlink' | 'unignore' | 'retry' }
-  | { change: 'ignore'; reason: string }
-  | ({ change: 'release' } & Release)
-
-/**
- * Carries out what a person wants of a listing; the store is notified next.
- *
- * @throws Failure `not_found` for a listing that is not there, `conflict` where its state does not allow the change
- */
-export async function changeListing(linking: Linking, asked: Asked, change: ListingChange): Promise<void> {
-  if (change.change === 'link') return linkListing(linking, asked, change)
-  if (change.change === 'ignore') return ignoreListing(linking, asked, change.reason)
-  if (change.change === 'release') return releaseListing(linking, asked, change)
-  return { unlink: unlinkListing, unignore: unignoreListing, retry: retryListing }[change.change](linking, asked)
+  throw conflict('ambiguous_sku', `the SKU ${offerSku} is of several products, name one of them: ${ids}`)
 }

@@ -5,7 +5,6 @@ import { parse } from 'csv'
 import { stringify } from 'csv/sync'
 import { grouped } from '../domain/figures.ts'
 import {
-  type CsvHeader,
   type Delimiter,
   decideLine,
   delimiterOf,
@@ -91,6 +90,8 @@ export async function importLinks(linking: Linking, wanted: Import, bytes: Uint8
   if (!wanted.dryRun && report.linked + report.unlinked + report.ignored > 0) linking.wake()
   return report
 }
+
+type ListingFile = Awaited<ReturnType<typeof openListingFile>>
 
 async function* batchesOf({ read, repeated }: ListingFile): AsyncGenerator<(ListingLine | LineProblem)[]> {
   let batch: (ListingLine | LineProblem)[] = []
@@ -237,24 +238,13 @@ function actionOf({ state, linkedBy }: ListingRow): string {
   return linkedBy === 'sku' ? '' : 'link'
 }
 
-/** A file that can be read from its beginning to its end. */
-export interface ListingFile {
-  header: CsvHeader
-  /** How many lines below the header have anything on them. */
-  lines: number
-  /** The first line numbers of each variant that stands in several lines. */
-  repeated: ReadonlyMap<string, number[]>
-  /** Reads the lines of the file again, one at a time. */
-  read(): AsyncGenerator<ListingLine | LineProblem>
-}
-
 /**
  * Reads a file once to its end, so that an unreadable file is refused before its first line has changed anything.
  *
  * @throws Failure `invalid`, with the line at fault, for another encoding, quotes that do not match, or a header without the
  *   needed columns; reason `too_large` when the file goes beyond a limit
  */
-export async function openListingFile(bytes: Uint8Array, limits = fileLimits): Promise<ListingFile> {
+export async function openListingFile(bytes: Uint8Array, limits = fileLimits) {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const firstLine = await checkLines(buffer, limits)
   const delimiter = delimiterOf(firstLine)
@@ -262,6 +252,7 @@ export async function openListingFile(bytes: Uint8Array, limits = fileLimits): P
   if (first.done) throw new Failure('invalid', 'the file is empty: its first line must name the columns')
   const header = readHeader(first.value.cells)
   if (typeof header === 'string') throw new Failure('invalid', header)
+  /** Reads the lines of the file again, one at a time. */
   const read = async function* () {
     const records = recordsOf(buffer, delimiter, limits)
     await records.next()
@@ -277,6 +268,7 @@ export const REPEATS_MAX = 6
 
 async function survey(lines: AsyncGenerator<ListingLine | LineProblem>, { linesMax }: typeof fileLimits) {
   const firstLines = new Map<string, number>()
+  /** The first line numbers of each variant that stands in several lines. */
   const repeated = new Map<string, number[]>()
   let count = 0
   for await (const line of lines) {
@@ -288,6 +280,7 @@ async function survey(lines: AsyncGenerator<ListingLine | LineProblem>, { linesM
     else if (!found) repeated.set(line.variant, [before, line.line])
     else if (found.length < REPEATS_MAX) found.push(line.line)
   }
+  // `lines`: how many lines below the header have anything on them.
   return { lines: count, repeated }
 }
 

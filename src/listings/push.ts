@@ -28,23 +28,16 @@ export interface ListingPush {
   content: ListingContent
 }
 
-/** What came of the pushes of a batch. */
-export interface PushOutcome {
-  /** The answers by variant. A listing that is not in this map has no answer. */
-  answers: Map<string, Acknowledgement>
-  /** Why the store took nothing more. */
-  failure: NotConfirmed | undefined
-  durationMs: number
-}
-
 /** Pushes listings in messages of the size that the store takes, and stops at the first message that it does not take. */
 export async function pushListings(
   { now, monotonic, newId }: Publisher,
   store: Pick<Store, 'publish' | 'batchSize'>,
   pushes: ListingPush[],
-): Promise<PushOutcome> {
+) {
   const startedAt = monotonic()
+  /** The answers by variant. A listing that is not in this map has no answer. */
   const answers = new Map<string, Acknowledgement>()
+  /** Why the store took nothing more. */
   let failure: NotConfirmed | undefined
   for (let at = 0; at < pushes.length; at += store.batchSize) {
     const some = pushes.slice(at, at + store.batchSize)
@@ -77,7 +70,7 @@ const storeListing = ({ row, content, decision }: ListingPush): StoreListing => 
 
 interface PushedBatch {
   pushes: ListingPush[]
-  outcome: PushOutcome
+  outcome: Awaited<ReturnType<typeof pushListings>>
   /** The changes that end the work of the batch. */
   done: Change[]
   /** How many messages in a row the store had not taken before this batch. */

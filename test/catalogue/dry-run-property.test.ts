@@ -11,7 +11,7 @@ import { priceTexts } from '../../src/domain/money.ts'
 import type { SupplierOffer } from '../../src/domain/supplier.ts'
 import { Failure } from '../../src/errors.ts'
 import { createIds } from '../../src/ids.ts'
-import { ignoreListing, linkListing } from '../../src/listings/actions.ts'
+import { changeListing } from '../../src/listings/actions.ts'
 import { knownOf, type SellingStore } from '../../src/listings/assess.ts'
 import { type Publisher, publishNext } from '../../src/listings/publish.ts'
 import { type ListingRow, pageOfListings } from '../../src/storage/listings.ts'
@@ -224,11 +224,11 @@ async function compare(given: Scenario) {
       const linking = { db, now, newId, wake: () => {} }
       for (const { variant, product } of given.links) {
         const asked = { store: one.id, variant: `SKU-${variant}`, actor: 'test' }
-        await linkListing(linking, asked, { productId: idOf(product) }).catch(unlessUnknown)
+        await changeListing(linking, asked, { change: 'link', productId: idOf(product) }).catch(unlessUnknown)
       }
       if (given.ignored !== undefined) {
         const asked = { store: other.id, variant: `SKU-${given.ignored}`, actor: 'test' }
-        await ignoreListing(linking, asked, 'test').catch(unlessUnknown)
+        await changeListing(linking, asked, { change: 'ignore', reason: 'test' }).catch(unlessUnknown)
       }
       if (given.settled) await settle()
     }

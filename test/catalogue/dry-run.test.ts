@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { DryRunEvent } from '../../src/catalogue/dry-run.ts'
 import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { startSync } from '../../src/catalogue/sync.ts'
-import { linkListing } from '../../src/listings/actions.ts'
+import { changeListing } from '../../src/listings/actions.ts'
 import { listingsOfSkus } from '../../src/storage/listings.ts'
 import { changesOfRun } from '../../src/storage/offers.ts'
 import { lastCompleteSync, lastEndedSync, listSyncRuns } from '../../src/storage/runs.ts'
@@ -103,7 +103,11 @@ describe('a dry run', () => {
   it('says what a sync run right after changes, and what is pushed to the store then, and writes nothing', async () => {
     const world = await dryWorld(25, { stock: { zeroUnder: 3 } })
     const { list, linking, db } = world
-    await linkListing(linking, { store: STORE, variant: 'bundle', actor: 'test' }, { productId: idAt(3) })
+    await changeListing(
+      linking,
+      { store: STORE, variant: 'bundle', actor: 'test' },
+      { change: 'link', productId: idAt(3) },
+    )
     await world.settle()
     list.records[1] = productRecord(idAt(1), { api_price: '12.00' })
     list.records[3] = productRecord(idAt(3), { local_stock: 0, provider_stock: 2 })
@@ -166,7 +170,11 @@ describe('a dry run', () => {
         sku: random() < 0.8 ? `SKU-${id}` : `SKU-${idAt(Math.floor(random() * 60))}`,
       })
     for (const place of [5, 6, 7]) {
-      await linkListing(linking, { store: STORE, variant: `v${place}`, actor: 'test' }, { productId: idAt(place) })
+      await changeListing(
+        linking,
+        { store: STORE, variant: `v${place}`, actor: 'test' },
+        { change: 'link', productId: idAt(place) },
+      )
     }
     await world.settle()
     let [offersCompared, listingsCompared] = [0, 0]

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { mattersToListings, type PublishedOffer, passesFilter } from '../../src/domain/listing.ts'
 import { codeOf } from '../../src/errors.ts'
-import { linkListing } from '../../src/listings/actions.ts'
+import { changeListing } from '../../src/listings/actions.ts'
 import { listingBySku, listListings, viewListing } from '../../src/listings/listings.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { offerRow, publishWorld } from '../support/publish-world.ts'
@@ -90,7 +90,7 @@ describe('what a store can sell', () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'), offerRow('b'), offerRow('c'), offerRow('d', { costFault: 'zero' }), offerRow('e'))
     await world.vanish('e')
-    await linkListing(world.linking, world.asked('z1'), { productId: 'b' })
+    await changeListing(world.linking, world.asked('z1'), { change: 'link', productId: 'b' })
     const pages = async () => {
       const first = await listListings(world.db, world.store, { limit: 2 }, TEST_NOW)
       return [first, await listListings(world.db, world.store, { after: first.next, limit: 5 }, TEST_NOW)]
@@ -107,7 +107,7 @@ describe('what a store can sell', () => {
   it('is found by variant and by SKU, and refused when two offers share it', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'), offerRow('b', { sku: 'TWICE' }), offerRow('c', { sku: 'TWICE' }))
-    await linkListing(world.linking, world.asked('v1'), { productId: 'a', sku: 'OURS' })
+    await changeListing(world.linking, world.asked('v1'), { change: 'link', productId: 'a', sku: 'OURS' })
     const found = (sku: string) => listingBySku(world.db, world.store, sku, TEST_NOW)
     expect(await found('SKU-a')).toEqual(record('a'))
     expect(await found('v1')).toEqual(record('a', { id: 'v1', sku: 'OURS' }))

@@ -1,6 +1,6 @@
 /** Stores that change the price that is pushed to them, and what a jump is measured from meanwhile and after. */
 import { describe, expect, test } from 'vitest'
-import { linkListing, retryListing } from '../../src/listings/actions.ts'
+import { changeListing } from '../../src/listings/actions.ts'
 import { offerRow, type PublishWorld, publishWorld } from '../support/publish-world.ts'
 
 const MINUTE = 60_000
@@ -30,7 +30,7 @@ describe('a good price after a store had made a wrong one of it', () => {
   test('is not held as a jump when a person has it pushed again', async () => {
     const world = await mistaken()
     world.shop.answerListings('simple')
-    await retryListing(world.linking, world.asked('SKU-a'))
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'retry' })
     await world.settle()
     expect(world.sold()).toEqual(good)
     expect(await world.states()).toEqual({ 'SKU-a': 'synced' })
@@ -39,12 +39,12 @@ describe('a good price after a store had made a wrong one of it', () => {
   test('is not held as a jump when a person had it pushed again before the store was fixed', async () => {
     const world = await mistaken()
     for (let count = 0; count < 3; count += 1) {
-      await retryListing(world.linking, world.asked('SKU-a'))
+      await changeListing(world.linking, world.asked('SKU-a'), { change: 'retry' })
       await world.settle()
     }
     expect(await world.row('SKU-a')).toMatchObject({ state: 'failed', knownStock: 0 })
     world.shop.answerListings('simple')
-    await retryListing(world.linking, world.asked('SKU-a'))
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'retry' })
     await world.settle()
     expect(world.sold()).toEqual(good)
   })
@@ -71,7 +71,7 @@ describe('a good price after a store had made a wrong one of it', () => {
   test('is not held as a jump when a person links it again', async () => {
     const world = await mistaken()
     world.shop.answerListings('simple')
-    await linkListing(world.linking, world.asked('SKU-a'), { productId: 'a' })
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'link', productId: 'a' })
     await world.settle()
     expect(world.sold()).toEqual(good)
   })
@@ -83,7 +83,7 @@ describe('a good price after a store had made a wrong one of it', () => {
       if (act === 'cost') await world.stock(offerRow('a', { costFault: 'zero' }))
       await world.settle()
       await world.stock(offerRow('a', { costMinor: 5_000 }))
-      if (act === 'retry') await retryListing(world.linking, world.asked('SKU-a'))
+      if (act === 'retry') await changeListing(world.linking, world.asked('SKU-a'), { change: 'retry' })
       await world.settle()
       await later(world)
       expect(await world.row('SKU-a')).toMatchObject({ state: 'held', reason: 'price_jump', wantedPriceMinor: 6_000 })
@@ -117,7 +117,7 @@ describe('a listing that a store did not take', () => {
     await world.stock(offerRow('a', { costMinor: 1_400 }))
     await later(world, 4)
     expect((await world.row('SKU-a'))?.attempts).toBeGreaterThan(3)
-    await retryListing(world.linking, world.asked('SKU-a'))
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'retry' })
     await world.settle()
     expect(await world.row('SKU-a')).toMatchObject({ state: 'failed', knownStock: 0, attempts: 2 })
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 0' })

@@ -1,13 +1,6 @@
 /** Prices that wait for a person, and what a person does with a listing. */
 import { describe, expect, test } from 'vitest'
-import {
-  ignoreListing,
-  linkListing,
-  releaseListing,
-  retryListing,
-  unignoreListing,
-  unlinkListing,
-} from '../../src/listings/actions.ts'
+import { changeListing } from '../../src/listings/actions.ts'
 import { auditOf } from '../../src/storage/evidence.ts'
 import { pricesOfListing } from '../../src/storage/listings.ts'
 import { offerRow, publishWorld, STORE } from '../support/publish-world.ts'
@@ -46,7 +39,11 @@ describe('a price that jumps', () => {
     await world.settle()
     await world.stock(offerRow('a', { costMinor: 2_000 }))
     await world.settle()
-    await releaseListing(world.linking, world.asked('SKU-a'), { price: '24.00', reason: 'the supplier confirmed it' })
+    await changeListing(world.linking, world.asked('SKU-a'), {
+      change: 'release',
+      price: '24.00',
+      reason: 'the supplier confirmed it',
+    })
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '24.00 x 5' })
     expect(await world.states()).toEqual({ 'SKU-a': 'synced' })
@@ -70,7 +67,7 @@ describe('a price that jumps', () => {
     await world.settle()
     await world.stock(offerRow('a', { costMinor: 2_000 }))
     await world.settle()
-    await releaseListing(world.linking, world.asked('SKU-a'), { price: '24.00', reason: 'fine' })
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'release', price: '24.00', reason: 'fine' })
     await world.stock(offerRow('a', { costMinor: 9_000 }))
     await world.settle()
     expect(await world.row('SKU-a')).toMatchObject({ state: 'held', wantedPriceMinor: 10_800, knownStock: 0 })
@@ -80,9 +77,11 @@ describe('a price that jumps', () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
-    expect(await reasonOf(releaseListing(world.linking, world.asked('SKU-a'), { price: '12.00', reason: 'x' }))).toBe(
-      'not_held',
-    )
+    expect(
+      await reasonOf(
+        changeListing(world.linking, world.asked('SKU-a'), { change: 'release', price: '12.00', reason: 'x' }),
+      ),
+    ).toBe('not_held')
   })
 
   test('keeps its history: what the store confirmed, and why', async () => {
@@ -92,7 +91,7 @@ describe('a price that jumps', () => {
       await world.settle()
       world.clock.at += 1_000
     }
-    await releaseListing(world.linking, world.asked('SKU-a'), { price: '60', reason: 'fine' })
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'release', price: '60', reason: 'fine' })
     await world.settle()
     world.configure({ pricing: { markup: { percent: '30' } } })
     await world.settle()
@@ -128,7 +127,7 @@ describe('the offer of a listing', () => {
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 0' })
     expect(await world.states()).toEqual({ 'SKU-a': 'held: ambiguous_sku', TWICE: 'held: ambiguous_sku' })
     expect((await world.row('TWICE'))?.detail).toBe('the SKU TWICE is of 2 products: c, d')
-    await linkListing(world.linking, world.asked('TWICE'), { productId: 'd' })
+    await changeListing(world.linking, world.asked('TWICE'), { change: 'link', productId: 'd' })
     await world.vanish('b')
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5', TWICE: '12.00 x 5' })
@@ -138,8 +137,8 @@ describe('the offer of a listing', () => {
   test('may have several variants, each linked by a person', async () => {
     const world = await publishWorld({ listings: { mode: 'linked' } })
     await world.stock(offerRow('a'), offerRow('b'))
-    await linkListing(world.linking, world.asked('v1'), { offerSku: 'SKU-a', variation: 'Europe' })
-    await linkListing(world.linking, world.asked('v2'), { productId: 'a', sku: 'SAME' })
+    await changeListing(world.linking, world.asked('v1'), { change: 'link', offerSku: 'SKU-a', variation: 'Europe' })
+    await changeListing(world.linking, world.asked('v2'), { change: 'link', productId: 'a', sku: 'SAME' })
     await world.settle()
     expect(world.sold()).toEqual({ v1: '12.00 x 5', v2: '12.00 x 5' })
     await world.stock(offerRow('a', { localStock: 0 }))
@@ -150,27 +149,27 @@ describe('the offer of a listing', () => {
   test('has no stock any more when its link is taken back and its SKU is of no offer', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
-    await linkListing(world.linking, world.asked('v1'), { productId: 'a' })
+    await changeListing(world.linking, world.asked('v1'), { change: 'link', productId: 'a' })
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5', v1: '12.00 x 5' })
-    await unlinkListing(world.linking, world.asked('v1'))
+    await changeListing(world.linking, world.asked('v1'), { change: 'unlink' })
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5', v1: '12.00 x 0' })
     expect(await world.states()).toEqual({ 'SKU-a': 'synced', v1: 'synced: unlinked' })
-    expect(await reasonOf(unlinkListing(world.linking, world.asked('SKU-a')))).toBe('not_linked')
+    expect(await reasonOf(changeListing(world.linking, world.asked('SKU-a'), { change: 'unlink' }))).toBe('not_linked')
   })
 
   test('is not pushed while the variant is ignored, and is pushed again after', async () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'))
     await world.settle()
-    await ignoreListing(world.linking, world.asked('SKU-a'), 'sold by hand')
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'ignore', reason: 'sold by hand' })
     await world.stock(offerRow('a', { costMinor: 1_100 }))
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5' })
     expect(await world.row('SKU-a')).toMatchObject({ state: 'ignored', detail: 'sold by hand' })
-    expect(await reasonOf(retryListing(world.linking, world.asked('SKU-a')))).toBe('ignored')
-    await unignoreListing(world.linking, world.asked('SKU-a'))
+    expect(await reasonOf(changeListing(world.linking, world.asked('SKU-a'), { change: 'retry' }))).toBe('ignored')
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'unignore' })
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '13.20 x 5' })
   })
@@ -182,7 +181,7 @@ describe('the offer of a listing', () => {
     world.publisher.storeOf = () => ({
       ...backend,
       publish: async (message: Parameters<typeof backend.publish>[0]) => {
-        await ignoreListing(world.linking, world.asked('SKU-a'), 'not ours')
+        await changeListing(world.linking, world.asked('SKU-a'), { change: 'ignore', reason: 'not ours' })
         return backend.publish(message)
       },
     })
@@ -216,7 +215,7 @@ describe('the offer of a listing', () => {
     world.shop.answerNext(503)
     await world.stock(offerRow('a'))
     await world.settle()
-    await retryListing(world.linking, world.asked('SKU-a'))
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'retry' })
     await world.settle()
     expect(world.sold()).toEqual({ 'SKU-a': '12.00 x 5' })
   })
@@ -227,11 +226,11 @@ describe('an ignored listing', () => {
     const world = await publishWorld()
     await world.stock(offerRow('a'), offerRow('b', { costMinor: 1_100 }))
     await world.settle()
-    await linkListing(world.linking, world.asked('SKU-a'), { productId: 'b' })
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'link', productId: 'b' })
     await world.settle()
-    await ignoreListing(world.linking, world.asked('SKU-a'), 'own stock')
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'ignore', reason: 'own stock' })
     const pushes = world.pushed().length
-    await unlinkListing(world.linking, world.asked('SKU-a'))
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'unlink' })
     await world.settle()
     expect(world.pushed()).toHaveLength(pushes)
     expect(await world.row('SKU-a')).toMatchObject({ state: 'ignored', productId: null, linkedBy: 'sku' })
@@ -245,7 +244,7 @@ describe('a released price', () => {
     await world.settle()
     await world.stock(offerRow('a', { costMinor: 3_000 }))
     await world.settle()
-    await releaseListing(world.linking, world.asked('SKU-a'), { price: '36.00', reason: 'confirmed' })
+    await changeListing(world.linking, world.asked('SKU-a'), { change: 'release', price: '36.00', reason: 'confirmed' })
     expect(await world.row('SKU-a')).toMatchObject({ state: 'pending', reason: null, wantedPriceMinor: null })
   })
 })
@@ -260,7 +259,9 @@ describe('a release', () => {
     world.configure({ pricing: { markup: { percent: '400' } } })
     await world.settle()
     const shown = { price: '24.00', reason: 'the supplier confirmed it' }
-    await expect(releaseListing(world.linking, world.asked('SKU-a'), shown)).rejects.toMatchObject({
+    await expect(
+      changeListing(world.linking, world.asked('SKU-a'), { change: 'release', ...shown }),
+    ).rejects.toMatchObject({
       reason: 'changed',
       message: expect.stringContaining('waits now is 100.00 EUR, not 24.00'),
     })

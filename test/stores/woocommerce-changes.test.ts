@@ -1,6 +1,6 @@
 /** What an order of WooCommerce entitles its customer to, whatever its merchant does after it was paid. */
 import { describe, expect, test } from 'vitest'
-import { linkListing } from '../../src/listings/actions.ts'
+import { changeListing } from '../../src/listings/actions.ts'
 import { alertHeld } from '../../src/ordering/held.ts'
 import { takeByHand } from '../../src/ordering/shop-orders.ts'
 import { wooCommerceThatChanges } from '../support/changing-shop.ts'
@@ -414,7 +414,11 @@ describe('an order of a product whose SKU the merchant has changed', () => {
     expect(said, 'the other line is').toEqual([])
     const line = String(shop.shop.orders.get(Number(reference))?.lines[0]?.id)
     const linking = { ...shop.ordering, wake: () => shop.ordering.wake('publish') }
-    await linkListing(linking, { store: SHOP, variant: String(one.product), actor: 'cli' }, { offerSku: one.sku })
+    await changeListing(
+      linking,
+      { store: SHOP, variant: String(one.product), actor: 'cli' },
+      { change: 'link', offerSku: one.sku },
+    )
     await takeByHand(shop.ordering, SHOP, reference, { take: { line } }, 'cli')
     await shop.pass(5 * MINUTE)
     expect(shop.unitsBought()).toBe(2)
