@@ -205,14 +205,11 @@ function compareOffers(
     if (before.goneAt !== null) fields.push({ field: 'presence', before: 'gone', after: 'listed' })
     const row = { ...fact, ...(runId === null ? {} : { seenRunId: runId }), changedAt: now }
     found.changed.push({ before, row, found: fields })
-    if (before.goneAt !== null || looksDifferent(before, fact)) found.listingsChanged.push(productId)
+    if (before.goneAt !== null || mattersToListings(before, fact)) found.listingsChanged.push(productId)
     if (mayEndHolds(before, fact)) found.freed.push(productId)
   }
   return found
 }
-
-const looksDifferent = (before: OfferFact, after: OfferFact): boolean =>
-  before.costFault !== after.costFault || mattersToListings(before, after)
 
 /**
  * Says whether an offer that was found unchanged must be written down all the same.

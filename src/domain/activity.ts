@@ -65,21 +65,10 @@ export function periodOf(period: ActivityPeriod, now: number) {
 }
 
 /** The sums of one step of a period, or of a whole period. */
-export interface Activity {
-  at: number
-  orders: number
-  deliveries: number
-  refused: number
-  keys: number
-  /** Minor units of the currency that was asked for. */
-  spendMinor: number
-  /** Within this time from a store order, half of the hand-overs (or 95 % of them) were done; null where there was no hand-over. */
-  p50Ms: number | null
-  p95Ms: number | null
-}
+export type Activity = ReturnType<typeof activityAt>
 
 /** Sums the counts of one step, or of a whole period. */
-export function activityAt(at: number, counts: readonly ActivityCount[], currency: string): Activity {
+export function activityAt(at: number, counts: readonly ActivityCount[], currency: string) {
   const sum = (name: ActivityName, part = ''): number =>
     counts.reduce((all, one) => (one.name === name && one.part === part ? all + one.count : all), 0)
   const buckets = new Map<number, number>()
@@ -92,7 +81,9 @@ export function activityAt(at: number, counts: readonly ActivityCount[], currenc
     deliveries: sum('deliveries'),
     refused: sum('refused'),
     keys: sum('keys'),
+    // Minor units of the currency that was asked for.
     spendMinor: sum('spend', currency),
+    // Within this time from a store order, half of the hand-overs (or 95 % of them) were done; null where there was no hand-over.
     p50Ms: quantileMs(buckets, 0.5),
     p95Ms: quantileMs(buckets, 0.95),
   }

@@ -105,9 +105,7 @@ export function raiseByPercent(minor: number, percent: string): number {
   const factor = scale + (match[1] ? -parts : parts)
   const raised = BigInt(minor) * factor
   const up = raised > 0n && raised % scale !== 0n ? 1n : 0n
-  const result = Number(raised / scale + up)
-  if (!Number.isSafeInteger(result)) throw new RangeError('the amount is too large to be exact')
-  return result
+  return exact(Number(raised / scale + up))
 }
 
 /* Exact scaling of amounts, and rounding of prices to steps and endings. */
@@ -150,18 +148,15 @@ export function roundPrice(
 }
 
 /** The first right price at or above the amount. */
-function roundUp(minor: number, patterns: Pattern[]): number {
-  let first = Number.POSITIVE_INFINITY
-  for (const { every, at } of patterns) first = Math.min(first, minor + ((((at - minor) % every) + every) % every))
-  return exact(first)
-}
+const roundUp = (minor: number, patterns: Pattern[]): number =>
+  exact(Math.min(...patterns.map(({ every, at }) => minor + remainder(at - minor, every))))
 
 /** The last right price at or below the amount; negative when there is none above zero. */
-function roundDown(minor: number, patterns: Pattern[]): number {
-  let last = Number.NEGATIVE_INFINITY
-  for (const { every, at } of patterns) last = Math.max(last, minor - ((((minor - at) % every) + every) % every))
-  return last
-}
+const roundDown = (minor: number, patterns: Pattern[]): number =>
+  Math.max(...patterns.map(({ every, at }) => minor - remainder(minor - at, every)))
+
+/** The remainder of a division, at or above zero also for an amount below zero. */
+const remainder = (minor: number, every: number): number => ((minor % every) + every) % every
 
 /**
  * An amount times a fraction, rounded to a whole minor unit.

@@ -122,20 +122,7 @@ export function withLastCost(before: OfferFact | undefined, fact: OfferFact): Of
 
 /** Whether two facts about one offer are equal; `differences` names the fields. */
 export const saySame = (before: OfferFact, after: OfferFact): boolean =>
-  before.costMinor === after.costMinor &&
-  before.localStock === after.localStock &&
-  before.providerStock === after.providerStock &&
-  before.available === after.available &&
-  before.costFault === after.costFault &&
-  before.basePriceMinor === after.basePriceMinor &&
-  before.cashbackMinor === after.cashbackMinor &&
-  before.sku === after.sku &&
-  before.name === after.name &&
-  before.category === after.category &&
-  before.description === after.description &&
-  before.image === after.image &&
-  before.currency === after.currency &&
-  before.origin === after.origin
+  shown.every(([, column]) => before[column] === after[column])
 
 /** Longest text of a change. A description is up to fifty times as long, and each of its changes would be kept. */
 const CHANGE_MAX = 200
@@ -143,7 +130,7 @@ const CHANGE_MAX = 200
 /** Every field in which two facts about one offer differ. */
 export const differences = (before: OfferFact, after: OfferFact): Difference[] =>
   shown
-    .map(([field, text]) => ({ field, before: text(before), after: text(after) }))
+    .map(([field, column, text = plain(column)]) => ({ field, before: text(before), after: text(after) }))
     .filter((difference) => difference.before !== difference.after)
     .map(({ field, ...texts }) => ({ field, before: changeText(texts.before), after: changeText(texts.after) }))
 
@@ -170,22 +157,32 @@ export function mayEndHolds(before: OfferFact, after: OfferFact): boolean {
   return after.currency === before.currency && after.costMinor < before.costMinor
 }
 
-const shown: [field: string, text: (offer: OfferFact) => string | null][] = [
-  ['sku', (offer) => offer.sku],
-  ['name', (offer) => offer.name],
-  ['category', (offer) => offer.category],
-  ['description', (offer) => offer.description],
-  ['image', (offer) => offer.image],
-  ['cost', (offer) => amountText(offer.costMinor, offer)],
-  ['costFault', (offer) => offer.costFault],
-  ['basePrice', (offer) => amountText(offer.basePriceMinor, offer)],
-  ['cashback', (offer) => amountText(offer.cashbackMinor, offer)],
-  ['currency', (offer) => offer.currency],
-  ['localStock', (offer) => offer.localStock?.toString() ?? null],
-  ['providerStock', (offer) => offer.providerStock?.toString() ?? null],
-  ['availability', (offer) => (offer.available ? 'available' : 'unavailable')],
-  ['origin', (offer) => offer.origin],
-]
+type Text = (offer: OfferFact) => string | null
 
-const amountText = (minor: number | null, { currency }: OfferFact): string | null =>
-  minor === null ? null : formatDecimal({ minor, currency })
+const plain =
+  (column: keyof OfferFact): Text =>
+  (offer) =>
+    offer[column]?.toString() ?? null
+
+const amount =
+  (column: 'costMinor' | 'basePriceMinor' | 'cashbackMinor'): Text =>
+  ({ [column]: minor, currency }) =>
+    minor === null ? null : formatDecimal({ minor, currency })
+
+/** The compared columns, each under its name for people. */
+const shown: [field: string, column: keyof OfferFact, text?: Text][] = [
+  ['sku', 'sku'],
+  ['name', 'name'],
+  ['category', 'category'],
+  ['description', 'description'],
+  ['image', 'image'],
+  ['cost', 'costMinor', amount('costMinor')],
+  ['costFault', 'costFault'],
+  ['basePrice', 'basePriceMinor', amount('basePriceMinor')],
+  ['cashback', 'cashbackMinor', amount('cashbackMinor')],
+  ['currency', 'currency'],
+  ['localStock', 'localStock'],
+  ['providerStock', 'providerStock'],
+  ['availability', 'available', (offer) => (offer.available ? 'available' : 'unavailable')],
+  ['origin', 'origin'],
+]

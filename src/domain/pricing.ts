@@ -275,21 +275,19 @@ function ruleText(offer: PricedOffer, { rule }: WayToPrice, currency: string): s
     : `band of costs up to ${amountText(rule.upToMinor, currency)}: ${added}`
 }
 
-function markupText({ millionths, flatMinor }: Markup, currency: string): string {
-  const parts = [
-    ...(millionths > 0 ? [`${formatPercent(millionths)} %`] : []),
-    ...(flatMinor > 0 ? [amountText(flatMinor, currency)] : []),
-  ]
+const partsOf = ({ millionths, flatMinor }: Markup, currency: string): string[] => [
+  ...(millionths > 0 ? [`${formatPercent(millionths)} %`] : []),
+  ...(flatMinor > 0 ? [amountText(flatMinor, currency)] : []),
+]
+
+function markupText(markup: Markup, currency: string): string {
+  const parts = partsOf(markup, currency)
   return parts.length === 0 ? 'the cost, nothing added' : `the cost plus ${parts.join(' plus ')}`
 }
 
 function floorText(beforeMinor: number, floorMinor: number, policy: Pick<PricingPolicy, 'currency' | 'rules'>): string {
   const { currency, rules } = policy
-  const { millionths, flatMinor } = rules.margin
-  const parts = [
-    ...(millionths > 0 ? [`${formatPercent(millionths)} %`] : []),
-    ...(flatMinor > 0 ? [amountText(flatMinor, currency)] : []),
-  ]
+  const parts = partsOf(rules.margin, currency)
   const margin = parts.length === 2 ? `the larger of ${parts.join(' and ')}` : parts[0]
   const floor = `the floor is ${amountText(floorMinor, currency)}: ${margin ? `the cost plus ${margin}` : 'the cost'}`
   return beforeMinor < floorMinor ? `${floor}; it wins over ${amountText(beforeMinor, currency)}` : floor

@@ -161,10 +161,7 @@ function withdrawn(base: DecisionBase, facts: ListingFacts, isGone = false): Lis
     : { ...pushed({ ...base, content: { ...content, ...nothing, isGone } }, facts), stockAlone: true }
 }
 
-interface Floor {
-  priceMinor: number
-  currency: string
-}
+type Floor = Pick<ListingContent, 'priceMinor' | 'currency'>
 
 /** Whether a store may be selling a listing under its floor, or at a price that cannot be compared with it. */
 export const mayUndersell = (
@@ -187,11 +184,4 @@ const pushed = (
 })
 
 const isSame = (one: ListingContent, other: ListingContent): boolean =>
-  one.priceMinor === other.priceMinor &&
-  one.compareAtMinor === other.compareAtMinor &&
-  one.currency === other.currency &&
-  one.stock === other.stock &&
-  one.available === other.available &&
-  one.name === other.name &&
-  one.category === other.category &&
-  one.isGone === other.isGone
+  (Object.keys(other) as (keyof ListingContent)[]).every((field) => one[field] === other[field])

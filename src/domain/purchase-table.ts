@@ -133,15 +133,8 @@ const sendingRows = [
   review('orphan_on_record', before, 'due', (facts, { orphans }, now) => {
     if (orphans.length === 0 || facts.holdReason !== null || !hasItsTurn(facts, now)) return undefined
     const note = `order ${orphans.join(', ')} at the supplier carries our reference and was placed by another database`
-    const set = {
-      ordersSeen: ids(
-        facts,
-        orphans.map((id) => ({ id })),
-      ),
-      note,
-      notBefore: null,
-    }
-    return { next: 'review', set, effects: ['alert'] }
+    const ordersSeen = [...new Set([...facts.ordersSeen, ...orphans])]
+    return { next: 'review', set: { ordersSeen, note, notBefore: null }, effects: ['alert'] }
   }),
   row('sent', before, 'due', (facts, { guard }, now) => {
     if (guard !== null || facts.holdReason !== null || !hasItsTurn(facts, now)) return undefined

@@ -43,22 +43,16 @@ export const mayBeForgotten = (
   { restoredAt, unknownFrom, isCutOff }: { restoredAt: number; unknownFrom: number; isCutOff: boolean },
 ): boolean => receivedAt <= Math.max(restoredAt, unknownFrom) + (isCutOff ? LATE_ORDERS_MS : 0)
 
-/** How far reattaching has come. Instants in epoch milliseconds. */
-export interface ReattachProgress {
-  restoredAt: number
-  /** Valid scans so far, and when the last one began. */
-  scans: number
-  roundAt: number | null
-}
-
 /**
  * When the next scan of reattaching may begin.
  *
  * Within `settleMs` each request from before the restore has run. Its order is listed within a further `listLagMs`. Earlier
  * scans do not count. Two scans, `gapMs` apart, prove that an order is absent.
+ *
+ * @param roundAt when the last scan began
  */
 export const nextRoundAt = (
-  { restoredAt, roundAt }: ReattachProgress,
+  { restoredAt, roundAt }: { restoredAt: number; roundAt: number | null },
   { settleMs, listLagMs, gapMs }: { settleMs: number; listLagMs: number; gapMs: number },
 ): number => Math.max(restoredAt + settleMs + listLagMs, roundAt === null ? 0 : roundAt + gapMs)
 

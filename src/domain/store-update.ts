@@ -2,7 +2,7 @@
  * What a store learns about its orders. An update has no licence key in it, so that it can be stored: keys are opened for
  * the moment in which it is pushed.
  */
-import type { HoldReason } from './hold.ts'
+import { type HoldReason, holdReasons } from './hold.ts'
 import type { OrderState } from './store-order.ts'
 
 /** An order, as its store knows it. */
@@ -22,11 +22,14 @@ export interface LineRef {
   quantity: number
 }
 
-/** This update brings licence keys of a line, or earlier updates have brought all of them. */
-export interface LineFulfilled {
-  type: 'line.fulfilled'
+interface OfLine {
   order: OrderRef
   line: LineRef
+}
+
+/** This update brings licence keys of a line, or earlier updates have brought all of them. */
+export interface LineFulfilled extends OfLine {
+  type: 'line.fulfilled'
   /** Units that the store has after this update: all that it had confirmed when the update was first pushed, and these. */
   delivered: number
   /** `delivered` is all that was ordered. */
@@ -38,11 +41,8 @@ export const isComplete = (update: StoreUpdate): update is LineFulfilled =>
   update.type === 'line.fulfilled' && update.complete
 
 /** Units of a line will not come. */
-export interface LineFailed {
+export interface LineFailed extends OfLine {
   type: 'line.failed'
-  order: OrderRef
-  line: LineRef
-  /** How many units. */
   units: number
   state: 'failed' | 'cancelled'
   /** The code of the supplier, or `cancelled`, `deadline`, `closed`, `short`. */
@@ -54,11 +54,8 @@ export interface LineFailed {
 }
 
 /** Units of a line wait: nothing is lost, and they go on by themselves or once an operator releases them. */
-export interface LineHeld {
+export interface LineHeld extends OfLine {
   type: 'line.held'
-  order: OrderRef
-  line: LineRef
-  /** How many units wait. */
   units: number
   reason: ReportedHold
   /** Why, as a sentence. */
@@ -66,26 +63,14 @@ export interface LineHeld {
 }
 
 /** Units that waited are bought now. */
-export interface LineResumed {
+export interface LineResumed extends OfLine {
   type: 'line.resumed'
-  order: OrderRef
-  line: LineRef
-  /** How many units go on. */
   units: number
 }
 
-/** Holds that a store learns of. */
-export const reportedHolds = [
-  'out_of_stock',
-  'balance',
-  'ceiling',
-  'unpaid',
-  'held_by_store',
-  'store_away',
-  'offer_unreadable',
-  'not_entitled',
-] as const satisfies HoldReason[]
-export type ReportedHold = (typeof reportedHolds)[number]
+/** Holds that a store learns of: all but those that concern the people who run Quayside alone. */
+export type ReportedHold = Exclude<HoldReason, 'spend_cap' | 'frozen'>
+export const reportedHolds = holdReasons.filter((one): one is ReportedHold => one !== 'spend_cap' && one !== 'frozen')
 
 /** The store learns at once that its customer waits for a price, a restock or a top-up. Most other holds end by themselves. */
 const reportedAtOnce: readonly HoldReason[] = ['out_of_stock', 'balance', 'ceiling']

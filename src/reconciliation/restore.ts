@@ -98,7 +98,7 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
   // than the dialect says. With both waits side by side, a part was bought again.
   const rounds = roundsOf(ordering, epoch.epoch)
   const steady = ordering.monotonic()
-  if (steady < nextRoundAt({ ...rounds, scans: epoch.scans }, gaps)) return 'due'
+  if (steady < nextRoundAt(rounds, gaps)) return 'due'
   rounds.roundAt = steady
   const begun: Epoch = { ...epoch, roundAt: now }
   await db.commit([setEpoch(begun, now)])
