@@ -53,13 +53,8 @@ export interface Entitlement {
 }
 
 /** What a reading of an order says. Amounts in minor units. */
-export interface OrderReading {
-  standing: Standing
-  because: string | null
-  fullyPaid: boolean
-  changedAt: number | null
-  refundedMinor: number
-  isTagged: boolean
+export interface OrderReading
+  extends Pick<Entitlement, 'standing' | 'because' | 'fullyPaid' | 'changedAt' | 'refundedMinor' | 'isTagged'> {
   /** The shop takes the order for done, and no mark of ours is on it. */
   isDoneElsewhere: boolean
   /** Why the order cannot be bought as it is; null: it can. With a fault, lines of the order may be missing here. */
@@ -274,6 +269,13 @@ export interface Settled {
   isOpen: boolean
 }
 
+/** An order that is being settled. */
+interface Settling extends Settled, Pick<Entitlement, 'standing' | 'wishRevision'> {
+  wishesByStanding: boolean
+  /** The first step of each purchase. */
+  stepOf: Map<string, Step>
+}
+
 /**
  * Compares an order with its purchases. It compares levels, not changes: a second call after its steps finds nothing to do.
  *
@@ -282,151 +284,166 @@ export interface Settled {
  */
 export function settle(
   parts: readonly PlannedPart[],
-  entitlement: Pick<Entitlement, 'standing' | 'wishRevision' | 'lines'>,
+  { standing, wishRevision, lines }: Pick<Entitlement, 'standing' | 'wishRevision' | 'lines'>,
   { hasExpired = false, wishesByStanding = false }: { hasExpired?: boolean; wishesByStanding?: boolean } = {},
 ): Settled {
-  const { standing, wishRevision } = entitlement
   const settled: Settled = { steps: [], notices: [], isOpen: false }
-  const stepOf = new Map<string, Step>()
+  const order: Settling = { ...settled, standing, wishRevision, wishesByStanding, stepOf: new Map() }
   const byLine = Map.groupBy(parts, ({ line }) => line)
-  for (const line of new Set([...entitlement.lines.keys(), ...byLine.keys()])) settleLine(line, byLine.get(line) ?? [])
-  return settled
-
-  /** Adds a step. A step changes its purchase, so a second step for the purchase waits until the first step is committed. */
-  function push(part: PlannedPart, step: Step): void {
-    const isSecond = stepOf.has(part.id)
-    if (!isSecond) stepOf.set(part.id, step)
-    if (isSecond || part.isLeased) settled.isOpen = true
-    else settled.steps.push(step)
-  }
-
-  function settleLine(line: string, all: readonly PlannedPart[]): void {
-    const { units, granted } = entitlement.lines.get(line) ?? { units: 0, granted: 0 }
+  for (const line of new Set([...lines.keys(), ...byLine.keys()])) {
+    const { units, granted } = lines.get(line) ?? { units: 0, granted: 0 }
     const wanted = standing === 'cancelled' ? 0 : units
-    const own = all.filter(({ isDecided }) => !isDecided).sort((a, b) => b.part - a.part)
-    const planned = sum(all, (part) => part.leftBefore + (isKeptForPerson(part) ? part.quantity : plannedOf(part)))
-    const gone = sum(own, (part) => part.left + part.leftBefore) - wanted
-    if (gone > 0) settled.notices.push({ notice: 'too_late', line, units: gone })
-    if (wanted === 0 || hasExpired) {
-      for (const part of own) takeBack(part, wanted > 0 || standing === 'cancelled' ? 'standing' : 'units')
-      return
-    }
-    const back = standing === 'paid' ? exchanged(own, planned - wanted) : 0
-    if (planned + back > wanted) lessen(line, own, planned + back - wanted)
-    if (standing === 'paid' && (planned <= wanted || back > 0)) {
-      const free = granted - planned + back - sum(all, closedOf)
-      more(line, own, Math.max(0, wanted - planned) + back, free, sum(all, endedOf))
-    }
-    for (const part of own) stand(part)
-    // A person's decision stands against the order. If the shop itself has refused the keys meanwhile, that ends once it is paid.
-    if (standing === 'paid')
-      for (const part of all.filter(isRefusedByShop)) push(part, { step: 'shop_pays', id: part.id })
+    settleLine(order, line, byLine.get(line) ?? [], { wanted, granted, hasExpired })
   }
+  const { steps, notices, isOpen } = order
+  return { steps, notices, isOpen }
+}
 
-  /** Ends a purchase, or has it end. An unsent purchase that was cancelled here ends by that, and its store hears of it. */
-  function takeBack(part: PlannedPart, by: TakenBackBy): void {
-    if (isOver(part.state) || part.state === 'fulfilled' || (isBeforeSending(part) && part.isCancelled)) return
-    if (isBeforeSending(part)) push(part, { step: 'shop_ends', id: part.id, by, rest: 0 })
-    else if (by === 'units') keepHere(part, part.quantity)
-    else if (!part.isCancelled && !isPersons(part)) push(part, { step: 'shop_cancels', id: part.id, by })
-  }
+/** Adds a step. A step changes its purchase, so a second step for the purchase waits until the first step is committed. */
+function push(order: Settling, part: PlannedPart, step: Step): void {
+  const isSecond = order.stepOf.has(part.id)
+  if (!isSecond) order.stepOf.set(part.id, step)
+  if (isSecond || part.isLeased) order.isOpen = true
+  else order.steps.push(step)
+}
 
-  /** Has the keys of so many units stay here. A purchase with no unit left to deliver is cancelled, unless a person must decide. */
-  function keepHere(part: PlannedPart, surplus: number): void {
-    const isWhole = surplus >= part.quantity && !isPersons(part) && (!part.isCancelled || part.takenBackBy !== null)
-    const kept = Math.min(surplus, part.quantity - part.left)
-    if (!isWhole && kept > part.surplus) push(part, { step: 'shop_limits', id: part.id, surplus: kept })
-    if (isWhole && (part.takenBackBy !== 'units' || !part.isCancelled))
-      push(part, { step: 'shop_cancels', id: part.id, by: 'units' })
+function settleLine(
+  order: Settling,
+  line: string,
+  all: readonly PlannedPart[],
+  { wanted, granted, hasExpired }: { wanted: number; granted: number; hasExpired: boolean },
+): void {
+  const { standing } = order
+  const own = all.filter(({ isDecided }) => !isDecided).sort((a, b) => b.part - a.part)
+  const planned = sum(all, (part) => part.leftBefore + (isKeptForPerson(part) ? part.quantity : plannedOf(part)))
+  const gone = sum(own, (part) => part.left + part.leftBefore) - wanted
+  if (gone > 0) order.notices.push({ notice: 'too_late', line, units: gone })
+  if (wanted === 0 || hasExpired) {
+    for (const part of own) takeBack(order, part, wanted > 0 || standing === 'cancelled' ? 'standing' : 'units')
+    return
   }
+  const back = standing === 'paid' ? exchanged(own, planned - wanted) : 0
+  if (planned + back > wanted) lessen(order, line, own, planned + back - wanted)
+  if (standing === 'paid' && (planned <= wanted || back > 0)) {
+    const free = granted - planned + back - sum(all, closedOf)
+    more(order, line, own, Math.max(0, wanted - planned) + back, free, sum(all, endedOf))
+  }
+  for (const part of own) stand(order, part)
+  // A person's decision stands against the order. If the shop itself has refused the keys meanwhile, that ends once it is paid.
+  if (standing === 'paid')
+    for (const part of all.filter(isRefusedByShop)) push(order, part, { step: 'shop_pays', id: part.id })
+}
 
-  /** Takes units away: first from purchases never sent, then from those that provably did not run. Keys of the others stay here. */
-  function lessen(line: string, own: readonly PlannedPart[], excess: number): void {
-    let over = excess
-    const take = (most: number): number => {
-      const units = Math.min(over, most)
-      over -= units
-      return units
-    }
-    for (const part of own.filter((one) => isBeforeSending(one) && one.isUnsent)) {
-      const units = take(part.quantity)
-      if (units === part.quantity) push(part, { step: 'shop_ends', id: part.id, by: 'units', rest: 0 })
-      else if (units > 0) push(part, { step: 'shop_resizes', id: part.id, quantity: part.quantity - units })
-    }
-    for (const part of own.filter((one) => isBeforeSending(one) && !one.isUnsent)) {
-      const units = take(part.quantity)
-      if (units > 0) push(part, { step: 'shop_ends', id: part.id, by: 'units', rest: part.quantity - units })
-    }
-    const before = over
-    let surplus = 0
-    for (const part of own.filter((one) => !isBeforeSending(one) && !isOver(one.state))) {
-      const units = take(plannedOf(part) - part.left)
-      surplus += part.surplus + units
-      if (units > 0) keepHere(part, part.surplus + units)
-    }
-    if (over < before) settled.notices.push({ notice: 'surplus', line, units: surplus })
-  }
+/** Ends a purchase, or has it end. An unsent purchase that was cancelled here ends by that, and its store hears of it. */
+function takeBack(order: Settling, part: PlannedPart, by: TakenBackBy): void {
+  if (isOver(part.state) || part.state === 'fulfilled' || (isBeforeSending(part) && part.isCancelled)) return
+  if (isBeforeSending(part)) push(order, part, { step: 'shop_ends', id: part.id, by, rest: 0 })
+  else if (by === 'units') keepHere(order, part, part.quantity)
+  else if (!part.isCancelled && !isPersons(part)) push(order, part, { step: 'shop_cancels', id: part.id, by })
+}
 
-  /**
-   * Gives back surplus units, and plans the missing units that were granted.
-   *
-   * @param missing units for which nothing is planned
-   * @param free how many of the missing units were granted
-   * @param ended units of purchases that ended for another reason: only a wish or a person buys these units again
-   */
-  function more(line: string, own: readonly PlannedPart[], missing: number, free: number, ended: number): void {
-    let lacking = missing
-    let open = free
-    let kept = ended
-    for (const part of own) {
-      const units = isOver(part.state) ? 0 : Math.min(lacking, part.surplus)
-      if (units === 0) continue
-      lacking -= units
-      open -= units
-      push(part, { step: 'shop_limits', id: part.id, surplus: part.surplus - units })
-    }
-    const charged: SettleNotice[] = []
-    for (const part of own.filter(({ state }) => isOver(state)).toReversed()) {
-      if (part.isClosed || (!isTakenBack(part) && part.plannedRevision >= wishRevision)) continue
-      const isOwnCost = part.state === 'cancelled' ? part.isMaybeCharged : wishesByStanding && part.isUnrefunded
-      const mayCost = isOwnCost || !part.isRefundedBefore
-      if (mayCost) charged.push({ notice: 'charged', id: part.id })
-      if (mayCost) continue
-      kept -= endedOf(part)
-      const quantity = Math.min(part.quantity - part.left, open)
-      if (quantity <= 0) continue
-      lacking -= quantity
-      open -= quantity
-      push(part, { step: 'again', id: part.id, quantity })
-    }
-    if (lacking > 0) settled.notices.push(...charged)
-    if (open > kept) {
-      settled.steps.push({ step: 'grow', line, units: open - kept })
-      lacking -= open - kept
-    }
-    if (lacking > kept) settled.notices.push({ notice: 'ask', line, units: lacking - kept })
-  }
+/** Has the keys of so many units stay here. A purchase with no unit left to deliver is cancelled, unless a person must decide. */
+function keepHere(order: Settling, part: PlannedPart, surplus: number): void {
+  const isWhole = surplus >= part.quantity && !isPersons(part) && (!part.isCancelled || part.takenBackBy !== null)
+  const kept = Math.min(surplus, part.quantity - part.left)
+  if (!isWhole && kept > part.surplus) push(order, part, { step: 'shop_limits', id: part.id, surplus: kept })
+  if (isWhole && (part.takenBackBy !== 'units' || !part.isCancelled))
+    push(order, part, { step: 'shop_cancels', id: part.id, by: 'units' })
+}
 
-  /** Holds a purchase while its order is not paid, and has a held purchase go on once the order is paid. */
-  function stand(part: PlannedPart): void {
-    const { id, state, takenBackBy } = part
-    const step = stepOf.get(id)
-    if (isOver(state) || state === 'fulfilled' || step?.step === 'shop_ends' || step?.step === 'shop_cancels') return
-    const surplus = step?.step === 'shop_limits' ? step.surplus : part.surplus
-    if (surplus >= part.quantity) {
-      keepHere(part, surplus)
-      return
-    }
-    const isReview = state === 'review'
-    if (standing === 'paid') {
-      const isHeld = isReview ? takenBackBy !== null && part.hasKeys : isStandingHold(part.holdReason)
-      if (isHeld || (!isReview && takenBackBy !== null)) push(part, { step: 'shop_pays', id })
-      return
-    }
-    const reason = standing === 'unpaid' ? 'unpaid' : 'held_by_store'
-    const isLeaving = state === 'completed' && part.left > 0 && part.waiting === 0
-    if (!isReview && !isLeaving && part.holdReason !== reason) push(part, { step: 'shop_holds', id, reason })
+/** Takes units away: first from purchases never sent, then from those that provably did not run. Keys of the others stay here. */
+function lessen(order: Settling, line: string, own: readonly PlannedPart[], excess: number): void {
+  let over = excess
+  const take = (most: number): number => {
+    const units = Math.min(over, most)
+    over -= units
+    return units
   }
+  for (const part of own.filter((one) => isBeforeSending(one) && one.isUnsent)) {
+    const units = take(part.quantity)
+    if (units === part.quantity) push(order, part, { step: 'shop_ends', id: part.id, by: 'units', rest: 0 })
+    else if (units > 0) push(order, part, { step: 'shop_resizes', id: part.id, quantity: part.quantity - units })
+  }
+  for (const part of own.filter((one) => isBeforeSending(one) && !one.isUnsent)) {
+    const units = take(part.quantity)
+    if (units > 0) push(order, part, { step: 'shop_ends', id: part.id, by: 'units', rest: part.quantity - units })
+  }
+  const before = over
+  let surplus = 0
+  for (const part of own.filter((one) => !isBeforeSending(one) && !isOver(one.state))) {
+    const units = take(plannedOf(part) - part.left)
+    surplus += part.surplus + units
+    if (units > 0) keepHere(order, part, part.surplus + units)
+  }
+  if (over < before) order.notices.push({ notice: 'surplus', line, units: surplus })
+}
+
+/**
+ * Gives back surplus units, and plans the missing units that were granted.
+ *
+ * @param missing units for which nothing is planned
+ * @param free how many of the missing units were granted
+ * @param ended units of purchases that ended for another reason: only a wish or a person buys these units again
+ */
+function more(
+  order: Settling,
+  line: string,
+  own: readonly PlannedPart[],
+  missing: number,
+  free: number,
+  ended: number,
+): void {
+  let lacking = missing
+  let open = free
+  let kept = ended
+  for (const part of own) {
+    const units = isOver(part.state) ? 0 : Math.min(lacking, part.surplus)
+    if (units === 0) continue
+    lacking -= units
+    open -= units
+    push(order, part, { step: 'shop_limits', id: part.id, surplus: part.surplus - units })
+  }
+  const charged: SettleNotice[] = []
+  for (const part of own.filter(({ state }) => isOver(state)).toReversed()) {
+    if (part.isClosed || (!isTakenBack(part) && part.plannedRevision >= order.wishRevision)) continue
+    const isOwnCost = part.state === 'cancelled' ? part.isMaybeCharged : order.wishesByStanding && part.isUnrefunded
+    const mayCost = isOwnCost || !part.isRefundedBefore
+    if (mayCost) charged.push({ notice: 'charged', id: part.id })
+    if (mayCost) continue
+    kept -= endedOf(part)
+    const quantity = Math.min(part.quantity - part.left, open)
+    if (quantity <= 0) continue
+    lacking -= quantity
+    open -= quantity
+    push(order, part, { step: 'again', id: part.id, quantity })
+  }
+  if (lacking > 0) order.notices.push(...charged)
+  if (open > kept) {
+    order.steps.push({ step: 'grow', line, units: open - kept })
+    lacking -= open - kept
+  }
+  if (lacking > kept) order.notices.push({ notice: 'ask', line, units: lacking - kept })
+}
+
+/** Holds a purchase while its order is not paid, and has a held purchase go on once the order is paid. */
+function stand(order: Settling, part: PlannedPart): void {
+  const { id, state, takenBackBy } = part
+  const step = order.stepOf.get(id)
+  if (isOver(state) || state === 'fulfilled' || step?.step === 'shop_ends' || step?.step === 'shop_cancels') return
+  const surplus = step?.step === 'shop_limits' ? step.surplus : part.surplus
+  if (surplus >= part.quantity) {
+    keepHere(order, part, surplus)
+    return
+  }
+  const isReview = state === 'review'
+  if (order.standing === 'paid') {
+    const isHeld = isReview ? takenBackBy !== null && part.hasKeys : isStandingHold(part.holdReason)
+    if (isHeld || (!isReview && takenBackBy !== null)) push(order, part, { step: 'shop_pays', id })
+    return
+  }
+  const reason = order.standing === 'unpaid' ? 'unpaid' : 'held_by_store'
+  const isLeaving = state === 'completed' && part.left > 0 && part.waiting === 0
+  if (!isReview && !isLeaving && part.holdReason !== reason) push(order, part, { step: 'shop_holds', id, reason })
 }
 
 const isBeforeSending = ({ state, isMaybeCharged }: PlannedPart): boolean =>

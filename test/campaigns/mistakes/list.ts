@@ -387,7 +387,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/entitlement.ts',
-        find: 'if (planned + back > wanted) lessen(line, own, planned + back - wanted)',
+        find: 'if (planned + back > wanted) lessen(order, line, own, planned + back - wanted)',
         replace: 'if (planned + back > wanted) void lessen',
       },
       {
@@ -456,7 +456,7 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/entitlement.ts',
-        find: "settled.steps.push({ step: 'grow', line, units: open - kept })",
+        find: "order.steps.push({ step: 'grow', line, units: open - kept })",
         replace: '',
       },
     ],
@@ -495,8 +495,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'domain/entitlement.ts',
-        find: 'part.plannedRevision >= wishRevision)',
-        replace: 'wishRevision === 0)',
+        find: 'part.plannedRevision >= order.wishRevision)',
+        replace: 'order.wishRevision === 0)',
       },
     ],
   },
