@@ -64,7 +64,6 @@ export function periodOf(period: ActivityPeriod, now: number) {
   return { fromAt, beforeAt: fromAt - steps * stepMs, stepMs, steps }
 }
 
-/** The sums of one step of a period, or of a whole period. */
 export type Activity = ReturnType<typeof activityAt>
 
 /** Sums the counts of one step, or of a whole period. */
@@ -89,7 +88,6 @@ export function activityAt(at: number, counts: readonly ActivityCount[], currenc
   }
 }
 
-/** Returns the steps of a period and its total, and the same for the period before it. */
 export function activityOf(period: ActivityPeriod, now: number, counts: readonly ActivityCount[], currency: string) {
   const { fromAt, beforeAt, stepMs, steps } = periodOf(period, now)
   const byStep = Map.groupBy(counts, ({ at }) => at - (at % stepMs))

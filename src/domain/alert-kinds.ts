@@ -22,5 +22,4 @@ export const storedKind = (text: string): StoredKind => (isKnown(text) ? text : 
 export const isKnown = (kind: string): kind is AlertKind => known.has(kind)
 export const isWayIntoReview = (kind: string): kind is WayIntoReview => ways.has(kind)
 
-/** The words of the kind for people. */
 export const alertText = (kind: StoredKind): string => (isKnown(kind) ? alertWords[kind] : plainName(kind))

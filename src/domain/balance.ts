@@ -52,7 +52,6 @@ export interface Movement {
   minor: number
 }
 
-/** The balance that the account expects. */
 export const expectedMinor = (account: Account): number =>
   exact(
     account.startMinor - account.chargesMinor + account.refundsMinor + account.creditsMinor - account.unexplainedMinor,

@@ -51,7 +51,6 @@ export interface Condition {
 
 const HOUR = 3_600_000
 
-/** Returns the conditions that stand. */
 export function standingConditions(facts: ConditionFacts, limits: ConditionLimits): Condition[] {
   const { now, balance, spend, catalogueReadAt, backupAt, installedAt, diskFreeMb } = facts
   const standing: Condition[] = []

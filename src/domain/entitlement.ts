@@ -19,7 +19,6 @@ import { type HoldReason, isStandingHold, type StandingHold, type TakenBackBy } 
 import { finalStates, isOver, type PurchaseState } from './purchase.ts'
 import type { Standing } from './store-order.ts'
 
-/** Units of one line. */
 export interface LineUnits {
   /** Units that the customer is entitled to now: the ordered units, less those refunded or removed, as far as they are paid. */
   units: number
@@ -251,7 +250,6 @@ export type Step =
   /** Plans new parts of a line. */
   | { step: 'grow'; line: string; units: number }
 
-/** What people are alerted of. */
 export type SettleNotice =
   /** Units that were not granted, or that a person closed: a person takes them by `orders take --line`. */
   | { notice: 'ask'; line: string; units: number }
@@ -269,7 +267,6 @@ export interface Settled {
   isOpen: boolean
 }
 
-/** An order that is being settled. */
 interface Settling extends Settled, Pick<Entitlement, 'standing' | 'wishRevision'> {
   wishesByStanding: boolean
   /** The first step of each purchase. */

@@ -27,7 +27,6 @@ export interface ListingLine {
   action: LineAction | null
 }
 
-/** Why a line is refused. */
 export interface LineProblem {
   line: number
   /** Null when the problem is about the whole line. */
@@ -35,12 +34,10 @@ export interface LineProblem {
   message: string
 }
 
-/** The header of a file. */
 export interface CsvHeader {
   positions: ReadonlyMap<LineColumn, number>
   /** How many cells a line may have. */
   width: number
-  /** Column names that are not known. */
   unknown: string[]
 }
 
@@ -85,7 +82,6 @@ export function readHeader(cells: string[]): CsvHeader | string {
   return { positions, width: cells.length, unknown }
 }
 
-/** Reads a line by the header of its file, or says why the line cannot be read. */
 export function readLine({ positions, width }: CsvHeader, line: number, cells: string[]): ListingLine | LineProblem {
   if (cells.slice(width).some((cell) => cell !== '')) {
     const message = `the line has ${cells.length} cells, the first line has ${width}: is a value with a delimiter not in quotes?`
@@ -128,9 +124,7 @@ export const escapedCell = (text: string): string => text.replace(UNESCAPED, "'"
 /** Removes the apostrophe of `escapedCell`: `'=1+1` becomes `=1+1`. */
 export const plainCell = (cell: string): string => cell.replace(ESCAPED, '')
 
-/** The listing and the offers that decide about a line. */
 export interface LineFacts {
-  /** The listing of the line's variant. */
   listing: ListedVariant | undefined
   /** The offer of the line's product, even if that offer is gone. */
   product: NamedOffer | undefined

@@ -32,7 +32,6 @@ export interface ImportFilter {
   inStockOnly: boolean
 }
 
-/** How a store prices, shows stock and chooses offers. */
 export interface StorePolicy {
   pricing: PricingPolicy
   stock: StockPolicy

@@ -86,7 +86,6 @@ export function formatDecimal({ minor, currency }: Money): string {
 export const amountText = (minor: number, currency: string): string =>
   money(formatDecimal({ minor, currency }), currency)
 
-/** A price and its compare-at price as decimal text. */
 export const priceTexts = (one: { priceMinor: number; compareAtMinor: number | null; currency: string }) => ({
   price: formatDecimal({ minor: one.priceMinor, currency: one.currency }),
   compareAt: one.compareAtMinor === null ? null : formatDecimal({ minor: one.compareAtMinor, currency: one.currency }),

@@ -1,5 +1,6 @@
 import { beginning } from './free-text.ts'
 import { formatDecimal } from './money.ts'
+import type { StockedOffer } from './stock.ts'
 import type { SupplierOffer } from './supplier.ts'
 
 /**
@@ -10,26 +11,13 @@ export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
 /** The as-of of a record whose instant cannot be read. It counts as that of the stored fact, or as older than every dated fact. */
 export const UNDATED = 0
 
+/** A record in which each field that is not stated is null. */
+type Stated<T> = { [K in keyof T]-?: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] }
+
 /** The supplier's facts about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
-export interface OfferFact {
-  productId: string
-  sku: string
-  name: string
-  category: string | null
-  /** Plain text, and below it the address of a picture: both are for a store that creates the product. */
-  description: string | null
-  image: string | null
+export interface OfferFact extends Stated<Omit<SupplierOffer, 'asOf' | 'unread'>> {
   /** The API/VIP price of one unit. With a fault, it is the last good price, or 0 when there never was a good price. */
   costMinor: number
-  costFault: CostFault | null
-  basePriceMinor: number | null
-  cashbackMinor: number | null
-  currency: string
-  localStock: number | null
-  providerStock: number | null
-  /** True when the supplier says that the offer can be bought. */
-  available: boolean
-  origin: string | null
   /** When this fact was true at the supplier; `UNDATED` where that instant cannot be read. */
   asOf: number
 }
@@ -92,7 +80,7 @@ export function supersedes(
 }
 
 /** Unavailable, though units are left or uncounted. A purchase that found the offer empty leaves this state; few records do. */
-const mayBeFoundEmpty = (stored: Pick<OfferFact, 'available' | 'localStock' | 'providerStock'>): boolean =>
+const mayBeFoundEmpty = (stored: StockedOffer): boolean =>
   !stored.available && availableStock({ ...stored, available: true }) !== 0
 
 /**
@@ -127,7 +115,6 @@ export const saySame = (before: OfferFact, after: OfferFact): boolean =>
 /** Longest text of a change. A description is up to fifty times as long, and each of its changes would be kept. */
 const CHANGE_MAX = 200
 
-/** Every field in which two facts about one offer differ. */
 export const differences = (before: OfferFact, after: OfferFact): Difference[] =>
   shown
     .map(([field, column, text = plain(column)]) => ({ field, before: text(before), after: text(after) }))
@@ -142,7 +129,7 @@ const changeText = (text: string | null): string | null =>
  *
  * @returns null when the offer is available and the supplier states neither stock
  */
-export function availableStock(offer: Pick<OfferFact, 'localStock' | 'providerStock' | 'available'>): number | null {
+export function availableStock(offer: StockedOffer): number | null {
   if (!offer.available) return 0
   if (offer.localStock === null && offer.providerStock === null) return null
   return (offer.localStock ?? 0) + (offer.providerStock ?? 0)

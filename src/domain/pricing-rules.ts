@@ -186,7 +186,6 @@ export const raise = (minor: number, { millionths, flatMinor }: Markup): number 
 
 /* The names in the rules of stores, and the nearest name in the catalogue for a misspelt name. */
 
-/** The settings of a store that name categories and SKUs. */
 export interface NamingStore {
   id: string
   pricing: { categories: object; products: object }

@@ -8,7 +8,7 @@
  * gives a lower price.
  */
 import { amountText, exact, raiseByPercent, roundPrice } from './money.ts'
-import type { CostFault } from './offer.ts'
+import type { CostFault, OfferFact } from './offer.ts'
 import {
   type Band,
   formatPercent,
@@ -22,7 +22,6 @@ import {
 } from './pricing-rules.ts'
 import { convert, type Rate, type RateSettings, rateAt, readRate } from './rates.ts'
 
-/** How a store prices its offers. */
 export interface PricingPolicy {
   /** The currency that the store sells in. */
   currency: string
@@ -31,14 +30,10 @@ export interface PricingPolicy {
 }
 
 /** The fields of an offer that its price depends on; amounts in minor units of `currency`. */
-export interface PricedOffer {
-  sku: string
-  category: string | null
-  costMinor: number
-  basePriceMinor: number | null
-  currency: string
-  costFault: CostFault | null
-}
+export type PricedOffer = Pick<
+  OfferFact,
+  'sku' | 'category' | 'costMinor' | 'basePriceMinor' | 'currency' | 'costFault'
+>
 
 export type HeldReason = `cost_${CostFault}` | 'no_rate' | 'too_large'
 
@@ -61,7 +56,6 @@ export interface PriceStep {
   /** The price after the step, in minor units of `currency`; for `compare_at` the compare-at price. */
   amountMinor: number | null
   currency: string
-  /** What was done, and why. */
   detail: string
 }
 
@@ -109,7 +103,6 @@ export interface WayToPrice {
   compareAtMinor: number | null
 }
 
-/** The rule that applies, and its source. */
 export type AppliedRule =
   | { source: 'product' | 'category' | 'markup'; markup: Markup }
   | ({ source: 'band' } & Band)

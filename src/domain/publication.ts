@@ -62,7 +62,6 @@ export interface ListingFacts {
   open: boolean
   /** Whether the store answered the last push and did not take it. */
   failing: boolean
-  /** The price that a jump is measured from. */
   jumpFrom: { priceMinor: number; currency: string } | null
   /** False while it is open whether the last push arrived: then the push is repeated, whatever the store is known to have. */
   settled: boolean
@@ -84,7 +83,6 @@ export interface ListingDecision {
   floorMinor: number | null
   /** What the store should have; null when it never had the listing and must not get it now. */
   content: ListingContent | null
-  /** Whether `content` must be pushed. */
   push: boolean
   /** The listing is withdrawn: `content` repeats the price that the store has, and only the stock changes. */
   stockAlone?: boolean

@@ -92,7 +92,6 @@ function base32(bytes: Buffer): string {
  * A reference is never parsed: the references of the part are derived and compared with it.
  */
 
-/** The permanent name of a line part. */
 export type PartName = Omit<PurchaseName, 'generation'>
 
 /**

@@ -59,9 +59,7 @@ export interface PurchaseFacts {
   surplus: number
   /** Set when the shop cancelled the purchase; a later reading of the order as paid takes the cancellation back. */
   takenBackBy: TakenBackBy | null
-  /** Since when the purchase is held. */
   heldAt: number | null
-  /** Licence keys stored so far. */
   keysStored: number
   /** Keys in a hand-over that has not begun: no byte can have left. */
   keysWaiting: number
@@ -136,7 +134,6 @@ export type PurchaseInput =
   | { type: 'shop_holds'; reason: StandingHold }
   /** The shop has refused the delivery of the keys, and has none of them. */
   | { type: 'shop_blocks'; reason: StandingHold | 'not_entitled' }
-  /** The purchase is cancelled. */
   | { type: 'shop_cancels'; by: TakenBackBy }
   /** The order is paid again: what waited for the payment goes on. */
   | { type: 'shop_pays' }
@@ -166,9 +163,7 @@ export type Answer =
 
 /** What the commit of the transition must also do. */
 export type Effect =
-  /** Read the order at once. */
   | 'read_now'
-  /** Store the keys that came. */
   | 'store_keys'
   /** Queue the hand-over of the stored keys that are not handed over yet. */
   | 'hand_over'
@@ -180,7 +175,6 @@ export type Effect =
   | 'cancel_later'
   /** Plan the next generation, held until `notBefore` for the reason `plan`; null: not held. */
   | { plan: HoldReason | null; notBefore: number | null; quantity?: number }
-  /** Stop all buying. */
   | 'freeze'
   /** Record a difference with the supplier. Implies an alert. */
   | { discrepancy: 'double_charge' | 'missing' | 'late' | 'reversed'; orderId: string }
@@ -262,7 +256,6 @@ export function provesUncharged(
   }
 }
 
-/** What the money of a purchase depends on. */
 type Spent = Pick<PurchaseFacts, 'state' | 'refundedAt'> & { writtenOffAt: number | null }
 
 /** Whether a purchase failed, and its money has neither come back nor been written off. */

@@ -1,6 +1,5 @@
 import { decimalsOf, scale } from './money.ts'
 
-/** A configured rate. */
 export interface RateSettings {
   from: string
   to: string

@@ -1,3 +1,5 @@
+import type { OfferFact } from './offer.ts'
+
 /** How much of a supplier's stock a store shows. */
 export interface StockPolicy {
   /** Whose units count: the supplier's own, those of its provider, or both together. */
@@ -11,12 +13,7 @@ export interface StockPolicy {
 }
 
 /** The fields of an offer that its stock depends on. A stock is null when the supplier does not state it. */
-export interface StockedOffer {
-  localStock: number | null
-  providerStock: number | null
-  /** True when the supplier says that the offer can be bought. */
-  available: boolean
-}
+export type StockedOffer = Pick<OfferFact, 'localStock' | 'providerStock' | 'available'>
 
 export interface PublishedStock {
   /** Units to show; null: the offer is available, and its units are not counted. */

@@ -22,7 +22,6 @@ export interface PartFacts {
   state: PurchaseState
   holdReason: HoldReason | null
   quantity: number
-  /** Units of the purchase whose keys stay here. */
   surplus: number
   takenBackBy: TakenBackBy | null
   /** Keys of this purchase that the store has. */

@@ -18,7 +18,6 @@ export interface LineRef {
   /** The store's own id of the line. */
   id: string
   sku: string
-  /** Units that were ordered. */
   quantity: number
 }
 
@@ -97,5 +96,4 @@ export interface OrderClosed {
   state: OrderState
 }
 
-/** What is pushed to a store about its orders. */
 export type StoreUpdate = LineFulfilled | LineFailed | LineHeld | LineResumed | OrderClosed

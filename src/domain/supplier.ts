@@ -36,9 +36,7 @@ export type EventName = (typeof eventNames)[number]
 export interface AnswerEvidence {
   /** HTTP status, when a whole header of an answer came. */
   status?: number
-  /** The supplier's error code. */
   code?: string
-  /** The supplier's id of the request. */
   requestId?: string
   /** Id of the order that the answer names, also when the answer is ambiguous. */
   supplierOrderId?: string
@@ -69,7 +67,6 @@ export type Placement =
       message: string
       evidence: AnswerEvidence
     }
-  /** This request did not run. */
   | { outcome: 'not_executed'; cause: NotExecutedCause; retryAfterMs?: number; evidence: AnswerEvidence }
   /** Only a look-up can decide. `rejection`: the supplier refused, which proves nothing about an earlier attempt. */
   | { outcome: 'unknown'; cause: string; rejection: boolean; evidence: AnswerEvidence }
