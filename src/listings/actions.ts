@@ -8,19 +8,16 @@ import { resumePublishing } from '../storage/publications.ts'
 import { newListing } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** What a person's action on a listing needs. */
 export interface Linking extends Pick<Publisher, 'db' | 'now' | 'newId'> {
   /** Notifies publishing that there is something to publish. */
   wake: () => void
 }
 
-/** The listing, by its store and variant. */
 export interface Place {
   store: string
   variant: string
 }
 
-/** A listing, and the person who asks. */
 export interface Asked extends Place {
   actor: string
 }

@@ -12,7 +12,6 @@ import { type ListingRow, listingsOfProducts, listingsOfSkus, listingsOfVariants
 import { type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
 import type { StoreListing } from '../stores/store.ts'
 
-/** The parts of a store that its listings depend on. */
 export interface SellingStore {
   id: string
   policy: StorePolicy
@@ -89,7 +88,6 @@ function newListings({ id, policy }: SellingStore, offers: Offer[], listings: Li
 /** The variant of a listing begins with this text while the store has no product for it. No store makes such ids. */
 const TO_CREATE = 'new:'
 
-/** The variant of the listing of a SKU for which the store has no product yet. */
 export const variantToCreate = (sku: string): string => `${TO_CREATE}${sku}`
 
 /** Whether the product of this listing must be created in the store first. */
@@ -220,7 +218,6 @@ export const byVariant = (rows: ListingRow[]): ListingRow[] => [
   ...new Map(rows.map((row) => [row.variant, row])).values(),
 ]
 
-/** The offers and listings among which a match is found. */
 export interface Surroundings {
   /** Offers by product id, including offers that are gone. */
   byProduct: ReadonlyMap<string, Offer>
@@ -230,7 +227,6 @@ export interface Surroundings {
   listed: ReadonlyMap<string, Linked[]>
 }
 
-/** The fields of a listing that its match depends on. */
 export type Linked = Pick<ListingRow, 'variant' | 'sku' | 'linkedBy' | 'productId' | 'state'>
 
 /**

@@ -26,7 +26,6 @@ import { type ListingRow, listingsOfVariants, pageOfListings, putListings } from
 import { offersByProduct, offersBySku } from '../storage/offers.ts'
 import { following, ignored, type Linking, linkedTo, unlinked } from './actions.ts'
 
-/** The store that a file is for, and the person who sent the file. */
 export interface Import {
   store: string
   actor: string
@@ -34,26 +33,26 @@ export interface Import {
   dryRun: boolean
 }
 
-/** What became of a file: each of its lines is counted once. */
-export interface ImportReport {
-  lines: number
-  linked: number
-  unlinked: number
-  ignored: number
-  /** Lines whose listing was as the line says already. */
-  unchanged: number
-  /** Lines for which nothing was done; `problems` says why. */
-  refused: number
-  /** The problems in the order of the lines. Unknown columns are reported too. */
-  problems: LineProblem[]
-  /** Whether there are more problems than are listed. */
-  truncated: boolean
-}
+type ImportReport = ReturnType<typeof newReport>
 
-/** How many problems one report lists at most. */
+/** Says what became of a file: each of its lines is counted once. */
+const newReport = (lines: number) => ({
+  lines,
+  linked: 0,
+  unlinked: 0,
+  ignored: 0,
+  /** Lines whose listing was as the line says already. */
+  unchanged: 0,
+  /** Lines for which nothing was done; `problems` says why. */
+  refused: 0,
+  /** The problems in the order of the lines. Unknown columns are reported too. */
+  problems: [] as LineProblem[],
+  /** Whether there are more problems than are listed. */
+  truncated: false,
+})
+
 export const PROBLEMS_MAX = 1_000
 
-/** How many lines are decided on and committed together. */
 const BATCH_LINES = 100
 
 /**
@@ -66,16 +65,7 @@ const BATCH_LINES = 100
  */
 export async function importLinks(linking: Linking, wanted: Import, bytes: Uint8Array): Promise<ImportReport> {
   const file = await openListingFile(bytes)
-  const report: ImportReport = {
-    lines: file.lines,
-    linked: 0,
-    unlinked: 0,
-    ignored: 0,
-    unchanged: 0,
-    refused: 0,
-    problems: [],
-    truncated: false,
-  }
+  const report = newReport(file.lines)
   for (const column of file.header.unknown) {
     note(report, { line: 1, column, message: 'this column is unknown: it is left unread' })
   }

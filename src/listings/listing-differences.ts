@@ -2,6 +2,7 @@
 import { reasonText } from '../domain/labels.ts'
 import type { StorePolicy } from '../domain/listing.ts'
 import { amountText, priceTexts } from '../domain/money.ts'
+import type { Difference } from '../domain/offer.ts'
 import { explainPrice } from '../domain/pricing.ts'
 import type { ListingContent, Match } from '../domain/publication.ts'
 import { explainStock } from '../domain/stock.ts'
@@ -9,26 +10,21 @@ import type { Database } from '../storage/database.ts'
 import { type ListingRow, listingsOfVariants } from '../storage/listings.ts'
 import { assess, knownOf, newListing, productOf, type SellingStore } from './assess.ts'
 
-/** One field of a listing that changed. A value that is not there is null. */
-export interface FieldDifference {
+/** One field of a listing that changed. */
+export interface FieldDifference extends Difference {
   /** `price`, `compareAt`, `currency`, `stock`, `available`, `name`, `category`, or `state`, the listing's state with us. */
   field: string
-  before: string | null
-  after: string | null
   /** A sentence for people. */
   reason: string
 }
 
-/** A listing that changed. */
 export interface ListingDifference {
   store: string
   /** The store's own reference. */
   variant: string
   sku: string
   productId: string | null
-  /** Whether it was pushed to the store. */
   pushed: boolean
-  /** The state of the listing now. */
   state: ListingRow['state']
   changes: FieldDifference[]
 }

@@ -1,17 +1,9 @@
 import { type PublishedOffer, passesFilter } from '../domain/listing.ts'
-import { explainPrice, type Priced } from '../domain/pricing.ts'
-import type { ListingContent } from '../domain/publication.ts'
-import { explainStock, type PublishedStock, type StockStep } from '../domain/stock.ts'
+import { explainPrice } from '../domain/pricing.ts'
+import { explainStock } from '../domain/stock.ts'
 import { Failure } from '../errors.ts'
 import type { Database } from '../storage/database.ts'
-import {
-  type ListingPrice,
-  type ListingRow,
-  listingsOfProducts,
-  listingsOfSkus,
-  listingsOfVariants,
-  pricesOfListing,
-} from '../storage/listings.ts'
+import { listingsOfProducts, listingsOfSkus, listingsOfVariants, pricesOfListing } from '../storage/listings.ts'
 import { listOffers, offersBySku } from '../storage/offers.ts'
 import {
   type Assessed,
@@ -71,25 +63,17 @@ export async function listingBySku(
   return recordsOf(found)[0]
 }
 
-/** A listing, what the store should have of it now, and the prices that the store has confirmed, newest first. */
-export interface ListingHistory {
-  row: ListingRow
-  wanted: ListingContent | null
-  /** How the price and the stock of the listing come about; null while the listing has no offer. */
-  explained: OfferExplanation | null
-  prices: ListingPrice[]
-}
+export type ListingHistory = Awaited<ReturnType<typeof viewListing>>
 
 /** How many prices are shown. With one change a day they span more than a quarter of a year. */
 const PRICES_MAX = 100
 
-/** @throws Failure `not_found` */
-export async function viewListing(
-  db: Database,
-  store: SellingStore,
-  variant: string,
-  at: number,
-): Promise<ListingHistory> {
+/**
+ * Returns a listing, what the store should have of it now, and the prices that the store has confirmed, newest first.
+ *
+ * @throws Failure `not_found`
+ */
+export async function viewListing(db: Database, store: SellingStore, variant: string, at: number) {
   const rows = await db.query(listingsOfVariants(store.id, [variant]))
   const [row] = rows
   if (!row) throw new Failure('not_found', `the store has no listing ${variant}`)
@@ -98,6 +82,7 @@ export async function viewListing(
     db.query(pricesOfListing(store.id, variant, PRICES_MAX)),
   ])
   const [{ decision, match } = {}] = assessed
+  // Null while the listing has no offer.
   const explained = match?.outcome === 'matched' ? explainFor(store, match.offer, at) : null
   return { row, prices, wanted: decision?.content ?? null, explained }
 }
@@ -106,27 +91,15 @@ const recordsOf = ({ row, decision: { content } }: Assessed): ListingRecord[] =>
   content === null ? [] : [listingRecord(row, content)]
 
 /** How the price and the stock of an offer come about in one store. */
-export interface OfferExplanation {
-  offer: PublishedOffer & { productId: string }
-  price: Priced
-  stock: PublishedStock & { steps: StockStep[] }
-}
+export type OfferExplanation = ReturnType<typeof explainFor>
 
-const explainFor = <O extends OfferExplanation['offer']>({ policy }: SellingStore, offer: O, at: number) => ({
+const explainFor = ({ policy }: SellingStore, offer: PublishedOffer & { productId: string }, at: number) => ({
   offer,
   price: explainPrice(offer, policy.pricing, at),
   stock: explainStock(offer, policy.stock),
 })
 
-/** An explanation of an offer, with what the store has of that offer. */
-export interface Explanation extends OfferExplanation {
-  /** The store's listings of the offer, by variant. The store need not have the explained price. */
-  listings: ListingRow[]
-  /** A listing of something else that has the offer's SKU. It keeps the store from beginning a listing of the offer. */
-  takenBy: Pick<ListingRow, 'variant' | 'productId'> | null
-  /** Whether the offer passes the filters under which the store lists offers by itself. */
-  passes: boolean
-}
+export type Explanation = Awaited<ReturnType<typeof explainOffer>>
 
 /**
  * Explains the price at which a store sells the offer of this SKU at an instant, and how many units the store shows.
@@ -134,7 +107,7 @@ export interface Explanation extends OfferExplanation {
  * @throws Failure `not_found` when the supplier has no offer under the SKU now
  * @throws Failure `conflict`, reason `ambiguous_sku`, when two offers are under the SKU
  */
-export async function explainOffer(db: Database, store: SellingStore, sku: string, at: number): Promise<Explanation> {
+export async function explainOffer(db: Database, store: SellingStore, sku: string, at: number) {
   const [offer, other] = await db.query(offersBySku([sku]))
   if (!offer) throw new Failure('not_found', `the supplier sells nothing under the SKU ${sku}`)
   if (other) {
@@ -146,8 +119,11 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
     db.query(listingsOfSkus(store.id, [sku])),
     db.query(listingsOfVariants(store.id, [sku])),
   ])
+  // The store need not have the explained price for these.
   const own = named.filter(({ productId }) => productId === null || productId === offer.productId)
   const listings = byVariant([...linked, ...own])
+  // A listing of something else that has the offer's SKU keeps the store from beginning a listing of the offer.
   const takenBy = listings.length === 0 ? ([...under, ...named][0] ?? null) : null
-  return { ...explainFor(store, offer, at), listings, takenBy, passes: passesFilter(offer, store.policy.filter) }
+  const passes = passesFilter(offer, store.policy.filter)
+  return { ...explainFor(store, offer, at), listings, takenBy, passes }
 }

@@ -41,7 +41,6 @@ import { createProducts, isLacking } from './create.ts'
 import { isNoticed, type ListingPush, pushListings, recordPushes, sentFrom } from './push.ts'
 import { readVariants } from './variants.ts'
 
-/** What publishing needs. */
 export interface Publisher extends Omit<Context, 'vault'> {
   stores: readonly SellingStore[]
   storeOf: (

@@ -18,7 +18,6 @@ import type { NotConfirmed, Store, StoreListing } from '../stores/store.ts'
 import { factsOf, isForeign, listingRecord, notSent } from './assess.ts'
 import type { Publisher } from './publish.ts'
 
-/** A listing that is pushed to the store. */
 export interface ListingPush {
   /** The listing as it was decided on. */
   before: ListingRow
@@ -71,7 +70,6 @@ const storeListing = ({ row, content, decision }: ListingPush): StoreListing => 
 interface PushedBatch {
   pushes: ListingPush[]
   outcome: Awaited<ReturnType<typeof pushListings>>
-  /** The changes that end the work of the batch. */
   done: Change[]
   /** How many messages in a row the store had not taken before this batch. */
   attempts: number
