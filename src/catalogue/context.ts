@@ -2,7 +2,6 @@ import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import type { Supplier } from '../supplier/client.ts'
 
-/** What the flows of the catalogue need. */
 export interface Catalogue extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   supplier: Pick<Supplier, 'products' | 'product' | 'balance'>
   dialect: Pick<Dialect, 'paging'>

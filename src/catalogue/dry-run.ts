@@ -2,6 +2,7 @@
  * A dry run: a sync run and the publishing after it, on a copy of the catalogue and the listings. Each store is replaced
  * by one that confirms everything. What the run changed in the copy is what a sync run would change.
  */
+import type { Difference } from '../domain/offer.ts'
 import type { SellingStore } from '../listings/assess.ts'
 import { type ListingDifference, listingDifferences } from '../listings/listing-differences.ts'
 import { type Publisher, publishNext } from '../listings/publish.ts'
@@ -24,14 +25,12 @@ export type DryRunEvent =
 
 export type DryRunProgress = ReturnType<typeof progressOf>
 
-export interface OfferChange {
+export interface OfferChange extends Difference {
   productId: string
   sku: string
   name: string
   /** `presence` for an offer that would be listed, new or again, or would be gone. */
   field: string
-  before: string | null
-  after: string | null
 }
 
 /** What makes the reading of the catalogue uncertain. With a doubt, a sync run would count no offer as missing. */
@@ -63,7 +62,6 @@ export interface DryRunParts {
   report: (event: DryRunEvent, state: DryRunState) => void
 }
 
-/** How many listings are compared together. */
 const BATCH = 100
 
 /** Does the dry run to its end, and reports every event but `start`. */

@@ -35,9 +35,7 @@ export interface KeptDryRun {
 
 /** What the thread is given. None of these values is secret. */
 export interface DryRunJob {
-  /** File of the database. */
   database: string
-  /** File of the copy. */
   copy: string
   run: SyncRun
   most: number
@@ -45,7 +43,6 @@ export interface DryRunJob {
   paging: Dialect['paging']
 }
 
-/** What the thread posts. */
 export type FromThread =
   | { type: 'copied' }
   | { type: 'read'; id: number; read: 'products' | 'product'; argument: unknown }
@@ -53,7 +50,6 @@ export type FromThread =
   | { type: 'done' }
   | { type: 'failed'; failure: PlainFailure }
 
-/** The answer to a `read`. */
 export type SupplierAnswer = { id: number } & ({ value: unknown } | { failure: PlainFailure })
 
 /** A failure as it crosses to another thread, where the class of an error is lost. */
@@ -130,18 +126,16 @@ export function createDryRuns(parts: RunnerParts) {
 
 /** The dry runs of a service whose database is on a server: there is no file to copy, so each is refused. */
 export const noDryRuns: DryRuns = {
-  begin: async () => {
-    throw isOnServer()
-  },
-  start: async () => {
-    throw isOnServer()
-  },
+  begin: refused,
+  start: refused,
   latest: () => undefined,
   stop: async () => undefined,
 }
 
-const isOnServer = () =>
-  new Failure('conflict', 'a dry run works on a copy of the database file, and the database is on a PostgreSQL server')
+async function refused(): Promise<never> {
+  const message = 'a dry run works on a copy of the database file, and the database is on a PostgreSQL server'
+  throw new Failure('conflict', message)
+}
 
 /** How many changes of offers, and of listings, are kept at most: as many as a person reads. All are counted. */
 const KEPT_MAX = 500

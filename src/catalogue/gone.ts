@@ -7,7 +7,6 @@ import {
   markGone,
   markListed,
   missedTwice,
-  type Offer,
   rowidsOfOffers,
 } from '../storage/offers.ts'
 import { changeSyncRun, type SyncRun } from '../storage/runs.ts'
@@ -25,7 +24,6 @@ const STALE_MAX = 5
 /** How many rowids one statement reads: that takes a few milliseconds of the event loop. */
 const ROWIDS = 5_000
 
-/** How many offers one statement counts as missed. */
 const MISSED_AT_ONCE = 1_000
 
 /**
@@ -90,11 +88,11 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
   let current = run
   /** Marks one batch. A stale batch, of which an event found an offer in between, is read again. */
   const markBatch = async (): Promise<SyncRun | undefined> => {
-    const missed = await db.query(missedTwice(BATCH))
+    const missed = (await db.query(missedTwice(BATCH))).map(({ productId }) => productId)
     if (missed.length === 0) return undefined
     const sorted = await sortMissed(catalogue, run, missed)
     if (!sorted) return undefined
-    const [gone, listed] = [idsOf(sorted.gone), idsOf(sorted.listed)]
+    const { gone, listed } = sorted
     const now = clock()
     const set = { offersGone: current.offersGone + gone.length }
     const presence = { runId: run.id, field: 'presence', before: 'listed', after: 'gone', changedAt: now }
@@ -122,19 +120,19 @@ export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<S
 async function sortMissed(
   { supplier, log }: Pick<Catalogue, 'supplier' | 'log'>,
   run: SyncRun,
-  missed: Offer[],
-): Promise<{ gone: Offer[]; listed: Offer[] } | undefined> {
+  missed: string[],
+): Promise<{ gone: string[]; listed: string[] } | undefined> {
   if (run.offersUnreadable === 0 && run.pagesTotal !== null) return { gone: missed, listed: [] }
-  const gone: Offer[] = []
-  const listed: Offer[] = []
-  for (const offer of missed) {
+  const gone: string[] = []
+  const listed: string[] = []
+  for (const productId of missed) {
     try {
-      const found = await supplier.product(offer.productId)
-      if (found) listed.push(offer)
-      else gone.push(offer)
+      const found = await supplier.product(productId)
+      if (found) listed.push(productId)
+      else gone.push(productId)
     } catch (error) {
       // The supplier has an unreadable record of the offer, so the offer is still listed.
-      if (error instanceof Failure && error.reason === 'unreadable') listed.push(offer)
+      if (error instanceof Failure && error.reason === 'unreadable') listed.push(productId)
       else {
         log.warn('sync.gone_unproven', { runId: run.id, code: codeOf(error), error: messageOf(error) })
         return undefined
@@ -143,5 +141,3 @@ async function sortMissed(
   }
   return { gone, listed }
 }
-
-const idsOf = (offers: Offer[]): string[] => offers.map(({ productId }) => productId)

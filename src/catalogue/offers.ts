@@ -27,7 +27,8 @@ import { ageVariants } from '../storage/store-readings.ts'
 import type { Catalogue } from './context.ts'
 
 /** What the facts change about the stored offers, and the database changes that store the result. */
-export interface OfferPlan extends Pick<Comparison, 'fresh' | 'listingsChanged' | 'freed' | 'rowids'> {
+export interface OfferPlan
+  extends Pick<ReturnType<typeof compareOffers>, 'fresh' | 'listingsChanged' | 'freed' | 'rowids'> {
   changes: Change[]
   offersNew: number
   offersChanged: number
@@ -95,7 +96,6 @@ async function planOffers(catalogue: Catalogue, read: FactsRead): Promise<OfferP
   return { ...counts, changes, listingsChanged, freed, rowids }
 }
 
-/** The difference that is recorded for a new offer. */
 const BEGINS: Difference = { field: 'presence', before: null, after: 'listed' }
 
 /**
@@ -122,7 +122,6 @@ export function createSeen() {
   }
 }
 
-/** Facts that were read together. */
 export interface FactsRead {
   facts: OfferFact[]
   /** When the facts were asked for, in epoch milliseconds. */
@@ -137,26 +136,7 @@ export interface FactsRead {
   outOfTurn?: boolean
 }
 
-/** A stored offer with its rowid. */
 type StoredOffer = Offer & { rowid: number }
-
-/** What the facts change about the stored offers. */
-interface Comparison {
-  added: NewOffer[]
-  changed: { before: StoredOffer; row: NewOffer; found: Difference[] }[]
-  /** Offers that were found unchanged and must be written down all the same. */
-  confirmed: { before: StoredOffer; fact: OfferFact }[]
-  /** Products that were missed before and are on the list again, with a fact older than the stored fact, which stays. */
-  listed: string[]
-  /** Products that this run had not seen yet. */
-  fresh: number
-  /** Products whose listings look different now. */
-  listingsChanged: string[]
-  /** Products that came back in stock, cost less, or whose cost can be believed again. */
-  freed: string[]
-  /** The rowids of the offers that were stored before. */
-  rowids: number[]
-}
 
 /**
  * Compares facts with what is stored.
@@ -169,17 +149,22 @@ function compareOffers(
   stored: ReadonlyMap<string, StoredOffer>,
   read: FactsRead,
   { now, reads }: { now: number; reads: Catalogue['reads'] },
-): Comparison {
+) {
   const { readAt, runId, seen } = read
-  const found: Comparison = {
-    added: [],
-    changed: [],
-    confirmed: [],
-    listed: [],
+  const found = {
+    added: [] as NewOffer[],
+    changed: [] as { before: StoredOffer; row: NewOffer; found: Difference[] }[],
+    /** Offers that were found unchanged and must be written down all the same. */
+    confirmed: [] as { before: StoredOffer; fact: OfferFact }[],
+    /** Products that were missed before and are on the list again, with a fact older than the stored fact, which stays. */
+    listed: [] as string[],
+    /** Products that this run had not seen yet. */
     fresh: 0,
-    listingsChanged: [],
-    freed: [],
-    rowids: [],
+    listingsChanged: [] as string[],
+    /** Products that came back in stock, cost less, or whose cost can be believed again. */
+    freed: [] as string[],
+    /** The rowids of the offers that were stored before. */
+    rowids: [] as number[],
   }
   for (const [productId, stated] of facts) {
     const before = stored.get(productId)

@@ -18,7 +18,6 @@ export interface UnreadableRecords {
   count: number
   /** Some of the records, described for people. */
   detail: string
-  /** The first of the records. */
   first: FirstUnreadable
   requestId: string | null
 }

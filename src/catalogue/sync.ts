@@ -27,24 +27,19 @@ import { applyOffers, createSeen, enqueueListings, type Seen } from './offers.ts
 import { type BrokenPage, type FetchedPage, openPages, type Pages } from './pages.ts'
 import { ALL_READ, afterBrokenPage, afterPage, endStateOf } from './progress.ts'
 
-export interface StartedSync {
-  runId: string
-  /** False when a run was under way already; `runId` is then that run, which may be read now or was cut short by a crash. */
-  created: boolean
-}
-
 /** How often `startSync` tries, when other callers start and end runs in between. */
 const STARTS_MAX = 5
 
 /**
  * Creates a run, or finds the run that is under way: there is never more than one. `runSync` then reads the run.
  *
+ * @returns `created` false when a run was under way already; `runId` is then that run, which may have been cut short by a crash
  * @param cause why: `schedule`, `start`, `tier_changed`, `resumed` (a run that was cut short has ended), or the name of who asked
  */
 export async function startSync(
   { db, now, newId, log }: Pick<Catalogue, 'db' | 'now' | 'newId' | 'log'>,
   cause: string,
-): Promise<StartedSync> {
+): Promise<{ runId: string; created: boolean }> {
   // When another caller starts a run in between, the next try finds that run.
   return retryStale(STARTS_MAX, async () => {
     const running = await first(db, runningSyncRuns())
@@ -99,12 +94,7 @@ export interface SyncReading extends Required<ReadOptions> {
   costFaults: number
 }
 
-/**
- * Reads a run from its cursor to its end, a page at a time.
- *
- * @returns the run: `complete`, `failed` with the supplier's reason, or still `running` when the signal stopped it
- * @throws Failure `conflict` when the same run is being read elsewhere
- */
+/** Reads a run that has not ended, a page at a time: see `runSync` for what comes of it. */
 export async function readRun(
   catalogue: Catalogue,
   started: SyncRun,
