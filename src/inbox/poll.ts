@@ -83,8 +83,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
       else if (late.has(order.reference)) await db.commit([dropLateOrder(store.id, order.reference)])
     }
   } catch (error) {
-    if (codeOf(error) !== 'unavailable') throw error
-    await noteFailure(polling, reading, { outcome: 'unavailable', mayHaveLeft: false, detail: messageOf(error) })
+    await noteFailure(polling, reading, away(error))
     return 0
   }
   const news = unread.filter(({ reference }) => !late.has(reference))
@@ -155,7 +154,7 @@ async function readLateOrder(polling: Polling, store: PolledStore): Promise<numb
   const { reference } = late
   const take = await store.asking()
   const read = await store.order(reference)
-  const result = read.outcome === 'order' ? await takeLate(polling, store, read.order, take) : read
+  const result = read.outcome === 'order' ? await takeOne(polling, store, read.order, take).catch(away) : read
   if (result.outcome === 'taken' || result.outcome === 'ignored') {
     await db.commit([dropLateOrder(store.id, reference)])
     log.info('order.read_late', { store: store.id, reference, attempts: late.attempts + 1 })
@@ -165,13 +164,9 @@ async function readLateOrder(polling: Polling, store: PolledStore): Promise<numb
   return 1
 }
 
-async function takeLate(polling: Polling, store: PolledStore, order: StoreOrderRead, take: TakeOrder) {
-  try {
-    return await takeOne(polling, store, order, take)
-  } catch (error) {
-    if (codeOf(error) !== 'unavailable') throw error
-    return { outcome: 'unavailable' as const, detail: messageOf(error) }
-  }
+function away(error: unknown) {
+  if (codeOf(error) !== 'unavailable') throw error
+  return { outcome: 'unavailable' as const, mayHaveLeft: false, detail: messageOf(error) }
 }
 
 async function postpone(polling: Polling, late: LateOrder, detail: string): Promise<void> {

@@ -1,11 +1,11 @@
 import { setImmediate as pause } from 'node:timers/promises'
+import type { Context } from '../context.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import { ACTIVITY_KEPT_MS } from '../domain/activity.ts'
 import { deliveryDelayMs } from '../domain/pace.ts'
 import { codeOf, Failure, messageOf } from '../errors.ts'
 import { idBound } from '../ids.ts'
-import type { Log } from '../log.ts'
-import { type Change, type Database, first, need, StaleWrite } from '../storage/database.ts'
+import { type Change, first, need, StaleWrite } from '../storage/database.ts'
 import {
   bodiesForgotten,
   type Delivery,
@@ -39,22 +39,16 @@ import {
   joinOrder,
 } from './supplier-events.ts'
 
-export interface ProcessDeps extends HandlerDeps {
-  vault: Vault
+export interface ProcessDeps extends HandlerDeps, Pick<Context, 'vault' | 'random' | 'log'> {
   dialect: Dialect
   /** The stores that send deliveries. Default: none. */
   storeSources?: readonly StoreSource[]
-  random: () => number
-  log: Log
-  /** Counts a processed delivery by its state. */
   countProcessed: (state: string) => void
   /** Called when a purchase has a new hint. */
   wake: (worker: 'refresh') => void
   /** Called when a delivery named the order of a purchase. */
   announced: (purchaseId: string) => void
-  /** Reads one offer from the supplier. */
   refreshOffer: (productId: string) => Promise<void>
-  /** Reads the balance from the supplier. */
   checkBalance: () => Promise<void>
 }
 
@@ -121,12 +115,7 @@ async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promis
     case 'order':
       return joinOrder(deps, row, reading)
     case 'unreadable':
-      return unreadable(
-        deps,
-        row,
-        `authentic deliveries cannot be read, so the dialect is wrong: ${reading.why}`,
-        reading.why,
-      )
+      return unreadable(deps, row, 'authentic deliveries cannot be read, so the dialect is wrong', reading.why)
     case 'nameless': {
       const lastError = 'the event does not name its product'
       return { set: { event: reading.event, state: 'ignored', finishedAt, lastError }, changes: [] }
@@ -139,12 +128,12 @@ async function decide(deps: ProcessDeps, row: Delivery, reading: Opened): Promis
   }
 }
 
-function unreadable(deps: ProcessDeps, row: Delivery, note: string, lastError: string): DeliveryVerdict {
+function unreadable(deps: ProcessDeps, row: Delivery, what: string, lastError: string): DeliveryVerdict {
   const finishedAt = deps.now()
   const alert = enqueueAlert(deps, {
     type: 'delivery_quarantined',
     occasion: hourly(row.source, finishedAt),
-    payload: { note, source: row.source, delivery: row.id },
+    payload: { note: `${what}: ${lastError}`, source: row.source, delivery: row.id },
   })
   return { set: { state: 'quarantined', finishedAt, lastError }, changes: [alert] }
 }
@@ -178,7 +167,7 @@ async function takeDeliveredOrder(
   const taken = await take()
   if (taken.outcome === 'taken') return applied(deps, event)
   if (taken.outcome === 'unreadable') {
-    return unreadable(deps, row, `authentic deliveries of a store cannot be read: ${taken.detail}`, taken.detail)
+    return unreadable(deps, row, 'authentic deliveries of a store cannot be read', taken.detail)
   }
   return { set: { event, state: 'ignored', finishedAt: deps.now(), lastError: taken.detail }, changes: [] }
 }
@@ -297,12 +286,7 @@ const REST = 2
 /** The longest rest. A step also waits for readers of the database, and a backup reads the database for minutes. */
 const REST_MAX_MS = 1_000
 
-export interface Forgetting {
-  db: Database
-  /** Epoch milliseconds. */
-  now: () => number
-  /** Milliseconds of a clock that never jumps. */
-  monotonic: () => number
+export interface Forgetting extends Pick<Context, 'db' | 'now' | 'monotonic'> {
   /** As `setTimeout` of `node:timers/promises`. */
   sleep: (ms: number, value: undefined, options: { signal: AbortSignal | undefined }) => Promise<unknown>
   /** Ends the work after the commit that is under way; the next night goes on. Default: nothing ends the work. */
@@ -423,7 +407,6 @@ export async function reveal(
   return vault.open({ table: 'deliveries', row: row.id }, row.ciphertext, row.keyId).toString('utf8')
 }
 
-/** Returns the failure for a delivery whose body was deleted after its time. */
 export const bodyDeleted = (): Failure =>
   new Failure('conflict', 'the body was deleted: it is kept for thirty days, that of a store for seven', {
     reason: 'body_deleted',

@@ -214,7 +214,6 @@ async function storeDelivery(
 const MISFITS_MIN = 3
 const MISFITS_MS = 3_600_000
 
-/** Reads every source, by its path. */
 async function readSources(deps: ReceiveDeps): Promise<Map<string, Source>> {
   const sources = [...(await supplierSources(deps, deps.dialect)), ...(deps.storeSources ?? [])]
   return new Map(sources.map((source) => [source.path, source]))

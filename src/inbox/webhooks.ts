@@ -65,20 +65,15 @@ export async function createWebhook(
   return row
 }
 
-/** A webhook that took over, and the ids of the webhooks that it replaces. Each of these stays valid until it is retired. */
-export interface Rotation {
-  webhook: Webhook
-  replaces: string[]
-}
-
 /**
  * Takes a new signing secret into use by a second webhook beside the existing webhook. From now on both are verified, each on
  * its own path, so that no delivery is lost in between. An event that comes through both webhooks has one effect.
  *
+ * @returns the new webhook, and the ids of the webhooks that it replaces: each of these stays valid until it is retired
  * @throws Failure `conflict` when there is no webhook yet
  * @throws Failure `unknown_outcome` when the new webhook may exist at the supplier although we do not hold its secret
  */
-export async function rotateWebhook(deps: WebhookDeps, publicUrl: string, actor: string): Promise<Rotation> {
+export async function rotateWebhook(deps: WebhookDeps, publicUrl: string, actor: string) {
   const live = (await deps.db.query(allWebhooks())).filter(({ retiredAt }) => retiredAt === null)
   if (live.length === 0) {
     throw new Failure('conflict', 'there is no webhook whose secret could be rotated: create one', {
@@ -134,14 +129,6 @@ export interface CheckDeps extends WebhookDeps {
   log: Log
 }
 
-/** The differences between the supplier's webhooks and our webhooks. */
-export interface WebhookCheck {
-  /** Webhooks that lead here although we do not hold their secret. Every delivery from them is refused. */
-  unheld: UnheldWebhooks['webhooks']
-  /** Ids of our webhooks that the supplier does not list any more. Retired webhooks are left out. */
-  gone: string[]
-}
-
 /** A webhook is healthy when it brought one of the last `DELIVERIES_MAX` deliveries within `DELIVERED_MS`. */
 const DELIVERIES_MAX = 200
 const DELIVERED_MS = 7 * 24 * 3_600_000
@@ -155,9 +142,11 @@ const REPLACE_GAP_MS = 24 * 3_600_000
  * A webhook may lead here although we do not hold its secret, after a lost answer or after a restore from a backup. Only people can
  * remove such a webhook, so an alert names it. A healthy webhook of ours replaces it, or else a new webhook.
  *
+ * @returns `unheld`: the webhooks whose secret we do not hold; `gone`: the ids of our webhooks, without the retired ones, that the
+ *   supplier does not list any more
  * @throws Failure when the supplier's webhooks cannot be read
  */
-export async function checkWebhooks(deps: CheckDeps): Promise<WebhookCheck> {
+export async function checkWebhooks(deps: CheckDeps) {
   const { db, supplier, now, log, publicUrl } = deps
   const held = await db.query(allWebhooks())
   // The supplier cannot reach this service, and never could: no webhook there can lead here.

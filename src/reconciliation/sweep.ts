@@ -148,7 +148,6 @@ async function conclude(
 /** The counts of a sweep so far. `orders` is the sum of `matched`, `orphans` and `foreign`. */
 export type Swept = Omit<Sweep, 'state' | 'finishedAt' | 'error'>
 
-/** State of one sweep. */
 export interface SweepState {
   swept: Swept
   /** Maps a supplier's order that must be in the list and was not seen yet to its purchase. */
