@@ -93,7 +93,7 @@ const budgets: Record<string, number> = {
   domain: 5_133,
   fitting: 1_745,
   http: 5_910,
-  inbox: 1_709,
+  inbox: 1_723,
   listings: 1_936,
   observe: 470,
   ordering: 7_373,

@@ -74,11 +74,7 @@ export async function openInbox(deps: ReceiveDeps) {
   const traffic = new Map<string, Traffic>()
   const refused = new Map<string, Traffic>()
   const openedAt = now()
-  /** When the latest deliveries with a wrong signature came. A delivery with a right signature empties this list. */
-  let misfitsAt: number[] = []
-  const countIn = (kinds: Map<string, Traffic>, kind: string, at: number): void => {
-    kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, lastAt: at })
-  }
+  const misfits = watchMisfits(now)
   const countRefusal = (reason: string): void => {
     countIn(refused, reason, now())
     deps.count('refused')
@@ -87,7 +83,7 @@ export async function openInbox(deps: ReceiveDeps) {
 
   function refuse(refusal: HeadRefusal): HeadRefusal {
     const reason = refusal.outcome === 'not_authentic' ? refusal.reason : ''
-    if (reason !== '') misfitsAt = [...misfitsAt, now()].slice(-MISFITS_MIN)
+    if (reason !== '') misfits.sawMisfit()
     countReceived(refusal.outcome, reason)
     countRefusal(reason || refusal.outcome)
     return refusal
@@ -117,7 +113,7 @@ export async function openInbox(deps: ReceiveDeps) {
       countReceived('ping', '')
       return verified
     }
-    misfitsAt = []
+    misfits.sawFit()
     if (verified.outcome === 'stale') return stale(source, verified, body)
     countIn(traffic, source.id, receivedAt)
     if (source.state === 'retired') {
@@ -168,8 +164,12 @@ export async function openInbox(deps: ReceiveDeps) {
     /** Returns true while every authentic delivery is stale: the clock of this machine is probably wrong. */
     clockSuspect: staleness.suspect,
     /** Returns true while deliveries come and no signature fits: the secret is probably wrong. */
-    secretSuspect: () => misfitsAt.length === MISFITS_MIN && misfitsAt.every((at) => Math.abs(now() - at) < MISFITS_MS),
+    secretSuspect: misfits.suspect,
   }
+}
+
+function countIn(kinds: Map<string, Traffic>, kind: string, at: number): void {
+  kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, lastAt: at })
 }
 
 /** Stores a delivery once, before it is acknowledged. */
@@ -213,6 +213,20 @@ async function storeDelivery(
 /** One or two wrong signatures come from strangers who try. Three within an hour and no right one mean a wrong secret. */
 const MISFITS_MIN = 3
 const MISFITS_MS = 3_600_000
+
+/** Watches whether deliveries come of which none has a right signature. */
+function watchMisfits(now: () => number) {
+  let misfitsAt: number[] = []
+  return {
+    sawMisfit: () => {
+      misfitsAt = [...misfitsAt, now()].slice(-MISFITS_MIN)
+    },
+    sawFit: () => {
+      misfitsAt = []
+    },
+    suspect: () => misfitsAt.length === MISFITS_MIN && misfitsAt.every((at) => Math.abs(now() - at) < MISFITS_MS),
+  }
+}
 
 async function readSources(deps: ReceiveDeps): Promise<Map<string, Source>> {
   const sources = [...(await supplierSources(deps, deps.dialect)), ...(deps.storeSources ?? [])]
