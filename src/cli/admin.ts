@@ -6,7 +6,6 @@ import { secretsOf } from './set-up-files.ts'
 import { key, number, right } from './tables.ts'
 import { ageOf, cell, commandLine } from './words.ts'
 
-/** Who may use the API. */
 export const tokens: CommandRow[] = [
   { command: 'tokens', about: 'who may use the API: create, list, revoke' },
   {
@@ -91,7 +90,6 @@ last use, and after seven days at the latest.`,
 /** Returns the text with a link to the console. The whole link stands on a line of its own, so that a terminal can open it. */
 export const consoleLinkText = (link: string): string => `Open the console, once, within ten minutes:\n\n  ${link}\n`
 
-/** The commands for the key-encryption key, which encrypts everything secret in the database. */
 export const keys: CommandRow[] = [
   { command: 'keys', about: 'the key-encryption key of the database: rotate' },
   {

@@ -20,7 +20,6 @@ function stateOf({ state, acknowledgedAt, mutedUntil }: Alert, now: number): str
   return acknowledgedAt ? 'acknowledged' : 'open'
 }
 
-/** Alerts, and what people do about them. */
 export const alerts: CommandRow[] = [
   { command: 'alerts', about: 'what is wrong, and who is notified: list, ack, mute, unmute, test' },
   {

@@ -15,7 +15,6 @@ type OfferChange = Run['changes'][number]
 
 const NO_RUN = `\`${commandLine('sync')}\` starts one`
 
-/** Runs over the supplier's catalogue. */
 export const syncs: CommandRow[] = [
   {
     command: 'sync',

@@ -32,7 +32,6 @@ export interface Io {
   env: Record<string, string | undefined>
   /** Whether standard input and output are both a terminal: then questions may be asked, and a line may be drawn again. */
   isTerminal: boolean
-  /** The width of the terminal. */
   columns: number
   /** Epoch milliseconds. */
   now: () => number
@@ -48,7 +47,6 @@ export interface Io {
 /** What the commands share in one run of the command line. */
 export interface Session {
   io: Io
-  /** The exit code of the command that ran. */
   exitCode: number
 }
 
@@ -56,7 +54,6 @@ export interface Session {
 export interface Call {
   io: Io
   client: Client
-  /** The arguments of the command, in order. */
   args: string[]
   json: boolean
   /** Whether a person at a terminal can be asked questions. */
@@ -79,7 +76,6 @@ interface CommandHead {
   about: string
   /** What the arguments are, in their order (default: `its id`). */
   args?: string[]
-  /** Flags, each with what it means. */
   options?: Record<string, string | OptionRow>
   /** A text below the help of the command. In it, `quayside` before a command becomes what a person can paste. */
   help?: string
@@ -96,21 +92,13 @@ interface OptionRow {
   required?: boolean
 }
 
-/** A group of commands. The group itself does nothing. */
-interface GroupRow extends CommandHead {
+/** A command with code of its own, which returns the exit code; undefined is 0. Without code, a group of commands. */
+interface OtherRow extends CommandHead {
   call?: never
-}
-
-/** A command that does not speak to the service. Its code is loaded when it runs. @returns the exit code; undefined for 0 */
-interface LocalRow extends CommandHead {
-  call?: never
-  run(io: Io, options: object, ...args: string[]): Promise<number | undefined>
-}
-
-/** A command that speaks to the service in more than one call. @returns the exit code; undefined for 0 */
-interface ActingRow extends CommandHead {
-  call?: never
-  act: (call: Call) => Promise<number | undefined>
+  /** Does not speak to the service. Its code is loaded when it runs. */
+  run?(io: Io, options: object, ...args: string[]): Promise<number | undefined>
+  /** Speaks to the service in more than one call. */
+  act?: (call: Call) => Promise<number | undefined>
 }
 
 /** A command that calls one operation of the service. */
@@ -151,7 +139,7 @@ type RowOf<R extends Route> = OperationHead<R> &
   ({ text: (answer: Answer<R>, call: Call) => string } | RecordView<Answer<R>> | ListView<R>)
 type OperationRow = { [R in Route]: RowOf<R> }[Route]
 
-export type CommandRow = GroupRow | LocalRow | ActingRow | OperationRow
+export type CommandRow = OtherRow | OperationRow
 
 /** The options that a command is given, typed by how they are written: `--data-dir <folder>` becomes `dataDir`, a text. */
 export type Given<O> = { [F in keyof O as O[F] extends Always ? never : NameOf<F>]?: Value<F, O[F]> } & {
@@ -195,12 +183,14 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   const more = [row.help, row.examples && examplesText(row.examples)].filter(Boolean)
   if (more.length > 0) command.addHelpText('after', helpText(more.join('\n')))
   addOptions(command, row.options ?? {})
-  if ('run' in row) {
+  if (!row.call && row.run) {
+    const { run } = row
     command.action(async () => {
-      session.exitCode = (await row.run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok
+      session.exitCode = (await run(session.io, command.opts(), ...command.args)) ?? exitCodes.ok
     })
   }
-  if (!row.call && !('act' in row)) return
+  const act = row.call ? (call: Call) => perform(row, call) : row.act
+  if (!act) return
   if ('columns' in row && row.page !== null) addOptions(command, pageOptions[row.page ?? 'before'])
   // In `webhooks create`, `--url` is the webhook's address, so that command finds the service without this option.
   const addressed = !command.options.some((option) => option.long === '--url')
@@ -210,8 +200,7 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
     const hasList = group !== '' && above.commands.some((one) => one !== command && one.name() === 'list')
     const listedBy = row.listedBy ?? (hasList ? `${group} list` : undefined)
     const call = callOf(command, session.io, { addressed, listedBy })
-    const ending = 'act' in row ? row.act(call) : perform(row, call)
-    session.exitCode = (await ending.catch(otherVersion(call.client.origin))) ?? exitCodes.ok
+    session.exitCode = (await act(call).catch(otherVersion(call.client.origin))) ?? exitCodes.ok
   })
 }
 
@@ -284,7 +273,6 @@ async function perform(given: OperationRow, call: Call): Promise<number> {
   return row.fails?.(answer) ? exitCodes.failed : exitCodes.ok
 }
 
-/** Returns the variable pieces of the route. */
 async function pathOf({ call: route, command, newest }: OperationHead<Route>, call: Call) {
   const path: Record<string, string> = {}
   const args = call.args.values()
@@ -317,7 +305,6 @@ export interface RecordView<A extends object> {
   parts?: (answer: A, call: Call) => string[]
 }
 
-/** Writes a record for people, as `RecordView` says. */
 export const recordText = <A extends object>(record: A, { facts, parts }: RecordView<A>, call: Call): string =>
   [factsText(record, facts, call.width, call.io.now()), ...(parts?.(record, call) ?? [])].filter(Boolean).join('\n')
 

@@ -14,7 +14,6 @@ import type { CreateFlags, MoveFlags, RestoreFlags } from './commands.ts'
 import { type Facts, factsText, maybe, when } from './facts.ts'
 import { cell, commandLine, configOption } from './words.ts'
 
-/** Puts a backup in the place of the database. */
 export async function runRestore(io: Io, { keyFile, config, json }: RestoreFlags, backup: string): Promise<undefined> {
   const source = configFileOf(config, io.env)
   if (!source) throw new Failure('not_found', 'there is no configuration to restore into: name one by --config')
@@ -30,7 +29,6 @@ const restoredFacts: Facts<Restored> = {
     replaced === null ? 'nothing: there was no database' : `${replaced}, the database that was there`,
 }
 
-/** Returns the text that says what was done and what comes next. */
 function endText<R extends object>(io: Io, done: R, facts: Facts<R>, next: string[]): string {
   const width = proseWidth(io)
   return `${factsText(done, facts, width, io.now())}\n${next.map((line) => sentence(line, width)).join('')}`
@@ -70,7 +68,6 @@ its orders, and the secret that callbacks are signed with, each shown once:
 ${lines(own)}`
 }
 
-/** Moves the database from the file to the server, or lets services use the file again. */
 export async function runMigrateEngine(io: Io, flags: MoveFlags): Promise<undefined> {
   const { putBack: isPutBack, serverGone, config, json } = flags
   if (serverGone && !isPutBack) throw new Failure('invalid', '--server-gone goes with --put-back')

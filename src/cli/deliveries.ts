@@ -6,7 +6,6 @@ import { maybe, when } from './facts.ts'
 import { ago, key, number, tableOr } from './tables.ts'
 import { cell, commandLine, instant } from './words.ts'
 
-/** The commands for deliveries: the signed webhook requests of the supplier, as the service received them. */
 export const deliveries: CommandRow[] = [
   { command: 'deliveries', about: "the supplier's webhook requests: list, show, export, replay" },
   {
@@ -57,7 +56,6 @@ export const deliveries: CommandRow[] = [
   },
 ]
 
-/** The commands for the outbox: the queue of callbacks to stores and of alerts to people. */
 export const outbox: CommandRow[] = [
   { command: 'outbox', about: 'callbacks and alerts that are queued: list, redeliver' },
   {
@@ -176,7 +174,6 @@ function checkedText({ unheld, gone }: Answer<'POST /webhooks/check'>): string {
   return `${lines.length === 0 ? fine : lines.join('\n')}\n`
 }
 
-/** The commands for captures: refused deliveries that the running service keeps for a while, for `dialect detect`. */
 export const captures: CommandRow[] = [
   { command: 'dialect capture', about: 'refused deliveries to detect from: start, list, show' },
   {

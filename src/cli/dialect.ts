@@ -103,12 +103,9 @@ function readDelivery(file: string): CapturedDelivery {
 }
 
 interface Checked {
-  /** The name of the supplier. */
   dialect: string
-  /** The address of the supplier. */
   supplier: string
   findings: DialectFinding[]
-  /** Some of the products that could be read. */
   products: SupplierOffer[]
 }
 

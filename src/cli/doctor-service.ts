@@ -89,7 +89,6 @@ export async function checkPublicUrl({ publicUrl }: Config, report: Report): Pro
   }
 }
 
-/** Checks the service itself, and reports what waits there for a person. */
 export function checkService(service: Service, config: Config | undefined, now: number, report: Report): void {
   try {
     const duties = 'fault' in service ? reportFault(service.fault, report) : reportRunning(service, now, report)

@@ -23,13 +23,10 @@ import { commandLine, instant } from './words.ts'
 export interface Finding {
   check: string
   level: 'ok' | 'warn' | 'fail'
-  /** What was found, and why it is so. */
   message: string
-  /** What a person can do about the finding. */
   fix?: string
 }
 
-/** Takes findings as they are made. */
 export type Report = (level: Finding['level'], check: string, message: string, fix?: string) => void
 
 export interface Visit {
@@ -233,7 +230,6 @@ async function checkKey(config: Config, report: Report): Promise<Inspection | un
   return inspection
 }
 
-/** Reports a server that answers, and whether it has the tables of an installation. */
 function reportServer(place: string, server: NonNullable<Inspection['server']>, report: Report): void {
   const what = `${place}, PostgreSQL ${server.version}`
   const fix = `\`${commandLine('database create')}\` makes one for a new installation; else is this the address of yours?`

@@ -18,7 +18,6 @@ const entries = Object.entries(exits) as [ExitName, (typeof exits)[ExitName]][]
 
 export const exitCodes = Object.fromEntries(entries.map(([name, [code]]) => [name, code])) as Record<ExitName, number>
 
-/** The text for the help, with a line for each exit code. */
 export const exitCodesText = entries.map(([, [code, means]]) => `  ${String(code).padEnd(4)}${means}\n`).join('')
 
 /** The reason of a Failure `unavailable` when nothing listens at the service's address. */

@@ -8,7 +8,6 @@ import { details, type Pair } from './facts.ts'
 /** Options that take an instant. */
 const bounds = { from: 'then or later: 2026-03-01, or 2026-03-01T09:30:00Z', to: 'before' }
 
-/** Returns the options that every export has. */
 const options = (came: string) => ({
   ...Object.fromEntries(Object.entries(bounds).map(([name, when]) => [`--${name} <instant>`, `${came} ${when}`])),
   '--state <state>': 'in this state only',
@@ -102,7 +101,6 @@ export async function writeFile(
   }
 }
 
-/** Lists the columns of a file, for the help. */
 function columnsText(columns: Record<string, string>): string {
   const pairs = Object.entries(columns).map(([name, means]): Pair => [`  ${name}`, means])
   return `Columns, in their order:\n${details(pairs, 80).trimEnd()}`

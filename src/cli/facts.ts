@@ -2,10 +2,8 @@
 import { columnsOf, plain, sentence } from '../domain/text-layout.ts'
 import { cell, instant } from './words.ts'
 
-/** The space between a label and its text. */
 const GAP = '  '
 
-/** A label and its text. */
 export type Pair = [label: string, text: string]
 
 /** Writes pairs below each other. Long texts are wrapped at words, and their lines begin below each other. */

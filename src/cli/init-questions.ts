@@ -71,7 +71,6 @@ function defaultsOf(flags: InitOptions, { settings, folder }: Existing): Omit<An
   }
 }
 
-/** Returns the store with a backend among the stores of the settings. */
 export const backendOf = (settings: Settings | undefined) =>
   settings?.stores.find((store) => store.kind === backend.kind)
 
@@ -159,7 +158,6 @@ export const askMarkup = (terminal: Terminal, before: string): Promise<string> =
     fault: faultOf(percent),
   })
 
-/** The supplier's part of the answers. */
 export type SupplierAnswers = Pick<Answers, 'baseUrl' | 'dialect' | 'apiKey'>
 
 /**
@@ -218,7 +216,6 @@ async function askDialect(terminal: Terminal, before: string, folder: string): P
   return settingOf(text)
 }
 
-/** Says why the supplier cannot be used, and asks what to correct. */
 function askCorrection(terminal: Terminal, fault: AccessFault, env: Io['env']): Promise<Correction> {
   // A key in the environment wins over a typed key, so typing another key would not help.
   const variable = ['QUAYSIDE_API_KEY', 'QUAYSIDE_API_KEY_FILE'].find((name) => env[name])

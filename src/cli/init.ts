@@ -105,7 +105,6 @@ const SHOPS_TO_ADD = shopKinds.map(
   ({ kind, label }): Pair => [`stores add ${kind}`, `connects your shop, where it is one of ${label}`],
 )
 
-/** Returns what comes next: each command, and what the command does. */
 function nextOf({ config }: Plan, option: string): Pair[] {
   const next: Pair[] = [
     ...(config.stores.length > 0 ? [] : SHOPS_TO_ADD),

@@ -72,7 +72,6 @@ const listingView: RecordView<Listing> = {
 type Change = 'link' | 'unlink' | 'ignore' | 'unignore' | 'release' | 'retry'
 type ChangeRoute<N extends Change> = `POST /stores/:store/listings/:variant/${N}`
 
-/** Makes a command that changes one listing. */
 const change = <N extends Change>(
   name: N,
   row: Pick<CommandRow, 'about' | 'options'> & {
@@ -90,7 +89,6 @@ const change = <N extends Change>(
   },
 })
 
-/** The commands for listings: what each store sells, what was pushed to the store, and what waits for a person. */
 export const listings: CommandRow[] = [
   {
     command: 'listings',
@@ -184,7 +182,6 @@ function linkOf({ option, values, args }: Call) {
   return { productId, offerSku, ...values('sku', 'variation') }
 }
 
-/** Returns the units that a store shows. */
 const stockText = (content: Listed['known']): string =>
   content && content.stock === null && content.available ? 'uncounted' : cell(content?.stock)
 

@@ -56,7 +56,6 @@ function purchasesText(lines: Line[], call: Call): string {
   return tableOr('No purchase: none of the lines is a listing of ours.', rows, columns, call) + notes.join('')
 }
 
-/** The commands for orders: what customers bought, and how far each order has come. */
 export const orders: CommandRow[] = [
   { command: 'orders', about: 'what customers bought: list, show, export, cancel, take, resend' },
   {
@@ -141,7 +140,6 @@ function stateOf({ state, cancelRequestedAt }: Pick<Order, 'state' | 'cancelRequ
   return joined(wordOf(orderLabels, state), cancelRequestedAt !== null && state === 'open' && 'cancelling')
 }
 
-/** Makes the text that says what was done and shows the order as it is now. */
 function nowText(done: string) {
   return (order: Order, call: Call) =>
     `${done}. The order is ${stateOf(order)}.\n\n${recordText(order, orderView, call)}`

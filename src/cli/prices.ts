@@ -29,7 +29,6 @@ function standings({ listings, productId, takenBy, passes }: Price): string[] {
   })
 }
 
-/** The commands that explain how retail prices come about. */
 export const prices: CommandRow[] = [
   { command: 'price', about: 'how retail prices come about: explain' },
   {

@@ -31,7 +31,6 @@ const transitionColumns: Columns<Purchase['transitions'][number]> = {
   DETAIL: ({ detail, row }) => cell(detail ?? row),
 }
 
-/** The commands for purchases: what we order from the supplier for each line, and what a person can do about a purchase. */
 export const purchases: CommandRow[] = [
   { command: 'purchases', about: 'our orders with the supplier: list, show, retry, release' },
   {
@@ -158,7 +157,6 @@ const evidenceView: RecordView<Evidence> = {
   },
 }
 
-/** The commands for reviews: the purchases that wait for a person, the evidence of a purchase, and the decision on it. */
 export const reviews: CommandRow[] = [
   {
     command: 'reviews',

@@ -38,7 +38,6 @@ const sweepView: RecordView<Sweep> = {
   parts: ({ orphans, missing }) => [orphans + missing > 0 ? `See each: ${commandLine('discrepancies list')}\n` : ''],
 }
 
-/** The commands for sweeps: comparisons of the supplier's orders with our purchases. */
 export const sweeps: CommandRow[] = [
   {
     command: 'sweep',
@@ -95,7 +94,6 @@ async function wait(begun: Sweep, { client, io }: Call): Promise<Sweep> {
   return sweep
 }
 
-/** The commands for discrepancies: where our purchases and the supplier's orders differ. */
 export const discrepancies: CommandRow[] = [
   { command: 'discrepancies', about: "where our purchases and the supplier's orders differ" },
   {
@@ -124,7 +122,6 @@ const ofAccount =
 const sum = (field: 'charges' | 'refunds' | 'credits' | 'unexplained' | 'pending' | 'owedBack', more = '') =>
   ofAccount((account) => `${money(account[field], account.currency)}${more}`)
 
-/** The command that shows the balance at the supplier and what explains it. */
 export const balance: CommandRow = {
   command: 'balance',
   about: 'the balance at the supplier and what explains it',

@@ -116,7 +116,6 @@ async function clearFaults(io: Io, { url, json }: FaultFlags): Promise<undefined
   print(io, json, { sandbox: origin, cleared: faults.length }, () => sentence(text, proseWidth(io)))
 }
 
-/** Returns the values of those options that were given, by name. */
 const valuesOf = (given: FaultFlags, options: { name: string }[], read: (text: string) => unknown) =>
   Object.fromEntries(
     options.flatMap(({ name }) => (typeof given[name] === 'string' ? [[name, read(given[name])]] : [])),

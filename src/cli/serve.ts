@@ -89,7 +89,6 @@ function withAdvice(error: unknown, named: string | undefined, { databaseUrl }: 
   return new Failure(error.code, [`${error.message}.`, ...advice].join('\n'), { cause: error, reason: error.reason })
 }
 
-/** Runs the sandbox alone until a signal. */
 export async function runSandbox(io: Io, { dialect, ...settings }: SandboxSettings): Promise<undefined> {
   const { readDialect } = await import('../dialect/dialect.ts')
   const { startSandbox } = await import('../sandbox/server.ts')

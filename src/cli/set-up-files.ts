@@ -9,7 +9,6 @@ export interface SetUpFile {
   mode: number
 }
 
-/** Returns the folder for the secrets of a configuration. */
 export const secretsOf = (file: string): string => path.join(path.dirname(file), 'secrets')
 
 /** Writes the files in the given order: secrets come before files that need them. @returns a function that undoes all of it */

@@ -24,7 +24,6 @@ export type Status = Answer<'GET /status'>
 type Freeze = NonNullable<Status['freeze']>
 type Alert = Status['alerts'][number]
 
-/** The command that a person on duty looks at first. */
 export const status: CommandRow = {
   command: 'status',
   about: 'balance, freshness, what is under way and what waits for a person',
@@ -125,7 +124,6 @@ const inState = (alerts: Alert[], state: Alert['state']): Alert[] => alerts.filt
 /** How many alerts of one state are shown at most. The others are only counted. */
 const ALERTS_SHOWN = 10
 
-/** Writes the alerts of one state under a title. */
 function alertsText(title: string, alerts: Alert[], text: (alert: Alert) => string): string {
   const more = alerts.length - ALERTS_SHOWN
   const rest = more > 0 ? `  ${more} more: ${commandLine('alerts list')}\n` : ''
@@ -140,7 +138,6 @@ function raised({ type, subject, order, at, severity }: Alert, { io, width }: Ca
 
 const rankOf = ({ severity }: Alert): number => (severity === 'critical' ? 0 : 1)
 
-/** Writes an open alert: what the alert is about, and what to do. */
 function openAlert(alert: Alert, call: Call): string {
   const { width } = call
   const now = call.io.now()
@@ -244,7 +241,6 @@ function limitsText(value: unknown): string {
   return limits.length === 0 ? '-' : plain(limits.map(([name, limit]) => `${words(name)} ${cell(limit)}`).join(', '))
 }
 
-/** The commands that stop all buying, and let it go on. */
 export const freezes: CommandRow[] = [
   {
     command: 'freeze',

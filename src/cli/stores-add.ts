@@ -157,7 +157,6 @@ function givenAnswers(
   }
 }
 
-/** A shop that was tried. */
 interface MetShop extends ShopAnswers, ShopStanding {
   look: NewShop
 }
@@ -270,7 +269,6 @@ function write(io: Io, file: string, store: { id: string }, { key, secret, previ
 
 /* What is said at the end. */
 
-/** Returns what comes next: each command, and what the command does. */
 function nextOf(id: string, config: string | undefined): Pair[] {
   return [
     [commandLine(`serve${configOption(config)}`), 'starts the service; restart one that runs'],

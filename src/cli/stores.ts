@@ -9,7 +9,6 @@ import type { AddOptions } from './stores-add.ts'
 import { key } from './tables.ts'
 import { ageOf, cell, commandLine, countsText, instant } from './words.ts'
 
-/** What Quayside can do with an offer that a shop lacks. */
 export const creations = ['nothing', 'draft', 'publish'] as const
 
 /** The options that say how a newly added shop sells at first. */
@@ -29,7 +28,6 @@ const TRIED_FIRST =
 /** The time for a test: it sends a handful of requests, and a shop may be slow. */
 const TEST_DEADLINE_MS = 180_000
 
-/** The commands for stores, and for the secrets that callbacks are signed with. */
 export const stores: CommandRow[] = [
   { command: 'stores', about: 'where you sell: add, list, test; change the secret of callbacks' },
   { command: 'stores add', about: `add a shop to the configuration: ${either(shopKinds.map(({ kind }) => kind))}` },
@@ -145,7 +143,6 @@ type CallbackSecret = Pick<NonNullable<Store['callbackSecret']>, 'previousUntil'
 const secretAge = ({ changedAt }: NonNullable<Store['callbackSecret']>, now: number): string =>
   changedAt === null ? 'first' : `${ageOf(changedAt, now)} old`
 
-/** Returns notes on what a person may have to do about a store. */
 function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): string[] {
   const until = oldUntil(callbackSecret, now)
   const generation = cell(callbackSecret?.generation)
@@ -170,6 +167,5 @@ export function oldUntil(secret: CallbackSecret | null, now: number): string | u
   return until && Date.parse(until) > now ? instant(until, now) : undefined
 }
 
-/** Writes the findings of the test of a store, each with its cause and what to do. */
 export const findingsText = (findings: readonly StoreFinding[], width: number): string =>
   findings.map(({ check, state, detail, fix }) => findingText(state, check, detail, fix, width)).join('')

@@ -76,7 +76,6 @@ export async function trySupplier(
   }
 }
 
-/** Writes products as a table of name, cost and stock. */
 export function productTable(offers: SupplierOffer[], width: number): string {
   const columns: Columns<SupplierOffer> = { NAME: 'name', COST: right(costText), STOCK: stockText }
   return table(offers, columns, width)
@@ -88,7 +87,6 @@ export function productsText(products: SupplierOffer[], width: number): string {
   return sentence(lead, width) + productTable(products, width)
 }
 
-/** Writes a product in one line. */
 export const productText = (offer: SupplierOffer): string =>
   `${offer.name}, cost ${costText(offer)}, stock ${stockText(offer)}`
 

@@ -15,25 +15,19 @@ export interface Column<R extends object> {
   keep?: true
 }
 
-/** A record that has a field of this name. */
 type With<K extends string> = Record<K, unknown>
 
-/** Makes a column of ids. */
 export const key = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), keep: true })
 
-/** Makes a column of numbers. */
 export const number = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => cell(row[field]), right: true })
 
-/** Makes a column that says how long ago an instant was. */
 export const ago = <K extends string>(field: K): Column<With<K>> => right((row, now) => ageOf(row[field], now))
 
-/** Makes a column whose texts stand to the right. */
 export const right = <R extends object>(of: CellText<R>): Column<R> => ({ of, right: true })
 
 /** Makes a column of instants, to the second. */
 export const time = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => timeText(row[field]), keep: true })
 
-/** The space between two columns. */
 const GAP = '  '
 
 /** How many characters a column needs to say anything at all. */

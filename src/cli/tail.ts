@@ -9,7 +9,6 @@ const SHOWN = /^(delivery|purchase|order|callback|alert|frozen|unfrozen|tail)\b/
 
 const PARTIAL = 'Of several processes this shows one alone: purchases and callbacks are in the log of the worker.'
 
-/** The command that shows the service at work, for a person who watches the service or tries something on it. */
 export const tail: CommandRow = {
   command: 'tail',
   about: 'watch deliveries, purchases and hand-overs as they happen',

@@ -20,7 +20,6 @@ export async function confirm(io: Io, text: string, otherwise: string): Promise<
   if (typed?.trim().toLowerCase() !== 'yes') throw new Failure('conflict', `not confirmed: ${otherwise}`)
 }
 
-/** Opens the reading of lines that a person types. */
 function openLines(io: Io, output: NodeJS.WritableStream) {
   const lines = createInterface({ input: io.stdin, output, terminal: true })
   // Without this, the end of the input would leave a question open, and the process would end with 0.

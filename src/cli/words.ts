@@ -45,7 +45,6 @@ export const tookText = ({ startedAt, finishedAt }: { startedAt: string; finishe
 /** Joins the parts of a text by commas, and leaves out empty parts: `HTTP 409, out_of_stock`. */
 export const joined = (...parts: (string | false | null | undefined)[]): string => parts.filter(Boolean).join(', ')
 
-/** Writes an instant to the second. */
 export const timeText = (at: unknown): string => cell(at).slice(0, 19).replace('T', ' ')
 
 /** The folder of the program: a clone, a package that was installed, or `/app` of the image. */
