@@ -9,7 +9,7 @@ import { rateHint } from '../supplier/rate-limit.ts'
 import { type Page, unreadableText } from '../supplier/read.ts'
 import { ANSWER_MAX_BYTES, type Exchange, exchange, headerText, openAgent } from '../supplier/request.ts'
 import type { Finding, Report, Visit } from './doctor.ts'
-import { chooseProducts, productText } from './supplier-sample.ts'
+import { chooseProducts, PAGE, productText } from './supplier-sample.ts'
 import { commandLine } from './words.ts'
 
 /** The revision of the Reseller API that this program is written for. */
@@ -132,9 +132,6 @@ export async function checkLists({ io, config, report }: Visit, supplier: Suppli
     report('warn', 'lists', `they cannot be looked at: ${messageOf(error)}`)
   }
 }
-
-/** How many records of each list are read. A short page is enough: an unreadable record is hardly ever the only one. */
-const PAGE = 25
 
 /**
  * Checks that the supplier's products and orders can be read, before anything is bought. When the answer to a charged order

@@ -13,7 +13,7 @@ import { shopKinds } from '../stores/kinds.ts'
 import { percent } from '../stores/store-settings.ts'
 import { type Io, proseWidth } from './command.ts'
 import type { InitOptions } from './commands.ts'
-import type { Answers, Existing } from './init.ts'
+import type { Existing } from './init.ts'
 import { type AccessFault, type Correction, productsText, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 
@@ -57,15 +57,23 @@ export function flagAnswers(flags: InitOptions, env: Io['env'], existing: Existi
   return { ...before, apiKey }
 }
 
-function defaultsOf(flags: InitOptions, { settings, folder }: Existing): Omit<Answers, 'apiKey'> {
+/** The answers of a person to the questions, or by flags. */
+export type Answers = ReturnType<typeof defaultsOf> & {
+  /** Undefined where the environment or an existing file has the API key. */
+  apiKey: Secret | undefined
+}
+
+function defaultsOf(flags: InitOptions, { settings, folder }: Existing) {
   const store = backendOf(settings)
   return {
     baseUrl: flags.baseUrl ?? settings?.supplier.baseUrl ?? '',
     dialect: flags.dialect ? dialectSetting(flags.dialect, folder) : (settings?.supplier.dialect ?? DIALECT),
     storeName: flags.storeName ?? store?.name ?? NAME,
+    /** Null: there is no store with a backend. */
     callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? null,
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
     markup: flags.markup ?? store?.pricing.markup.percent ?? MARKUP,
+    /** Undefined: the configuration does not name it, and its default counts. The same goes for `port`. */
     dataDir: flags.dataDir === undefined ? settings?.dataDir : pathSetting(flags.dataDir, folder),
     port: flags.port ?? settings?.listen.port,
   }

@@ -1,16 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { clearTextWarnings } from '../config/clear-text.ts'
-import {
-  type Config,
-  checkedConfig,
-  configShape,
-  dialectFileOf,
-  loadConfig,
-  readApiKey,
-  readJson,
-  type Settings,
-} from '../config/config.ts'
+import { checkedConfig, configShape, dialectFileOf, loadConfig, readApiKey, readJson } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { sentence } from '../domain/text-layout.ts'
@@ -25,7 +16,14 @@ import { type Io, print, proseWidth } from './command.ts'
 import type { InitOptions } from './commands.ts'
 import { saying } from './exit-codes.ts'
 import { nextText, type Pair } from './facts.ts'
-import { askAnswers, backendOf, flagAnswers, type SupplierAnswers, warningText } from './init-questions.ts'
+import {
+  type Answers,
+  askAnswers,
+  backendOf,
+  flagAnswers,
+  type SupplierAnswers,
+  warningText,
+} from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { commandLine, configOption } from './words.ts'
@@ -191,42 +189,16 @@ The backend sends the token with each order, and verifies callbacks with the
 secret and any Standard Webhooks library.
 `
 
-/** The answers of a person to the questions, or by flags. */
-export interface Answers {
-  baseUrl: string
-  /** The dialect as the configuration names it: a name, or a path that starts at the folder of the configuration. */
-  dialect: string
-  /** Undefined where the environment or an existing file has the API key. */
-  apiKey: Secret | undefined
-  storeName: string
-  /** Null: there is no store with a backend. */
-  callbackUrl: string | null
-  publicUrl: string | null
-  markup: string
-  /** Undefined: the configuration does not name it, and its default counts. The same goes for `port`. */
-  dataDir: string | undefined
-  port: number | undefined
-}
-
-export interface Existing {
-  /** The file of the configuration, which may not exist yet. */
-  file: string
-  folder: string
-  /** The configuration that `--force` writes over; undefined when there is none. */
-  settings: Settings | undefined
-  /** Whether the file of the API key exists already. */
-  apiKeyFile: boolean
-  /** What this installation keeps from an earlier one, in words for people. */
-  kept: string[]
-}
+export type Existing = ReturnType<typeof readExisting>
 
 /**
  * Reads the earlier set-up. An unreadable configuration stops everything: it may hold a store's permanent id, and with a new
  * id the store would buy again what it has bought.
  *
+ * @returns `settings`: the configuration that `--force` writes over. `kept`: what stays of it, in words for people
  * @throws Failure `conflict`
  */
-function readExisting(file: string): Existing {
+function readExisting(file: string) {
   const folder = path.dirname(file)
   const apiKeyFile = existsSync(path.join(secretsOf(file), 'api-key'))
   if (!existsSync(file)) return { file, folder, settings: undefined, apiKeyFile, kept: [] }
@@ -240,26 +212,17 @@ function readExisting(file: string): Existing {
 }
 
 /** A checked installation, of which no file is written yet. */
-interface Plan {
-  file: string
-  /** The configuration as the service will read it. */
-  config: Config
-  /** Null: there is no store with a backend. */
-  storeId: string | null
-  /** Stores whose permanent ids are new. */
-  madeStores: string[]
-  kept: string[]
-  /** The files with their contents and modes, in the order in which they are written. */
-  files: SetUpFile[]
-}
+type Plan = ReturnType<typeof planInstallation>
 
 /**
  * Makes the configuration and its secrets. An existing store id and key-encryption key stay as they are: without that key,
  * the database could not be read any more.
  *
+ * @returns the configuration as the service will read it, and the files in the order in which they are written. `storeId` is
+ *   null where there is no store with a backend; `madeStores` are stores whose permanent ids are new.
  * @throws Failure `invalid` with every fault
  */
-function planInstallation(answers: Answers, existing: Existing, { env, randomBytes }: Io): Plan {
+function planInstallation(answers: Answers, existing: Existing, { env, randomBytes }: Io) {
   const { file } = existing
   const stores = existing.settings?.stores ?? []
   const store = backendOf(existing.settings)
@@ -279,7 +242,7 @@ function planInstallation(answers: Answers, existing: Existing, { env, randomByt
     ...(answers.port === undefined ? {} : { listen: { ...existing.settings?.listen, port: answers.port } }),
   }
   const kept = [...existing.kept]
-  const files: Plan['files'] = []
+  const files: SetUpFile[] = []
   const keyFile = path.join(secretsOf(file), 'key-encryption-key')
   const elsewhere = env.QUAYSIDE_KEY_ENCRYPTION_KEY || env.QUAYSIDE_KEY_ENCRYPTION_KEY_FILE
   let keyEncryptionKey: Secret | undefined

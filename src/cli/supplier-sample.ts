@@ -6,21 +6,22 @@
  * who knows a price sees the mistake.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Dialect } from '../dialect/dialect.ts'
 import { formatDecimal } from '../domain/money.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure, type FailureReason, messageOf } from '../errors.ts'
-import type { Secret } from '../secret.ts'
-import { createSupplier, type Supplier } from '../supplier/client.ts'
+import { createSupplier, type Supplier, type SupplierSettings } from '../supplier/client.ts'
 import { Unreadable, unreadable } from '../supplier/read.ts'
 import { type Columns, right, table } from './tables.ts'
 import { commandLine } from './words.ts'
 
 const COUNT = 3
 
-/** How many products are read: enough to find some that can be bought, few enough for one quick request. */
-const PAGE = 25
+/**
+ * How many records of a list are read. A short page is enough: some of its products can be bought, and an unreadable record is
+ * hardly ever the only one.
+ */
+export const PAGE = 25
 
 /** Chooses the products that show most: a product that can be bought and has a cost comes first. */
 export const chooseProducts = (offers: SupplierOffer[]): SupplierOffer[] =>
@@ -46,12 +47,7 @@ async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<Suppl
 }
 
 /** What is needed to ask a supplier. */
-export interface SupplierAccess {
-  /** The address of the API, which ends in `/v1`. */
-  baseUrl: string
-  dialect: Dialect
-  apiKey: Secret
-}
+export type SupplierAccess = Pick<SupplierSettings, 'baseUrl' | 'dialect' | 'apiKey'>
 
 /** The time for one try of a request, of three tries. It is short, because a person waits for the result. */
 const PERSON_WAITS_MS = 5_000
@@ -123,18 +119,12 @@ function stockText({ available, localStock, providerStock }: SupplierOffer): str
 /** What a person can correct, or do instead. */
 export type Correction = 'key' | 'address' | 'dialect' | 'again' | 'stop'
 
-/** Why the supplier cannot be used. */
-export interface AccessFault {
-  /** What is most likely wrong. */
-  correct: Correction
-  /** The cause, and what to do about it. */
-  message: string
-}
+export type AccessFault = ReturnType<typeof accessFault>
 
 const FITTING = 'See docs/fitting-a-supplier.md'
 
-/** Says why the supplier cannot be used, and what to correct. @param error what `readProducts` threw */
-function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: SupplierAccess): AccessFault {
+/** Says why the supplier cannot be used, and what to correct most likely. @param error what `readProducts` threw */
+function accessFault(error: unknown, { baseUrl, dialect: { name, headers } }: SupplierAccess) {
   const said = messageOf(error)
   const what = said.replace(/^the supplier /, '')
   const silent: Cause = [
