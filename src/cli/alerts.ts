@@ -9,11 +9,9 @@ type Alert = Answer<'POST /alerts/:id/mute'>
 /** Returns the name of an actor, without the session or the token that follows the name. */
 export const nameIn = (actor: string | null): string => cell(actor).replace(/ \(.*$/, '')
 
-/** Says what an alert is about: the store's number of its order, else the id of its subject. */
 export const aboutOf = ({ order, subject }: Pick<Alert, 'order' | 'subject'>): string =>
   order ? `order ${cell(order)}` : cell(subject)
 
-/** Says what a person did about an alert, or that the alert has ended. */
 function stateOf({ state, acknowledgedAt, mutedUntil }: Alert, now: number): string {
   if (state === 'ended') return 'ended'
   if (mutedUntil !== null && Date.parse(mutedUntil) > now) return 'muted'

@@ -134,7 +134,6 @@ async function followRun(begun: Answer<'POST /sync'>['run'], call: Call): Promis
   return run.state === 'complete' ? exitCodes.ok : exitCodes.failed
 }
 
-/** How far the reading of the catalogue has come. */
 type Progress = Omit<DryRunEvent<'progress'>, 'type' | 'listings'> & { state?: string }
 
 const progressOf = (run: Omit<Run, 'changes'>): Progress => ({

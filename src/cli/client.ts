@@ -20,7 +20,6 @@ import { commandLine } from './words.ts'
 
 /** What an operation answers. The operation is named by its route: `GET /status`. */
 export type Answer<R extends Route> = AnswerOf<OperationOf<R>>
-/** An entry of the list that an operation answers. */
 export type Item<R extends Route> = ItemOf<OperationOf<R>>
 export type BodyName<R extends Route> = keyof BodyOf<OperationOf<R>> & string
 /** The compiler checks the names of the fields; the service checks their values. A field that is undefined is not sent. */
@@ -35,21 +34,14 @@ export interface Asked<R extends Route> {
   query?: Query<R>
   body?: Body<R> | undefined
   /** A CSV file, which is sent in the place of a body. */
-  file?: Uint8Array<ArrayBuffer>
+  file?: Uint8Array<ArrayBuffer> | undefined
   /** The version that the service must still have, or it refuses the change. */
   ifMatch?: string | undefined
   /** Default: 30 s. */
   deadlineMs?: number | undefined
 }
 
-export interface Client {
-  origin: string
-  call<R extends Route>(route: R, asked?: Asked<R>): Promise<Answer<R>>
-  /** Asks for events, and yields each event as it comes. Throws when the connection breaks off. */
-  events<R extends Route>(route: R, asked?: Asked<R>): Promise<AsyncIterable<EventOf<OperationOf<R>>>>
-  /** Gets a file, piece by piece. Throws when the connection breaks off. */
-  download<R extends Route>(route: R, asked?: Asked<R>): Promise<AsyncIterable<Uint8Array>>
-}
+export type Client = ReturnType<typeof createClient>
 
 /** The time for a file. The largest file takes seconds; slow lines and busy machines take longer. */
 const FILE_DEADLINE_MS = 600_000
@@ -68,7 +60,7 @@ const DEADLINE_MS = 30_000
  *
  * @param listedBy the command that lists what there is; a failure by 404 names it
  */
-export function createClient({ origin, token, whyNoToken }: Connection, listedBy?: string): Client {
+export function createClient({ origin, token, whyNoToken }: Connection, listedBy?: string) {
   const request = <R extends Route>(route: R, asked: Asked<R>, deadlineMs: number) => {
     const { path = {}, query = {}, body, file, ifMatch }: Asked<Route> = asked
     const [method = '', pattern = ''] = route.split(' ')
@@ -100,7 +92,7 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
     const answer: unknown = await response.json().catch(() => undefined)
     const taken = answerShape.safeParse(answer)
     if (response.ok && taken.success) return taken.data.data
-    throw refusal(origin, response.status, answer, { 401: whyNoToken ?? BAD_TOKEN, 404: listed })
+    throw refusal(origin, response.status, answer, { 401: whyNoToken, 404: listed })
   }
   const stream = async (response: Response, type: RegExp, deadlineMs: number) => {
     const is = response.ok && type.test(response.headers.get('content-type') ?? '')
@@ -110,15 +102,17 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
   }
   return {
     origin,
-    async call(route, asked = {}) {
+    async call<R extends Route>(route: R, asked: Asked<R> = {}) {
       const deadlineMs = asked.deadlineMs ?? (asked.file ? FILE_DEADLINE_MS : DEADLINE_MS)
-      return (await dataOf(await request(route, asked, deadlineMs))) as Answer<typeof route>
+      return (await dataOf(await request(route, asked, deadlineMs))) as Answer<R>
     },
-    async events(route, asked = {}) {
+    /** Asks for events, and yields each event as it comes. Throws when the connection breaks off. */
+    async events<R extends Route>(route: R, asked: Asked<R> = {}) {
       const response = await request(route, asked, EVENTS_DEADLINE_MS)
-      return linesOf(await stream(response, /^application\/x-ndjson/, EVENTS_DEADLINE_MS))
+      return linesOf<EventOf<OperationOf<R>>>(await stream(response, /^application\/x-ndjson/, EVENTS_DEADLINE_MS))
     },
-    async download(route, asked = {}) {
+    /** Gets a file, piece by piece. Throws when the connection breaks off. */
+    async download<R extends Route>(route: R, asked: Asked<R> = {}) {
       const response = await request(route, asked, FILE_DEADLINE_MS)
       return stream(response, /^(text\/csv|application\/x-ndjson)/, FILE_DEADLINE_MS)
     },
@@ -162,7 +156,6 @@ function unreachable(origin: string, error: unknown, deadlineMs: number): Failur
   return new Failure('unavailable', message, { cause: error })
 }
 
-/** Returns the name of a network error, else its message. */
 export function networkCause(error: unknown, deadlineMs: number): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
@@ -198,9 +191,8 @@ const codes: Record<number, FailureCode> = {
 /** What a person can do next, by the status of the answer, where the service's own message does not say so. */
 type NextSteps = Record<number, string | undefined>
 
-const BAD_TOKEN = 'Give another by --token or QUAYSIDE_TOKEN.'
-
 const nextSteps: NextSteps = {
+  401: 'Give another by --token or QUAYSIDE_TOKEN.',
   403: `This token may not do that: use the owner token, or one of a higher role (\`${commandLine('tokens create')}\`).`,
   503: `Try again in a few seconds; \`${commandLine('status')}\` and the log say more.`,
 }

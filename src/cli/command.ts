@@ -58,7 +58,6 @@ export interface Call {
   json: boolean
   /** Whether a person at a terminal can be asked questions. */
   asks: boolean
-  /** How many columns a table may take. */
   width: number
   /** The text of an option; undefined when it was not given. */
   option(name: string): string | undefined
@@ -101,7 +100,6 @@ interface OtherRow extends CommandHead {
   act?: (call: Call) => Promise<number | undefined>
 }
 
-/** A command that calls one operation of the service. */
 interface OperationHead<R extends Route> extends CommandHead {
   /**
    * The route of the operation. The arguments fill its places in their order. A `:store` that is an argument may be the store's
@@ -116,6 +114,8 @@ interface OperationHead<R extends Route> extends CommandHead {
   query?: Query<R> | ((call: Call) => Query<R>)
   /** Options that become fields of the body as they are, or a function that makes the body. */
   body?: BodyName<R>[] | ((call: Call) => Body<R> | Promise<Body<R>>)
+  /** Returns a CSV file, which is sent in the place of a body. */
+  file?: (call: Call) => Promise<Uint8Array<ArrayBuffer>>
   /** Returns the version that the change is based on, for If-Match. */
   ifMatch?: (call: Call) => Promise<string>
   deadlineMs?: number
@@ -123,7 +123,6 @@ interface OperationHead<R extends Route> extends CommandHead {
   fails?: (answer: Answer<R>) => boolean
 }
 
-/** How a list is shown as a table. */
 interface ListView<R extends Route> {
   columns: Columns<Item<R>> | ((call: Call) => Columns<Item<R>>)
   /** What an empty list means, as a sentence. */
@@ -266,9 +265,10 @@ async function perform(given: OperationRow, call: Call): Promise<number> {
     ...call.values(...paging, ...(row.filters ?? [])),
   }
   const body = Array.isArray(row.body) ? call.values(...row.body) : await row.body?.(call)
+  const file = await row.file?.(call)
   const ifMatch = await row.ifMatch?.(call)
   const path = await pathOf(row, call)
-  const answer = await call.client.call(row.call, { path, query, body, ifMatch, deadlineMs: row.deadlineMs })
+  const answer = await call.client.call(row.call, { path, query, body, file, ifMatch, deadlineMs: row.deadlineMs })
   call.print(answer, () => textOf(row, answer, call))
   return row.fails?.(answer) ? exitCodes.failed : exitCodes.ok
 }
@@ -339,7 +339,6 @@ export function neededReason({ option }: Call): string {
   return reason
 }
 
-/** Makes a parser that accepts only one of these words. */
 export const oneOf =
   <T extends string>(words: readonly T[]) =>
   (text: string): T => {
@@ -348,7 +347,6 @@ export const oneOf =
     throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
   }
 
-/** Makes a parser that accepts only a whole number from 0 to `max`. */
 export const whole =
   (max: number) =>
   (text: string): number => {

@@ -10,10 +10,7 @@ import { messageLines, NOT_RUNNING } from './exit-codes.ts'
 import { type Duty, dutiesOf, type Status } from './status.ts'
 import { cell, commandLine, instant } from './words.ts'
 
-interface Running {
-  client: Client
-  status: Status
-}
+type Running = { client: Client; status: Status }
 export type Service = Running | { fault: Failure }
 
 /** Asks the service for its status. A service that does not answer is returned as a fault, so that the other checks go on. */
@@ -29,7 +26,6 @@ export async function meetService(
   }
 }
 
-/** Compares the supplier's webhooks with the webhooks whose secret the service holds. */
 export async function checkWebhooks({ io, config, report }: Visit, supplier: Supplier, service: Service) {
   try {
     const theirs = (await supplier.webhooks()).items

@@ -1,8 +1,7 @@
 /** What is known of one record: labels, and their texts beside them. */
 import { columnsOf, plain, sentence } from '../domain/text-layout.ts'
+import { GAP } from './tables.ts'
 import { cell, instant } from './words.ts'
-
-const GAP = '  '
 
 export type Pair = [label: string, text: string]
 
@@ -31,7 +30,6 @@ export type Facts<R extends object> = Record<
   (keyof R & string) | ((record: R, now: number, width: number) => string | string[] | false | null | undefined)
 >
 
-/** Writes the facts of a record as lines, see `details`. */
 export function factsText<R extends object>(record: R, facts: Facts<R>, width: number, now = 0): string {
   const beside = width - Math.max(...Object.keys(facts).map(columnsOf)) - GAP.length
   const pairs = Object.entries(facts).flatMap(([label, fact]) => {

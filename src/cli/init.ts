@@ -28,7 +28,6 @@ import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-file
 import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { commandLine, configOption } from './words.ts'
 
-/** Connects a real supplier and a store, by asking on a terminal or by flags. */
 export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   const file = flags.config ?? (io.env.QUAYSIDE_CONFIG || CONFIG_FILE)
   const width = proseWidth(io)

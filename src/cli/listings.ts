@@ -15,7 +15,6 @@ import {
   recordText,
   storeOf,
 } from './command.ts'
-import { exitCodes } from './exit-codes.ts'
 import { writeFile } from './exports.ts'
 import { type Facts, factsText, maybe } from './facts.ts'
 import { ago, type Columns, key, number, reasonedRows, right, tableOr } from './tables.ts'
@@ -60,7 +59,7 @@ const listingView: RecordView<Listing> = {
   },
   parts(listing, call) {
     const columns: Columns<Listing['prices'][number]> = {
-      SINCE: { of: ({ at }) => instant(at, call.io.now()), keep: true },
+      SINCE: { of: ({ at }, now) => instant(at, now), keep: true },
       PRICE: right(({ price, currency }) => money(price, currency)),
       CAUSE: 'cause',
     }
@@ -163,7 +162,11 @@ export const listings: CommandRow[] = [
     about: 'link, unlink and ignore as a CSV file says, line by line',
     args: ['the file; - for standard input'],
     options: { ...STORE, '--dry-run': 'only say what would happen' },
-    act: importFile,
+    call: 'POST /stores/:store/listings/import',
+    query: ({ flag }) => ({ dry_run: flag('dryRun') || undefined }),
+    file: ({ args, io }) => read(args[0] ?? '', io),
+    fails: ({ refused }) => refused > 0,
+    text: reportText,
   },
   {
     command: 'listings export',
@@ -234,19 +237,6 @@ async function priceToPass(call: Call): Promise<string> {
   return wantedPrice
 }
 
-async function importFile(call: Call): Promise<number> {
-  const file = await read(call.args[0] ?? '', call.io)
-  const store = await storeOf(call)
-  const dryRun = call.flag('dryRun')
-  const report = await call.client.call('POST /stores/:store/listings/import', {
-    path: { store },
-    query: { dry_run: dryRun || undefined },
-    file,
-  })
-  call.print(report, () => reportText(report, dryRun, call.width))
-  return report.refused === 0 ? exitCodes.ok : exitCodes.failed
-}
-
 async function exportFile(call: Call): Promise<undefined> {
   const store = await storeOf(call)
   const pieces = await call.client.download('GET /stores/:store/listings/export', { path: { store } })
@@ -262,16 +252,15 @@ async function read(file: string, { stdin }: Io): Promise<Uint8Array<ArrayBuffer
     for await (const piece of file === '-' ? stdin : createReadStream(file)) {
       pieces.push(Buffer.from(piece))
       size += pieces.at(-1)?.length ?? 0
-      if (size > fileLimits.bytesMax) throw tooLarge(file === '-' ? 'standard input' : file)
+      if (size <= fileLimits.bytesMax) continue
+      const what = file === '-' ? 'standard input' : file
+      throw new Failure('invalid', `${what} is larger than ${fileLimits.bytesMax / 1024 / 1024} MiB: divide it`)
     }
   } catch (error) {
     throw systemFailure(error, file) ?? error
   }
   return new Uint8Array(Buffer.concat(pieces))
 }
-
-const tooLarge = (what: string) =>
-  new Failure('invalid', `${what} is larger than ${fileLimits.bytesMax / 1024 / 1024} MiB: divide it`)
 
 const reportFacts: Facts<Report> = {
   Lines: 'lines',
@@ -282,7 +271,7 @@ const reportFacts: Facts<Report> = {
   Refused: 'refused',
 }
 
-function reportText(report: Report, dryRun: boolean, width: number): string {
+function reportText(report: Report, { flag, width }: Call): string {
   const problems = reasonedRows(
     report.problems,
     { LINE: number('line'), COLUMN: 'column' },
@@ -290,7 +279,7 @@ function reportText(report: Report, dryRun: boolean, width: number): string {
     width,
   )
   return [
-    dryRun ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
+    flag('dryRun') ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
     factsText(report, reportFacts, width),
     ...(report.problems.length === 0 ? [] : ['\n', ...problems]),
     report.truncated ? 'There are more: fix these first, then import the file again.\n' : '',

@@ -8,7 +8,6 @@ type Price = Answer<'GET /stores/:store/prices/:sku'>
 /** One step of the way to the price, or to the stock. */
 type Step = { step: string; after: string; detail: string }
 
-/** Steps whose names are not words. */
 const names: Record<string, string> = { compare_at: 'compare at', held: 'no price' }
 
 const unitsText = (units: number | null): string => (units === null ? 'not counted' : `${cell(units)} units`)

@@ -250,11 +250,9 @@ function decidedText({ purchase: { id, state }, freeze }: Evidence, call: Call):
 
 /** Writes a heading and pairs below it. Without pairs, the sentence `empty` stands there; where that is empty, no text at all. */
 function section(title: string, pairs: Pair[], width: number, empty: string): string {
-  if (pairs.length > 0) return `${title}:\n${indented(details(pairs, width - 2))}`
+  if (pairs.length > 0) return `${title}:\n${details(pairs, width - 2).replaceAll(/^(?=.)/gm, '  ')}`
   return empty && `${title}:\n${sentence(empty, width, { lead: '  ' })}`
 }
-
-const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ')
 
 const ordersOf = ({ orders }: Evidence, now: number): Pair[] =>
   orders.map(({ id, own, generation, takenBy, reading, unread }) => [

@@ -141,7 +141,6 @@ function checkedFault(input: { fault: string }): ReturnType<typeof readFault> {
   }
 }
 
-/** Writes the options that a fault reads, and which requests the fault is limited to. */
 function optionsText(fault: SandboxFault): string {
   const values: Record<string, unknown> = { ...fault }
   const options = (factsOf(fault.fault).options ?? []).map((name) => [name, values[name]] as const)

@@ -82,7 +82,6 @@ export const status: CommandRow = {
   },
 }
 
-/** Lists what waits for a person, each with the command that shows more. */
 function dueText(status: Status, { io, width }: Call): string {
   const { workerAbsentSince, freeze, freshness } = status
   const { catalogueFailure: failure } = freshness
@@ -109,7 +108,6 @@ function todo(what: string, how: string, width: number, indent = '  '): string {
   return `${sentence(`${what}:`, width, lead)}${indent}  ${commandLine(how)}\n`
 }
 
-/** Says whether buying goes on. Where buying is frozen, says who stopped it, when and why. */
 function buyingLines({ freeze, unreadable, workerAbsentSince }: Status, now: number): string[] {
   if (freeze) {
     const by = ({ actor, at, reason }: Freeze['causes'][number]) => `by ${actor}, ${instant(at, now)}: ${reason}`
@@ -226,7 +224,6 @@ export function dutiesOf(status: Status, now: number): Duty[] {
   ]
 }
 
-/** Says which answer of the supplier cannot be read, and which value it has in that place. */
 function unreadableText(answer: Status['unreadable'][number], now: number): string {
   const { request, field, setting, value, since, pausesBuying } = answer
   const there = `${cell(field)} (${cell(setting)} of the dialect) has ${cell(value)} there`

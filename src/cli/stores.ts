@@ -112,7 +112,6 @@ are refused and repeated until the store has the new one.`,
   },
 ]
 
-/** The command that sends an example of a callback. A developer uses it while writing the receiver. */
 export const trigger: CommandRow = {
   command: 'trigger <type>',
   about: 'send your store an example of a callback, marked as a test',
@@ -136,7 +135,6 @@ order is one that no shop has. It is sent once and stored nowhere.`,
 }
 
 type Store = Item<'GET /stores'>
-/** Until when the previous secret of callbacks is valid. */
 type CallbackSecret = Pick<NonNullable<Store['callbackSecret']>, 'previousUntil'>
 
 /** Returns the age of a secret. The first secret has no age, because it is derived from the data key. */
@@ -147,11 +145,9 @@ function notesOf({ callbackSecret, pausedUntil, error }: Store, now: number): st
   const until = oldUntil(callbackSecret, now)
   const generation = cell(callbackSecret?.generation)
   return [
-    ...(until === undefined
-      ? []
-      : [`callbacks are signed with secret ${generation}, and with the old one until ${until}`]),
-    ...(pausedUntil ? [pausedText({ store: 'it', until: pausedUntil, error }, now)] : []),
-  ]
+    until && `callbacks are signed with secret ${generation}, and with the old one until ${until}`,
+    pausedUntil && pausedText({ store: 'it', until: pausedUntil, error }, now),
+  ].flatMap((note) => note || [])
 }
 
 /** Says that a store takes no prices and stock now, when the next try is, and why. */

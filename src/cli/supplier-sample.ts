@@ -12,7 +12,7 @@ import { sentence } from '../domain/text-layout.ts'
 import { Failure, type FailureReason, messageOf } from '../errors.ts'
 import { createSupplier, type Supplier, type SupplierSettings } from '../supplier/client.ts'
 import { Unreadable, unreadable } from '../supplier/read.ts'
-import { type Columns, right, table } from './tables.ts'
+import { right, table } from './tables.ts'
 import { commandLine } from './words.ts'
 
 const COUNT = 3
@@ -72,12 +72,9 @@ export async function trySupplier(
   }
 }
 
-export function productTable(offers: SupplierOffer[], width: number): string {
-  const columns: Columns<SupplierOffer> = { NAME: 'name', COST: right(costText), STOCK: stockText }
-  return table(offers, columns, width)
-}
+export const productTable = (offers: SupplierOffer[], width: number): string =>
+  table(offers, { NAME: 'name', COST: right(costText), STOCK: stockText }, width)
 
-/** Writes the products that a person compares with the supplier's pages. */
 export function productsText(products: SupplierOffer[], width: number): string {
   const lead = "Products of the supplier, as the dialect reads them. Compare them with the supplier's own pages:"
   return sentence(lead, width) + productTable(products, width)

@@ -9,7 +9,6 @@ type CellText<R> = (row: R, now: number) => string
 
 export interface Column<R extends object> {
   of: CellText<R>
-  /** Numbers stand to the right. */
   right?: true
   /** Set for columns such as ids, which people copy from the screen: these are cut only when all other columns are short. */
   keep?: true
@@ -25,10 +24,9 @@ export const ago = <K extends string>(field: K): Column<With<K>> => right((row, 
 
 export const right = <R extends object>(of: CellText<R>): Column<R> => ({ of, right: true })
 
-/** Makes a column of instants, to the second. */
 export const time = <K extends string>(field: K): Column<With<K>> => ({ of: (row) => timeText(row[field]), keep: true })
 
-const GAP = '  '
+export const GAP = '  '
 
 /** How many characters a column needs to say anything at all. */
 const COLUMN_MIN = 4

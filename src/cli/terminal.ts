@@ -35,7 +35,6 @@ function openLines(io: Io, output: NodeJS.WritableStream) {
 export type Terminal = ReturnType<typeof openTerminal>
 
 interface Question {
-  /** What the answer means. */
   about: string
   ask: string
   /** The value that is shown in brackets; an empty answer takes it. */
