@@ -13,6 +13,7 @@ import {
   type BodyName,
   type Client,
   CONFIG_FILE,
+  type ConnectionOptions,
   connectionOf,
   createClient,
   type Item,
@@ -198,7 +199,9 @@ export function addCommand(root: Command, session: Session, row: CommandRow): vo
   command.action(async () => {
     const hasList = group !== '' && above.commands.some((one) => one !== command && one.name() === 'list')
     const listedBy = row.listedBy ?? (hasList ? `${group} list` : undefined)
-    const call = callOf(command, session.io, { addressed, listedBy })
+    const { url, ...others } = command.opts<ConnectionOptions>()
+    const connection = connectionOf(addressed ? { ...others, url } : others, session.io.env)
+    const call = callOf(command, session.io, createClient(connection, listedBy))
     session.exitCode = (await act(call).catch(otherVersion(call.client.origin))) ?? exitCodes.ok
   })
 }
@@ -233,23 +236,17 @@ function addOptions(command: Command, options: Record<string, string | OptionRow
   }
 }
 
-function callOf(
-  command: Command,
-  io: Io,
-  { addressed, listedBy }: { addressed: boolean; listedBy: string | undefined },
-): Call {
+function callOf(command: Command, io: Io, client: Client): Call {
   const options: Record<string, unknown> = command.opts()
-  const option = (name: string) => (typeof options[name] === 'string' ? options[name] : undefined)
-  const url = addressed ? option('url') : undefined
   const json = options.json === true
   return {
     io,
-    client: createClient(connectionOf({ config: option('config'), url, token: option('token') }, io.env), listedBy),
+    client,
     args: command.args,
     json,
     asks: io.isTerminal && !json,
     width: widthOf(io),
-    option,
+    option: (name) => (typeof options[name] === 'string' ? options[name] : undefined),
     flag: (name) => options[name] === true,
     values: (...names) => Object.fromEntries(names.map((name) => [name, options[name]])) as object,
     print: (document, text) => print(io, json, document, text),

@@ -79,15 +79,14 @@ export function runDetect(io: Io, options: DetectOptions): number {
   const found = detectSignature(readDelivery(options.delivery), secret)
   print(io, options.json, found, () => {
     if (!found.fits) return lines(`No known layout fits: ${found.why}.`, io)
-    const profile = JSON.stringify({ signature: found.signature }, undefined, 2)
-    return `${profile}\n\n${lines(found.signature.deliveryIdHeader === null ? NO_ID : WITH_ID, io)}`
+    const { signature } = found
+    const isNamed = signature.deliveryIdHeader !== null
+    const id = isNamed ? 'deliveryIdHeader is the header whose name says so' : 'No header is named for a delivery ID'
+    const advice = lines(`It verifies. ${id}, and toleranceSeconds is the default: ask the supplier.`, io)
+    return `${JSON.stringify({ signature }, undefined, 2)}\n\n${advice}`
   })
   return found.fits ? exitCodes.ok : exitCodes.failed
 }
-
-const TOLERANCE = 'toleranceSeconds is the default: ask the supplier.'
-const WITH_ID = `It verifies. deliveryIdHeader is the header whose name says so, and ${TOLERANCE}`
-const NO_ID = `It verifies. No header is named for a delivery ID, and ${TOLERANCE}`
 
 const lines = (text: string, io: Io): string => sentence(text, Math.min(widthOf(io), 100))
 

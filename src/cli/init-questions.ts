@@ -2,9 +2,8 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { z } from 'zod'
 import { clearTextWarnings, ENCRYPT } from '../config/clear-text.ts'
-import { configShape, dialectFileOf, readText, type Settings, sayWhatIsRight } from '../config/config.ts'
+import { configShape, dialectFileOf, hasApiKey, readApiKey, readText, sayWhatIsRight } from '../config/config.ts'
 import { readDialect } from '../dialect/dialect.ts'
-import type { SupplierOffer } from '../domain/supplier.ts'
 import { either, sentence } from '../domain/text-layout.ts'
 import { Failure, type FieldFault, messageOf } from '../errors.ts'
 import { Secret } from '../secret.ts'
@@ -14,7 +13,7 @@ import { percent } from '../stores/store-settings.ts'
 import { type Io, proseWidth } from './command.ts'
 import type { InitOptions } from './commands.ts'
 import type { Existing } from './init.ts'
-import { type AccessFault, type Correction, productsText, type SupplierAccess, trySupplier } from './supplier-sample.ts'
+import { type AccessFault, type Correction, productsText, trySupplier } from './supplier-sample.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 
 /** The default name and markup: without them nothing could be shown or sold. Each is one line of the configuration to change. */
@@ -48,7 +47,7 @@ export function flagAnswers(flags: InitOptions, env: Io['env'], existing: Existi
     const message = text ? faultOf(shape)(text) : undefined
     if (message !== undefined) faults.push({ field, message })
   }
-  if (!flags.apiKeyFile && !hasApiKey(env, existing)) {
+  if (!flags.apiKeyFile && !hasApiKey(existing.folder, env)) {
     faults.push({ field: '--api-key-file', message: 'a file that holds the API key, or set QUAYSIDE_API_KEY' })
   }
   if (faults.length > 0)
@@ -79,11 +78,8 @@ function defaultsOf(flags: InitOptions, { settings, folder }: Existing) {
   }
 }
 
-export const backendOf = (settings: Settings | undefined) =>
+export const backendOf = (settings: Existing['settings']) =>
   settings?.stores.find((store) => store.kind === backend.kind)
-
-const hasApiKey = (env: Io['env'], existing: Existing): boolean =>
-  existing.apiKeyFile || Boolean(env.QUAYSIDE_API_KEY) || Boolean(env.QUAYSIDE_API_KEY_FILE)
 
 export function readKeyFile(file: string): Secret {
   const text = readText(file).trim()
@@ -107,27 +103,18 @@ export const faultOf = (shape: z.ZodType) => (text: string) => {
 }
 const optional = (shape: z.ZodType) => (text: string) => (text === '' ? undefined : faultOf(shape)(text))
 
-/** What the questions need: the terminal, the flags, the earlier set-up, and a way to try the supplier. */
-export interface Asking {
-  io: Io
-  flags: InitOptions
-  existing: Existing
-  accessOf: (answers: SupplierAnswers) => SupplierAccess
-}
-
 /**
  * Asks on the terminal. A question with an impossible answer is asked again. The answer `-` removes an optional value.
  *
  * @returns the answers, and the products that the person has seen; no products where the supplier was not asked
  */
-export async function askAnswers(asking: Asking): Promise<{ answers: Answers; products: SupplierOffer[] | undefined }> {
-  const { io, flags, existing } = asking
+export async function askAnswers(io: Io, flags: InitOptions, existing: Existing) {
   const before = defaultsOf(flags, existing)
   const hasBackend = backendOf(existing.settings) !== undefined
   const terminal = openTerminal(io)
   try {
     io.stdout.write('Each question says what its answer means. Enter takes what is in [brackets].\n')
-    const { products, ...supplier } = await askSupplier(terminal, asking, before)
+    const { products, ...supplier } = await askSupplier(terminal, io, flags, existing)
     const callbackUrl = await terminal.put({
       about: `Where your store's backend gets keys and failures. It may be started later: callbacks wait in the queue.${hasBackend ? '' : ` Leave it empty where you have no such backend: a shop of ${either(shopKinds.map(({ label }) => label))} is added afterwards.`}`,
       ask: hasBackend ? 'Callback URL' : 'Callback URL (optional)',
@@ -144,7 +131,8 @@ export async function askAnswers(asking: Asking): Promise<{ answers: Answers; pr
     })
     const markup = callbackUrl === '' ? before.markup : await askMarkup(terminal, before.markup)
     const store = { storeName, callbackUrl: callbackUrl || null, publicUrl: publicUrl || null, markup }
-    return { answers: { ...before, ...supplier, ...store }, products }
+    const answers: Answers = { ...before, ...supplier, ...store }
+    return { answers, products }
   } finally {
     terminal.close()
   }
@@ -166,26 +154,26 @@ export const askMarkup = (terminal: Terminal, before: string): Promise<string> =
     fault: faultOf(percent),
   })
 
-export type SupplierAnswers = Pick<Answers, 'baseUrl' | 'dialect' | 'apiKey'>
+type SupplierAnswers = Pick<Answers, 'baseUrl' | 'dialect' | 'apiKey'>
+
+export function accessOf({ baseUrl, dialect, apiKey }: SupplierAnswers, { file, folder }: Existing, env: Io['env']) {
+  return { baseUrl, dialect: readDialect(dialectFileOf(dialect, folder)), apiKey: readApiKey(file, env, apiKey) }
+}
 
 /**
  * Asks for address, dialect and key, and tries them at once. An answer that does not work is asked for again.
  *
  * @throws Failure `unavailable` when the person stops, `invalid` when the products are not right
  */
-async function askSupplier(
-  terminal: Terminal,
-  asking: Asking,
-  before: Omit<SupplierAnswers, 'apiKey'>,
-): Promise<SupplierAnswers & { products: SupplierOffer[] | undefined }> {
-  const { io, flags, existing, accessOf } = asking
+async function askSupplier(terminal: Terminal, io: Io, flags: InitOptions, existing: Existing) {
   const width = proseWidth(io)
+  const before = defaultsOf(flags, existing)
   const baseUrl = await askAddress(terminal, before.baseUrl)
   const dialect = await askDialect(terminal, before.dialect, existing.folder)
   const apiKey = flags.apiKeyFile ? readKeyFile(flags.apiKeyFile) : await askKey(terminal, io.env, existing)
   const answers: SupplierAnswers = { baseUrl, dialect, apiKey }
   while (!flags.offline) {
-    const access = accessOf(answers)
+    const access = accessOf(answers, existing, io.env)
     // The warning comes before the API key is sent for the first time.
     terminal.write(warningText(clearTextWarnings({ supplier: access, stores: [] }), width))
     const result = await trySupplier(access)
@@ -265,7 +253,7 @@ async function assertRight(terminal: Terminal, products: string): Promise<void> 
 }
 
 async function askKey(terminal: Terminal, env: Io['env'], existing: Existing): Promise<Secret | undefined> {
-  const has = hasApiKey(env, existing)
+  const has = hasApiKey(existing.folder, env)
   const text = await terminal.put(
     {
       about: 'The key that the supplier gave you. It is kept in a file that only you can read, and never shown.',

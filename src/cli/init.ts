@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { clearTextWarnings } from '../config/clear-text.ts'
-import { checkedConfig, configShape, dialectFileOf, loadConfig, readApiKey, readJson } from '../config/config.ts'
-import { readDialect } from '../dialect/dialect.ts'
+import { checkedConfig, configShape, loadConfig, readJson } from '../config/config.ts'
 import type { SupplierOffer } from '../domain/supplier.ts'
 import { sentence } from '../domain/text-layout.ts'
 import { Failure, messageOf } from '../errors.ts'
@@ -16,14 +15,7 @@ import { type Io, print, proseWidth } from './command.ts'
 import type { InitOptions } from './commands.ts'
 import { saying } from './exit-codes.ts'
 import { nextText, type Pair } from './facts.ts'
-import {
-  type Answers,
-  askAnswers,
-  backendOf,
-  flagAnswers,
-  type SupplierAnswers,
-  warningText,
-} from './init-questions.ts'
+import { type Answers, accessOf, askAnswers, backendOf, flagAnswers, warningText } from './init-questions.ts'
 import { newStoreId, type SetUpFile, secretsOf, writeSetUp } from './set-up-files.ts'
 import { productsText, productView, type SupplierAccess, trySupplier } from './supplier-sample.ts'
 import { commandLine, configOption } from './words.ts'
@@ -38,16 +30,13 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   const existing = readExisting(file)
   if (existing.settings) await assertStopped(file, io.env)
   const asks = io.isTerminal && !flags.yes && !flags.json
-  const accessOf = ({ baseUrl, dialect, apiKey }: SupplierAnswers): SupplierAccess => ({
-    baseUrl,
-    dialect: readDialect(dialectFileOf(dialect, existing.folder)),
-    apiKey: readApiKey(file, io.env, apiKey),
-  })
-  const asked = asks ? await askAnswers({ io, flags, existing, accessOf }) : undefined
+  const asked = asks ? await askAnswers(io, flags, existing) : undefined
   const answers = asked?.answers ?? flagAnswers(flags, io.env, existing)
   const isOwn = existing.settings !== undefined || flags.force === true
   const plan = await checked(answers, existing, io, isOwn)
-  const products = flags.offline ? undefined : (asked?.products ?? (await productsOf(accessOf(answers))))
+  const products = flags.offline
+    ? undefined
+    : (asked?.products ?? (await productsOf(accessOf(answers, existing, io.env))))
   const made = await setUp(plan, answers, flags.offline === true)
   const option = configOption(flags.config)
   const next = nextOf(plan, option)
@@ -199,11 +188,10 @@ export type Existing = ReturnType<typeof readExisting>
  */
 function readExisting(file: string) {
   const folder = path.dirname(file)
-  const apiKeyFile = existsSync(path.join(secretsOf(file), 'api-key'))
-  if (!existsSync(file)) return { file, folder, settings: undefined, apiKeyFile, kept: [] }
+  if (!existsSync(file)) return { file, folder, settings: undefined, kept: [] }
   try {
     const settings = configShape.parse(readJson(file))
-    return { file, folder, settings, apiKeyFile, kept: settings.stores.map(({ id }) => `store id ${id}`) }
+    return { file, folder, settings, kept: settings.stores.map(({ id }) => `store id ${id}`) }
   } catch (cause) {
     const why = `${file} cannot be read, and holds the permanent id of a store: fix it, or move it away yourself.`
     throw new Failure('conflict', `${why}\n${messageOf(cause).split('\n')[0]}`, { cause })

@@ -356,7 +356,10 @@ function readNextKey(folder: string, env: Env): Secret | undefined {
   return secret
 }
 
-/** Says whether a secret that may be absent is set. */
+/** Says whether the API key is set. @param folder the folder of the configuration */
+export const hasApiKey = (folder: string, env: Env): boolean => isGiven(SECRETS.apiKey, folder, env)
+
+/** Says whether a secret that need not be there is set. */
 const isGiven = ({ variable, file }: { variable: string; file: string }, folder: string, env: Env): boolean =>
   Boolean(env[variable] || env[`${variable}_FILE`]) || existsSync(path.join(folder, 'secrets', file))
 
