@@ -147,7 +147,7 @@ const progressOf = (run: Omit<Run, 'changes'>): Progress => ({
 
 /** Shows progress: on a terminal one line is drawn again and again, elsewhere a new line is written now and then. */
 function openBar(io: Io, begun: Pick<Progress, 'pages' | 'offers'>) {
-  const start = { at: io.now(), ...begun }
+  const start: Start = { at: io.now(), ...begun }
   let shownAt = Number.NEGATIVE_INFINITY
   const line = (progress: Progress, width: number) => barText(progress, start, io.now(), width)
   const draw = (progress: Progress): void => {
@@ -167,16 +167,13 @@ function openBar(io: Io, begun: Pick<Progress, 'pages' | 'offers'>) {
 const BAR = 14
 const BAR_MIN = 5
 
+type Start = Pick<Progress, 'pages' | 'offers'> & { at: number }
+
 /**
  * Returns one line, exactly `width` wide, so that it covers the line before. The line counts new and changed offers as the
  * text at the end does. The speed is left out where the line has no room for it.
  */
-function barText(
-  progress: Progress,
-  start: Pick<Progress, 'pages' | 'offers'> & { at: number },
-  now: number,
-  width: number,
-) {
+function barText(progress: Progress, start: Start, now: number, width: number) {
   const { pages, pagesTotal, offers, state = 'running' } = progress
   const total = pagesTotal ?? 0
   const elapsed = Math.max(1, now - start.at)

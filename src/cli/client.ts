@@ -119,11 +119,7 @@ export function createClient({ origin, token, whyNoToken }: Connection, listedBy
   }
 }
 
-async function* piecesOf(
-  body: AsyncIterable<Uint8Array>,
-  origin: string,
-  deadlineMs: number,
-): AsyncGenerator<Uint8Array> {
+async function* piecesOf(body: AsyncIterable<Uint8Array>, origin: string, deadlineMs: number) {
   try {
     yield* body
   } catch (error) {

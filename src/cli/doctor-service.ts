@@ -5,6 +5,7 @@ import { Failure, messageOf } from '../errors.ts'
 import { type ConfiguredStore, kindOf } from '../stores/kinds.ts'
 import type { Supplier } from '../supplier/client.ts'
 import { type Client, type ConnectionOptions, connectionOf, createClient, type Item, networkCause } from './client.ts'
+import type { Io } from './command.ts'
 import type { Report, Visit } from './doctor.ts'
 import { messageLines, NOT_RUNNING } from './exit-codes.ts'
 import { type Duty, dutiesOf, type Status } from './status.ts'
@@ -14,10 +15,7 @@ type Running = { client: Client; status: Status }
 export type Service = Running | { fault: Failure }
 
 /** Asks the service for its status. A service that does not answer is returned as a fault, so that the other checks go on. */
-export async function meetService(
-  options: ConnectionOptions,
-  env: Record<string, string | undefined>,
-): Promise<Service> {
+export async function meetService(options: ConnectionOptions, env: Io['env']): Promise<Service> {
   try {
     const client = createClient(connectionOf(options, env))
     return { client, status: await client.call('GET /status') }

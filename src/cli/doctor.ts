@@ -90,15 +90,8 @@ function checkNode(report: Report): void {
   else report('warn', 'Node', `${version} runs it; the tested one is ${NODE_MAJOR}`, 'start it by `npm start` or `npx`')
 }
 
-/**
- * @param source the file of the configuration, and whether the demo wrote it; undefined when there is no such file
- * @returns undefined when there is no configuration, or it has faults; each fault is reported
- */
-function checkConfig(
-  source: { file: string; demo: boolean } | undefined,
-  env: Record<string, string | undefined>,
-  report: Report,
-): Config | undefined {
+/** @returns undefined when there is no configuration, or it has faults; each fault is reported */
+function checkConfig(source: ReturnType<typeof configFileOf>, env: Io['env'], report: Report): Config | undefined {
   if (!source || source.demo) {
     const fix = `\`${commandLine('init')}\` writes one`
     report('warn', 'configuration', `there is no ${CONFIG_FILE}: this is the demo`, fix)

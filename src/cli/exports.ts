@@ -59,12 +59,7 @@ ${columnsText({ ...deliveryColumns, ...bodyColumns })}`,
 }
 
 /** Writes an export. @param sealed the flag that asks for the sealed columns too */
-async function exportRows(
-  call: Call,
-  what: 'orders' | 'deliveries',
-  sealed: string,
-  filters: string[],
-): Promise<undefined> {
+async function exportRows(call: Call, what: 'orders' | 'deliveries', sealed: string, filters: string[]) {
   const { option, flag, json } = call
   const query = {
     ...call.values(...filters),
@@ -79,6 +74,7 @@ async function exportRows(
     ? call.client.download(`POST /exports/${what}`, { query, body: { reason } })
     : call.client.download(`GET /exports/${what}`, { query })
   await writeFile(call.io, await pieces)
+  return undefined
 }
 
 /** Turns a day, as people write it, into the instant at which that day begins. */

@@ -146,12 +146,8 @@ function nowText(done: string) {
 }
 
 /** Says why a purchase waits or has failed; an empty text when neither is so. */
-export function whyOf({
-  holdReason,
-  note,
-  failureCode,
-  failureMessage,
-}: Pick<Line['purchases'][number], 'holdReason' | 'note' | 'failureCode' | 'failureMessage'>): string {
+export function whyOf(purchase: Line['purchases'][number]): string {
+  const { holdReason, note, failureCode, failureMessage } = purchase
   const hold = holdReason && `held, ${wordOf(holdLabels, holdReason)}`
   const parts = [hold, note, failureCode && `the supplier said ${failureCode}`, failureMessage]
   return plain([...new Set(parts.filter(Boolean))].join('; '))

@@ -155,10 +155,7 @@ function optionsText(fault: SandboxFault): string {
  *
  * @throws Failure `unavailable` when no sandbox answers
  */
-async function findSandbox(
-  url: string | undefined,
-  env: Io['env'],
-): Promise<{ origin: string; faults: SandboxFault[] }> {
+async function findSandbox(url: string | undefined, env: Io['env']) {
   const origins = url === undefined ? [DEFAULT_ORIGIN, ...demoOrigins(env)] : [originOf(url)]
   for (const origin of origins) {
     const answer = listShape.safeParse(await ask(origin, 'GET').catch(() => undefined))

@@ -83,7 +83,11 @@ export async function runAddShop(io: Io, kind: ShopKind, options: AddOptions): P
       pricing: { markup: { percent: markup } },
     }
     const added = write(io, file, store, shop.credentials)
-    const next = nextOf(added.id, options.config)
+    const option = configOption(options.config)
+    const next: Pair[] = [
+      [commandLine(`serve${option}`), 'starts the service; restart one that runs'],
+      [commandLine(`stores test ${added.id}${option}`), 'then tries all of this through the service'],
+    ]
     const document = {
       configFile: file,
       store: added.id,
@@ -117,13 +121,8 @@ const sentenceOf = ({ check, detail, fix }: StoreFinding): string =>
 type Given = Partial<ShopAnswers> & Pick<ShopAnswers, 'settings'>
 
 /** Reads the answers that options give. @throws Failure `invalid` that names every option that is missing or wrong */
-function givenAnswers(
-  { settings: ofStore, shop }: ShopKind,
-  questions: ShopQuestions,
-  options: AddOptions,
-  env: Io['env'],
-  asks: boolean,
-): Given {
+function givenAnswers(kind: ShopKind, questions: ShopQuestions, options: AddOptions, env: Io['env'], asks: boolean) {
+  const { settings: ofStore, shop } = kind
   const faults: FieldFault[] = []
   const fault = (field: string, message: string | undefined) => message && faults.push({ field, message })
   const settings: Given['settings'] = {}
@@ -268,13 +267,6 @@ function write(io: Io, file: string, store: { id: string }, { key, secret, previ
 }
 
 /* What is said at the end. */
-
-function nextOf(id: string, config: string | undefined): Pair[] {
-  return [
-    [commandLine(`serve${configOption(config)}`), 'starts the service; restart one that runs'],
-    [commandLine(`stores test ${id}${configOption(config)}`), 'then tries all of this through the service'],
-  ]
-}
 
 function resultText(
   { config, credentialsFile, id }: ReturnType<typeof write>,

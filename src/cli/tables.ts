@@ -1,5 +1,6 @@
 /** Tables: records below each other, no wider than the terminal. */
 import { columnsOf, cut, plain, sentence, wrap } from '../domain/text-layout.ts'
+import type { Call } from './command.ts'
 import { ageOf, cell, timeText } from './words.ts'
 
 /** Columns by their titles. A column is a field that is printed as it is, a function that makes the text, or a `Column`. */
@@ -95,9 +96,6 @@ export function reasonedRows<R extends object>(
 }
 
 /** Writes a table, or, when there are no rows, the sentence that says what this means. */
-export const tableOr = <R extends object>(
-  empty: string,
-  rows: R[],
-  columns: Columns<R>,
-  { width, io }: { width: number; io: { now: () => number } },
-): string => (rows.length > 0 ? table(rows, columns, width, io.now()) : empty && sentence(empty, width))
+export function tableOr<R extends object>(empty: string, rows: R[], columns: Columns<R>, { width, io }: Call): string {
+  return rows.length > 0 ? table(rows, columns, width, io.now()) : empty && sentence(empty, width)
+}
