@@ -1,6 +1,5 @@
 import { printable, wrap } from '../domain/text-layout.ts'
-import type { Answer } from './client.ts'
-import type { Call, CommandRow } from './command.ts'
+import type { CommandRow } from './command.ts'
 import { deliveryExport } from './exports.ts'
 import { maybe, when } from './facts.ts'
 import { ago, key, number, tableOr } from './tables.ts'
@@ -124,7 +123,18 @@ in the supplier's own pages, then retire it here. The service itself is found
 by QUAYSIDE_URL or the configuration.`,
     call: 'POST /webhooks/rotate',
     body: ['url'],
-    text: rotatedText,
+    text({ webhook, replaces }, { width }) {
+      const lines = [
+        ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, width),
+        ...wrap(`Still valid beside it: ${replaces.map(cell).join(', ')}`, width),
+        `Next, once \`${commandLine('webhooks list')}\` shows deliveries through the new one:`,
+        ...replaces.flatMap((id) => [
+          `  remove ${cell(id)} in the pages of the supplier`,
+          `  ${commandLine(`webhooks retire ${cell(id)}`)}`,
+        ]),
+      ]
+      return `${lines.join('\n')}\n`
+    },
   },
   {
     command: 'webhooks retire <id>',
@@ -143,36 +153,21 @@ no effect.`,
 The service does this by itself at its start and every night. A webhook that
 leads here under a secret that is not held is replaced, once a day at most.`,
     call: 'POST /webhooks/check',
-    text: checkedText,
+    text({ unheld, gone }) {
+      const lines = [
+        ...unheld.flatMap(({ id, url, replacedBy }) => [
+          `${cell(id)} leads here under a secret that is not held`,
+          `  at ${cell(url)}`,
+          `  ${replacedBy === null ? 'not replaced yet' : `replaced by ${cell(replacedBy)}`}; remove it at the supplier`,
+        ]),
+        ...gone.map((id) => `${cell(id)} is gone at the supplier`),
+        ...(gone.length > 0 ? [`  \`${commandLine('webhooks create')}\` makes another`] : []),
+      ]
+      const fine = "The supplier's webhooks are those whose secrets are held."
+      return `${lines.length === 0 ? fine : lines.join('\n')}\n`
+    },
   },
 ]
-
-function rotatedText({ webhook, replaces }: Answer<'POST /webhooks/rotate'>, { width }: Call): string {
-  const lines = [
-    ...wrap(`Created ${cell(webhook.id)}; deliveries go to ${cell(webhook.url)}`, width),
-    ...wrap(`Still valid beside it: ${replaces.map(cell).join(', ')}`, width),
-    `Next, once \`${commandLine('webhooks list')}\` shows deliveries through the new one:`,
-    ...replaces.flatMap((id) => [
-      `  remove ${cell(id)} in the pages of the supplier`,
-      `  ${commandLine(`webhooks retire ${cell(id)}`)}`,
-    ]),
-  ]
-  return `${lines.join('\n')}\n`
-}
-
-function checkedText({ unheld, gone }: Answer<'POST /webhooks/check'>): string {
-  const lines = [
-    ...unheld.flatMap(({ id, url, replacedBy }) => [
-      `${cell(id)} leads here under a secret that is not held`,
-      `  at ${cell(url)}`,
-      `  ${replacedBy === null ? 'not replaced yet' : `replaced by ${cell(replacedBy)}`}; remove it at the supplier`,
-    ]),
-    ...gone.map((id) => `${cell(id)} is gone at the supplier`),
-    ...(gone.length > 0 ? [`  \`${commandLine('webhooks create')}\` makes another`] : []),
-  ]
-  const fine = "The supplier's webhooks are those whose secrets are held."
-  return `${lines.length === 0 ? fine : lines.join('\n')}\n`
-}
 
 export const captures: CommandRow[] = [
   { command: 'dialect capture', about: 'refused deliveries to detect from: start, list, show' },

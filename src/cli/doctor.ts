@@ -205,7 +205,12 @@ async function checkKey(config: Config, report: Report): Promise<Inspection | un
   })
   if (!inspection) return undefined
   const { key, server } = inspection
-  if (server !== null) reportServer(placeName(config), server, report)
+  if (server !== null) {
+    const what = `${placeName(config)}, PostgreSQL ${server.version}`
+    const fix = `\`${commandLine('database create')}\` makes one for a new installation; else is this the address of yours?`
+    if (server.hasTables) report('ok', 'database', what)
+    else report('fail', 'database', `${what}, is empty: the service does not start`, fix)
+  }
   if ('fault' in key) {
     const [, what = key.fault, fix] = /^(.*?): (.*)$/s.exec(key.fault) ?? []
     report('fail', 'secret', `the service does not start: ${what}`, fix)
@@ -221,13 +226,6 @@ async function checkKey(config: Config, report: Report): Promise<Inspection | un
     }
   }
   return inspection
-}
-
-function reportServer(place: string, server: NonNullable<Inspection['server']>, report: Report): void {
-  const what = `${place}, PostgreSQL ${server.version}`
-  const fix = `\`${commandLine('database create')}\` makes one for a new installation; else is this the address of yours?`
-  if (server.hasTables) report('ok', 'database', what)
-  else report('fail', 'database', `${what}, is empty: the service does not start`, fix)
 }
 
 /** Reports how the last sync run ended. While runs fail, the stores sell at old prices, and new offers are not listed. */

@@ -136,7 +136,14 @@ export const listings: CommandRow[] = [
       '--sku <sku>': 'the SKU that the store has for it',
       '--variation <text>': 'such as Europe',
     },
-    body: linkOf,
+    body({ option, values, args }) {
+      const [productId, offerSku] = [option('product'), option('offer')]
+      if ((productId === undefined) === (offerSku === undefined)) {
+        const ways = '--product <id>, the product of the supplier, or --offer <sku>, its SKU there'
+        throw new Failure('invalid', `say which offer ${args[0]} is, by one of the two:\n${ways}`)
+      }
+      return { productId, offerSku, ...values('sku', 'variation') }
+    },
   }),
   change('unlink', { about: 'take a link back: the SKU counts again' }),
   change('ignore', {
@@ -166,24 +173,30 @@ export const listings: CommandRow[] = [
     query: ({ flag }) => ({ dry_run: flag('dryRun') || undefined }),
     file: ({ args, io }) => read(args[0] ?? '', io),
     fails: ({ refused }) => refused > 0,
-    text: reportText,
+    text(report, { flag, width }) {
+      const columns = { LINE: number('line'), COLUMN: 'column' } as const
+      const problems = reasonedRows(report.problems, columns, ({ message }) => message, width)
+      return [
+        flag('dryRun') ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
+        factsText(report, reportFacts, width),
+        ...(report.problems.length === 0 ? [] : ['\n', ...problems]),
+        report.truncated ? 'There are more: fix these first, then import the file again.\n' : '',
+      ].join('')
+    },
   },
   {
     command: 'listings export',
     about: 'the listings of a store as a CSV file, for `import`',
     options: STORE,
-    act: exportFile,
+    async act(call) {
+      const store = await storeOf(call)
+      const pieces = await call.client.download('GET /stores/:store/listings/export', { path: { store } })
+      if (call.json) call.print({ store, csv: (await buffer(pieces)).toString('utf8') }, () => '')
+      else await writeFile(call.io, pieces)
+      return undefined
+    },
   },
 ]
-
-function linkOf({ option, values, args }: Call) {
-  const [productId, offerSku] = [option('product'), option('offer')]
-  if ((productId === undefined) === (offerSku === undefined)) {
-    const ways = '--product <id>, the product of the supplier, or --offer <sku>, its SKU there'
-    throw new Failure('invalid', `say which offer ${args[0]} is, by one of the two:\n${ways}`)
-  }
-  return { productId, offerSku, ...values('sku', 'variation') }
-}
 
 const stockText = (content: Listed['known']): string =>
   content && content.stock === null && content.available ? 'uncounted' : cell(content?.stock)
@@ -237,13 +250,6 @@ async function priceToPass(call: Call): Promise<string> {
   return wantedPrice
 }
 
-async function exportFile(call: Call): Promise<undefined> {
-  const store = await storeOf(call)
-  const pieces = await call.client.download('GET /stores/:store/listings/export', { path: { store } })
-  if (call.json) call.print({ store, csv: (await buffer(pieces)).toString('utf8') }, () => '')
-  else await writeFile(call.io, pieces)
-}
-
 /** Reads a file. @param file the path of the file; `-` for standard input */
 async function read(file: string, { stdin }: Io): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Buffer[] = []
@@ -269,19 +275,4 @@ const reportFacts: Facts<Report> = {
   Ignored: 'ignored',
   Unchanged: 'unchanged',
   Refused: 'refused',
-}
-
-function reportText(report: Report, { flag, width }: Call): string {
-  const problems = reasonedRows(
-    report.problems,
-    { LINE: number('line'), COLUMN: 'column' },
-    ({ message }) => message,
-    width,
-  )
-  return [
-    flag('dryRun') ? 'Nothing was changed. Without --dry-run it would be:\n\n' : '',
-    factsText(report, reportFacts, width),
-    ...(report.problems.length === 0 ? [] : ['\n', ...problems]),
-    report.truncated ? 'There are more: fix these first, then import the file again.\n' : '',
-  ].join('')
 }

@@ -201,7 +201,10 @@ export const reviews: CommandRow[] = [
     call: 'POST /purchases/:id/decision',
     body: decisionOf,
     ifMatch: async (call) => call.option('evidence') ?? (await versionShown(call)),
-    text: decidedText,
+    text({ purchase: { id, state }, freeze }, call) {
+      const watch = `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`
+      return `Decided. The purchase is ${cell(state)} now.\n${watch}\n${freeze ? `\n${frozenText(freeze, call, id)}` : ''}`
+    },
   },
 ]
 
@@ -241,11 +244,6 @@ async function versionShown(call: Call): Promise<string> {
   const question = sentence(plain(`${decisionLabels[decision].word}: ${does}`), call.width).trimEnd()
   await confirm(call.io, `${recordText(evidence, evidenceView, call)}\n${question}`, 'nothing was decided')
   return evidence.evidenceVersion
-}
-
-function decidedText({ purchase: { id, state }, freeze }: Evidence, call: Call): string {
-  const lines = [`Decided. The purchase is ${cell(state)} now.`, `Watch it: ${commandLine(`reviews show ${cell(id)}`)}`]
-  return `${lines.join('\n')}\n${freeze ? `\n${frozenText(freeze, call, id)}` : ''}`
 }
 
 /** Writes a heading and pairs below it. Without pairs, the sentence `empty` stands there; where that is empty, no text at all. */
