@@ -2,14 +2,14 @@
 import { request } from 'undici'
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../src/secret.ts'
-import { shopClient } from '../../src/stores/shopify/client.ts'
+import { openShop } from '../../src/stores/shopify/client.ts'
 import { tryShop } from '../../src/stores/shopify/findings.ts'
 import type { NewVariant } from '../../src/stores/store.ts'
 import { shopifyApp } from '../shops/shopify-shop.ts'
 import { TEST_NOW } from '../support/database.ts'
 import { newVariant } from '../support/new-variant.ts'
 import { storeListing } from '../support/store-listing.ts'
-import { type ShopifyWorld, shopifyWorld } from '../support/store-worlds.ts'
+import { type ShopifyWorld, shopifySettings, shopifyWorld } from '../support/store-worlds.ts'
 
 let pushes = 0
 const publish = (world: ShopifyWorld, ids: string[], set: Parameters<typeof storeListing>[1] = {}) => {
@@ -179,15 +179,16 @@ describe('a test of a Shopify shop', () => {
     const { running } = await shopifyWorld()
     const { url, connections } = running
     const credentials = { key: new Secret(shopifyApp.clientId), secret: new Secret(shopifyApp.secret) }
-    const client = shopClient({ url, credentials, apiVersion: '2026-07', now: () => TEST_NOW, connections })
-    const unknown = { currency: null, location: null, create: null, metafieldNamespace: null } as const
-    const found = await tryShop({
-      client,
-      now: () => TEST_NOW,
-      apiVersion: '2026-07',
-      otherLocations: 'warn',
-      ...unknown,
-    })
+    const found = await tryShop(
+      openShop({
+        url,
+        credentials,
+        apiVersion: '2026-07',
+        now: () => TEST_NOW,
+        connections,
+        settings: { ...shopifySettings, currency: null },
+      }),
+    )
     expect(found[1]).toMatchObject({ check: 'currency', state: 'ok', detail: 'it sells in EUR' })
   })
 

@@ -19,7 +19,6 @@ const settings: OrderSettings = {
   holdAtRisk: null,
   retryTag: 'quayside-retry',
   buyTestOrders: false,
-  metafieldNamespace: null,
 }
 const line = (set: Partial<ShopLine> = {}): ShopLine => ({
   id: '11',

@@ -263,6 +263,18 @@ export async function wooCommerceWorld(
   return { ...world, shop, running, clock }
 }
 
+export const shopifySettings: ShopifyOptions['settings'] = {
+  create: 'publish',
+  ownsSalePrice: false,
+  location: null,
+  metafieldNamespace: null,
+  otherLocations: 'warn',
+  holdAtRisk: null,
+  retryTag: 'quayside-retry',
+  buyTestOrders: false,
+  currency: 'EUR',
+}
+
 export type ShopifyWorld = Awaited<ReturnType<typeof shopifyWorld>>
 
 export async function shopifyWorld(
@@ -297,18 +309,7 @@ export async function shopifyWorld(
         secret: new Secret(appSecret),
         previousSecret: previousSecret === undefined ? undefined : new Secret(previousSecret),
       },
-      settings: {
-        create: 'publish',
-        ownsSalePrice: false,
-        location: null,
-        metafieldNamespace: null,
-        otherLocations: 'warn',
-        holdAtRisk: null,
-        retryTag: 'quayside-retry',
-        buyTestOrders: false,
-        currency: 'EUR',
-        ...given.settings,
-      },
+      settings: { ...shopifySettings, ...given.settings },
       now: () => clock.now,
       sleep: async (ms) => {
         await given.meanwhile?.()

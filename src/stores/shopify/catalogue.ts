@@ -2,14 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Notice } from '../../domain/acknowledgement.ts'
 import { parseDecimal } from '../../domain/money.ts'
-import {
-  answeredUntil,
-  type CatalogueSettings,
-  escaped,
-  partsOf,
-  READ_AGE_MS,
-  soundListings,
-} from '../shop-catalogue.ts'
+import { answeredUntil, escaped, partsOf, READ_AGE_MS, soundListings } from '../shop-catalogue.ts'
 import { asRead, type Read, refused, unavailable } from '../shop-client.ts'
 import type {
   CreatedVariant,
@@ -21,8 +14,8 @@ import type {
   StorePage,
   StoreVariant,
 } from '../store.ts'
-import { shopBulk } from './bulk.ts'
-import { answerOf, pageOf, readPages, type ShopClient, type UserError, type Written } from './client.ts'
+import { endBulk, runInBulk } from './bulk.ts'
+import { answerOf, ask, pageOf, readPages, type Shop, type ShopSettings, type UserError, written } from './client.ts'
 import {
   activateStock,
   createProduct,
@@ -33,7 +26,7 @@ import {
   publishProduct,
   STOCK_ELSEWHERE_MAX,
   setStock,
-  shop,
+  shop as shopDocument,
   stockElsewhere,
   updateProduct,
   updateVariants,
@@ -59,16 +52,6 @@ const AT_ONCE = 4
 const STOCK_TRIES_MAX = 3
 /** The most SKUs of one search. */
 const SKUS_MAX = 20
-
-export interface CatalogueOptions extends CatalogueSettings {
-  client: ShopClient
-  now: () => number
-  sleep: (ms: number) => Promise<void>
-  /** Number of the location whose stock is written; null: the oldest one that serves online orders. */
-  location: string | null
-  /** What is done about stock at other locations for online orders: `warn` names the stock, `own` sets it to 0. */
-  otherLocations: 'warn' | 'own'
-}
 
 const quantities = z.array(z.object({ name: z.string(), quantity: z.number().int() }))
 const shopVariant = z.object({
@@ -165,386 +148,385 @@ interface PriceCall {
   pushing: Pushing[]
 }
 
-const writtenPrices = z.object({
+const writtenPrices = written.extend({
   productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
 })
 
 /** Notes on each listing the price that the shop has written, or the refusal of the shop. */
-function notePrices(pushing: Pushing[], written: z.infer<typeof writtenPrices> & Written): void {
-  for (const { code, field } of written.userErrors) {
+function notePrices(pushing: Pushing[], { userErrors, productVariants }: z.infer<typeof writtenPrices>): void {
+  for (const { code, field } of userErrors) {
     const index = elementOf(field)
     for (const one of index === undefined ? pushing : pushing.slice(index, index + 1)) one.refusal = refusalOf(code)
   }
   for (const one of pushing) {
-    const echo = written.productVariants?.find(({ id }) => id === one.variant.id)
+    const echo = productVariants?.find(({ id }) => id === one.variant.id)
     if (echo) one.price = echo.price
     else one.refusal ??= 'the shop does not say what became of it'
   }
 }
 
-/** Reads and creates what a shop sells, and keeps it at our prices and stock. */
-export function shopCatalogue(options: CatalogueOptions) {
-  const { now, sleep, create: status, ownsSalePrice, otherLocations } = options
-  const client = options.client.waiting()
-  const bulk = shopBulk({ client, sleep })
-  let settings: { currency: string; location: string; readAt: number } | undefined
-  let publication: string | null | undefined
+/** Returns the currency that the shop sells in, and the location whose stock is written. */
+async function readSale(shop: Shop): Promise<Read<{ currency: string; location: string }>> {
+  const { known, now } = shop
+  if (known.sale && now() - known.sale.readAt < READ_AGE_MS) return asRead(known.sale)
+  const schema = z.object({ shop: z.object({ currencyCode: z.string() }) })
+  const there = await ask(shop, shopDocument, {}, schema)
+  if (there.outcome !== 'read') return there
+  const all = await readLocations(shop)
+  if (all.outcome !== 'read') return all
+  const location = locationIn(all.value, shop.settings.location)?.id
+  if (location === undefined) return refused(404, 'the shop has no location for online orders: configure `location`')
+  known.sale = { currency: there.value.shop.currencyCode, location, readAt: now() }
+  return asRead(known.sale)
+}
 
-  /** Reads the currency that the shop sells in, and the location whose stock is written. */
-  async function readSettings(): Promise<Read<{ currency: string; location: string }>> {
-    if (settings && now() - settings.readAt < READ_AGE_MS) return asRead(settings)
-    const schema = z.object({ shop: z.object({ currencyCode: z.string() }) })
-    const there = await client.ask(shop, {}, schema)
-    if (there.outcome !== 'read') return there
-    const all = await readLocations(client)
-    if (all.outcome !== 'read') return all
-    const id = locationIn(all.value, options.location)?.id
-    if (id === undefined) return refused(404, 'the shop has no location for online orders: configure `location`')
-    settings = { currency: there.value.shop.currencyCode, location: id, readAt: now() }
-    return asRead(settings)
+async function readVariants(shop: Shop, ids: string[], location: string): Promise<Read<Map<string, ShopVariant>>> {
+  const found = new Map<string, ShopVariant>()
+  for (const some of partsOf(ids, VARIANTS_MAX)) {
+    const seen = await ask(shop, variantsById, { ids: some, location }, z.array(shopVariant.nullable()))
+    if (seen.outcome !== 'read') return seen
+    for (const node of seen.value) if (node) found.set(node.id, node)
   }
+  return asRead(found)
+}
 
-  async function readVariants(ids: string[], location: string): Promise<Read<Map<string, ShopVariant>>> {
-    const found = new Map<string, ShopVariant>()
-    const schema = z.object({ nodes: z.array(shopVariant.nullable()) })
-    for (const some of partsOf(ids, VARIANTS_MAX)) {
-      const seen = await client.ask(variantsById, { ids: some, location }, schema)
-      if (seen.outcome !== 'read') return seen
-      for (const node of seen.value.nodes) if (node) found.set(node.id, node)
-    }
-    return asRead(found)
-  }
-
-  /** Writes prices, product by product or all at once. A refusal of the shop is noted on each listing that it is about. */
-  async function writePrices(pushing: Pushing[]): Promise<NotConfirmed | undefined> {
-    let calls = [...Map.groupBy(pushing, ({ variant }) => variant.product.id)].flatMap(([product, of]): PriceCall[] => {
-      const changes = of.flatMap((one) => {
-        const change = variantChange(one.listing, one.variant, ownsSalePrice)
-        return change ? [{ one, change }] : []
-      })
-      const variants = changes.map(({ change }) => change)
-      return changes.length === 0 ? [] : [{ variables: { product, variants }, pushing: changes.map(({ one }) => one) }]
+/** Returns the calls that write the prices of these listings, one for each product with prices that differ. */
+const priceCalls = (pushing: Pushing[], ownsSalePrice: boolean): PriceCall[] =>
+  [...Map.groupBy(pushing, ({ variant }) => variant.product.id)].flatMap(([product, of]) => {
+    const changes = of.flatMap((one) => {
+      const change = variantChange(one.listing, one.variant, ownsSalePrice)
+      return change ? [{ one, change }] : []
     })
-    if (calls.length >= BULK_MIN) {
-      const written = await bulk.run(
-        updateVariants,
-        calls.map(({ variables }) => variables),
-      )
-      if (written.outcome !== 'read') return written
-      // A call without an answer is made again by itself, because the bulk operation runs no more.
-      calls = calls.filter((call, index) => {
-        const answer = answerOf(updateVariants, writtenPrices).safeParse(written.value.get(index))
-        if (answer.success) notePrices(call.pushing, answer.data)
-        return !answer.success
-      })
-    }
-    for (const some of partsOf(calls, AT_ONCE)) {
-      const ended = await Promise.all(
-        some.map(async (call) => {
-          const written = await client.change(updateVariants, call.variables, writtenPrices)
-          if (written.outcome !== 'read') return written
-          notePrices(call.pushing, written.value)
-          return undefined
-        }),
-      )
-      const failure = ended.find((one) => one !== undefined)
-      if (failure) return failure
-    }
-    return undefined
-  }
+    const variants = changes.map(({ change }) => change)
+    return changes.length === 0 ? [] : [{ variables: { product, variants }, pushing: changes.map(({ one }) => one) }]
+  })
 
-  /** Writes the stock of at most 250 listings. A refusal of the shop is noted on each listing that it is about. */
-  async function writeStock(push: string, all: Pushing[], location: string): Promise<NotConfirmed | undefined> {
-    let pushing = all
-    let stale = 0
-    for (let tries = 1; ; tries += 1) {
-      const due = pushing.flatMap((one) => {
-        const quantity = quantityOf(one.listing)
-        const before = availableOf(one.variant)
-        if (quantity === null || quantity === before) return []
-        // A price that was refused is no reason to go on selling units that are sold out.
-        return one.refusal === undefined || (before !== null && quantity < before) ? [{ one, quantity, before }] : []
-      })
-      if (due.length === 0) return undefined
-      for (const { one } of due.filter(({ before }) => before === null)) {
-        const failure = await activate(push, one, location)
-        if (failure) return failure
-      }
-      const sent = due.filter(({ one, before }) => before !== null || one.refusal === undefined)
-      if (sent.length === 0) return undefined
-      const quantities = sent.map(({ one, quantity, before }) => ({
-        inventoryItemId: one.variant.inventoryItem.id,
-        locationId: location,
-        quantity,
-        changeFromQuantity: before ?? 0,
-      }))
-      const written = await setQuantities(push, tries, quantities)
-      if (written.outcome !== 'read') return written
-      const { userErrors } = written.value
-      if (userErrors.length === 0) return undefined
-      const codes = userErrors.map(({ code }) => code)
-      if (codes.includes('IDEMPOTENCY_CONCURRENT_REQUEST')) {
-        return unavailable('the shop is still writing the same stock', true)
-      }
-      // For one error the shop refuses the whole request. The item of the error is left out, and the other items are written again.
-      for (const { code, field } of userErrors) {
-        if (isPassing(code)) continue
-        const index = elementOf(field)
-        if (index === undefined) return refused(422, `the shop does not take stock${named(code)}`)
-        const one = sent[index]?.one
-        if (one) one.refusal = refusalOf(code)
-      }
-      if (codes.some(isPassing)) stale += 1
-      if (stale >= STOCK_TRIES_MAX) {
-        for (const { one } of sent) one.refusal ??= 'its stock keeps changing in the shop'
+/** Writes prices, product by product or all at once. A refusal of the shop is noted on each listing that it is about. */
+async function writePrices(shop: Shop, pushing: Pushing[]): Promise<NotConfirmed | undefined> {
+  let calls = priceCalls(pushing, shop.settings.ownsSalePrice)
+  if (calls.length >= BULK_MIN) {
+    const all = calls.map(({ variables }) => variables)
+    const answers = await runInBulk(shop, updateVariants, all)
+    if (answers.outcome !== 'read') return answers
+    // A call without an answer is made again by itself, because the bulk operation runs no more.
+    calls = calls.filter((call, index) => {
+      const answer = answerOf(updateVariants, writtenPrices).safeParse(answers.value.get(index))
+      if (answer.success) notePrices(call.pushing, answer.data)
+      return !answer.success
+    })
+  }
+  for (const some of partsOf(calls, AT_ONCE)) {
+    const ended = await Promise.all(
+      some.map(async (call) => {
+        const answer = await ask(shop, updateVariants, call.variables, writtenPrices)
+        if (answer.outcome !== 'read') return answer
+        notePrices(call.pushing, answer.value)
         return undefined
-      }
-      pushing = sent.map(({ one }) => one).filter(({ refusal }) => refusal === undefined)
-      const again = await readVariants(
-        pushing.map(({ variant }) => variant.id),
-        location,
-      )
-      if (again.outcome !== 'read') return again
-      for (const one of pushing) one.variant = again.value.get(one.variant.id) ?? one.variant
-    }
-  }
-
-  function setQuantities(push: string, tries: number, quantities: object[]) {
-    const referenceDocumentUri = `gid://quayside/Publish/${push}`
-    const input = { name: 'available', reason: 'correction', referenceDocumentUri, quantities }
-    return client.change(setStock, { input, key: keyOf(push, tries, quantities) })
-  }
-
-  /** Sets the stock of at most five listings to 0 at the other locations for online orders. Stock that stays is noted on each. */
-  async function emptyOthers(push: string, all: Pushing[], location: string): Promise<NotConfirmed | undefined> {
-    let left = all
-    let stale = 0
-    for (let tries = 1; left.length > 0; tries += 1) {
-      const ids = left.map(({ variant }) => variant.inventoryItem.id)
-      const there = await client.ask(stockElsewhere, { ids }, itemLevels)
-      if (there.outcome !== 'read') return there
-      const quantities = there.value.nodes.flatMap((item) =>
-        (item?.inventoryLevels.nodes ?? []).flatMap((level) => {
-          const changeFromQuantity = availableIn(level) ?? 0
-          const isOther = level.location.id !== location && level.location.fulfillsOnlineOrders
-          const at = { inventoryItemId: item?.id, locationId: level.location.id }
-          return isOther && changeFromQuantity > 0 ? [{ ...at, quantity: 0, changeFromQuantity }] : []
-        }),
-      )
-      const written = quantities.length === 0 ? undefined : await setQuantities(push, tries, quantities)
-      if (written && written.outcome !== 'read') return written
-      const userErrors = written?.value.userErrors ?? []
-      if (userErrors.length === 0) {
-        const unread = there.value.nodes.flatMap((item) =>
-          item?.inventoryLevels.pageInfo.hasNextPage ? [item.id] : [],
-        )
-        for (const one of left) if (!unread.includes(one.variant.inventoryItem.id)) one.notice = undefined
-        return undefined
-      }
-      stale += 1
-      for (const { code, field } of userErrors) {
-        if (isPassing(code) && stale < STOCK_TRIES_MAX) continue
-        const item = quantities[elementOf(field) ?? -1]?.inventoryItemId
-        const stays = (one: Pushing) => item === undefined || one.variant.inventoryItem.id === item
-        const detail = `the shop does not let its other locations be set to 0${named(code)}`
-        for (const one of left.filter(stays)) one.notice = { reason: 'stock_elsewhere', detail }
-        left = left.filter((one) => !stays(one))
-      }
-    }
-    return undefined
-  }
-
-  /** Adds an item to the items that the location stocks, with a quantity of 0. */
-  async function activate(push: string, one: Pushing, location: string): Promise<NotConfirmed | undefined> {
-    const { id: item } = one.variant.inventoryItem
-    const activated = await client.change(activateStock, { item, location, key: keyOf(push, 0, [item]) })
-    if (activated.outcome !== 'read') return activated
-    if (activated.value.userErrors.length > 0) one.refusal = 'the shop does not stock it at the location'
-    return undefined
-  }
-
-  /** Takes the product of this variant out of sight, if the product has no other variant. */
-  async function hide(one: Pushing): Promise<NotConfirmed | undefined> {
-    const { id, status: before, variantsCount } = one.variant.product
-    if (before === 'DRAFT' || variantsCount?.count !== 1) return undefined
-    const hidden = await client.change(updateProduct, { product: { id, status: 'DRAFT' } })
-    if (hidden.outcome !== 'read') return hidden
-    if (hidden.value.userErrors.length > 0) one.refusal ??= 'the shop does not make a draft of it'
-    return undefined
-  }
-
-  async function publish(push: { id: string; listings: StoreListing[] }): Promise<PublishResult> {
-    const ofShop = await readSettings()
-    if (ofShop.outcome !== 'read') return ofShop
-    const { currency, location } = ofShop.value
-    const { sound, answers } = soundListings(push.listings, currency, (id) =>
-      isNumber(id) ? undefined : 'this is no id of a variant of Shopify',
+      }),
     )
-    const running = await bulk.end()
-    if (running) return running
-    const there = await readVariants(
-      sound.map(({ id }) => gidOf('ProductVariant', id)),
-      location,
-    )
-    if (there.outcome !== 'read') return there
-    const pushing: Pushing[] = []
-    for (const listing of sound) {
-      const variant = there.value.get(gidOf('ProductVariant', listing.id))
-      const notice = variant && noticeOf(listing, variant)
-      if (variant) pushing.push({ listing, variant, price: variant.price, refusal: undefined, notice })
-      else answers.push({ id: listing.id, ok: false, reason: `the shop has no variant ${listing.id}` })
-    }
-    const failure = await write(push.id, pushing, location)
-    // The next push finds the values that were written before, and does not write them again.
-    if (failure) return answeredUntil(answers, failure)
-    for (const { listing, price, refusal, notice } of pushing) {
-      const stock = listing.stock === null ? null : quantityOf(listing)
-      if (refusal !== undefined) answers.push({ id: listing.id, ok: false, reason: refusal })
-      else answers.push({ id: listing.id, ok: true, price, stock, ...(notice && { notice }) })
-    }
-    return { outcome: 'answered', answers }
-  }
-
-  async function write(push: string, pushing: Pushing[], location: string): Promise<NotConfirmed | undefined> {
-    let failure = await writePrices(pushing)
+    const failure = ended.find((one) => one !== undefined)
     if (failure) return failure
-    for (const some of partsOf(pushing, ITEMS_MAX)) {
-      failure = await writeStock(push, some, location)
-      if (failure) return failure
-    }
-    const elsewhere = pushing.filter(({ notice }) => otherLocations === 'own' && notice?.reason === 'stock_elsewhere')
-    for (const some of partsOf(elsewhere, STOCK_ELSEWHERE_MAX)) {
-      failure = await emptyOthers(push, some, location)
-      if (failure) return failure
-    }
-    for (const one of pushing.filter(({ listing }) => listing.isGone)) {
-      failure = await hide(one)
-      if (failure) return failure
-    }
-    return undefined
   }
+  return undefined
+}
 
-  /** Finds variants by their SKU, as far as the shop's search knows them. */
-  async function findSkus(skus: string[]): Promise<Read<Map<string, FoundVariant[]>>> {
-    const found = new Map<string, FoundVariant[]>()
-    const product = z.object({ id: z.string(), handle: z.string() })
-    const nodes = z.array(z.object({ id: z.string(), sku: z.string().nullable(), product }))
-    const schema = z.object({ productVariants: z.object({ nodes }) })
-    for (const some of partsOf(skus, SKUS_MAX)) {
-      const seen = await client.ask(variantsBySku, { query: skuQuery(some) }, schema)
-      if (seen.outcome !== 'read') return seen
-      for (const { id, sku, product } of seen.value.productVariants.nodes) {
-        const variant = numberOf('ProductVariant', id)
-        if (sku === null || variant === undefined || !some.includes(sku)) continue
-        found.set(sku, [...(found.get(sku) ?? []), { id: variant, product: product.id, handle: product.handle }])
-      }
-    }
-    return asRead(found)
-  }
+/** A push of listings on its way to the shop. */
+interface StockPush {
+  id: string
+  /** The location whose stock is written. */
+  location: string
+}
 
-  async function byHandle(sku: string): Promise<Read<FoundVariant | { refusal: string } | null>> {
-    const handle = handleOf(sku)
-    const schema = z.object({ productByIdentifier: madeProduct.nullable() })
-    const seen = await client.ask(productByHandle, { handle }, schema)
-    if (seen.outcome !== 'read') return seen
-    const product = seen.value.productByIdentifier
-    if (product === null) return asRead(null)
-    const id = onlyVariant(product, sku)
-    if (id !== undefined) return asRead({ id, product: product.id, handle })
-    return asRead({
-      refusal: `a product of the shop has the handle ${handle} and another SKU: link one of its variants`,
+/** Writes the stock of at most 250 listings. A refusal of the shop is noted on each listing that it is about. */
+async function writeStock(shop: Shop, push: StockPush, all: Pushing[]): Promise<NotConfirmed | undefined> {
+  const { location } = push
+  let pushing = all
+  let stale = 0
+  for (let tries = 1; ; tries += 1) {
+    const due = pushing.flatMap((one) => {
+      const quantity = quantityOf(one.listing)
+      const before = availableOf(one.variant)
+      if (quantity === null || quantity === before) return []
+      // A price that was refused is no reason to go on selling units that are sold out.
+      return one.refusal === undefined || (before !== null && quantity < before) ? [{ one, quantity, before }] : []
     })
-  }
-
-  async function createOne(variant: NewVariant): Promise<CreatedVariant | NotConfirmed> {
-    const { sku } = variant
-    const before = await byHandle(sku)
-    if (before.outcome !== 'read') return before
-    if (before.value) return taken(variant, before.value, false)
-    for (const withImage of variant.image === null ? [false] : [true, false]) {
-      const input = newProduct({ ...variant, image: withImage ? variant.image : null }, status)
-      const made = await client.change(createProduct, { input }, z.object({ product: madeProduct.nullable() }))
-      if (made.outcome !== 'read') return made
-      const { product, userErrors } = made.value
-      const id = product && onlyVariant(product, sku)
-      if (userErrors.length === 0 && product && id) {
-        return taken(variant, { id, product: product.id, handle: handleOf(sku) }, true)
-      }
-      if (userErrors.some(({ code }) => code === 'HANDLE_NOT_UNIQUE')) {
-        const there = await byHandle(sku)
-        if (there.outcome !== 'read') return there
-        if (there.value) return taken(variant, there.value, false)
-      }
-      const isImage = userErrors.some(({ field }) => field?.includes('files'))
-      if (!isImage || !withImage) return { sku, refusal: refusalOf(userErrors[0]?.code) }
-    }
-    return { sku, refusal: refusalOf(undefined) }
-  }
-
-  /** Publishes the product of a variant if it is to be published, and then says that the variant is there. */
-  async function taken(
-    { sku, isPublished }: NewVariant,
-    found: FoundVariant | { refusal: string },
-    isNew: boolean,
-  ): Promise<CreatedVariant | NotConfirmed> {
-    if ('refusal' in found) return { sku, ...found }
-    if (isPublished && status === 'publish' && found.handle === handleOf(sku)) {
-      const failure = await show(found.product)
+    if (due.length === 0) return undefined
+    for (const { one } of due.filter(({ before }) => before === null)) {
+      const failure = await activate(shop, push, one)
       if (failure) return failure
     }
-    return { sku, id: found.id, isNew }
-  }
-
-  /** Publishes a product to the online store, where the shop has one. */
-  async function show(product: string): Promise<NotConfirmed | undefined> {
-    if (publication === undefined) {
-      const seen = await client.ask(publications, {}, publicationList)
-      if (seen.outcome !== 'read') return seen
-      const isOnlineStore = ({ handle }: { handle: string | null }) => handle === 'online_store'
-      publication =
-        seen.value.publications.nodes.find(({ catalog }) => catalog?.apps.nodes.some(isOnlineStore))?.id ?? null
+    const sent = due.filter(({ one, before }) => before !== null || one.refusal === undefined)
+    if (sent.length === 0) return undefined
+    const quantities = sent.map(({ one, quantity, before }) => ({
+      inventoryItemId: one.variant.inventoryItem.id,
+      locationId: location,
+      quantity,
+      changeFromQuantity: before ?? 0,
+    }))
+    const answer = await setQuantities(shop, push, tries, quantities)
+    if (answer.outcome !== 'read') return answer
+    const { userErrors } = answer.value
+    if (userErrors.length === 0) return undefined
+    const codes = userErrors.map(({ code }) => code)
+    if (codes.includes('IDEMPOTENCY_CONCURRENT_REQUEST')) {
+      return unavailable('the shop is still writing the same stock', true)
     }
-    if (publication === null) return undefined
-    const shown = await client.change(publishProduct, { product, publication })
-    return shown.outcome === 'read' ? undefined : shown
-  }
-
-  async function create(variants: NewVariant[]): Promise<CreateResult> {
-    const found = await findSkus(variants.map(({ sku }) => sku))
-    if (found.outcome !== 'read') return found
-    const answers: CreatedVariant[] = []
-    for (const some of partsOf(variants, AT_ONCE)) {
-      const made = await Promise.all(
-        some.map((variant) => {
-          const [one, ...others] = found.value.get(variant.sku) ?? []
-          if (others.length > 0) {
-            return { sku: variant.sku, refusal: 'several variants of the shop have this SKU: link one of them' }
-          }
-          return one ? taken(variant, one, false) : createOne(variant)
-        }),
-      )
-      answers.push(...made.flatMap((one) => ('sku' in one ? [one] : [])))
-      const failure = made.find((one) => 'outcome' in one)
-      if (failure) return answeredUntil(answers, failure)
+    // For one error the shop refuses the whole request. The item of the error is left out, and the other items are written again.
+    for (const { code, field } of userErrors) {
+      if (isPassing(code)) continue
+      const index = elementOf(field)
+      if (index === undefined) return refused(422, `the shop does not take stock${named(code)}`)
+      const one = sent[index]?.one
+      if (one) one.refusal = refusalOf(code)
     }
-    return { outcome: 'answered', answers }
+    if (codes.some(isPassing)) stale += 1
+    if (stale >= STOCK_TRIES_MAX) {
+      for (const { one } of sent) one.refusal ??= 'its stock keeps changing in the shop'
+      return undefined
+    }
+    pushing = sent.map(({ one }) => one).filter(({ refusal }) => refusal === undefined)
+    const ids = pushing.map(({ variant }) => variant.id)
+    const again = await readVariants(shop, ids, location)
+    if (again.outcome !== 'read') return again
+    for (const one of pushing) one.variant = again.value.get(one.variant.id) ?? one.variant
   }
+}
 
-  async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
-    const seen = await client.ask(variantPage, { after: cursor }, z.object({ productVariants: pageOf(listedVariant) }))
-    // The shop refused its own cursor, so the reading begins again at the first page.
-    if (seen.outcome === 'refused' && cursor !== null) return variants(null)
+function setQuantities(shop: Shop, { id }: StockPush, tries: number, quantities: object[]) {
+  const referenceDocumentUri = `gid://quayside/Publish/${id}`
+  const input = { name: 'available', reason: 'correction', referenceDocumentUri, quantities }
+  return ask(shop, setStock, { input, key: keyOf(id, tries, quantities) }, written)
+}
+
+/** Sets the stock of at most five listings to 0 at the other locations for online orders. Stock that stays is noted on each. */
+async function emptyOthers(shop: Shop, push: StockPush, all: Pushing[]): Promise<NotConfirmed | undefined> {
+  let left = all
+  let stale = 0
+  for (let tries = 1; left.length > 0; tries += 1) {
+    const ids = left.map(({ variant }) => variant.inventoryItem.id)
+    const there = await ask(shop, stockElsewhere, { ids }, itemLevels)
+    if (there.outcome !== 'read') return there
+    const items = there.value.flatMap((item) => item ?? [])
+    const quantities = items.flatMap(({ id: inventoryItemId, inventoryLevels }) =>
+      inventoryLevels.nodes.flatMap((level) => {
+        const { id: locationId, fulfillsOnlineOrders } = level.location
+        const changeFromQuantity = availableIn(level) ?? 0
+        if (locationId === push.location || !fulfillsOnlineOrders || changeFromQuantity <= 0) return []
+        return [{ inventoryItemId, locationId, quantity: 0, changeFromQuantity }]
+      }),
+    )
+    const answer = quantities.length === 0 ? undefined : await setQuantities(shop, push, tries, quantities)
+    if (answer && answer.outcome !== 'read') return answer
+    const userErrors = answer?.value.userErrors ?? []
+    if (userErrors.length === 0) {
+      const unread = items.filter(({ inventoryLevels }) => inventoryLevels.pageInfo.hasNextPage).map(({ id }) => id)
+      for (const one of left) if (!unread.includes(one.variant.inventoryItem.id)) one.notice = undefined
+      return undefined
+    }
+    stale += 1
+    for (const { code, field } of userErrors) {
+      if (isPassing(code) && stale < STOCK_TRIES_MAX) continue
+      const item = quantities[elementOf(field) ?? -1]?.inventoryItemId
+      const stays = (one: Pushing) => item === undefined || one.variant.inventoryItem.id === item
+      const detail = `the shop does not let its other locations be set to 0${named(code)}`
+      for (const one of left.filter(stays)) one.notice = { reason: 'stock_elsewhere', detail }
+      left = left.filter((one) => !stays(one))
+    }
+  }
+  return undefined
+}
+
+/** Adds an item to the items that the location stocks, with a quantity of 0. */
+async function activate(shop: Shop, push: StockPush, one: Pushing): Promise<NotConfirmed | undefined> {
+  const { id: item } = one.variant.inventoryItem
+  const variables = { item, location: push.location, key: keyOf(push.id, 0, [item]) }
+  const activated = await ask(shop, activateStock, variables, written)
+  if (activated.outcome !== 'read') return activated
+  if (activated.value.userErrors.length > 0) one.refusal = 'the shop does not stock it at the location'
+  return undefined
+}
+
+/** Takes the product of this variant out of sight, if the product has no other variant. */
+async function hide(shop: Shop, one: Pushing): Promise<NotConfirmed | undefined> {
+  const { id, status: before, variantsCount } = one.variant.product
+  if (before === 'DRAFT' || variantsCount?.count !== 1) return undefined
+  const hidden = await ask(shop, updateProduct, { product: { id, status: 'DRAFT' } }, written)
+  if (hidden.outcome !== 'read') return hidden
+  if (hidden.value.userErrors.length > 0) one.refusal ??= 'the shop does not make a draft of it'
+  return undefined
+}
+
+/** Brings listings to our prices and stock. */
+export async function publish(
+  shop: Shop,
+  { id: pushId, listings }: { id: string; listings: StoreListing[] },
+): Promise<PublishResult> {
+  const sale = await readSale(shop)
+  if (sale.outcome !== 'read') return sale
+  const { currency, location } = sale.value
+  const { sound, answers } = soundListings(listings, currency, (id) =>
+    isNumber(id) ? undefined : 'this is no id of a variant of Shopify',
+  )
+  const running = await endBulk(shop)
+  if (running) return running
+  const ids = sound.map(({ id }) => gidOf('ProductVariant', id))
+  const there = await readVariants(shop, ids, location)
+  if (there.outcome !== 'read') return there
+  const pushing: Pushing[] = []
+  for (const listing of sound) {
+    const variant = there.value.get(gidOf('ProductVariant', listing.id))
+    const notice = variant && noticeOf(listing, variant)
+    if (variant) pushing.push({ listing, variant, price: variant.price, refusal: undefined, notice })
+    else answers.push({ id: listing.id, ok: false, reason: `the shop has no variant ${listing.id}` })
+  }
+  const failure = await write(shop, { id: pushId, location }, pushing)
+  // The next push finds the values that were written before, and does not write them again.
+  if (failure) return answeredUntil(answers, failure)
+  for (const { listing, price, refusal, notice } of pushing) {
+    const stock = listing.stock === null ? null : quantityOf(listing)
+    if (refusal !== undefined) answers.push({ id: listing.id, ok: false, reason: refusal })
+    else answers.push({ id: listing.id, ok: true, price, stock, ...(notice && { notice }) })
+  }
+  return { outcome: 'answered', answers }
+}
+
+async function write(shop: Shop, push: StockPush, pushing: Pushing[]): Promise<NotConfirmed | undefined> {
+  const isEmptied = ({ notice }: Pushing) =>
+    shop.settings.otherLocations === 'own' && notice?.reason === 'stock_elsewhere'
+  const steps = [
+    () => writePrices(shop, pushing),
+    ...partsOf(pushing, ITEMS_MAX).map((some) => () => writeStock(shop, push, some)),
+    ...partsOf(pushing.filter(isEmptied), STOCK_ELSEWHERE_MAX).map((some) => () => emptyOthers(shop, push, some)),
+    ...pushing.filter(({ listing }) => listing.isGone).map((one) => () => hide(shop, one)),
+  ]
+  for (const step of steps) {
+    const failure = await step()
+    if (failure) return failure
+  }
+  return undefined
+}
+
+/** Finds variants by their SKU, as far as the shop's search knows them. */
+async function findSkus(shop: Shop, skus: string[]): Promise<Read<Map<string, FoundVariant[]>>> {
+  const found = new Map<string, FoundVariant[]>()
+  const product = z.object({ id: z.string(), handle: z.string() })
+  const nodes = z.array(z.object({ id: z.string(), sku: z.string().nullable(), product }))
+  for (const some of partsOf(skus, SKUS_MAX)) {
+    const seen = await ask(shop, variantsBySku, { query: skuQuery(some) }, z.object({ nodes }))
     if (seen.outcome !== 'read') return seen
-    const { nodes, pageInfo: page } = seen.value.productVariants
-    const items = nodes.flatMap(({ id: gid, sku, title, sellableOnlineQuantity: sellable, product }) => {
-      const id = numberOf('ProductVariant', gid)
-      const name = product.hasOnlyDefaultVariant ? product.title : `${product.title} - ${title}`
-      return id === undefined ? [] : [{ id, sku: sku || null, name, sellable }]
-    })
-    return { outcome: 'read', items, next: page.hasNextPage ? page.endCursor : null }
+    for (const { id, sku, product } of seen.value.nodes) {
+      const variant = numberOf('ProductVariant', id)
+      if (sku === null || variant === undefined || !some.includes(sku)) continue
+      found.set(sku, [...(found.get(sku) ?? []), { id: variant, product: product.id, handle: product.handle }])
+    }
   }
+  return asRead(found)
+}
 
-  return { variants, publish, create }
+/** Finds the variant of the product that Quayside makes for a SKU. */
+async function findByHandle(shop: Shop, sku: string): Promise<Read<FoundVariant | { refusal: string } | null>> {
+  const handle = handleOf(sku)
+  const seen = await ask(shop, productByHandle, { handle }, madeProduct.nullable())
+  if (seen.outcome !== 'read') return seen
+  const product = seen.value
+  if (product === null) return asRead(null)
+  const id = onlyVariant(product, sku)
+  if (id !== undefined) return asRead({ id, product: product.id, handle })
+  return asRead({
+    refusal: `a product of the shop has the handle ${handle} and another SKU: link one of its variants`,
+  })
+}
+
+async function createOne(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed> {
+  const { sku } = variant
+  const before = await findByHandle(shop, sku)
+  if (before.outcome !== 'read') return before
+  if (before.value) return taken(shop, variant, before.value, false)
+  for (const withImage of variant.image === null ? [false] : [true, false]) {
+    const input = newProduct({ ...variant, image: withImage ? variant.image : null }, shop.settings.create)
+    const made = await ask(shop, createProduct, { input }, written.extend({ product: madeProduct.nullable() }))
+    if (made.outcome !== 'read') return made
+    const { product, userErrors } = made.value
+    const id = product && onlyVariant(product, sku)
+    if (userErrors.length === 0 && product && id) {
+      return taken(shop, variant, { id, product: product.id, handle: handleOf(sku) }, true)
+    }
+    if (userErrors.some(({ code }) => code === 'HANDLE_NOT_UNIQUE')) {
+      const there = await findByHandle(shop, sku)
+      if (there.outcome !== 'read') return there
+      if (there.value) return taken(shop, variant, there.value, false)
+    }
+    const isImage = userErrors.some(({ field }) => field?.includes('files'))
+    if (!isImage || !withImage) return { sku, refusal: refusalOf(userErrors[0]?.code) }
+  }
+  return { sku, refusal: refusalOf(undefined) }
+}
+
+/** Publishes the product of a variant if it is to be published, and then says that the variant is there. */
+async function taken(
+  shop: Shop,
+  { sku, isPublished }: NewVariant,
+  found: FoundVariant | { refusal: string },
+  isNew: boolean,
+): Promise<CreatedVariant | NotConfirmed> {
+  if ('refusal' in found) return { sku, ...found }
+  if (isPublished && shop.settings.create === 'publish' && found.handle === handleOf(sku)) {
+    const failure = await show(shop, found.product)
+    if (failure) return failure
+  }
+  return { sku, id: found.id, isNew }
+}
+
+/** Publishes a product to the online store, where the shop has one. */
+async function show(shop: Shop, product: string): Promise<NotConfirmed | undefined> {
+  const { known } = shop
+  if (known.publication === undefined) {
+    const seen = await ask(shop, publications, {}, publicationList)
+    if (seen.outcome !== 'read') return seen
+    const isOnlineStore = ({ handle }: { handle: string | null }) => handle === 'online_store'
+    known.publication = seen.value.nodes.find(({ catalog }) => catalog?.apps.nodes.some(isOnlineStore))?.id ?? null
+  }
+  if (known.publication === null) return undefined
+  const shown = await ask(shop, publishProduct, { product, publication: known.publication }, written)
+  return shown.outcome === 'read' ? undefined : shown
+}
+
+/** Creates products that the shop lacks. */
+export async function createVariants(shop: Shop, variants: NewVariant[]): Promise<CreateResult> {
+  const skus = variants.map(({ sku }) => sku)
+  const found = await findSkus(shop, skus)
+  if (found.outcome !== 'read') return found
+  const answers: CreatedVariant[] = []
+  for (const some of partsOf(variants, AT_ONCE)) {
+    const made = await Promise.all(
+      some.map((variant) => {
+        const [one, ...others] = found.value.get(variant.sku) ?? []
+        if (others.length > 0) {
+          return { sku: variant.sku, refusal: 'several variants of the shop have this SKU: link one of them' }
+        }
+        return one ? taken(shop, variant, one, false) : createOne(shop, variant)
+      }),
+    )
+    answers.push(...made.flatMap((one) => ('sku' in one ? [one] : [])))
+    const failure = made.find((one) => 'outcome' in one)
+    if (failure) return answeredUntil(answers, failure)
+  }
+  return { outcome: 'answered', answers }
+}
+
+/** Reads a page of the variants that the shop sells. */
+export async function readVariantPage(shop: Shop, cursor: string | null): Promise<StorePage<StoreVariant>> {
+  const seen = await ask(shop, variantPage, { after: cursor }, pageOf(listedVariant))
+  // The shop refused its own cursor, so the reading begins again at the first page.
+  if (seen.outcome === 'refused' && cursor !== null) return readVariantPage(shop, null)
+  if (seen.outcome !== 'read') return seen
+  const { nodes, pageInfo: page } = seen.value
+  const items = nodes.flatMap(({ id: gid, sku, title, sellableOnlineQuantity: sellable, product }) => {
+    const id = numberOf('ProductVariant', gid)
+    const name = product.hasOnlyDefaultVariant ? product.title : `${product.title} - ${title}`
+    return id === undefined ? [] : [{ id, sku: sku || null, name, sellable }]
+  })
+  return { outcome: 'read', items, next: page.hasNextPage ? page.endCursor : null }
 }
 
 interface FoundVariant {
@@ -567,13 +549,11 @@ const level = z.object({
   quantities,
 })
 const inventoryLevels = z.object({ nodes: z.array(level), pageInfo: z.object({ hasNextPage: z.boolean() }) })
-const itemLevels = z.object({ nodes: z.array(z.object({ id: z.string(), inventoryLevels }).nullable()) })
+const itemLevels = z.array(z.object({ id: z.string(), inventoryLevels }).nullable())
 
 const apps = z.object({ nodes: z.array(z.object({ handle: z.string().nullable() })) })
 const catalog = z.object({ apps }).nullable().catch(null)
-const publicationList = z.object({
-  publications: z.object({ nodes: z.array(z.object({ id: z.string(), catalog })) }),
-})
+const publicationList = z.object({ nodes: z.array(z.object({ id: z.string(), catalog })) })
 
 const listedVariant = z.object({
   id: z.string(),
@@ -617,7 +597,7 @@ export function handleOf(sku: string): string {
  * Returns a product as it is created. The product is not shipped and has no stock, so it cannot be bought before its price and
  * stock are published.
  */
-function newProduct(variant: NewVariant, status: CatalogueOptions['create']) {
+function newProduct(variant: NewVariant, status: ShopSettings['create']) {
   const { sku, name, category, description, image, isPublished } = variant
   return {
     handle: handleOf(sku),
@@ -648,14 +628,12 @@ const shopLocation = z.object({
 })
 type ShopLocation = z.infer<typeof shopLocation>
 
-const locationPage = z.object({ locations: pageOf(shopLocation) }).transform((answer) => answer.locations)
-
 /** Pages of fifty: a shop has at most a thousand locations. */
 const LOCATION_PAGES_MAX = 20
 
 /** Reads all locations of the shop, oldest first. */
-export const readLocations = (client: ShopClient): Promise<Read<ShopLocation[]>> =>
-  readPages(client, locations, {}, locationPage, LOCATION_PAGES_MAX)
+export const readLocations = (shop: Shop): Promise<Read<ShopLocation[]>> =>
+  readPages(shop, locations, {}, pageOf(shopLocation), LOCATION_PAGES_MAX)
 
 /** Whether the online store sells what the location has. */
 export const servesOnline = ({ isActive, fulfillsOnlineOrders }: ShopLocation): boolean =>

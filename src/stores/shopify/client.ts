@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import type { Secret } from '../../secret.ts'
+import { Secret } from '../../secret.ts'
 import { type Connecting, jsonIn } from '../connection.ts'
+import type { CatalogueSettings } from '../shop-catalogue.ts'
 import {
   ASKS_JSON,
   answeredAt,
@@ -17,63 +18,133 @@ import {
   unavailable,
 } from '../shop-client.ts'
 import type { PushResult } from '../store.ts'
-import type { ShopDocument, ShopMutation } from './documents.ts'
+import type { ShopCredentials, StoreNeeds } from '../store-kind.ts'
+import type { ShopDocument } from './documents.ts'
+import type { ShopifySettings } from './kind.ts'
 
-export interface ShopClientOptions extends Connecting {
-  /** The shop's address at myshopify.com. */
-  url: string
-  /** The version of the Admin API, such as `2026-07`. */
-  apiVersion: string
+/** The settings of a shop that its adapter reads. */
+export type ShopSettings = CatalogueSettings &
+  Pick<
+    ShopifySettings,
+    'location' | 'otherLocations' | 'holdAtRisk' | 'metafieldNamespace' | 'retryTag' | 'buyTestOrders'
+  > & {
+    /** ISO 4217; null: there is no configuration of the shop yet, so any currency is right. */
+    currency: string | null
+  }
+
+export interface ShopOptions
+  extends Connecting,
+    Pick<StoreNeeds, 'sleep'>,
+    Pick<ShopifySettings, 'url' | 'apiVersion'> {
   /** Client id and client secret of an app, or an admin token and the API secret key of its app. */
-  credentials: { key: Secret; secret: Secret }
-  /** Default: a timer of this machine. */
-  sleep?: ((ms: number) => Promise<void>) | undefined
+  credentials: ShopCredentials
+  settings: ShopSettings
+}
+
+/** A shop of Shopify. The functions that ask the shop, or change it, take this value first. They quote nothing of an answer. */
+export type Shop = ReturnType<typeof openShop>
+
+/** The facts about a shop that were learned from its answers. Each copy of a shop has the same. */
+interface Known {
+  /** The points that each document costs, by its name. */
+  costs: Map<string, number>
+  bucket?: Bucket
+  token?: { secret: Secret; renewAt: number } | undefined
+  /** The renewal of the token that is under way. */
+  renewal?: Promise<ShopFailure | undefined> | undefined
+  /** The currency that the shop sells in, and the location whose stock is written. */
+  sale?: { currency: string; location: string; readAt: number }
+  /** The publication of the online store; null: the shop has none. */
+  publication?: string | null
+  /** Whether no bulk operation of ours runs, as far as this process knows. */
+  hasNoBulk: boolean
+  /** The metafields that are defined in the shop. */
+  defined: Set<string>
+}
+
+export function openShop(options: ShopOptions) {
+  const { origin, host } = new URL(options.url)
+  const known: Known = { costs: new Map(), hasNoBulk: false, defined: new Set() }
+  return {
+    ...options,
+    sleep: options.sleep ?? wait,
+    origin,
+    host,
+    requests: shopRequests(options),
+    known,
+    /** No request that writes is sent from this instant on. */
+    until: Number.POSITIVE_INFINITY,
+    /** True for work that can wait: a part of the shop's limit is left to orders. */
+    canWait: false,
+  }
 }
 
 /**
  * How a call ended. `data` is not checked. `answeredAt`: the time of the shop's clock; null when the shop did not say. `version`:
  * the version of the API that answered.
  */
-export type ShopAnswer = { ok: true; data: unknown; answeredAt: number | null; version: string | null } | ShopFailure
+type ShopAnswer = { ok: true; data: unknown; answeredAt: number | null; version: string | null } | ShopFailure
 
-export interface ShopClient {
-  /** Sends one request. Sends it again where the shop wanted fewer requests or a new token. */
-  call: (document: ShopDocument, variables?: object) => Promise<ShopAnswer>
-  /** Sends a request as `call` does, and reads the answer by a schema. */
-  ask: <Value>(document: ShopDocument, variables: object, schema: z.ZodType<Value>) => Promise<Read<Value>>
-  /** Sends a mutation. @param answer the schema of the values that are read in addition to the errors */
-  change: <Value = object>(
-    mutation: ShopMutation,
-    variables: object,
-    answer?: z.ZodType<Value>,
-  ) => Promise<Read<Value & Written>>
-  /** Returns this client, which sends no request that writes from this instant on. */
-  writingUntil: (until: number) => ShopClient
-  /** Returns this client for work that can wait: it leaves a part of the shop's limit to orders. */
-  waiting: () => ShopClient
-  /**
-   * Sends a request without a token to an address that the shop named. The address must be https, or at the origin of the shop.
-   * Returns undefined where no whole answer came, or where the request must not be sent.
-   */
-  transfer: (
-    url: string,
-    given: { method: 'GET' | 'POST'; headers?: Record<string, string>; body?: Buffer },
-  ) => Promise<{ status: number; text: string } | undefined>
-  close: () => Promise<void>
+/** Sends one request. Sends it again where the shop wanted fewer requests or a new token. */
+export async function call(shop: Shop, document: ShopDocument, variables: object = {}): Promise<ShopAnswer> {
+  const { known, now, sleep } = shop
+  for (let tries = 1; ; tries += 1) {
+    const cost = known.costs.get(document.name) ?? COST_UNKNOWN
+    if (known.bucket) {
+      const reserved = shop.canWait ? known.bucket.maximum / 4 : 0
+      const ms = waitFor(known.bucket, { cost, reserved, now: now() })
+      if (ms > 0) await sleep(ms)
+      // The cost is taken off at once, because other requests may leave before this request is answered.
+      const available = Math.max(0, availableAt(known.bucket, now()) - cost)
+      known.bucket = { ...known.bucket, available, at: now() }
+    }
+    const { answer, isThrottled } = await sendDocument(shop, document, variables)
+    if (!isThrottled || tries === THROTTLED_MAX) return answer
+    const again = { cost: known.costs.get(document.name) ?? cost, reserved: 0, now: now() }
+    await sleep(Math.max(known.bucket ? waitFor(known.bucket, again) : 0, THROTTLED_WAIT_MS))
+  }
 }
+
+/** Sends a request as `call` does, and reads the answer by a schema. */
+export async function ask<Value>(
+  shop: Shop,
+  document: ShopDocument,
+  variables: object,
+  schema: z.ZodType<Value>,
+): Promise<Read<Value>> {
+  const answer = await call(shop, document, variables)
+  if (!answer.ok) return answer.failure
+  const seen = answerOf(document, schema).safeParse(answer.data)
+  if (seen.success) return asRead(seen.data)
+  return unavailable(`${shop.host} answered with something that Shopify does not`, isMutation(document))
+}
+
+/** Returns the schema of a whole answer. @param schema that of the one field of the answer, where there is only one */
+export const answerOf = <Value>({ field }: ShopDocument, schema: z.ZodType<Value>): z.ZodType<Value> =>
+  field === undefined
+    ? schema
+    : z
+        .record(z.string(), z.unknown())
+        .transform((data) => data[field])
+        .pipe(schema)
 
 /** An error about a value that the shop does not take. `field`: the path to the value. Documents ask for the used fields only. */
 const userError = z.object({ code: z.string().nullish(), field: z.array(z.string()).nullish() })
 export type UserError = z.infer<typeof userError>
-const written = z.object({ userErrors: z.array(userError) })
-export type Written = z.infer<typeof written>
+/** The answer to a mutation. Values that are read in addition extend it. */
+export const written = z.object({ userErrors: z.array(userError) })
 
-/** Returns the schema of the answer to a mutation: the errors, and the values that are read in addition. */
-export const answerOf = <Value = object>({ field }: ShopMutation, answer?: z.ZodType<Value>) =>
-  z
-    .record(z.string(), z.unknown())
-    .transform((data) => data[field])
-    .pipe(z.intersection((answer ?? z.object({})) as z.ZodType<Value>, written))
+/** Sends a mutation that the shop takes or refuses as a whole. @param refusal says that the shop does not take the mutation */
+export async function pushMutation(
+  shop: Shop,
+  mutation: ShopDocument,
+  variables: object,
+  refusal: string,
+): Promise<PushResult> {
+  const pushed = await ask(shop, mutation, variables, written)
+  if (pushed.outcome !== 'read') return pushed
+  return pushed.value.userErrors.length === 0 ? CONFIRMED : refused(422, refusal)
+}
 
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
 /** Returns the schema of a page of a list. */
@@ -83,9 +154,9 @@ interface Page<Node> {
   pageInfo: z.infer<typeof pageInfo>
 }
 
-/** Reads a list to its end, or `pagesMax` pages of it. @param schema finds the page in an answer @param from the first cursor */
+/** Reads a list to its end, or `pagesMax` pages of it. @param from the first cursor */
 export async function readPages<Node>(
-  client: ShopClient,
+  shop: Shop,
   document: ShopDocument,
   variables: object,
   schema: z.ZodType<Page<Node>>,
@@ -95,7 +166,7 @@ export async function readPages<Node>(
   const found: Node[] = []
   let after = from
   for (let pages = 0; pages < pagesMax; pages += 1) {
-    const page: Read<Page<Node>> = await client.ask(document, { after, ...variables }, schema)
+    const page: Read<Page<Node>> = await ask(shop, document, { after, ...variables }, schema)
     if (page.outcome !== 'read') return page
     found.push(...page.value.nodes)
     after = page.value.pageInfo.hasNextPage ? page.value.pageInfo.endCursor : null
@@ -104,16 +175,19 @@ export async function readPages<Node>(
   return asRead(found)
 }
 
-/** Sends a mutation that the shop takes or refuses as a whole. @param refusal says that the shop does not take the mutation */
-export async function pushMutation(
-  client: ShopClient,
-  mutation: ShopMutation,
-  variables: object,
-  refusal: string,
-): Promise<PushResult> {
-  const pushed = await client.change(mutation, variables)
-  if (pushed.outcome !== 'read') return pushed
-  return pushed.value.userErrors.length === 0 ? CONFIRMED : refused(422, refusal)
+/**
+ * Sends a request without a token to an address that the shop named. The address must be https, or at the origin of the shop.
+ * Returns undefined where no whole answer came, or where the request must not be sent.
+ */
+export async function transfer(
+  { requests, origin }: Shop,
+  to: string,
+  given: { method: 'GET' | 'POST'; headers: Record<string, string>; body?: Buffer },
+): Promise<RawAnswer | undefined> {
+  const address = URL.parse(to)
+  if (address === null || (address.protocol !== 'https:' && address.origin !== origin)) return undefined
+  const answer = await requests.send(address, { ...given, isWrite: false, deadlineMs: DEADLINE_MS })
+  return 'ok' in answer ? undefined : answer
 }
 
 const DEADLINE_MS = 30_000
@@ -157,140 +231,76 @@ const isToken = (key: string): boolean => /^shp[a-z]{2}_/.test(key)
 
 const accessToken = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().catch(3_600) })
 
-/** Makes requests to the Admin API of one shop of Shopify. The client quotes nothing of an answer. */
-export function shopClient(options: ShopClientOptions): ShopClient {
-  const { url, apiVersion, credentials, now, sleep = wait } = options
-  const requests = shopRequests(options)
-  const { origin, host } = new URL(url)
-  const costs = new Map<string, number>()
-  let bucket: Bucket | undefined
-  let token: { text: string; renewAt: number } | undefined
-  let renewal: Promise<ShopFailure | undefined> | undefined
-
-  /** Gets a new access token, once for all callers that need one. */
-  function renew(): Promise<ShopFailure | undefined> {
-    renewal ??= fetchToken().finally(() => {
-      renewal = undefined
-    })
-    return renewal
-  }
-
-  async function fetchToken(): Promise<ShopFailure | undefined> {
-    const answer = await requests.send(new URL('/admin/oauth/access_token', origin), {
-      method: 'POST',
-      headers: { ...ASKS_JSON, 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams({
-        grant_type: 'client_credentials',
-        client_id: credentials.key.reveal(),
-        client_secret: credentials.secret.reveal(),
-      }).toString(),
-      isWrite: false,
-      deadlineMs: DEADLINE_MS,
-    })
-    if ('ok' in answer) return answer
-    const { data: given } = accessToken.safeParse(jsonIn(answer.text))
-    if (answer.status !== 200 || !given) return tokenFailure(answer, host)
-    token = { text: given.access_token, renewAt: now() + given.expires_in * 1000 - RENEWAL_MS }
-    return undefined
-  }
-
-  /** Returns the token that lets a request in. The secrets appear here and in `fetchToken` only. */
-  async function authorised(): Promise<string | ShopFailure> {
-    const key = credentials.key.reveal()
-    if (isToken(key)) return key
-    if (!token || now() >= token.renewAt) {
-      const failure = await renew()
-      // A token that is still valid for a few minutes will do.
-      if (failure && !(token && now() < token.renewAt + RENEWAL_MS)) return failure
-    }
-    return token?.text ?? ''
-  }
-
-  async function sendDocument(
-    document: ShopDocument,
-    variables: object,
-    until: number,
-  ): Promise<{ answer: ShopAnswer; isThrottled: boolean }> {
-    const isWrite = isMutation(document)
-    for (let isAgain = false; ; isAgain = true) {
-      const access = await authorised()
-      if (typeof access !== 'string') return { answer: access, isThrottled: false }
-      const answer = await requests.send(new URL(`/admin/api/${apiVersion}/graphql.json`, origin), {
-        method: 'POST',
-        headers: { ...ASKS_JSON, 'content-type': 'application/json', 'x-shopify-access-token': access },
-        body: JSON.stringify({ query: document.text, operationName: document.name, variables }),
-        isWrite,
-        until,
-        deadlineMs: DEADLINE_MS,
-      })
-      if ('ok' in answer) return { answer, isThrottled: false }
-      if (answer.status === 401 && !isAgain && !isToken(credentials.key.reveal())) {
-        token = token?.text === access ? undefined : token
-        continue
-      }
-      const seen = readAnswer(answer, { isWrite, host })
-      if (seen.cost) {
-        costs.set(document.name, seen.cost.requested)
-        if (seen.cost.bucket) bucket = { ...seen.cost.bucket, at: now() }
-      }
-      return seen
-    }
-  }
-
-  async function callAs({ until, canWait }: Caller, document: ShopDocument, variables: object = {}) {
-    for (let tries = 1; ; tries += 1) {
-      const cost = costs.get(document.name) ?? COST_UNKNOWN
-      if (bucket) {
-        const reserved = canWait ? bucket.maximum / 4 : 0
-        const ms = waitFor(bucket, { cost, reserved, now: now() })
-        if (ms > 0) await sleep(ms)
-        // The cost is taken off at once, because other requests may leave before this request is answered.
-        bucket = { ...bucket, available: Math.max(0, availableAt(bucket, now()) - cost), at: now() }
-      }
-      const { answer, isThrottled } = await sendDocument(document, variables, until)
-      if (!isThrottled || tries === THROTTLED_MAX) return answer
-      await sleep(throttledWait(costs.get(document.name) ?? cost))
-    }
-  }
-
-  function throttledWait(cost: number): number {
-    const ms = bucket ? waitFor(bucket, { cost, reserved: 0, now: now() }) : 0
-    return Math.max(ms, THROTTLED_WAIT_MS)
-  }
-
-  const transfer: ShopClient['transfer'] = async (to, { method, headers = {}, body }) => {
-    const address = URL.parse(to)
-    if (address === null || (address.protocol !== 'https:' && address.origin !== origin)) return undefined
-    const given = { method, headers, body: body ?? null, isWrite: false, deadlineMs: DEADLINE_MS }
-    const answer = await requests.send(address, given)
-    return 'ok' in answer ? undefined : answer
-  }
-
-  function clientOf(caller: Caller): ShopClient {
-    const ask: ShopClient['ask'] = async (document, variables, schema) => {
-      const answer = await callAs(caller, document, variables)
-      if (!answer.ok) return answer.failure
-      const seen = schema.safeParse(answer.data)
-      if (seen.success) return asRead(seen.data)
-      return unavailable(`${host} answered with something that Shopify does not`, isMutation(document))
-    }
-    return {
-      call: (document, variables) => callAs(caller, document, variables),
-      ask,
-      change: (mutation, variables, answer) => ask(mutation, variables, answerOf(mutation, answer)),
-      transfer,
-      writingUntil: (until) => clientOf({ ...caller, until }),
-      waiting: () => clientOf({ ...caller, canWait: true }),
-      close: requests.close,
-    }
-  }
-  return clientOf({ until: Number.POSITIVE_INFINITY, canWait: false })
+/** Gets a new access token, once for all callers that need one. */
+function renew(shop: Shop): Promise<ShopFailure | undefined> {
+  shop.known.renewal ??= fetchToken(shop).finally(() => {
+    shop.known.renewal = undefined
+  })
+  return shop.known.renewal
 }
 
-/** How requests are sent. `until`: no write is sent later. `canWait`: a part of the shop's limit is left to other requests. */
-interface Caller {
-  until: number
-  canWait: boolean
+async function fetchToken({ requests, origin, host, credentials, known, now }: Shop): Promise<ShopFailure | undefined> {
+  const answer = await requests.send(new URL('/admin/oauth/access_token', origin), {
+    method: 'POST',
+    headers: { ...ASKS_JSON, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: credentials.key.reveal(),
+      client_secret: credentials.secret.reveal(),
+    }).toString(),
+    isWrite: false,
+    deadlineMs: DEADLINE_MS,
+  })
+  if ('ok' in answer) return answer
+  const { data: given } = accessToken.safeParse(jsonIn(answer.text))
+  if (answer.status !== 200 || !given) return tokenFailure(answer, host)
+  known.token = { secret: new Secret(given.access_token), renewAt: now() + given.expires_in * 1000 - RENEWAL_MS }
+  return undefined
+}
+
+/** Returns the token that lets a request in. The secrets appear here and in `fetchToken` only. */
+async function authorised(shop: Shop): Promise<string | ShopFailure> {
+  const { credentials, known, now } = shop
+  const key = credentials.key.reveal()
+  if (isToken(key)) return key
+  if (!known.token || now() >= known.token.renewAt) {
+    const failure = await renew(shop)
+    // A token that is still valid for a few minutes will do.
+    if (failure && !(known.token && now() < known.token.renewAt + RENEWAL_MS)) return failure
+  }
+  return known.token?.secret.reveal() ?? ''
+}
+
+async function sendDocument(
+  shop: Shop,
+  document: ShopDocument,
+  variables: object,
+): Promise<{ answer: ShopAnswer; isThrottled: boolean }> {
+  const { requests, apiVersion, origin, credentials, until, known } = shop
+  const isWrite = isMutation(document)
+  for (let isAgain = false; ; isAgain = true) {
+    const access = await authorised(shop)
+    if (typeof access !== 'string') return { answer: access, isThrottled: false }
+    const answer = await requests.send(new URL(`/admin/api/${apiVersion}/graphql.json`, origin), {
+      method: 'POST',
+      headers: { ...ASKS_JSON, 'content-type': 'application/json', 'x-shopify-access-token': access },
+      body: JSON.stringify({ query: document.text, operationName: document.name, variables }),
+      isWrite,
+      until,
+      deadlineMs: DEADLINE_MS,
+    })
+    if ('ok' in answer) return { answer, isThrottled: false }
+    if (answer.status === 401 && !isAgain && !isToken(credentials.key.reveal())) {
+      if (known.token?.secret.reveal() === access) known.token = undefined
+      continue
+    }
+    const seen = readAnswer(answer, { isWrite, host: shop.host })
+    if (seen.cost) {
+      known.costs.set(document.name, seen.cost.requested)
+      if (seen.cost.bucket) known.bucket = { ...seen.cost.bucket, at: shop.now() }
+    }
+    return seen
+  }
 }
 
 const isMutation = ({ text }: ShopDocument): boolean => /^\s*mutation/.test(text)
@@ -301,6 +311,25 @@ const COST_UNKNOWN = 50
 const TOO_MANY = 'it wants fewer requests'
 const SCOPES_FIX =
   'Where `stores test` names missing access scopes, release a version of the app with them, and accept it in the shop.'
+
+/** The points that a request cost, and those that are left. */
+const answerCost = z
+  .object({
+    requestedQueryCost: z.number(),
+    throttleStatus: z
+      .object({
+        maximumAvailable: z.number().positive(),
+        currentlyAvailable: z.number(),
+        restoreRate: z.number().positive(),
+      })
+      .transform(({ maximumAvailable: maximum, currentlyAvailable: available, restoreRate }) => ({
+        available,
+        maximum,
+        restoreRate,
+      }))
+      .optional(),
+  })
+  .transform(({ requestedQueryCost: requested, throttleStatus: bucket }) => ({ requested, bucket }))
 
 const graphAnswer = z.object({
   data: z.unknown().optional(),
@@ -315,67 +344,27 @@ const graphAnswer = z.object({
         .transform(({ message, extensions }) => (message === 'Throttled' ? 'THROTTLED' : extensions.code)),
     )
     .optional(),
-  extensions: z
-    .object({
-      cost: z.object({
-        requestedQueryCost: z.number(),
-        throttleStatus: z
-          .object({
-            maximumAvailable: z.number().positive(),
-            currentlyAvailable: z.number(),
-            restoreRate: z.number().positive(),
-          })
-          .optional(),
-      }),
-    })
-    .optional()
-    .catch(undefined),
+  extensions: z.object({ cost: answerCost }).optional().catch(undefined),
 })
-
-interface AnswerCost {
-  requested: number
-  bucket: Omit<Bucket, 'at'> | undefined
-}
 
 /** Says what an answer means. @param isWrite whether the shop may have acted although its answer says nothing */
 export function readAnswer(
   raw: RawAnswer,
-  { isWrite, host }: { isWrite: boolean; host: string },
-): { answer: ShopAnswer; cost: AnswerCost | undefined; isThrottled: boolean } {
+  given: { isWrite: boolean; host: string },
+): { answer: ShopAnswer; cost: z.infer<typeof answerCost> | undefined; isThrottled: boolean } {
   const { data: graph } = graphAnswer.safeParse(jsonIn(raw.text))
   const isOk = raw.status >= 200 && raw.status < 300
-  const cost = costOf(graph)
+  const cost = graph?.extensions?.cost
   const codes = graph?.errors ?? []
   if (isOk && graph?.data != null && codes.length === 0) {
-    const version = raw.headers['x-shopify-api-version']
-    return {
-      answer: {
-        ok: true,
-        data: graph.data,
-        answeredAt: answeredAt(raw),
-        version: typeof version === 'string' ? version : null,
-      },
-      cost,
-      isThrottled: false,
-    }
+    const named = raw.headers['x-shopify-api-version']
+    const version = typeof named === 'string' ? named : null
+    const answer = { ok: true, data: graph.data, answeredAt: answeredAt(raw), version } as const
+    return { answer, cost, isThrottled: false }
   }
   const meaning = isOk && codes.length > 0 ? meaningOfCodes(codes) : meaningOfStatus(raw)
   const isThrottled = (meaning.status ?? raw.status) === 429
-  return { answer: failureOf(raw, meaning, { host, isWrite }), cost, isThrottled }
-}
-
-function costOf(graph: z.infer<typeof graphAnswer> | undefined): AnswerCost | undefined {
-  const cost = graph?.extensions?.cost
-  if (!cost) return undefined
-  const { requestedQueryCost: requested, throttleStatus: status } = cost
-  return {
-    requested,
-    bucket: status && {
-      available: status.currentlyAvailable,
-      maximum: status.maximumAvailable,
-      restoreRate: status.restoreRate,
-    },
-  }
+  return { answer: failureOf(raw, meaning, given), cost, isThrottled }
 }
 
 /** The meanings of codes of GraphQL errors. The first code here that is among the errors counts. Their status is 200. */

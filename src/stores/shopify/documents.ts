@@ -6,21 +6,22 @@
  * `first` times its children and 2 more, a mutation 10. The comment on a document with pages has its highest cost.
  */
 
-/** A document and the name of its one operation. */
+/** A document with one operation. `field`: the field that has the whole answer; undefined: the answer has several fields. */
 export interface ShopDocument {
   name: string
   text: string
+  field?: string | undefined
 }
 
-const document = (text: string): ShopDocument => ({
-  name: /^\s*(?:query|mutation) (\w+)/.exec(text)?.[1] as string,
+const document = (text: string, field?: string): ShopDocument => ({
+  name: /^(?:query|mutation) (\w+)/.exec(text)?.[1] as string,
   text,
+  field,
 })
 
-/** A mutation. `field`: the name of the field that has its answer. */
-export interface ShopMutation extends ShopDocument {
-  field: string
-}
+/** Returns a query of one field. @param fields the fields that are read of its answer */
+const query = (operation: string, call: string, fields: string): ShopDocument =>
+  document(`query ${operation} { ${call} { ${fields} } }`, fieldOf(call))
 
 /**
  * Returns a mutation whose errors are always read.
@@ -28,66 +29,62 @@ export interface ShopMutation extends ShopDocument {
  * @param answer the fields that are read of its answer in addition
  * @param error the fields that are read of an error: some errors have no code
  */
-const mutation = (operation: string, call: string, answer = '', error = 'field'): ShopMutation => ({
-  ...document(`
-  mutation ${operation} {
-    ${call} { ${answer} userErrors { ${error} } }
-  }`),
-  field: /^\w+/.exec(call)?.[0] as string,
-})
+const mutation = (operation: string, call: string, answer = '', error = 'field'): ShopDocument =>
+  document(`mutation ${operation} { ${call} { ${answer} userErrors { ${error} } } }`, fieldOf(call))
+
+const fieldOf = (call: string) => /^\w+/.exec(call)?.[0]
+
+const PAGE_INFO = 'pageInfo { hasNextPage endCursor }'
+
+/** Returns a query of a list that is read page by page. */
+const list = (operation: string, call: string, node: string) => query(operation, call, `nodes { ${node} } ${PAGE_INFO}`)
 
 /* The shop. */
 
 /** Reads the currency of the shop, the access scopes that the app was granted, and the number of the app. */
-export const shop = document(`
-  query Shop {
+export const shop = document(`query Shop {
     shop { currencyCode myshopifyDomain }
     currentAppInstallation { app { id } accessScopes { handle } }
   }`)
 
 /** This document costs at most 52 points. */
-export const locations = document(`
-  query Locations($after: String) {
-    locations(first: 50, after: $after, sortKey: ID) {
-      nodes { id name isActive fulfillsOnlineOrders isFulfillmentService }
-      pageInfo { hasNextPage endCursor }
-    }
-  }`)
+export const locations = list(
+  'Locations($after: String)',
+  'locations(first: 50, after: $after, sortKey: ID)',
+  'id name isActive fulfillsOnlineOrders isFulfillmentService',
+)
 
 /* The catalogue. */
 
 /** This document costs at most 502 points. */
-export const variantPage = document(`
-  query VariantPage($after: String) {
-    productVariants(first: 250, after: $after, sortKey: ID) {
-      nodes { id sku title sellableOnlineQuantity product { title hasOnlyDefaultVariant } }
-      pageInfo { hasNextPage endCursor }
-    }
-  }`)
+export const variantPage = list(
+  'VariantPage($after: String)',
+  'productVariants(first: 250, after: $after, sortKey: ID)',
+  'id sku title sellableOnlineQuantity product { title hasOnlyDefaultVariant }',
+)
 
 /** The most ids of one `VariantsById`. Each id costs 7 points. */
 export const VARIANTS_MAX = 125
 
-export const variantsById = document(`
-  query VariantsById($ids: [ID!]!, $location: ID!) {
-    nodes(ids: $ids) {
-      ... on ProductVariant {
-        id
-        price
-        compareAtPrice
-        inventoryPolicy
-        sellableOnlineQuantity
-        product { id status variantsCount { count } }
-        inventoryItem {
-          id
-          tracked
-          requiresShipping
-          locationsCount { count }
-          inventoryLevel(locationId: $location) { quantities(names: ["available"]) { name quantity } }
-        }
-      }
+export const variantsById = query(
+  'VariantsById($ids: [ID!]!, $location: ID!)',
+  'nodes(ids: $ids)',
+  `... on ProductVariant {
+    id
+    price
+    compareAtPrice
+    inventoryPolicy
+    sellableOnlineQuantity
+    product { id status variantsCount { count } }
+    inventoryItem {
+      id
+      tracked
+      requiresShipping
+      locationsCount { count }
+      inventoryLevel(locationId: $location) { quantities(names: ["available"]) { name quantity } }
     }
-  }`)
+  }`,
+)
 
 /** Writes the prices of variants of one product, and whether their stock is counted. */
 export const updateVariants = mutation(
@@ -112,18 +109,14 @@ export const runBulk = mutation(
   'code field',
 )
 
-export const bulkOperation = document(`
-  query BulkOperation($id: ID!) {
-    bulkOperation(id: $id) { id status url }
-  }`)
+export const bulkOperation = query('BulkOperation($id: ID!)', 'bulkOperation(id: $id)', 'id status url')
 
 /** Lists the app's own bulk operations, newest first. At most five run at once. It costs at most 52 points. */
-export const bulkOperations = document(`
-  query BulkOperations {
-    bulkOperations(first: 50, sortKey: CREATED_AT, reverse: true) {
-      nodes { id status type }
-    }
-  }`)
+export const bulkOperations = query(
+  'BulkOperations',
+  'bulkOperations(first: 50, sortKey: CREATED_AT, reverse: true)',
+  'nodes { id status type }',
+)
 
 export const cancelBulk = mutation(
   'CancelBulk($id: ID!)',
@@ -146,18 +139,17 @@ export const setStock = mutation(
 export const STOCK_ELSEWHERE_MAX = 5
 
 /** Reads the stock of items at each location. */
-export const stockElsewhere = document(`
-  query StockElsewhere($ids: [ID!]!) {
-    nodes(ids: $ids) {
-      ... on InventoryItem {
-        id
-        inventoryLevels(first: 50) {
-          nodes { location { id fulfillsOnlineOrders } quantities(names: ["available"]) { name quantity } }
-          pageInfo { hasNextPage }
-        }
-      }
+export const stockElsewhere = query(
+  'StockElsewhere($ids: [ID!]!)',
+  'nodes(ids: $ids)',
+  `... on InventoryItem {
+    id
+    inventoryLevels(first: 50) {
+      nodes { location { id fulfillsOnlineOrders } quantities(names: ["available"]) { name quantity } }
+      pageInfo { hasNextPage }
     }
-  }`)
+  }`,
+)
 
 export const activateStock = mutation(
   'ActivateStock($item: ID!, $location: ID!, $key: String!)',
@@ -172,21 +164,17 @@ export const updateProduct = mutation(
 )
 
 /** This document costs at most 202 points. */
-export const variantsBySku = document(`
-  query VariantsBySku($query: String!) {
-    productVariants(first: 100, query: $query, sortKey: ID) {
-      nodes { id sku product { id handle } }
-      pageInfo { hasNextPage }
-    }
-  }`)
+export const variantsBySku = query(
+  'VariantsBySku($query: String!)',
+  'productVariants(first: 100, query: $query, sortKey: ID)',
+  'nodes { id sku product { id handle } } pageInfo { hasNextPage }',
+)
 
-export const productByHandle = document(`
-  query ProductByHandle($handle: String!) {
-    productByIdentifier(identifier: { handle: $handle }) {
-      id
-      variants(first: 2) { nodes { id sku } }
-    }
-  }`)
+export const productByHandle = query(
+  'ProductByHandle($handle: String!)',
+  'productByIdentifier(identifier: { handle: $handle })',
+  'id variants(first: 2) { nodes { id sku } }',
+)
 
 export const createProduct = mutation(
   'CreateProduct($input: ProductSetInput!)',
@@ -196,12 +184,11 @@ export const createProduct = mutation(
 )
 
 /** This document costs at most 254 points. */
-export const publications = document(`
-  query Publications {
-    publications(first: 50, catalogType: APP) {
-      nodes { id catalog { ... on AppCatalog { apps(first: 1) { nodes { handle } } } } }
-    }
-  }`)
+export const publications = query(
+  'Publications',
+  'publications(first: 50, catalogType: APP)',
+  'nodes { id catalog { ... on AppCatalog { apps(first: 1) { nodes { handle } } } } }',
+)
 
 export const publishProduct = mutation(
   'PublishProduct($product: ID!, $publication: ID!)',
@@ -211,12 +198,11 @@ export const publishProduct = mutation(
 /* Orders. */
 
 /** The fields that say how an order stands. */
-const STANDING = `cancelledAt displayFinancialStatus fullyPaid tags risk { recommendation }`
-const MONEY = `{ shopMoney { amount currencyCode } }`
+const STANDING = 'cancelledAt displayFinancialStatus fullyPaid tags risk { recommendation }'
+const MONEY = '{ shopMoney { amount currencyCode } }'
 
-/** This fragment costs 4 points. `metafield`: the mark that a hand-over of ours leaves. */
-const STAND = `
-  fragment Stand on Order {
+/** These fields cost 4 points. `metafield`: the mark that a hand-over of ours leaves. */
+const ORDER_FIELDS = `
     id
     ${STANDING}
     displayFulfillmentStatus
@@ -226,79 +212,67 @@ const STAND = `
     test
     taxesIncluded
     totalRefundedSet ${MONEY}
-    metafield(namespace: $namespace, key: "units") { id }
-  }`
+    metafield(namespace: $namespace, key: "units") { id }`
 
-const LINES = `
-  fragment Lines on LineItemConnection {
+const LINES = `{
     nodes { id sku currentQuantity discountedUnitPriceAfterAllDiscountsSet ${MONEY} variant { id } }
-    pageInfo { hasNextPage endCursor }
+    ${PAGE_INFO}
   }`
 
 /** This document costs at most 257 points. None of its fields says who the customer is. */
-export const order = document(`
-  query Order($id: ID!, $namespace: String!) {
-    order(id: $id) {
-      ...Stand
-      transactions(first: 50) { kind status processedAt }
-      lineItems(first: 50) { ...Lines }
-    }
-  }
-  ${STAND}${LINES}`)
+export const order = query(
+  'Order($id: ID!, $namespace: String!)',
+  'order(id: $id)',
+  `${ORDER_FIELDS}
+    transactions(first: 50) { kind status processedAt }
+    lineItems(first: 50) ${LINES}`,
+)
 
 /** The most ids of one `OrdersNow`. Each id costs 19 points. */
 export const ORDERS_MAX = 50
 
 /** Reads how known orders stand. An order with more than three lines, or with a refund, is read by `Order`. */
-export const ordersNow = document(`
-  query OrdersNow($ids: [ID!]!, $namespace: String!) {
-    nodes(ids: $ids) {
-      ...Stand
-      ... on Order { lineItems(first: 3) { ...Lines } }
-    }
-  }
-  ${STAND}${LINES}`)
+export const ordersNow = query(
+  'OrdersNow($ids: [ID!]!, $namespace: String!)',
+  'nodes(ids: $ids)',
+  `... on Order { ${ORDER_FIELDS} lineItems(first: 3) ${LINES} }`,
+)
 
 /** Reads what the refunds of an order say about units. This document costs at most 431 points. */
-export const orderRefunds = document(`
-  query OrderRefunds($id: ID!) {
-    order(id: $id) {
-      id
-      refunds(first: 10) {
-        refundLineItems(first: 8) {
-          nodes {
-            subtotalSet ${MONEY}
-            totalTaxSet ${MONEY}
-          }
+export const orderRefunds = query(
+  'OrderRefunds($id: ID!)',
+  'order(id: $id)',
+  `id
+    refunds(first: 10) {
+      refundLineItems(first: 8) {
+        nodes {
+          subtotalSet ${MONEY}
+          totalTaxSet ${MONEY}
         }
       }
-    }
-  }`)
+    }`,
+)
 
 /** This document costs at most 203 points. */
-export const orderLines = document(`
-  query OrderLines($id: ID!, $after: String!) {
-    order(id: $id) {
-      id
-      lineItems(first: 50, after: $after) { ...Lines }
-    }
-  }
-  ${LINES}`)
+export const orderLines = query(
+  'OrderLines($id: ID!, $after: String!)',
+  'order(id: $id)',
+  `id lineItems(first: 50, after: $after) ${LINES}`,
+)
 
 /** Finds the order of a fulfilment order, because a delivery may name only such a part of an order. */
-export const orderOfFulfillment = document(`
-  query OrderOfFulfillment($id: ID!) {
-    node(id: $id) { ... on FulfillmentOrder { id orderId } }
-  }`)
+export const orderOfFulfillment = query(
+  'OrderOfFulfillment($id: ID!)',
+  'node(id: $id)',
+  '... on FulfillmentOrder { id orderId }',
+)
 
 /** This document costs at most 52 points. Each order is then read by itself, because a search lags. */
-export const changedOrders = document(`
-  query ChangedOrders($query: String!, $after: String) {
-    orders(first: 50, after: $after, query: $query, sortKey: UPDATED_AT) {
-      nodes { id updatedAt }
-      pageInfo { hasNextPage endCursor }
-    }
-  }`)
+export const changedOrders = list(
+  'ChangedOrders($query: String!, $after: String)',
+  'orders(first: 50, after: $after, query: $query, sortKey: UPDATED_AT)',
+  'id updatedAt',
+)
 
 export const addTags = mutation('AddTags($id: ID!, $tags: [String!]!)', 'tagsAdd(id: $id, tags: $tags)')
 
@@ -310,8 +284,7 @@ export const removeTags = mutation('RemoveTags($id: ID!, $tags: [String!]!)', 't
 export const METAFIELDS_MAX = 250
 
 /** Reads how an order stands, its metafields of ours, and one of its lines. This document costs at most 255 points. */
-export const handOverOrder = document(`
-  query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
+export const handOverOrder = document(`query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
     order(id: $id) {
       id
       ${STANDING}
@@ -336,40 +309,32 @@ export const putKeys = mutation(
 )
 
 /** Reads parts to fulfil, with place and time, and fulfilments. It costs 303 points, or 753 if Shopify counts ten holds a part. */
-export const orderFulfillments = document(`
-  query OrderFulfillments($id: ID!, $after: String) {
-    order(id: $id) {
-      id
-      fulfillments(first: 100) { id status }
-      fulfillmentOrders(first: 50, after: $after) {
-        nodes {
-          id
-          status
-          fulfillAt
-          fulfillmentHolds { reason }
-          assignedLocation { location { id } }
-        }
-        pageInfo { hasNextPage endCursor }
+export const orderFulfillments = query(
+  'OrderFulfillments($id: ID!, $after: String)',
+  'order(id: $id)',
+  `id
+    fulfillments(first: 100) { id status }
+    fulfillmentOrders(first: 50, after: $after) {
+      nodes {
+        id
+        status
+        fulfillAt
+        fulfillmentHolds { reason }
+        assignedLocation { location { id } }
       }
-    }
-  }`)
+      ${PAGE_INFO}
+    }`,
+)
 
 /** The most ids of one `FulfillmentOrderLines` or `FulfilledLines`. Each id costs 83 points. */
 export const FULFILLMENTS_MAX = 10
 
-const linesOf = (operation: string, kind: string, list: string, item: string) =>
-  document(`
-  query ${operation}($ids: [ID!]!, $after: String) {
-    nodes(ids: $ids) {
-      ... on ${kind} {
-        id
-        ${list}(first: 40, after: $after) {
-          nodes { ${item} lineItem { id } }
-          pageInfo { hasNextPage endCursor }
-        }
-      }
-    }
-  }`)
+const linesOf = (operation: string, kind: string, items: string, item: string) =>
+  query(
+    `${operation}($ids: [ID!]!, $after: String)`,
+    'nodes(ids: $ids)',
+    `... on ${kind} { id ${items}(first: 40, after: $after) { nodes { ${item} lineItem { id } } ${PAGE_INFO} } }`,
+  )
 
 export const fulfillmentOrderLines = linesOf(
   'FulfillmentOrderLines',
@@ -385,10 +350,11 @@ export const createFulfillment = mutation(
   'fulfillment { id status }',
 )
 
-export const fulfillmentTracking = document(`
-  query FulfillmentTracking($id: ID!) {
-    node(id: $id) { ... on Fulfillment { id trackingInfo(first: 10) { company number url } } }
-  }`)
+export const fulfillmentTracking = query(
+  'FulfillmentTracking($id: ID!)',
+  'node(id: $id)',
+  '... on Fulfillment { id trackingInfo(first: 10) { company number url } }',
+)
 
 /** Makes the shop send the customer a mail about the fulfilment again. */
 export const notifyAgain = mutation(
@@ -397,10 +363,7 @@ export const notifyAgain = mutation(
   'fulfillment { id }',
 )
 
-export const orderNote = document(`
-  query OrderNote($id: ID!) {
-    order(id: $id) { id note }
-  }`)
+export const orderNote = query('OrderNote($id: ID!)', 'order(id: $id)', 'id note')
 
 export const putNote = mutation(
   'PutNote($id: ID!, $note: String!)',
@@ -411,13 +374,11 @@ export const putNote = mutation(
 /* Webhooks. */
 
 /** This document costs at most 102 points. */
-export const webhooks = document(`
-  query Webhooks($after: String) {
-    webhookSubscriptions(first: 100, after: $after, sortKey: ID) {
-      nodes { id topic uri format includeFields filter }
-      pageInfo { hasNextPage endCursor }
-    }
-  }`)
+export const webhooks = list(
+  'Webhooks($after: String)',
+  'webhookSubscriptions(first: 100, after: $after, sortKey: ID)',
+  'id topic uri format includeFields filter',
+)
 
 export const createWebhook = mutation(
   'CreateWebhook($topic: WebhookSubscriptionTopic!, $webhook: WebhookSubscriptionInput!)',

@@ -3,24 +3,10 @@ import { counted, countText } from '../../domain/figures.ts'
 import { plain } from '../../domain/text-layout.ts'
 import { clockFindings, currencyFinding, doubtful, failed, failedCall, sound } from '../findings.ts'
 import type { StoreFinding } from '../store.ts'
-import { type CatalogueOptions, locationIn, readLocations, servesOnline } from './catalogue.ts'
-import type { ShopClient } from './client.ts'
-import { changedOrders, shop } from './documents.ts'
+import { locationIn, readLocations, servesOnline } from './catalogue.ts'
+import { ask, call, type Shop, type ShopSettings } from './client.ts'
+import { changedOrders, shop as shopDocument } from './documents.ts'
 import { APP_NAMESPACE, listedOrders, numberOf } from './orders.ts'
-
-export interface FindingsOptions {
-  client: ShopClient
-  now: () => number
-  /** The currency that the configuration names; null: there is no configuration of the shop yet, so any currency is right. */
-  currency: string | null
-  apiVersion: string
-  /** Number of the configured location; null: the oldest one that serves online orders. */
-  location: string | null
-  otherLocations: CatalogueOptions['otherLocations']
-  create: null | 'draft' | 'publish'
-  /** The namespace of metafields that has the keys of an order; null: the namespace of the app. */
-  metafieldNamespace: string | null
-}
 
 const ORDERS_SCOPE = 'write_orders'
 const LOCATIONS_SCOPE = 'read_locations'
@@ -50,19 +36,20 @@ export const shopFacts = z
   }))
 
 /** Returns the access scopes that the app must be granted in the shop. A scope to write includes the scope to read. */
-export const scopesFor = (create: FindingsOptions['create']): string[] => [
+export const scopesFor = (create: ShopSettings['create']): string[] => [
   ...SCOPES,
   ...(create === 'publish' ? PUBLISHING_SCOPES : []),
 ]
 
 /** Returns the access scopes that are missing. @param granted the scopes that the app was granted */
-export const missingScopes = (granted: readonly string[], create: FindingsOptions['create']): string[] =>
+export const missingScopes = (granted: readonly string[], create: ShopSettings['create']): string[] =>
   scopesFor(create).filter((scope) => !granted.includes(scope) && !granted.includes(scope.replace(/^read_/, 'write_')))
 
 /** Checks all that the adapter needs of a shop. The checks only read. */
-export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]> {
-  const { client, now, currency, apiVersion, create, metafieldNamespace } = options
-  const answer = await client.call(shop)
+export async function tryShop(shop: Shop): Promise<StoreFinding[]> {
+  const { now, apiVersion, settings } = shop
+  const { currency, create, metafieldNamespace } = settings
+  const answer = await call(shop, shopDocument)
   const clock = clockFindings(now(), answer.answeredAt)
   if (!answer.ok) return [failedCall('connection', answer), ...clock]
   const facts = shopFacts.safeParse(answer.data).data
@@ -77,9 +64,9 @@ export async function tryShop(options: FindingsOptions): Promise<StoreFinding[]>
     ...clock,
     versionFinding(answer.version, apiVersion),
     scopesFinding(missing, create),
-    ...(missing.includes(ORDERS_SCOPE) ? [] : await ordersFindings(client, now)),
+    ...(missing.includes(ORDERS_SCOPE) ? [] : await ordersFindings(shop)),
     // No location can be read without this scope. A finding names the missing scope already.
-    ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(options)]),
+    ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(shop)]),
     keysFinding(facts.app, metafieldNamespace),
   ]
 }
@@ -97,7 +84,7 @@ function versionFinding(version: string | null, apiVersion: string): StoreFindin
   )
 }
 
-function scopesFinding(missing: string[], create: FindingsOptions['create']): StoreFinding {
+function scopesFinding(missing: string[], create: ShopSettings['create']): StoreFinding {
   if (missing.length === 0) {
     return sound('permissions', `the app has the access scopes ${scopesFor(create).join(', ')}`)
   }
@@ -109,10 +96,10 @@ function scopesFinding(missing: string[], create: FindingsOptions['create']): St
 }
 
 /** Tries to read orders. Besides the scope, Shopify wants an app to say why it reads orders, because they are customer data. */
-async function ordersFindings(client: ShopClient, now: () => number): Promise<StoreFinding[]> {
-  const query = `updated_at:>='${new Date(now()).toISOString()}'`
-  const answer = await client.call(changedOrders, { query, after: null })
-  if (answer.ok) return [sound('permissions', 'the app may read orders'), ...(await paymentFindings(client))]
+async function ordersFindings(shop: Shop): Promise<StoreFinding[]> {
+  const query = `updated_at:>='${new Date(shop.now()).toISOString()}'`
+  const answer = await call(shop, changedOrders, { query, after: null })
+  if (answer.ok) return [sound('permissions', 'the app may read orders'), ...(await paymentFindings(shop))]
   if (answer.failure.outcome !== 'refused' || answer.failure.status !== 403) return [failedCall('permissions', answer)]
   const detail = 'the app may read no orders, although it has the access scope'
   const fix = 'Ask for protected customer data of level 1 in the settings of the app: none of the optional fields.'
@@ -133,13 +120,13 @@ const AWAITED = {
   },
 }
 
-async function paymentFindings(client: ShopClient): Promise<StoreFinding[]> {
+async function paymentFindings(shop: Shop): Promise<StoreFinding[]> {
   const found: StoreFinding[] = []
   for (const [status, { are, next, fix }] of Object.entries(AWAITED)) {
     const query = `status:open financial_status:${status}`
-    const read = await client.ask(changedOrders, { query, after: null }, listedOrders)
+    const read = await ask(shop, changedOrders, { query, after: null }, listedOrders)
     if (read.outcome !== 'read') return [failed('payments', read.detail, null)]
-    const { nodes, pageInfo } = read.value.orders
+    const { nodes, pageInfo } = read.value
     const [one] = nodes
     if (!one) continue
     const count = countText(nodes.length, pageInfo.hasNextPage ? nodes.length : undefined)
@@ -152,12 +139,13 @@ async function paymentFindings(client: ShopClient): Promise<StoreFinding[]> {
   return [sound('payments', detail)]
 }
 
-async function locationFinding({ client, location: number, otherLocations }: FindingsOptions): Promise<StoreFinding> {
+async function locationFinding(shop: Shop): Promise<StoreFinding> {
+  const { location: number, otherLocations } = shop.settings
   const fix =
     number === null
       ? 'In the shop, let a location fulfil online orders: Settings, Locations. Or configure another by its number, as `location`.'
       : 'Compare the number that is configured as `location` with that in the address of its page in the shop.'
-  const read = await readLocations(client.waiting())
+  const read = await readLocations({ ...shop, canWait: true })
   if (read.outcome !== 'read') return failed('location', read.detail, fix)
   const location = locationIn(read.value, number)
   if (!location) {

@@ -6,7 +6,7 @@ import { partsOf } from '../shop-catalogue.ts'
 import { asRead, CONFIRMED, type Read, refused, unavailable } from '../shop-client.ts'
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
 import type { FulfilResult, Pushed, PushResult, ResentOrder } from '../store.ts'
-import { pageOf, pushMutation, type ShopClient } from './client.ts'
+import { ask, pageOf, pushMutation, readPages, type Shop, written } from './client.ts'
 import {
   createFulfillment,
   defineKeys,
@@ -21,15 +21,9 @@ import {
   orderNote,
   putKeys,
   putNote,
+  type ShopDocument,
 } from './documents.ts'
-import { gidOf, isNumber, namespaceOf, type OrderSettings, orderState, standingOf } from './orders.ts'
-
-interface HandOverOptions {
-  client: ShopClient
-  settings: Pick<OrderSettings, 'holdAtRisk' | 'metafieldNamespace'>
-  /** The metafields that are defined in the shop, as far as this process knows. The hand-over adds those that it defines. */
-  defined: Set<string>
-}
+import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.ts'
 
 /** The metafields `keys_1`, `keys_2` and so on. Each has the keys of one hand-over in plain text, and is written once. */
 const KEYS = /^keys_([1-9]\d{0,2})$/
@@ -182,14 +176,14 @@ const part = z.object({
   fulfillmentHolds: z.array(z.object({ reason: z.string() })),
   assignedLocation: z.object({ location: z.object({ id: z.string() }).nullable() }),
 })
-const listOfFulfilments = z.object({
-  order: z
-    .object({
-      fulfillments: z.array(z.object({ id: z.string(), status: z.string() })),
-      fulfillmentOrders: pageOf(part),
-    })
-    .nullable(),
-})
+/** A page of the parts of an order, with all of its fulfilments. */
+const partPage = z
+  .object({ fulfillments: z.array(z.object({ id: z.string(), status: z.string() })), fulfillmentOrders: pageOf(part) })
+  .nullable()
+  .transform((page) => ({
+    nodes: [page],
+    pageInfo: page?.fulfillmentOrders.pageInfo ?? { hasNextPage: false, endCursor: null },
+  }))
 
 /** Returns what a part waits for. It uses words of Shopify only, and nothing that people wrote. */
 function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part>): string {
@@ -205,335 +199,333 @@ const PAGES_MAX = 20
 /** The fulfilments of an order that are read. Where an order has so many, they cannot be counted. */
 const COUNTED_MAX = 100
 
+async function readOrder(shop: Shop, reference: string, line: string): Promise<Read<z.infer<typeof orderAndLine>>> {
+  if (!isNumber(reference)) return NO_ORDER
+  if (!isNumber(line)) return refused(404, `the order ${reference} of the shop has no such line`)
+  const ids = { id: gidOf('Order', reference), line: gidOf('LineItem', line) }
+  return ask(shop, handOverOrder, { ...ids, namespace: namespaceOf(shop) }, orderAndLine)
+}
+
+/** Reads the parts of an order with the units of a line that are left, and how many units of the line are fulfilled. */
+async function readFulfilments(shop: Shop, reference: string, line: string) {
+  const pages = await readPages(shop, orderFulfillments, { id: gidOf('Order', reference) }, partPage, PAGES_MAX)
+  if (pages.outcome !== 'read') return pages
+  const read = pages.value.flatMap((page) => page ?? [])
+  const last = read.at(-1)
+  if (last === undefined || read.length < pages.value.length) return noOrder(reference)
+  if (last.fulfillments.length >= COUNTED_MAX) {
+    return refused(409, `the order ${reference} has too many fulfilments to count: fulfil the rest of it by hand`)
+  }
+  const found = read.flatMap(({ fulfillmentOrders }) => fulfillmentOrders.nodes)
+  const isOfLine = ({ lineItem }: { lineItem: { id: string } }) => lineItem.id === gidOf('LineItem', line)
+  const parts = found.map((one) => one.id)
+  const item = z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem: lineRef })
+  const lines = await readLines(shop, fulfillmentOrderLines, parts, 'lineItems', item)
+  if (lines.outcome !== 'read') return lines
+  const orders = found.map(
+    (one): FulfillableOrder => ({
+      id: one.id,
+      status: one.status,
+      location: one.assignedLocation.location?.id ?? one.id,
+      because: whyBlocked(one),
+      items: (lines.value.get(one.id) ?? [])
+        .filter(isOfLine)
+        .map(({ id, remainingQuantity }) => ({ id, remaining: Math.max(0, remainingQuantity) })),
+    }),
+  )
+  const successful = last.fulfillments.filter(({ status }) => !UNDONE.includes(status)).map((one) => one.id)
+  const sentItem = z.object({ quantity: z.number().int(), lineItem: lineRef })
+  const sent = await readLines(shop, fulfilledLines, successful, 'fulfillmentLineItems', sentItem)
+  if (sent.outcome !== 'read') return sent
+  const units = [...sent.value.values()].flat().filter(isOfLine)
+  return asRead({
+    orders,
+    units: units.reduce((sum, { quantity }) => sum + quantity, 0),
+    fulfilments: [...sent.value].filter(([, items]) => items.some(isOfLine)).map(([one]) => one),
+  })
+}
+
+/** Reads all items of each part or fulfilment with these ids, page by page. */
+async function readLines<Item>(
+  shop: Shop,
+  document: ShopDocument,
+  ids: string[],
+  field: 'lineItems' | 'fulfillmentLineItems',
+  item: z.ZodType<Item>,
+): Promise<Read<Map<string, Item[]>>> {
+  const page = pageOf(item).optional()
+  const schema = z.array(z.object({ id: z.string(), lineItems: page, fulfillmentLineItems: page }))
+  const found = new Map<string, Item[]>()
+  const asked = partsOf(ids, FULFILLMENTS_MAX).map((some) => ({ ids: some, after: null as string | null }))
+  for (let one = asked.shift(); one; one = asked.shift()) {
+    const seen = await ask(shop, document, one, schema)
+    if (seen.outcome !== 'read') return seen
+    for (const node of seen.value) {
+      const items = node[field]
+      if (!items) continue
+      found.set(node.id, [...(found.get(node.id) ?? []), ...items.nodes])
+      const { hasNextPage, endCursor } = items.pageInfo
+      if (hasNextPage && endCursor !== null && endCursor !== one.after) {
+        asked.push({ ids: [node.id], after: endCursor })
+      }
+    }
+  }
+  return asRead(found)
+}
+
+/** Defines a metafield, so that the shop shows the keys under this name to staff and to customers. */
+async function define(shop: Shop, key: string): Promise<PushResult> {
+  const { defined } = shop.known
+  if (defined.has(key)) return CONFIRMED
+  const index = Number(KEYS.exec(key)?.[1])
+  for (const pin of index <= PINNED_MAX ? [true, false] : [false]) {
+    const definition = {
+      name: index === 1 ? 'Licence keys' : `Licence keys ${index}`,
+      key,
+      namespace: namespaceOf(shop),
+      ownerType: 'ORDER',
+      type: KEYS_TYPE,
+      pin,
+      access: {
+        // A namespace of the merchant has the access that the merchant gives it.
+        ...(shop.settings.metafieldNamespace === null ? { admin: 'MERCHANT_READ' } : {}),
+        customerAccount: 'READ',
+      },
+    }
+    const made = await ask(shop, defineKeys, { definition }, written)
+    if (made.outcome !== 'read') return made
+    const errors = made.value.userErrors.map(({ code }) => code)
+    if (errors.length === 0 || errors.includes('TAKEN') || errors.includes('UNSTRUCTURED_ALREADY_EXISTS')) {
+      defined.add(key)
+      return CONFIRMED
+    }
+    if (!errors.some((code) => code === 'PINNED_LIMIT_REACHED' || code === 'UNSUPPORTED_PINNING')) break
+  }
+  return refused(422, `the shop does not take a definition for the metafield ${key} of its orders`)
+}
+
+/** Puts keys of a line on an order, except keys that the order has already. */
+async function keep(
+  shop: Shop,
+  reference: string,
+  line: { id: string; heading: string; handedOver?: number },
+  keys: string[],
+  found: KeysOnOrder,
+): Promise<PushResult> {
+  let on = found
+  for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
+    const fresh = missingKeys(on, keys)
+    if (fresh.length === 0) {
+      if (tries === 1) return CONFIRMED
+      // Another process hands over the same keys. What it does to the fulfilment is seen once that process is done.
+      return unavailable(`the keys of the line ${line.id} are being handed over`, true)
+    }
+    if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
+    const metafields = withKeys(on, line.id, line.heading, fresh, line.handedOver)
+    const shown = await define(shop, metafields[0]?.key ?? '')
+    if (shown.outcome !== 'confirmed') return shown
+    const at = { ownerId: gidOf('Order', reference), namespace: namespaceOf(shop) }
+    const input = metafields.map((one) => ({ ...at, ...one }))
+    const put = await ask(shop, putKeys, { metafields: input }, storedKeys)
+    if (put.outcome !== 'read') return put
+    const { userErrors, metafields: stored } = put.value
+    if (userErrors.length === 0) {
+      if (missingKeys(keysOnOrder(stored ?? []), fresh).length === 0) return CONFIRMED
+      return refused(409, `the shop changed the keys of the line ${line.id}: look for an app that changes metafields`)
+    }
+    if (!userErrors.some(({ code }) => STALE.includes(code ?? ''))) {
+      const detail = `the shop does not take the keys of the line ${line.id} as metafields of its order`
+      return { ...refused(422, detail), hasNothing: true }
+    }
+    const again = await readOrder(shop, reference, line.id)
+    if (again.outcome !== 'read') return again
+    if (again.value.order === null) return noOrder(reference)
+    on = keysOnOrder(again.value.order.metafields.nodes)
+  }
+  return unavailable('the metafields of the order keep changing')
+}
+
+type KeysUpdate = Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number }
+
 /**
- * Hands keys over to orders of a shop, and leaves remarks on them. Keys go onto the order first, so that they stand there when the
- * mail about the fulfilment leaves. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
+ * Hands keys over to an order, and fulfils as many units. Keys go onto the order first, so that they stand there when the mail about
+ * the fulfilment leaves. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
  */
-export function shopHandOver({ client, settings, defined }: HandOverOptions) {
-  const namespace = namespaceOf(settings)
-
-  async function readOrder(reference: string, line: string): Promise<Read<z.infer<typeof orderAndLine>>> {
-    if (!isNumber(reference)) return NO_ORDER
-    if (!isNumber(line)) return refused(404, `the order ${reference} of the shop has no such line`)
-    const ids = { id: gidOf('Order', reference), line: gidOf('LineItem', line) }
-    return client.ask(handOverOrder, { ...ids, namespace }, orderAndLine)
+export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResult> {
+  const { id, order: ref, line: asked, keys, deliveredNow: delivered = update.delivered } = update
+  if (keys.length === 0) return CONFIRMED
+  const { reference } = ref
+  const read = await readOrder(shop, reference, asked.id)
+  if (read.outcome !== 'read') return read
+  const { order, node: line } = read.value
+  if (order === null) return noOrder(reference)
+  if (line === null) return refused(404, `the order ${reference} of the shop has no line ${asked.id}`)
+  const on = keysOnOrder(order.metafields.nodes)
+  const fresh = missingKeys(on, keys)
+  const { currentQuantity: units } = line
+  const { standing, because = 'is not paid' } = standingOf(order, shop.settings)
+  // A hand-over goes on to its end where some of its keys are on the order already.
+  const isNew = fresh.length === keys.length
+  const notEntitled = (detail: string, held = standing, left = units): FulfilResult => ({
+    outcome: 'not_entitled',
+    standing: held,
+    units: held === 'cancelled' ? 0 : left,
+    detail,
+  })
+  const refundedNow = (left: number) =>
+    notEntitled(`the line ${asked.id} of the order ${reference} was refunded or removed in the shop`, standing, left)
+  if (isNew && standing === 'cancelled') {
+    return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
   }
-
-  /** Reads the parts of an order with the units of a line that are left, and how many units of the line are fulfilled. */
-  async function readFulfilments(reference: string, line: string) {
-    const id = gidOf('Order', reference)
-    const found: z.infer<typeof part>[] = []
-    let fulfilled: { id: string; status: string }[] = []
-    let after: string | null = null
-    for (let pages = 0; pages < PAGES_MAX; pages += 1) {
-      const page: Read<z.infer<typeof listOfFulfilments>> = await client.ask(
-        orderFulfillments,
-        { id, after },
-        listOfFulfilments,
-      )
-      if (page.outcome !== 'read') return page
-      if (page.value.order === null) return noOrder(reference)
-      fulfilled = page.value.order.fulfillments
-      found.push(...page.value.order.fulfillmentOrders.nodes)
-      after = page.value.order.fulfillmentOrders.pageInfo.endCursor
-      if (!page.value.order.fulfillmentOrders.pageInfo.hasNextPage) break
-    }
-    if (fulfilled.length >= COUNTED_MAX) {
-      return refused(409, `the order ${reference} has too many fulfilments to count: fulfil the rest of it by hand`)
-    }
-    const isOfLine = ({ lineItem }: { lineItem: { id: string } }) => lineItem.id === gidOf('LineItem', line)
-    const parts = found.map((one) => one.id)
-    const item = z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem: lineRef })
-    const lines = await readLines(fulfillmentOrderLines, parts, 'lineItems', item)
-    if (lines.outcome !== 'read') return lines
-    const orders = found.map(
-      (one): FulfillableOrder => ({
-        id: one.id,
-        status: one.status,
-        location: one.assignedLocation.location?.id ?? one.id,
-        because: whyBlocked(one),
-        items: (lines.value.get(one.id) ?? [])
-          .filter(isOfLine)
-          .map(({ id, remainingQuantity }) => ({ id, remaining: Math.max(0, remainingQuantity) })),
-      }),
-    )
-    const successful = fulfilled.filter(({ status }) => !UNDONE.includes(status)).map((one) => one.id)
-    const sentItem = z.object({ quantity: z.number().int(), lineItem: lineRef })
-    const sent = await readLines(fulfilledLines, successful, 'fulfillmentLineItems', sentItem)
-    if (sent.outcome !== 'read') return sent
-    const units = [...sent.value.values()].flat().filter(isOfLine)
-    return asRead({
-      orders,
-      units: units.reduce((sum, { quantity }) => sum + quantity, 0),
-      fulfilments: [...sent.value].filter(([, items]) => items.some(isOfLine)).map(([one]) => one),
-    })
+  if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
+  // Keys of a lost database may be on the order. A person has said whether those keys count, so they are not counted here.
+  if (isNew && units < delivered) return refundedNow(units)
+  const putOn = () => keep(shop, reference, { id: asked.id, heading: headingOf(line) }, keys, on)
+  if (standing === 'cancelled' || units === 0) return putOn()
+  const before = await readFulfilments(shop, reference, asked.id)
+  if (before.outcome !== 'read') return before
+  // A hand-over fulfils only as many units as it has keys, because another hand-over may bring other keys of the line.
+  const total = (on.units[asked.id] ?? 0) + fresh.length
+  const wanted = Math.min(keys.length, total - before.value.units)
+  const plan = planFulfilment(before.value.orders, wanted)
+  if (plan.outcome === 'unknown') {
+    const detail =
+      before.value.orders.length === 0
+        ? `the shop has not prepared the fulfilment of the order ${reference} yet`
+        : `no fulfilment of the order ${reference} in the shop has its line ${asked.id}: look there who fulfils it`
+    return unavailable(detail)
   }
-
-  /** Reads all items of each part or fulfilment with these ids, page by page. */
-  async function readLines<Item>(
-    document: typeof fulfilledLines,
-    ids: string[],
-    field: 'lineItems' | 'fulfillmentLineItems',
-    item: z.ZodType<Item>,
-  ): Promise<Read<Map<string, Item[]>>> {
-    const page = pageOf(item).optional()
-    const node = z.object({ id: z.string(), lineItems: page, fulfillmentLineItems: page })
-    const schema = z.object({ nodes: z.array(node) })
-    const found = new Map<string, Item[]>()
-    const asked = partsOf(ids, FULFILLMENTS_MAX).map((some) => ({ ids: some, after: null as string | null }))
-    for (let one = asked.shift(); one; one = asked.shift()) {
-      const seen = await client.ask(document, one, schema)
-      if (seen.outcome !== 'read') return seen
-      for (const node of seen.value.nodes) {
-        const items = node[field]
-        if (!items) continue
-        found.set(node.id, [...(found.get(node.id) ?? []), ...items.nodes])
-        const { hasNextPage, endCursor } = items.pageInfo
-        if (hasNextPage && endCursor !== null && endCursor !== one.after) {
-          asked.push({ ids: [node.id], after: endCursor })
-        }
-      }
-    }
-    return asRead(found)
+  if (plan.outcome === 'blocked') {
+    const detail = `the fulfilment of the order ${reference} ${plan.because}`
+    return isNew ? notEntitled(detail, 'held') : refused(409, detail)
   }
-
-  /** Defines a metafield, so that the shop shows the keys under this name to staff and to customers. */
-  async function define(key: string): Promise<PushResult> {
-    if (defined.has(key)) return CONFIRMED
-    const index = Number(KEYS.exec(key)?.[1])
-    for (const pin of index <= PINNED_MAX ? [true, false] : [false]) {
-      const definition = {
-        name: index === 1 ? 'Licence keys' : `Licence keys ${index}`,
-        key,
-        namespace,
-        ownerType: 'ORDER',
-        type: KEYS_TYPE,
-        pin,
-        access: {
-          // A namespace of the merchant has the access that the merchant gives it.
-          ...(settings.metafieldNamespace === null ? { admin: 'MERCHANT_READ' } : {}),
-          customerAccount: 'READ',
-        },
-      }
-      const made = await client.change(defineKeys, { definition })
-      if (made.outcome !== 'read') return made
-      const errors = made.value.userErrors.map(({ code }) => code)
-      if (errors.length === 0 || errors.includes('TAKEN') || errors.includes('UNSTRUCTURED_ALREADY_EXISTS')) {
-        defined.add(key)
-        return CONFIRMED
-      }
-      if (!errors.some((code) => code === 'PINNED_LIMIT_REACHED' || code === 'UNSUPPORTED_PINNING')) break
-    }
-    return refused(422, `the shop does not take a definition for the metafield ${key} of its orders`)
+  if (isNew && wanted > 0 && plan.locations.length === 0) {
+    // No units of the line are left to fulfil, and too few are fulfilled. Most often they were refunded after the order was read.
+    const now = await readOrder(shop, reference, asked.id)
+    if (now.outcome !== 'read') return now
+    const left = now.value.node?.currentQuantity ?? 0
+    if (left < delivered) return refundedNow(left)
   }
-
-  /** Puts keys of a line on an order, except keys that the order has already. */
-  async function keep(
-    reference: string,
-    line: { id: string; heading: string; handedOver?: number },
-    keys: string[],
-    found: KeysOnOrder,
-  ): Promise<PushResult> {
-    let on = found
-    for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
-      const fresh = missingKeys(on, keys)
-      if (fresh.length === 0) {
-        if (tries === 1) return CONFIRMED
-        // Another process hands over the same keys. What it does to the fulfilment is seen once that process is done.
-        return unavailable(`the keys of the line ${line.id} are being handed over`, true)
-      }
-      if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
-      const metafields = withKeys(on, line.id, line.heading, fresh, line.handedOver)
-      const shown = await define(metafields[0]?.key ?? '')
-      if (shown.outcome !== 'confirmed') return shown
-      const ownerId = gidOf('Order', reference)
-      const input = metafields.map((one) => ({ ownerId, namespace, ...one }))
-      const put = await client.change(putKeys, { metafields: input }, storedKeys)
-      if (put.outcome !== 'read') return put
-      const { userErrors, metafields: stored } = put.value
-      if (userErrors.length === 0) {
-        if (missingKeys(keysOnOrder(stored ?? []), fresh).length === 0) return CONFIRMED
-        return refused(409, `the shop changed the keys of the line ${line.id}: look for an app that changes metafields`)
-      }
-      if (!userErrors.some(({ code }) => STALE.includes(code ?? ''))) {
-        const detail = `the shop does not take the keys of the line ${line.id} as metafields of its order`
-        return { ...refused(422, detail), hasNothing: true }
-      }
-      const again = await readOrder(reference, line.id)
-      if (again.outcome !== 'read') return again
-      if (again.value.order === null) return noOrder(reference)
-      on = keysOnOrder(again.value.order.metafields.nodes)
-    }
-    return unavailable('the metafields of the order keep changing')
+  // The line was fulfilled by hand or by the shop itself. The mail about that left before these keys were there.
+  const isLate = plan.locations.length === 0 && (fresh.length > 0 || remarked(order.note ?? '', id))
+  if (isLate) {
+    const noted = await remarkLate(shop, update)
+    if (noted.outcome !== 'confirmed') return noted
   }
+  const kept = await putOn()
+  if (kept.outcome !== 'confirmed') return isLate ? afterKeys(kept) : kept
+  return isLate ? writeLate(shop, before.value.fulfilments) : fulfilUnits(shop, update, plan, total)
+}
 
-  async function fulfil(
-    update: Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number },
-  ): Promise<FulfilResult> {
-    const { id, order: ref, line: asked, keys, deliveredNow: delivered = update.delivered } = update
-    if (keys.length === 0) return CONFIRMED
-    const { reference } = ref
-    const read = await readOrder(reference, asked.id)
+/** Fulfils units whose keys are on the order. @param total how many units of the line have keys */
+async function fulfilUnits(
+  shop: Shop,
+  update: KeysUpdate,
+  { locations }: Extract<FulfilmentPlan, { outcome: 'fulfil' }>,
+  total: number,
+): Promise<FulfilResult> {
+  const { reference } = update.order
+  for (const parts of locations) {
+    const fulfillment = {
+      notifyCustomer: true,
+      lineItemsByFulfillmentOrder: parts.map(({ order, items }) => ({
+        fulfillmentOrderId: order,
+        fulfillmentOrderLineItems: items,
+      })),
+    }
+    const made = await ask(shop, createFulfillment, { fulfillment }, written)
+    if (made.outcome !== 'read') return afterKeys(made)
+    if (made.value.userErrors.length === 0) continue
+    const now = await readFulfilments(shop, reference, update.line.id)
+    if (now.outcome !== 'read') return afterKeys(now)
+    if (now.value.units < total) {
+      const left = planFulfilment(now.value.orders, total - now.value.units)
+      if (left.outcome === 'blocked') return refused(409, `the fulfilment of the order ${reference} ${left.because}`)
+      const where = 'see which location it is assigned to'
+      return refused(422, `the shop does not let the app fulfil the order ${reference}: ${where}`)
+    }
+    // A person has fulfilled the line meanwhile, as a rule, and maybe without a mail.
+    const noted = await remarkLate(shop, update)
+    return noted.outcome === 'confirmed' ? writeLate(shop, now.value.fulfilments) : afterKeys(noted)
+  }
+  return CONFIRMED
+}
+
+function remarkLate(shop: Shop, { id, order, line, keys }: KeysUpdate): Promise<PushResult> {
+  const words = `Quayside: the order was fulfilled in the shop before ${keys.length} licence keys of ${line.sku} came. They are on the order now, and the shop is asked to write to the customer again. Should no mail leave, send it from the order.`
+  return remark(shop, order.reference, id, words)
+}
+
+/** Makes the shop write to a customer whose units were fulfilled before their keys came. @param fulfilments those of the line */
+async function writeLate(shop: Shop, fulfilments: string[]): Promise<FulfilResult> {
+  const last = fulfilments.at(-1)
+  const sent = last === undefined ? CONFIRMED : await writeAgain(shop, last)
+  // Where the shop does not write, the merchant reads on the order what to do.
+  return sent.outcome === 'unavailable' ? afterKeys(sent) : { outcome: 'confirmed', wasFulfilled: true }
+}
+
+async function readNote(shop: Shop, reference: string): Promise<Read<string>> {
+  if (!isNumber(reference)) return NO_ORDER
+  const schema = z.object({ note: z.string().nullable() }).nullable()
+  const seen = await ask(shop, orderNote, { id: gidOf('Order', reference) }, schema)
+  if (seen.outcome !== 'read') return seen
+  return seen.value === null ? noOrder(reference) : asRead(seen.value.note ?? '')
+}
+
+/** Leaves a remark for the merchant in the note of an order, once. */
+export async function remark(shop: Shop, reference: string, id: string, words: string): Promise<PushResult> {
+  const read = await readNote(shop, reference)
+  if (read.outcome !== 'read') return read
+  if (remarked(read.value, id)) return CONFIRMED
+  const note = noteWith(read.value, id, words)
+  if (note === undefined) return refused(413, `the note of the order ${reference} is full: shorten it in the shop`)
+  const refusal = `the shop does not take a note for the order ${reference}`
+  return pushMutation(shop, putNote, { id: gidOf('Order', reference), note }, refusal)
+}
+
+/** Makes the shop write to the customer about a fulfilment again, with the tracking that the fulfilment has. */
+async function writeAgain(shop: Shop, fulfilment: string): Promise<PushResult> {
+  const seen = await ask(shop, fulfillmentTracking, { id: fulfilment }, trackingOf)
+  if (seen.outcome !== 'read') return seen
+  const infos = seen.value?.trackingInfo ?? []
+  const company = infos.find((info) => info.company !== null)?.company
+  const numbers = infos.flatMap(({ number }) => number ?? [])
+  const urls = infos.flatMap(({ url }) => url ?? [])
+  const tracking = {
+    ...(company ? { company } : {}),
+    ...(numbers.length > 0 ? { numbers } : {}),
+    ...(urls.length > 0 ? { urls } : {}),
+  }
+  const refusal = 'the shop does not write to the customer again: send the mail from the order in the shop'
+  return pushMutation(shop, notifyAgain, { id: fulfilment, tracking }, refusal)
+}
+
+/** Puts the keys of an order on it where they are missing, and makes the shop send the mail about them again. */
+export async function resend(shop: Shop, { reference, lines }: ResentOrder): Promise<PushResult> {
+  const fulfilments: string[] = []
+  for (const { id, keys } of lines) {
+    const read = await readOrder(shop, reference, id)
     if (read.outcome !== 'read') return read
     const { order, node: line } = read.value
-    if (order === null) return noOrder(reference)
-    if (line === null) return refused(404, `the order ${reference} of the shop has no line ${asked.id}`)
-    const on = keysOnOrder(order.metafields.nodes)
-    const fresh = missingKeys(on, keys)
-    const total = (on.units[asked.id] ?? 0) + fresh.length
-    const { currentQuantity: units } = line
-    const { standing, because = 'is not paid' } = standingOf(order, settings)
-    // A hand-over goes on to its end where some of its keys are on the order already.
-    const isNew = fresh.length === keys.length
-    const notEntitled = (detail: string, held = standing, left = units): FulfilResult => ({
-      outcome: 'not_entitled',
-      standing: held,
-      units: held === 'cancelled' ? 0 : left,
-      detail,
-    })
-    const refundedNow = (left: number) =>
-      notEntitled(`the line ${asked.id} of the order ${reference} was refunded or removed in the shop`, standing, left)
-    if (isNew && standing === 'cancelled') {
-      return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
-    }
-    if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
-    // Keys of a lost database may be on the order. A person has said whether those keys count, so they are not counted here.
-    if (isNew && units < delivered) return refundedNow(units)
-    const heading = headingOf(line)
-    if (standing === 'cancelled' || units === 0) {
-      return keep(reference, { id: asked.id, heading }, keys, on)
-    }
-    const before = await readFulfilments(reference, asked.id)
-    if (before.outcome !== 'read') return before
-    // A hand-over fulfils only as many units as it has keys, because another hand-over may bring other keys of the line.
-    const wanted = Math.min(keys.length, total - before.value.units)
-    const plan = planFulfilment(before.value.orders, wanted)
-    if (plan.outcome === 'unknown') {
-      const detail =
-        before.value.orders.length === 0
-          ? `the shop has not prepared the fulfilment of the order ${reference} yet`
-          : `no fulfilment of the order ${reference} in the shop has its line ${asked.id}: look there who fulfils it`
-      return unavailable(detail)
-    }
-    if (plan.outcome === 'blocked') {
-      const detail = `the fulfilment of the order ${reference} ${plan.because}`
-      return isNew ? notEntitled(detail, 'held') : refused(409, detail)
-    }
-    if (isNew && wanted > 0 && plan.locations.length === 0) {
-      // No units of the line are left to fulfil, and too few are fulfilled. Most often they were refunded after the order was read.
-      const now = await readOrder(reference, asked.id)
-      if (now.outcome !== 'read') return now
-      const left = now.value.node?.currentQuantity ?? 0
-      if (left < delivered) return refundedNow(left)
-    }
-    // The line was fulfilled by hand or by the shop itself. The mail about that left before these keys were there.
-    const isLate = plan.locations.length === 0 && (fresh.length > 0 || remarked(order.note ?? '', id))
-    if (isLate) {
-      const noted = await remark(reference, id, lateRemark(keys.length, asked.sku))
-      if (noted.outcome !== 'confirmed') return noted
-    }
-    const kept = await keep(reference, { id: asked.id, heading }, keys, on)
-    if (kept.outcome !== 'confirmed') return isLate ? afterKeys(kept) : kept
-    if (isLate) return writeLate(before.value.fulfilments)
-    for (const parts of plan.locations) {
-      const fulfillment = {
-        notifyCustomer: true,
-        lineItemsByFulfillmentOrder: parts.map(({ order: one, items }) => ({
-          fulfillmentOrderId: one,
-          fulfillmentOrderLineItems: items,
-        })),
-      }
-      const made = await client.change(createFulfillment, { fulfillment })
-      if (made.outcome !== 'read') return afterKeys(made)
-      if (made.value.userErrors.length === 0) continue
-      const now = await readFulfilments(reference, asked.id)
-      if (now.outcome !== 'read') return afterKeys(now)
-      if (now.value.units < total) {
-        const left = planFulfilment(now.value.orders, total - now.value.units)
-        if (left.outcome === 'blocked') return refused(409, `the fulfilment of the order ${reference} ${left.because}`)
-        const where = 'see which location it is assigned to'
-        return refused(422, `the shop does not let the app fulfil the order ${reference}: ${where}`)
-      }
-      // A person has fulfilled the line meanwhile, as a rule, and maybe without a mail.
-      const noted = await remark(reference, id, lateRemark(keys.length, asked.sku))
-      return noted.outcome === 'confirmed' ? writeLate(now.value.fulfilments) : afterKeys(noted)
-    }
-    return CONFIRMED
+    if (order === null || line === null) return refused(404, `the shop has no line ${id} of an order ${reference}`)
+    const handedOver = { id, heading: headingOf(line), handedOver: keys.length }
+    const kept = await keep(shop, reference, handedOver, keys, keysOnOrder(order.metafields.nodes))
+    if (kept.outcome !== 'confirmed') return kept
+    const made = await readFulfilments(shop, reference, id)
+    if (made.outcome !== 'read') return made
+    fulfilments.push(...made.value.fulfilments.slice(-1))
   }
+  // One mail shows all keys of the order.
+  const [one] = fulfilments
+  if (one === undefined) return refused(409, `the order ${reference} is not fulfilled in the shop: no mail can be sent`)
+  return writeAgain(shop, one)
+}
 
-  /** Makes the shop write to a customer whose units were fulfilled before their keys came. @param fulfilments those of the line */
-  async function writeLate(fulfilments: string[]): Promise<FulfilResult> {
-    const last = fulfilments.at(-1)
-    const sent = last === undefined ? CONFIRMED : await writeAgain(last)
-    // Where the shop does not write, the merchant reads on the order what to do.
-    return sent.outcome === 'unavailable' ? afterKeys(sent) : { outcome: 'confirmed', wasFulfilled: true }
-  }
-
-  async function readNote(reference: string): Promise<Read<string>> {
-    if (!isNumber(reference)) return NO_ORDER
-    const schema = z.object({ order: z.object({ note: z.string().nullable() }).nullable() })
-    const seen = await client.ask(orderNote, { id: gidOf('Order', reference) }, schema)
-    if (seen.outcome !== 'read') return seen
-    return seen.value.order === null ? noOrder(reference) : asRead(seen.value.order.note ?? '')
-  }
-
-  /** Leaves a remark for the merchant in the note of an order, once. */
-  async function remark(reference: string, id: string, words: string): Promise<PushResult> {
-    const read = await readNote(reference)
-    if (read.outcome !== 'read') return read
-    if (remarked(read.value, id)) return CONFIRMED
-    const note = noteWith(read.value, id, words)
-    if (note === undefined) return refused(413, `the note of the order ${reference} is full: shorten it in the shop`)
-    const refusal = `the shop does not take a note for the order ${reference}`
-    return pushMutation(client, putNote, { id: gidOf('Order', reference), note }, refusal)
-  }
-
-  /** Makes the shop write to the customer about a fulfilment again, with the tracking that the fulfilment has. */
-  async function writeAgain(fulfilment: string): Promise<PushResult> {
-    const seen = await client.ask(fulfillmentTracking, { id: fulfilment }, trackingOf)
-    if (seen.outcome !== 'read') return seen
-    const infos = seen.value.node?.trackingInfo ?? []
-    const company = infos.find((info) => info.company !== null)?.company
-    const numbers = infos.flatMap(({ number }) => number ?? [])
-    const urls = infos.flatMap(({ url }) => url ?? [])
-    const tracking = {
-      ...(company ? { company } : {}),
-      ...(numbers.length > 0 ? { numbers } : {}),
-      ...(urls.length > 0 ? { urls } : {}),
-    }
-    const refusal = 'the shop does not write to the customer again: send the mail from the order in the shop'
-    return pushMutation(client, notifyAgain, { id: fulfilment, tracking }, refusal)
-  }
-
-  async function resend({ reference, lines }: ResentOrder): Promise<PushResult> {
-    const fulfilments = new Set<string>()
-    for (const { id, keys } of lines) {
-      const read = await readOrder(reference, id)
-      if (read.outcome !== 'read') return read
-      const { order, node: line } = read.value
-      if (order === null || line === null) return refused(404, `the shop has no line ${id} of an order ${reference}`)
-      const handedOver = { id, heading: headingOf(line), handedOver: keys.length }
-      const kept = await keep(reference, handedOver, keys, keysOnOrder(order.metafields.nodes))
-      if (kept.outcome !== 'confirmed') return kept
-      const made = await readFulfilments(reference, id)
-      if (made.outcome !== 'read') return made
-      // One mail shows all keys of the order.
-      const last = made.value.fulfilments.at(-1)
-      if (last !== undefined) fulfilments.add(last)
-    }
-    const [one] = fulfilments
-    if (one === undefined)
-      return refused(409, `the order ${reference} is not fulfilled in the shop: no mail can be sent`)
-    return writeAgain(one)
-  }
-
-  async function closeOrder({ id, order, state }: Pushed<OrderClosed>): Promise<PushResult> {
-    if (state !== 'fulfilled') return remark(order.reference, id, closingRemarks[state])
-    const note = await readNote(order.reference)
-    return note.outcome === 'read' ? CONFIRMED : note
-  }
-
-  return { fulfil, resend, closeOrder, remark }
+/** Leaves the remark on an order that is closed. Nothing is left to say on an order whose keys all came. */
+export async function closeOrder(shop: Shop, { id, order, state }: Pushed<OrderClosed>): Promise<PushResult> {
+  if (state !== 'fulfilled') return remark(shop, order.reference, id, closingRemarks[state])
+  const note = await readNote(shop, order.reference)
+  return note.outcome === 'read' ? CONFIRMED : note
 }
 
 const NO_ORDER = refused(404, 'this is no order of the shop')
@@ -542,20 +534,17 @@ const noOrder = (reference: string) => refused(404, `the shop has no order ${ref
 /** Returns the heading before the keys of a line. */
 const headingOf = ({ name, sku }: LineState): string => (sku ? `${name} (${sku})` : name)
 
-const storedKeys = z.object({ metafields: z.array(metafield).nullable() })
+const storedKeys = written.extend({ metafields: z.array(metafield).nullable() })
 
 const trackingInfo = z.object({
   company: z.string().nullable(),
   number: z.string().nullable(),
   url: z.string().nullable(),
 })
-const trackingOf = z.object({ node: z.object({ trackingInfo: z.array(trackingInfo) }).nullable() })
+const trackingOf = z.object({ trackingInfo: z.array(trackingInfo) }).nullable()
 
 /** The statuses of fulfilments that did not happen. */
 const UNDONE = ['CANCELLED', 'ERROR', 'FAILURE']
 
 /** The errors that say that another writer was faster. */
 const STALE = ['STALE_OBJECT', 'INVALID_COMPARE_DIGEST', 'TAKEN']
-
-const lateRemark = (units: number, sku: string): string =>
-  `Quayside: the order was fulfilled in the shop before ${units} licence keys of ${sku} came. They are on the order now, and the shop is asked to write to the customer again. Should no mail leave, send it from the order.`

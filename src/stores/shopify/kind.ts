@@ -38,6 +38,8 @@ const settings = z.strictObject({
   ...everyStore,
 })
 
+export type ShopifySettings = z.infer<typeof settings>
+
 /** A shop of Shopify. */
 export const shopify: ShopKind<typeof settings> = {
   kind: 'shopify',

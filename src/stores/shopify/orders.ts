@@ -12,7 +12,7 @@ import type {
   StoreVerification,
   UnreadOrder,
 } from '../store.ts'
-import { pageOf, pushMutation, readPages, type ShopClient } from './client.ts'
+import { answerOf, ask, call, pageOf, pushMutation, readPages, type Shop, type ShopSettings } from './client.ts'
 import {
   addTags,
   changedOrders,
@@ -24,21 +24,13 @@ import {
   removeTags,
 } from './documents.ts'
 
-export interface OrderSettings {
-  /** The recommendation of Shopify's fraud analysis that holds an order; `investigate` means both. Null: no order is held. */
-  holdAtRisk: 'cancel' | 'investigate' | null
-  /** The tag that a merchant gives an order to have it tried again. */
-  retryTag: string
-  /** Whether orders of the shop's test payments are bought. */
-  buyTestOrders: boolean
-  /** The namespace of metafields that has the keys of an order; null: the namespace of the app, which nothing else can write. */
-  metafieldNamespace: string | null
-}
+/** The settings that decide how an order stands, and whether it is sound. */
+export type OrderSettings = Pick<ShopSettings, 'holdAtRisk' | 'retryTag' | 'buyTestOrders'>
 
 /** The namespace of the app itself. */
 export const APP_NAMESPACE = '$app:quayside'
-export const namespaceOf = ({ metafieldNamespace }: Pick<OrderSettings, 'metafieldNamespace'>): string =>
-  metafieldNamespace ?? APP_NAMESPACE
+/** Returns the namespace of the metafields that have the keys of an order. */
+export const namespaceOf = ({ settings }: Shop): string => settings.metafieldNamespace ?? APP_NAMESPACE
 
 /** The tag of an order that a merchant has released although it was held at risk. */
 const RELEASED_TAG = 'quayside-released'
@@ -237,47 +229,40 @@ function faultOf(
 const LINE_PAGES_MAX = 100
 
 /** Reads an order by its number, with all of its lines. */
-export async function readOrderByReference(
-  client: ShopClient,
-  settings: OrderSettings,
-  reference: string,
-): Promise<OrderReadResult> {
+export async function readOrderByReference(shop: Shop, reference: string): Promise<OrderReadResult> {
   const missing = { outcome: 'ignored', detail: `the shop has no order ${reference}` } as const
   if (!isNumber(reference)) return missing
   const id = gidOf('Order', reference)
-  const answer = await client.call(orderDocument, { id, namespace: namespaceOf(settings) })
+  const answer = await call(shop, orderDocument, { id, namespace: namespaceOf(shop) })
   if (!answer.ok) return answer.failure
-  const known = z.object({ order: shopOrder.nullable() }).safeParse(answer.data)
+  const known = answerOf(orderDocument, shopOrder.nullable()).safeParse(answer.data)
   if (!known.success) return UNREADABLE
-  const { order } = known.data
+  const order = known.data
   if (order === null || order.id !== reference) return missing
   const { nodes, pageInfo: page } = order.lineItems
-  const hasMore = page.hasNextPage && page.endCursor !== null
-  const more = hasMore
-    ? await readPages(client, orderLines, { id }, moreLines, LINE_PAGES_MAX, page.endCursor)
-    : asRead([])
+  const more =
+    page.hasNextPage && page.endCursor !== null
+      ? await readPages(shop, orderLines, { id }, moreLines, LINE_PAGES_MAX, page.endCursor)
+      : asRead([])
   if (more.outcome !== 'read') return more
-  const refunded = await readRefunded(client, order)
+  const refunded = await readRefunded(shop, order)
   if (refunded.outcome !== 'read') return refunded
-  return { outcome: 'order', order: storeOrderOf(order, [...nodes, ...more.value], settings, refunded.value) }
+  return { outcome: 'order', order: storeOrderOf(order, [...nodes, ...more.value], shop.settings, refunded.value) }
 }
 
-const moreLines = z.object({ order: z.object({ lineItems: linePage }) }).transform(({ order }) => order.lineItems)
+const moreLines = z.object({ lineItems: linePage }).transform(({ lineItems }) => lineItems)
 
 const refundLine = z.object({ subtotalSet: money, totalTaxSet: money })
 const refund = z.object({ refundLineItems: z.object({ nodes: z.array(refundLine) }) })
-const refundList = z.object({ order: z.object({ refunds: z.array(refund) }) })
+const refundList = z.object({ refunds: z.array(refund) })
 
 /** Reads the money that was refunded for no named units: all refunds, less the price of their units. It is in minor units. */
-async function readRefunded(
-  client: ShopClient,
-  { id, taxesIncluded, totalRefundedSet }: ShopOrder,
-): Promise<Read<number>> {
+async function readRefunded(shop: Shop, { id, taxesIncluded, totalRefundedSet }: ShopOrder): Promise<Read<number>> {
   const total = minorOf(totalRefundedSet.shopMoney) ?? 0
   if (total === 0) return asRead(0)
-  const seen = await client.ask(orderRefunds, { id: gidOf('Order', id) }, refundList)
+  const seen = await ask(shop, orderRefunds, { id: gidOf('Order', id) }, refundList)
   if (seen.outcome !== 'read') return seen
-  const named = seen.value.order.refunds
+  const named = seen.value.refunds
     .flatMap(({ refundLineItems }) => refundLineItems.nodes)
     .flatMap(({ subtotalSet, totalTaxSet }) => (taxesIncluded ? [subtotalSet] : [subtotalSet, totalTaxSet]))
     .reduce((sum, { shopMoney }) => sum + (minorOf(shopMoney) ?? 0), 0)
@@ -288,33 +273,23 @@ async function readRefunded(
  * Reads known orders by one document. It leaves out an order that has more lines than the document asks for, has refunded money,
  * or cannot be read.
  */
-export async function readOrdersNow(
-  client: ShopClient,
-  settings: OrderSettings,
-  references: readonly string[],
-): Promise<OrdersNow> {
+export async function readOrdersNow(shop: Shop, references: readonly string[]): Promise<OrdersNow> {
   const ids = references.map((reference) => gidOf('Order', reference))
-  const variables = { ids, namespace: namespaceOf(settings) }
-  const read = await client.ask(ordersNowDocument, variables, z.object({ nodes: z.array(z.unknown()) }))
+  const variables = { ids, namespace: namespaceOf(shop) }
+  const read = await ask(shop, ordersNowDocument, variables, z.array(z.unknown()))
   if (read.outcome !== 'read') return read
-  const orders = read.value.nodes.flatMap((node) => {
+  const orders = read.value.flatMap((node) => {
     const { data: order } = shopOrder.safeParse(node)
     const isWhole = order && !order.lineItems.pageInfo.hasNextPage && minorOf(order.totalRefundedSet.shopMoney) === 0
-    return isWhole ? [storeOrderOf(order, order.lineItems.nodes, settings)] : []
+    return isWhole ? [storeOrderOf(order, order.lineItems.nodes, shop.settings)] : []
   })
   return { outcome: 'read', orders }
 }
 
 const UNREADABLE = unavailable('the shop answered with something that is no order of Shopify')
 
-/** The order that a delivery names, or the part of an order that the shop fulfils separately. */
-export type NamedOrder =
-  | { outcome: 'named'; reference: string }
-  | { outcome: 'part_named'; part: string }
-  | { outcome: 'ignored' | 'unreadable'; detail: string }
-
 /** Reads which order a delivery is about. Nothing else of the delivery is believed. */
-export function orderNamedBy(body: Buffer): NamedOrder {
+export function orderNamedBy(body: Buffer) {
   let value: unknown
   try {
     // The number of an order can exceed 2^53, so numbers are read as the text that the body has.
@@ -322,35 +297,34 @@ export function orderNamedBy(body: Buffer): NamedOrder {
       typeof one === 'number' ? context?.source : one
     value = JSON.parse(body.toString('utf8'), sources)
   } catch {
-    return { outcome: 'unreadable', detail: 'the body is no JSON' }
+    return { outcome: 'unreadable', detail: 'the body is no JSON' } as const
   }
-  const number = z.string().regex(/^[1-9]\d{0,19}$/)
-  const order = z.object({ admin_graphql_api_id: z.string() }).safeParse(value)
-  const reference = order.success ? numberOf('Order', order.data.admin_graphql_api_id) : undefined
-  if (reference !== undefined) return { outcome: 'named', reference }
-  const edit = z.object({ order_edit: z.object({ order_id: number }) }).safeParse(value)
-  if (edit.success) return { outcome: 'named', reference: edit.data.order_edit.order_id }
-  const refund = z.object({ order_id: number }).safeParse(value)
-  if (refund.success) return { outcome: 'named', reference: refund.data.order_id }
-  const fulfilled = z.object({ fulfillment_order: z.object({ id: z.string() }) }).safeParse(value)
-  const part = fulfilled.success ? numberOf('FulfillmentOrder', fulfilled.data.fulfillment_order.id) : undefined
-  if (part !== undefined) return { outcome: 'part_named', part }
-  return { outcome: 'ignored', detail: 'the body is about no order' }
+  return orderName.safeParse(value).data ?? ({ outcome: 'ignored', detail: 'the body is about no order' } as const)
 }
 
+const named = (reference: string) => ({ outcome: 'named', reference }) as const
+const orderNumber = z.string().refine(isNumber)
+/** The names of an order in a delivery. The first that fits counts. A delivery may name only a part of an order. */
+const orderName = z.union([
+  z.object({ admin_graphql_api_id: gid('Order') }).transform((order) => named(order.admin_graphql_api_id)),
+  z
+    .object({ order_edit: z.object({ order_id: orderNumber }) })
+    .transform((edited) => named(edited.order_edit.order_id)),
+  z.object({ order_id: orderNumber }).transform((refunded) => named(refunded.order_id)),
+  z
+    .object({ fulfillment_order: z.object({ id: gid('FulfillmentOrder') }) })
+    .transform(({ fulfillment_order: { id } }) => ({ outcome: 'part_named', part: id }) as const),
+])
+
 /** Reads the order that a delivery names. */
-export async function readStoreOrder(
-  client: ShopClient,
-  settings: OrderSettings,
-  body: Buffer,
-): Promise<OrderReadResult> {
+export async function readStoreOrder(shop: Shop, body: Buffer): Promise<OrderReadResult> {
   const name = orderNamedBy(body)
-  if (name.outcome === 'named') return readOrderByReference(client, settings, name.reference)
+  if (name.outcome === 'named') return readOrderByReference(shop, name.reference)
   if (name.outcome !== 'part_named') return name
-  const schema = z.object({ node: z.object({ orderId: gid('Order') }).nullable() })
-  const read = await client.ask(orderOfFulfillment, { id: gidOf('FulfillmentOrder', name.part) }, schema)
+  const schema = z.object({ orderId: gid('Order') }).nullable()
+  const read = await ask(shop, orderOfFulfillment, { id: gidOf('FulfillmentOrder', name.part) }, schema)
   if (read.outcome !== 'read') return read
-  if (read.value.node) return readOrderByReference(client, settings, read.value.node.orderId)
+  if (read.value) return readOrderByReference(shop, read.value.orderId)
   return { outcome: 'ignored', detail: `the shop has no fulfilment order ${name.part}` }
 }
 
@@ -368,23 +342,18 @@ const OVERLAP_MS = 600_000
 /** After so many orders that the shop does not give, the rest of a page waits: each such order may take a request's full time. */
 const UNREAD_MAX = 2
 
-/** How far the changed orders were read. `after`: Shopify's cursor of the page before; null at the first page. */
-interface OrdersCursor {
+/** How far the changed orders were read. */
+const ordersCursor = z.object({
   /** All orders that changed since this instant are read; epoch milliseconds. */
-  from: number
-  after: string | null
-  /** Id and change time of each order of the next page that is done. The later orders of that page were not asked for. */
-  done?: string[] | undefined
-}
-
-const cursorText = z.object({
   from: z.number().int(),
+  /** Shopify's cursor of the page before; null at the first page. */
   after: z.string().nullable(),
+  /** Id and change time of each order of the next page that is done. The later orders of that page were not asked for. */
   done: z.array(z.string()).optional(),
 })
-export const listedOrders = z.object({
-  orders: pageOf(z.object({ id: gid('Order'), updatedAt: z.string() })),
-})
+type OrdersCursor = z.infer<typeof ordersCursor>
+
+export const listedOrders = pageOf(z.object({ id: gid('Order'), updatedAt: z.string() }))
 
 /**
  * Returns where the next read goes on. An order that changes while pages are read comes again on a later page.
@@ -409,24 +378,20 @@ export function nextOrders(
  * Shopify does not take its cursor, the reading begins again at the first page. An order that the shop does not give keeps no other
  * order back. After a few such orders the rest of the page waits for the next call, and the orders read before stay read.
  */
-export async function readChangedOrders(
-  client: ShopClient,
-  settings: OrderSettings,
-  since: string | number,
-): Promise<ChangedOrders> {
+export async function readChangedOrders(shop: Shop, since: string | number): Promise<ChangedOrders> {
   let cursor: OrdersCursor =
-    typeof since === 'number' ? { from: since, after: null } : cursorText.parse(JSON.parse(since))
+    typeof since === 'number' ? { from: since, after: null } : ordersCursor.parse(JSON.parse(since))
   const query = `updated_at:>='${new Date(cursor.from).toISOString()}'`
-  let answer = await client.call(changedOrders, { query, after: cursor.after })
+  let answer = await call(shop, changedOrders, { query, after: cursor.after })
   if (!answer.ok && answer.failure.outcome === 'refused' && cursor.after !== null) {
     // A cursor of Shopify may be invalid after a while, or in another version.
     cursor = { from: cursor.from, after: null }
-    answer = await client.call(changedOrders, { query, after: null })
+    answer = await call(shop, changedOrders, { query, after: null })
   }
   if (!answer.ok) return answer.failure
-  const read = listedOrders.safeParse(answer.data)
+  const read = answerOf(changedOrders, listedOrders).safeParse(answer.data)
   if (!read.success) return UNREADABLE
-  const { nodes, pageInfo: page } = read.data.orders
+  const { nodes, pageInfo: page } = read.data
   const orders: StoreOrderRead[] = []
   const unread: UnreadOrder[] = []
   const done = new Set(cursor.done)
@@ -436,7 +401,7 @@ export async function readChangedOrders(
     if (unread.length === UNREAD_MAX) {
       return { outcome: 'read', orders, unread, cursor: JSON.stringify({ ...cursor, done: [...done] }), more: true }
     }
-    const one = await readOrderByReference(client, settings, id)
+    const one = await readOrderByReference(shop, id)
     if (one.outcome === 'order') orders.push(one.order)
     else if (one.outcome !== 'ignored') unread.push({ reference: id, detail: one.detail })
     done.add(listed)
@@ -449,21 +414,17 @@ export async function readChangedOrders(
 }
 
 /** Takes off the tag by which a merchant had an order tried again. An order that is held at risk is released. */
-export async function takeRetryTag(
-  client: ShopClient,
-  settings: OrderSettings,
-  reference: string,
-): Promise<PushResult> {
+export async function takeRetryTag(shop: Shop, reference: string): Promise<PushResult> {
   const id = gidOf('Order', reference)
-  const variables = { id, namespace: namespaceOf(settings) }
-  const read = await client.ask(orderDocument, variables, z.object({ order: shopOrder.nullable() }))
+  const read = await ask(shop, orderDocument, { id, namespace: namespaceOf(shop) }, shopOrder.nullable())
   if (read.outcome !== 'read') return read
-  const { order } = read.value
+  const order = read.value
+  const { settings } = shop
   if (order === null || !hasTag(order, settings.retryTag)) return CONFIRMED
   const refusal = 'the shop does not let the tags of the order be changed'
   if (isHeld(order, settings)) {
-    const added = await pushMutation(client, addTags, { id, tags: [RELEASED_TAG] }, refusal)
+    const added = await pushMutation(shop, addTags, { id, tags: [RELEASED_TAG] }, refusal)
     if (added.outcome !== 'confirmed') return added
   }
-  return pushMutation(client, removeTags, { id, tags: [settings.retryTag] }, refusal)
+  return pushMutation(shop, removeTags, { id, tags: [settings.retryTag] }, refusal)
 }

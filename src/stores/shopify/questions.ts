@@ -2,14 +2,15 @@ import { Secret } from '../../secret.ts'
 import { firstVariants, type NewShop } from '../first-look.ts'
 import type { AskHidden, ShopAnswers, ShopCredentials, ShopQuestions } from '../store-kind.ts'
 import { isLoopback } from '../store-settings.ts'
-import { shopCatalogue } from './catalogue.ts'
-import { shopClient, wait } from './client.ts'
-import { shop } from './documents.ts'
+import { readVariantPage } from './catalogue.ts'
+import { call, openShop } from './client.ts'
+import { shop as shopDocument } from './documents.ts'
 import { missingScopes, shopFacts, tryShop } from './findings.ts'
 import { shopify } from './kind.ts'
 
 const readSoundCredentials = shopify.shop.readCredentials
-const API_VERSION = shopify.settings.shape.apiVersion.parse(undefined)
+/** The settings of a shop that is in no configuration yet. */
+const DEFAULTS = shopify.settings.omit({ kind: true, id: true, name: true, url: true }).parse({})
 
 export const questions: ShopQuestions = {
   aboutAddress:
@@ -30,24 +31,21 @@ export const questions: ShopQuestions = {
 const PAGES_MAX = 20
 
 function look({ url, credentials, settings }: ShopAnswers, now: () => number): NewShop {
-  const { location = null } = settings
-  const client = shopClient({ url, credentials, apiVersion: API_VERSION, now })
-  const writesNothing = { create: null, ownsSalePrice: false, otherLocations: 'warn' } as const
-  const catalogue = shopCatalogue({ client, now, sleep: wait, location, ...writesNothing })
+  const ofShop = { ...DEFAULTS, location: settings.location ?? null, ownsSalePrice: false, currency: null }
+  const shop = openShop({ url, credentials, apiVersion: DEFAULTS.apiVersion, now, settings: ofShop })
   return {
     test: async () => {
-      const facts = shopFacts.safeParse(await client.call(shop).then((answer) => (answer.ok ? answer.data : null))).data
-      const unknown = { currency: null, metafieldNamespace: null }
-      const findings = await tryShop({ client, now, apiVersion: API_VERSION, location, ...writesNothing, ...unknown })
+      const answer = await call(shop, shopDocument)
+      const facts = shopFacts.safeParse(answer.ok ? answer.data : null).data
       const missing = facts ? missingScopes(facts.scopes, 'publish') : []
       return {
-        findings,
+        findings: await tryShop(shop),
         currency: facts?.currency ?? null,
         cannotPublish: missing.length === 0 ? null : `the app lacks the access scope ${missing.join(', ')}`,
       }
     },
-    variants: () => firstVariants(catalogue.variants, PAGES_MAX),
-    close: client.close,
+    variants: () => firstVariants((cursor) => readVariantPage({ ...shop, canWait: true }, cursor), PAGES_MAX),
+    close: shop.requests.close,
   }
 }
 

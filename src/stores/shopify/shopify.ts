@@ -1,13 +1,11 @@
-import type { Secret } from '../../secret.ts'
 import { handingOver } from '../shop-hand-over.ts'
-import type { Store } from '../store.ts'
-import { BATCH_MAX, type CatalogueOptions, CREATED_MAX, shopCatalogue } from './catalogue.ts'
-import { type ShopClientOptions, shopClient, wait } from './client.ts'
+import type { ResentOrder, Store } from '../store.ts'
+import { BATCH_MAX, CREATED_MAX, createVariants, publish, readVariantPage } from './catalogue.ts'
+import { openShop, type ShopOptions } from './client.ts'
 import { ORDERS_MAX } from './documents.ts'
 import { tryShop } from './findings.ts'
-import { shopHandOver } from './hand-over.ts'
+import { closeOrder, fulfil, remark, resend } from './hand-over.ts'
 import {
-  type OrderSettings,
   readChangedOrders,
   readOrderByReference,
   readOrdersNow,
@@ -17,18 +15,9 @@ import {
 } from './orders.ts'
 import { provisionWebhooks } from './webhooks.ts'
 
-export interface ShopifyOptions extends Omit<ShopClientOptions, 'credentials'> {
-  credentials: ShopClientOptions['credentials'] & {
-    /** The secret before a rotation. Shopify may sign with it for another hour. */
-    previousSecret?: Secret | undefined
-  }
+export interface ShopifyOptions extends ShopOptions {
   /** Since when there is a secret before a rotation, epoch ms. Default: since now. */
   rotatedAt?: number | undefined
-  settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice' | 'location' | 'otherLocations'> &
-    OrderSettings & {
-      /** ISO 4217. */
-      currency: string
-    }
   /** Default: a minute, which is longer than a request. */
   settleMs?: number | undefined
 }
@@ -41,13 +30,18 @@ const ROTATION_MS = 3_600_000
 
 /** Opens a shop of Shopify, by its Admin API. */
 export function shopifyStore(options: ShopifyOptions): Store {
-  const { settings, credentials, apiVersion, now, sleep = wait, settleMs = SETTLE_MS } = options
-  const { create } = settings
-  const client = shopClient(options)
-  const catalogue = shopCatalogue({ ...settings, client, now, sleep })
-  const defined = new Set<string>()
-  const handOver = () => shopHandOver({ client: client.writingUntil(now() + PUSH_MS), settings, defined })
-  const rotatedAt = options.rotatedAt ?? now()
+  const { settings, credentials, now, rotatedAt = now(), settleMs = SETTLE_MS } = options
+  const shop = openShop(options)
+  const patient = { ...shop, canWait: true }
+  const handOver = () => {
+    const limited = { ...shop, until: now() + PUSH_MS }
+    return {
+      fulfil: (update: Parameters<typeof fulfil>[1]) => fulfil(limited, update),
+      closeOrder: (update: Parameters<typeof closeOrder>[1]) => closeOrder(limited, update),
+      resend: (order: ResentOrder) => resend(limited, order),
+      remark: (reference: string, id: string, words: string) => remark(limited, reference, id, words),
+    }
+  }
   const secrets = () => {
     const { secret, previousSecret } = credentials
     const isRotating = previousSecret !== undefined && now() - rotatedAt < ROTATION_MS
@@ -59,20 +53,20 @@ export function shopifyStore(options: ShopifyOptions): Store {
     createSize: CREATED_MAX,
     settleMs,
     pushMs: PUSH_MS,
-    variants: catalogue.variants,
-    ...(create === null ? {} : { create: catalogue.create }),
-    publish: catalogue.publish,
+    variants: (cursor) => readVariantPage(patient, cursor),
+    ...(settings.create !== null && { create: (variants) => createVariants(patient, variants) }),
+    publish: (push) => publish(patient, push),
     ...handingOver(handOver),
     verify: (request) => verifyDelivery(request, secrets()),
-    readOrder: (body) => readStoreOrder(client, settings, body),
-    order: (reference) => readOrderByReference(client, settings, reference),
-    ordersNow: (references) => readOrdersNow(client, settings, references),
+    readOrder: (body) => readStoreOrder(shop, body),
+    order: (reference) => readOrderByReference(shop, reference),
+    ordersNow: (references) => readOrdersNow(shop, references),
     ordersNowSize: ORDERS_MAX,
-    ordersSince: (cursor) => readChangedOrders(client, settings, cursor),
+    ordersSince: (cursor) => readChangedOrders(shop, cursor),
     retryAdvice: `give the order the tag ${settings.retryTag} in the shop`,
-    retryTaken: (reference) => takeRetryTag(client, settings, reference),
-    provision: (url) => provisionWebhooks(client, url),
-    test: () => tryShop({ ...settings, client, now, apiVersion }),
-    close: client.close,
+    retryTaken: (reference) => takeRetryTag(shop, reference),
+    provision: (url) => provisionWebhooks(shop, url),
+    test: () => tryShop(shop),
+    close: shop.requests.close,
   }
 }

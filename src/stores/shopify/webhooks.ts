@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Store } from '../store.ts'
-import { pageOf, pushMutation, readPages, type ShopClient } from './client.ts'
+import { pageOf, pushMutation, readPages, type Shop } from './client.ts'
 import { createWebhook, updateWebhook, webhooks } from './documents.ts'
 
 const ORDER_FIELDS = ['id', 'admin_graphql_api_id', 'updated_at']
@@ -30,10 +30,6 @@ const shopWebhook = z.object({
 })
 type ShopWebhook = z.infer<typeof shopWebhook>
 
-const webhookPage = z
-  .object({ webhookSubscriptions: pageOf(shopWebhook) })
-  .transform(({ webhookSubscriptions }) => webhookSubscriptions)
-
 const isAsWanted = ({ topic, format, includeFields, filter }: ShopWebhook): boolean =>
   format === 'JSON' && !filter && includeFields.toSorted().join() === TOPICS[topic]?.toSorted().join()
 
@@ -41,8 +37,8 @@ const isAsWanted = ({ topic, format, includeFields, filter }: ShopWebhook): bool
  * Makes the shop send its orders to an address of ours. Shopify drops a webhook whose deliveries fail for hours, so a webhook may
  * have to be made again. Webhooks to other addresses are left alone.
  */
-export async function provisionWebhooks(client: ShopClient, url: string): ReturnType<NonNullable<Store['provision']>> {
-  const found = await readPages(client, webhooks, {}, webhookPage, PAGES_MAX)
+export async function provisionWebhooks(shop: Shop, url: string): ReturnType<NonNullable<Store['provision']>> {
+  const found = await readPages(shop, webhooks, {}, pageOf(shopWebhook), PAGES_MAX)
   if (found.outcome !== 'read') return found
   let made = 0
   let changed = 0
@@ -51,8 +47,8 @@ export async function provisionWebhooks(client: ShopClient, url: string): Return
     if (there && isAsWanted(there)) continue
     const webhook = { uri: url, format: 'JSON', includeFields, ...(there?.filter && { filter: '' }) }
     const written = there
-      ? await pushMutation(client, updateWebhook, { id: there.id, webhook }, NOT_TAKEN)
-      : await pushMutation(client, createWebhook, { topic, webhook }, NOT_TAKEN)
+      ? await pushMutation(shop, updateWebhook, { id: there.id, webhook }, NOT_TAKEN)
+      : await pushMutation(shop, createWebhook, { topic, webhook }, NOT_TAKEN)
     if (written.outcome !== 'confirmed') return written
     if (there) changed += 1
     else made += 1

@@ -507,8 +507,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/shopify/hand-over.ts',
-        find: 'const fresh = missingKeys(on, keys)\n      if',
-        replace: 'const fresh = tries === 1 ? keys : missingKeys(on, keys)\n      if',
+        find: 'const fresh = missingKeys(on, keys)\n    if',
+        replace: 'const fresh = tries === 1 ? keys : missingKeys(on, keys)\n    if',
       },
     ],
   },
@@ -519,8 +519,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/shopify/hand-over.ts',
-        find: '    if (isLate) {\n',
-        replace: '    if (isLate && keys.length === 0) {\n',
+        find: '  if (isLate) {\n',
+        replace: '  if (isLate && keys.length === 0) {\n',
       },
     ],
   },
