@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { availableAt, type Bucket, readAnswer, waitFor } from '../../src/stores/shopify/client.ts'
 
 const bucket = (set: Partial<Bucket> = {}): Bucket => ({
-  available: 100,
-  maximum: 1000,
+  currentlyAvailable: 100,
+  maximumAvailable: 1000,
   restoreRate: 50,
   at: 10_000,
   ...set,
@@ -54,7 +54,7 @@ describe('an answer of Shopify', () => {
     const headers = { date: 'Thu, 01 Jan 2026 00:00:00 GMT', 'x-shopify-api-version': '2026-07' }
     expect(read(200, body, false, headers)).toEqual({
       answer: { ok: true, data: { shop: {} }, answeredAt: Date.UTC(2026, 0), version: '2026-07' },
-      cost: { requested: 7, bucket: { maximum: 2000, available: 1900, restoreRate: 100 } },
+      cost: { requestedQueryCost: 7, throttleStatus },
       isThrottled: false,
     })
   })

@@ -44,7 +44,7 @@ const order = (set: Partial<ShopOrder> = {}): ShopOrder => ({
   tags: [],
   transactions: [],
   risk: { recommendation: 'NONE' },
-  lineItems: { nodes: [], pageInfo: { hasNextPage: false, endCursor: null } },
+  lineItems: { nodes: [], next: null },
   ...set,
 })
 const read = (set: Partial<ShopOrder> = {}, lines = [line()], set2: Partial<OrderSettings> = {}) =>

@@ -85,10 +85,7 @@ export function soldElsewhere(variant: ShopVariant): number {
 }
 
 /** Returns the stock that a listing is to have; null: its stock is not counted. */
-export const quantityOf = ({ stock, available }: StoreListing): number | null => {
-  if (stock === null) return available ? null : 0
-  return available ? stock : 0
-}
+export const quantityOf = ({ stock, available }: StoreListing): number | null => (available ? stock : 0)
 
 /** Returns the fields of a variant that differ and are to be written; undefined where no field differs. */
 export function variantChange(listing: StoreListing, variant: ShopVariant, ownsSalePrice: boolean) {
@@ -141,13 +138,6 @@ function noticeOf(listing: StoreListing, variant: ShopVariant): Notice | undefin
   return { reason: 'requires_shipping', detail }
 }
 
-/** A call that writes prices of variants of one product. */
-interface PriceCall {
-  variables: { product: string; variants: object[] }
-  /** The listings whose prices it writes, in the same order. */
-  pushing: Pushing[]
-}
-
 const writtenPrices = written.extend({
   productVariants: z.array(z.object({ id: z.string(), price: z.string() })).nullable(),
 })
@@ -190,15 +180,15 @@ async function readVariants(shop: Shop, ids: string[], location: string): Promis
   return asRead(found)
 }
 
-/** Returns the calls that write the prices of these listings, one for each product with prices that differ. */
-const priceCalls = (pushing: Pushing[], ownsSalePrice: boolean): PriceCall[] =>
+/** Returns a call for each product whose prices differ: its variables, and its listings in the order of its variants. */
+const priceCalls = (pushing: Pushing[], ownsSalePrice: boolean) =>
   [...Map.groupBy(pushing, ({ variant }) => variant.product.id)].flatMap(([product, of]) => {
-    const changes = of.flatMap((one) => {
+    const changed = of.flatMap((one) => {
       const change = variantChange(one.listing, one.variant, ownsSalePrice)
       return change ? [{ one, change }] : []
     })
-    const variants = changes.map(({ change }) => change)
-    return changes.length === 0 ? [] : [{ variables: { product, variants }, pushing: changes.map(({ one }) => one) }]
+    const variables = { product, variants: changed.map(({ change }) => change) }
+    return changed.length === 0 ? [] : [{ variables, pushing: changed.map(({ one }) => one) }]
   })
 
 /** Writes prices, product by product or all at once. A refusal of the shop is noted on each listing that it is about. */
@@ -230,12 +220,8 @@ async function writePrices(shop: Shop, pushing: Pushing[]): Promise<NotConfirmed
   return undefined
 }
 
-/** A push of listings on its way to the shop. */
-interface StockPush {
-  id: string
-  /** The location whose stock is written. */
-  location: string
-}
+/** A push of stock to one location. */
+type StockPush = { id: string; location: string }
 
 /** Writes the stock of at most 250 listings. A refusal of the shop is noted on each listing that it is about. */
 async function writeStock(shop: Shop, push: StockPush, all: Pushing[]): Promise<NotConfirmed | undefined> {
@@ -423,53 +409,47 @@ async function findSkus(shop: Shop, skus: string[]): Promise<Read<Map<string, Fo
   return asRead(found)
 }
 
-/** Finds the variant of the product that Quayside makes for a SKU. */
-async function findByHandle(shop: Shop, sku: string): Promise<Read<FoundVariant | { refusal: string } | null>> {
+const createOne = async (shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed> =>
+  (await takenByHandle(shop, variant)) ?? makeProduct(shop, variant)
+
+/** Takes the variant of the product that Quayside makes for a SKU; undefined where the shop has no such product. */
+async function takenByHandle(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed | undefined> {
+  const { sku } = variant
   const handle = handleOf(sku)
   const seen = await ask(shop, productByHandle, { handle }, madeProduct.nullable())
   if (seen.outcome !== 'read') return seen
   const product = seen.value
-  if (product === null) return asRead(null)
+  if (product === null) return undefined
   const id = onlyVariant(product, sku)
-  if (id !== undefined) return asRead({ id, product: product.id, handle })
-  return asRead({
-    refusal: `a product of the shop has the handle ${handle} and another SKU: link one of its variants`,
-  })
+  if (id !== undefined) return taken(shop, variant, { id, product: product.id, handle }, false)
+  return { sku, refusal: `a product of the shop has the handle ${handle} and another SKU: link one of its variants` }
 }
 
-async function createOne(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed> {
-  const { sku } = variant
-  const before = await findByHandle(shop, sku)
-  if (before.outcome !== 'read') return before
-  if (before.value) return taken(shop, variant, before.value, false)
-  for (const withImage of variant.image === null ? [false] : [true, false]) {
-    const input = newProduct({ ...variant, image: withImage ? variant.image : null }, shop.settings.create)
-    const made = await ask(shop, createProduct, { input }, written.extend({ product: madeProduct.nullable() }))
-    if (made.outcome !== 'read') return made
-    const { product, userErrors } = made.value
-    const id = product && onlyVariant(product, sku)
-    if (userErrors.length === 0 && product && id) {
-      return taken(shop, variant, { id, product: product.id, handle: handleOf(sku) }, true)
-    }
-    if (userErrors.some(({ code }) => code === 'HANDLE_NOT_UNIQUE')) {
-      const there = await findByHandle(shop, sku)
-      if (there.outcome !== 'read') return there
-      if (there.value) return taken(shop, variant, there.value, false)
-    }
-    const isImage = userErrors.some(({ field }) => field?.includes('files'))
-    if (!isImage || !withImage) return { sku, refusal: refusalOf(userErrors[0]?.code) }
+async function makeProduct(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed> {
+  const { sku, image } = variant
+  const input = newProduct(variant, shop.settings.create)
+  const made = await ask(shop, createProduct, { input }, written.extend({ product: madeProduct.nullable() }))
+  if (made.outcome !== 'read') return made
+  const { product, userErrors } = made.value
+  const id = product && onlyVariant(product, sku)
+  if (userErrors.length === 0 && product && id) {
+    return taken(shop, variant, { id, product: product.id, handle: handleOf(sku) }, true)
   }
-  return { sku, refusal: refusalOf(undefined) }
+  const isThere = userErrors.some(({ code }) => code === 'HANDLE_NOT_UNIQUE')
+  const there = isThere ? await takenByHandle(shop, variant) : undefined
+  if (there) return there
+  const isImage = image !== null && userErrors.some(({ field }) => field?.includes('files'))
+  if (isImage) return makeProduct(shop, { ...variant, image: null })
+  return { sku, refusal: refusalOf(userErrors[0]?.code) }
 }
 
 /** Publishes the product of a variant if it is to be published, and then says that the variant is there. */
 async function taken(
   shop: Shop,
   { sku, isPublished }: NewVariant,
-  found: FoundVariant | { refusal: string },
+  found: FoundVariant,
   isNew: boolean,
 ): Promise<CreatedVariant | NotConfirmed> {
-  if ('refusal' in found) return { sku, ...found }
   if (isPublished && shop.settings.create === 'publish' && found.handle === handleOf(sku)) {
     const failure = await show(shop, found.product)
     if (failure) return failure
@@ -520,13 +500,12 @@ export async function readVariantPage(shop: Shop, cursor: string | null): Promis
   // The shop refused its own cursor, so the reading begins again at the first page.
   if (seen.outcome === 'refused' && cursor !== null) return readVariantPage(shop, null)
   if (seen.outcome !== 'read') return seen
-  const { nodes, pageInfo: page } = seen.value
-  const items = nodes.flatMap(({ id: gid, sku, title, sellableOnlineQuantity: sellable, product }) => {
+  const items = seen.value.nodes.flatMap(({ id: gid, sku, title, sellableOnlineQuantity: sellable, product }) => {
     const id = numberOf('ProductVariant', gid)
     const name = product.hasOnlyDefaultVariant ? product.title : `${product.title} - ${title}`
     return id === undefined ? [] : [{ id, sku: sku || null, name, sellable }]
   })
-  return { outcome: 'read', items, next: page.hasNextPage ? page.endCursor : null }
+  return { outcome: 'read', items, next: seen.value.next }
 }
 
 interface FoundVariant {

@@ -91,12 +91,12 @@ export async function call(shop: Shop, document: ShopDocument, variables: object
   for (let tries = 1; ; tries += 1) {
     const cost = known.costs.get(document.name) ?? COST_UNKNOWN
     if (known.bucket) {
-      const reserved = shop.canWait ? known.bucket.maximum / 4 : 0
+      const reserved = shop.canWait ? known.bucket.maximumAvailable / 4 : 0
       const ms = waitFor(known.bucket, { cost, reserved, now: now() })
       if (ms > 0) await sleep(ms)
       // The cost is taken off at once, because other requests may leave before this request is answered.
-      const available = Math.max(0, availableAt(known.bucket, now()) - cost)
-      known.bucket = { ...known.bucket, available, at: now() }
+      const currentlyAvailable = Math.max(0, availableAt(known.bucket, now()) - cost)
+      known.bucket = { ...known.bucket, currentlyAvailable, at: now() }
     }
     const { answer, isThrottled } = await sendDocument(shop, document, variables)
     if (!isThrottled || tries === THROTTLED_MAX) return answer
@@ -147,12 +147,12 @@ export async function pushMutation(
 }
 
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() })
-/** Returns the schema of a page of a list. */
-export const pageOf = <Node>(node: z.ZodType<Node>) => z.object({ nodes: z.array(node), pageInfo })
-interface Page<Node> {
-  nodes: Node[]
-  pageInfo: z.infer<typeof pageInfo>
-}
+/** Returns the schema of a page of a list. `next`: the cursor of the next page; null at the end of the list. */
+export const pageOf = <Node>(node: z.ZodType<Node>) =>
+  z
+    .object({ nodes: z.array(node), pageInfo })
+    .transform(({ nodes, pageInfo: page }) => ({ nodes, next: page.hasNextPage ? page.endCursor : null }))
+type Page<Node> = z.infer<ReturnType<typeof pageOf<Node>>>
 
 /** Reads a list to its end, or `pagesMax` pages of it. @param from the first cursor */
 export async function readPages<Node>(
@@ -169,7 +169,7 @@ export async function readPages<Node>(
     const page: Read<Page<Node>> = await ask(shop, document, { after, ...variables }, schema)
     if (page.outcome !== 'read') return page
     found.push(...page.value.nodes)
-    after = page.value.pageInfo.hasNextPage ? page.value.pageInfo.endCursor : null
+    after = page.value.next
     if (after === null) break
   }
   return asRead(found)
@@ -199,15 +199,17 @@ const THROTTLED_WAIT_MS = 1_000
 /** The longest wait until the shop allows a request. A larger bucket fills within this time. */
 const WAIT_MAX_MS = 30_000
 
-/** The points that Shopify allows an app for requests to a shop. Requests use points up, and points come back with time. */
-export interface Bucket {
-  available: number
-  maximum: number
-  /** Points that come back in a second. */
-  restoreRate: number
-  /** The instant at which the points of `available` were there. */
-  at: number
-}
+/**
+ * The points that Shopify allows an app for requests to a shop. Requests use points up, and points come back with time.
+ * `restoreRate`: points that come back in a second.
+ */
+const throttleStatus = z.object({
+  maximumAvailable: z.number().positive(),
+  currentlyAvailable: z.number(),
+  restoreRate: z.number().positive(),
+})
+/** `at`: the instant at which the points were available. */
+export type Bucket = z.infer<typeof throttleStatus> & { at: number }
 
 /**
  * Returns how many milliseconds to wait until a request fits.
@@ -216,13 +218,13 @@ export interface Bucket {
  * @param reserved points that are to be left for others
  */
 export function waitFor(bucket: Bucket, { cost, reserved, now }: { cost: number; reserved: number; now: number }) {
-  const need = Math.min(cost + reserved, bucket.maximum)
+  const need = Math.min(cost + reserved, bucket.maximumAvailable)
   const missing = need - availableAt(bucket, now)
   return missing <= 0 ? 0 : Math.min(WAIT_MAX_MS, Math.ceil((missing / bucket.restoreRate) * 1000))
 }
 
-export const availableAt = ({ available, maximum, restoreRate, at }: Bucket, now: number): number =>
-  Math.min(maximum, available + (restoreRate * Math.max(0, now - at)) / 1000)
+export const availableAt = ({ currentlyAvailable, maximumAvailable, restoreRate, at }: Bucket, now: number): number =>
+  Math.min(maximumAvailable, currentlyAvailable + (restoreRate * Math.max(0, now - at)) / 1000)
 
 export const wait = (ms: number): Promise<void> => new Promise<void>((resolve) => void setTimeout(resolve, ms))
 
@@ -230,14 +232,6 @@ export const wait = (ms: number): Promise<void> => new Promise<void>((resolve) =
 const isToken = (key: string): boolean => /^shp[a-z]{2}_/.test(key)
 
 const accessToken = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().catch(3_600) })
-
-/** Gets a new access token, once for all callers that need one. */
-function renew(shop: Shop): Promise<ShopFailure | undefined> {
-  shop.known.renewal ??= fetchToken(shop).finally(() => {
-    shop.known.renewal = undefined
-  })
-  return shop.known.renewal
-}
 
 async function fetchToken({ requests, origin, host, credentials, known, now }: Shop): Promise<ShopFailure | undefined> {
   const answer = await requests.send(new URL('/admin/oauth/access_token', origin), {
@@ -264,7 +258,11 @@ async function authorised(shop: Shop): Promise<string | ShopFailure> {
   const key = credentials.key.reveal()
   if (isToken(key)) return key
   if (!known.token || now() >= known.token.renewAt) {
-    const failure = await renew(shop)
+    // One renewal serves all callers that need a new token.
+    known.renewal ??= fetchToken(shop).finally(() => {
+      known.renewal = undefined
+    })
+    const failure = await known.renewal
     // A token that is still valid for a few minutes will do.
     if (failure && !(known.token && now() < known.token.renewAt + RENEWAL_MS)) return failure
   }
@@ -296,14 +294,14 @@ async function sendDocument(
     }
     const seen = readAnswer(answer, { isWrite, host: shop.host })
     if (seen.cost) {
-      known.costs.set(document.name, seen.cost.requested)
-      if (seen.cost.bucket) known.bucket = { ...seen.cost.bucket, at: shop.now() }
+      known.costs.set(document.name, seen.cost.requestedQueryCost)
+      if (seen.cost.throttleStatus) known.bucket = { ...seen.cost.throttleStatus, at: shop.now() }
     }
     return seen
   }
 }
 
-const isMutation = ({ text }: ShopDocument): boolean => /^\s*mutation/.test(text)
+const isMutation = ({ text }: ShopDocument): boolean => /^mutation/.test(text)
 
 /** The assumed cost of a request that was never sent before. */
 const COST_UNKNOWN = 50
@@ -313,23 +311,7 @@ const SCOPES_FIX =
   'Where `stores test` names missing access scopes, release a version of the app with them, and accept it in the shop.'
 
 /** The points that a request cost, and those that are left. */
-const answerCost = z
-  .object({
-    requestedQueryCost: z.number(),
-    throttleStatus: z
-      .object({
-        maximumAvailable: z.number().positive(),
-        currentlyAvailable: z.number(),
-        restoreRate: z.number().positive(),
-      })
-      .transform(({ maximumAvailable: maximum, currentlyAvailable: available, restoreRate }) => ({
-        available,
-        maximum,
-        restoreRate,
-      }))
-      .optional(),
-  })
-  .transform(({ requestedQueryCost: requested, throttleStatus: bucket }) => ({ requested, bucket }))
+const answerCost = z.object({ requestedQueryCost: z.number(), throttleStatus: throttleStatus.optional() })
 
 const graphAnswer = z.object({
   data: z.unknown().optional(),

@@ -17,8 +17,8 @@ const SCOPES = [
   'write_merchant_managed_fulfillment_orders',
   LOCATIONS_SCOPE,
 ]
-/** The access scopes that are needed only where products are published to the online store. */
-const PUBLISHING_SCOPES = ['write_publications']
+/** It is needed only where products are published to the online store. */
+const PUBLISHING_SCOPE = 'write_publications'
 
 /** The facts in the first answer of a shop. `app`: the number of the app. */
 export const shopFacts = z
@@ -36,10 +36,8 @@ export const shopFacts = z
   }))
 
 /** Returns the access scopes that the app must be granted in the shop. A scope to write includes the scope to read. */
-export const scopesFor = (create: ShopSettings['create']): string[] => [
-  ...SCOPES,
-  ...(create === 'publish' ? PUBLISHING_SCOPES : []),
-]
+export const scopesFor = (create: ShopSettings['create']): string[] =>
+  create === 'publish' ? [...SCOPES, PUBLISHING_SCOPE] : SCOPES
 
 /** Returns the access scopes that are missing. @param granted the scopes that the app was granted */
 export const missingScopes = (granted: readonly string[], create: ShopSettings['create']): string[] =>
@@ -126,10 +124,10 @@ async function paymentFindings(shop: Shop): Promise<StoreFinding[]> {
     const query = `status:open financial_status:${status}`
     const read = await ask(shop, changedOrders, { query, after: null }, listedOrders)
     if (read.outcome !== 'read') return [failed('payments', read.detail, null)]
-    const { nodes, pageInfo } = read.value
+    const { nodes, next: more } = read.value
     const [one] = nodes
     if (!one) continue
-    const count = countText(nodes.length, pageInfo.hasNextPage ? nodes.length : undefined)
+    const count = countText(nodes.length, more === null ? undefined : nodes.length)
     const detail = `open orders that are ${are}: ${count}, such as ${one.id}; ${next}`
     found.push(doubtful('payments', detail, fix))
   }

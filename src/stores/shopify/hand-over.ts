@@ -27,7 +27,6 @@ import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.t
 
 /** The metafields `keys_1`, `keys_2` and so on. Each has the keys of one hand-over in plain text, and is written once. */
 const KEYS = /^keys_([1-9]\d{0,2})$/
-const keysName = (index: number): string => `keys_${index}`
 /** The metafield that says, as JSON, for how many units of each line keys are on the order. */
 const UNITS = 'units'
 /** How many metafields are pinned, so that staff see them beside every order. Shopify pins twenty of all apps together. */
@@ -40,19 +39,8 @@ const TRIES_MAX = 3
 const metafield = z.object({ key: z.string(), value: z.string(), compareDigest: z.string() })
 type Metafield = z.infer<typeof metafield>
 
-/** The keys and units that Quayside has put on an order. */
-export interface KeysOnOrder {
-  /** Texts with keys, in the order of `index`. */
-  texts: { index: number; text: string }[]
-  /** Units by the id of their line. */
-  units: Record<string, number>
-  unitsDigest: string | null
-  /** The order may have more metafields than were read. */
-  isFull: boolean
-}
-
 /** Reads the keys and units that Quayside has put on an order. */
-export function keysOnOrder(metafields: Metafield[]): KeysOnOrder {
+export function keysOnOrder(metafields: Metafield[]) {
   const texts = metafields.flatMap(({ key, value }) => {
     const [, index] = KEYS.exec(key) ?? []
     return index === undefined ? [] : [{ index: Number(index), text: value }]
@@ -60,14 +48,16 @@ export function keysOnOrder(metafields: Metafield[]): KeysOnOrder {
   const units = metafields.find(({ key }) => key === UNITS)
   return {
     texts: texts.toSorted((one, other) => one.index - other.index),
-    units: unitsIn(units?.value),
+    /** Units by the id of their line. */
+    units: lineUnits.safeParse(jsonIn(units?.value ?? '')).data ?? {},
     unitsDigest: units?.compareDigest ?? null,
+    /** The order may have more metafields than were read. */
     isFull: metafields.length >= METAFIELDS_MAX,
   }
 }
+type KeysOnOrder = ReturnType<typeof keysOnOrder>
 
-const unitsIn = (value: string | undefined): Record<string, number> =>
-  z.record(z.string(), z.number().int().nonnegative()).safeParse(jsonIn(value ?? '')).data ?? {}
+const lineUnits = z.record(z.string(), z.number().int().nonnegative())
 
 const hasKey = (text: string, key: string): boolean => `\n${text.replaceAll('\r', '')}\n`.includes(`\n${key.trim()}\n`)
 
@@ -89,7 +79,7 @@ export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: s
   const before = on.units[line] ?? 0
   const units = { ...on.units, [line]: handedOver === undefined ? before + keys.length : Math.max(before, handedOver) }
   return [
-    { key: keysName(free), type: KEYS_TYPE, value: [heading, ...keys].join('\n'), compareDigest: null },
+    { key: `keys_${free}`, type: KEYS_TYPE, value: [heading, ...keys].join('\n'), compareDigest: null },
     { key: UNITS, type: 'json', value: JSON.stringify(units), compareDigest: on.unitsDigest },
   ]
 }
@@ -180,10 +170,7 @@ const part = z.object({
 const partPage = z
   .object({ fulfillments: z.array(z.object({ id: z.string(), status: z.string() })), fulfillmentOrders: pageOf(part) })
   .nullable()
-  .transform((page) => ({
-    nodes: [page],
-    pageInfo: page?.fulfillmentOrders.pageInfo ?? { hasNextPage: false, endCursor: null },
-  }))
+  .transform((page) => ({ nodes: [page], next: page?.fulfillmentOrders.next ?? null }))
 
 /** Returns what a part waits for. It uses words of Shopify only, and nothing that people wrote. */
 function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part>): string {
@@ -264,10 +251,7 @@ async function readLines<Item>(
       const items = node[field]
       if (!items) continue
       found.set(node.id, [...(found.get(node.id) ?? []), ...items.nodes])
-      const { hasNextPage, endCursor } = items.pageInfo
-      if (hasNextPage && endCursor !== null && endCursor !== one.after) {
-        asked.push({ ids: [node.id], after: endCursor })
-      }
+      if (items.next !== null && items.next !== one.after) asked.push({ ids: [node.id], after: items.next })
     }
   }
   return asRead(found)

@@ -239,11 +239,8 @@ export async function readOrderByReference(shop: Shop, reference: string): Promi
   if (!known.success) return UNREADABLE
   const order = known.data
   if (order === null || order.id !== reference) return missing
-  const { nodes, pageInfo: page } = order.lineItems
-  const more =
-    page.hasNextPage && page.endCursor !== null
-      ? await readPages(shop, orderLines, { id }, moreLines, LINE_PAGES_MAX, page.endCursor)
-      : asRead([])
+  const { nodes, next } = order.lineItems
+  const more = next === null ? asRead([]) : await readPages(shop, orderLines, { id }, moreLines, LINE_PAGES_MAX, next)
   if (more.outcome !== 'read') return more
   const refunded = await readRefunded(shop, order)
   if (refunded.outcome !== 'read') return refunded
@@ -280,7 +277,7 @@ export async function readOrdersNow(shop: Shop, references: readonly string[]): 
   if (read.outcome !== 'read') return read
   const orders = read.value.flatMap((node) => {
     const { data: order } = shopOrder.safeParse(node)
-    const isWhole = order && !order.lineItems.pageInfo.hasNextPage && minorOf(order.totalRefundedSet.shopMoney) === 0
+    const isWhole = order && order.lineItems.next === null && minorOf(order.totalRefundedSet.shopMoney) === 0
     return isWhole ? [storeOrderOf(order, order.lineItems.nodes, shop.settings)] : []
   })
   return { outcome: 'read', orders }
@@ -391,7 +388,7 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
   if (!answer.ok) return answer.failure
   const read = answerOf(changedOrders, listedOrders).safeParse(answer.data)
   if (!read.success) return UNREADABLE
-  const { nodes, pageInfo: page } = read.data
+  const { nodes, next: endCursor } = read.data
   const orders: StoreOrderRead[] = []
   const unread: UnreadOrder[] = []
   const done = new Set(cursor.done)
@@ -408,7 +405,6 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
   }
   const changed = nodes.flatMap(({ updatedAt }) => instantOf(updatedAt) ?? [])
   const last = changed.length === 0 ? null : Math.max(...changed)
-  const endCursor = page.hasNextPage ? page.endCursor : null
   const { next, more } = nextOrders(cursor, { last, endCursor }, answer.answeredAt ?? undefined)
   return { outcome: 'read', orders, unread, cursor: JSON.stringify(next), more }
 }
