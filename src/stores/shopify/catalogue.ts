@@ -597,7 +597,6 @@ function newProduct(variant: NewVariant, status: ShopSettings['create']) {
   }
 }
 
-/** A place at which a shop has stock. */
 const shopLocation = z.object({
   id: z.string(),
   name: z.string(),

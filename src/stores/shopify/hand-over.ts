@@ -86,18 +86,6 @@ export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: s
 
 const KEYS_TYPE = 'multi_line_text_field'
 
-/** A part of an order that is to be fulfilled from one place, with the units of one line that are left to fulfil. */
-export interface FulfillableOrder {
-  id: string
-  status: string
-  /** The location of the part. A fulfilment belongs to one location. */
-  location: string
-  /** What a waiting part waits for, as the end of a sentence that begins with "the fulfilment". */
-  because: string
-  /** Items of the line, each with the units that are not fulfilled. */
-  items: { id: string; remaining: number }[]
-}
-
 /**
  * `blocked`: the shop holds units of the line back, or plans them for later. `unknown`: no part has the line, for example because
  * Shopify has not made the parts yet. `locations`: the parts of each location, which are fulfilled together.
@@ -142,16 +130,12 @@ export function noteWith(note: string, id: string, words: string): string | unde
   return added.length > NOTE_LENGTH_MAX ? undefined : added
 }
 
-const lineRef = z.object({ id: z.string() })
-
 const handOverOrderState = orderState.extend({
-  id: z.string(),
   note: z.string().nullable(),
   metafields: z.object({ nodes: z.array(metafield) }),
 })
 /** `currentQuantity`: units that are neither refunded nor removed. */
 const lineState = z.object({
-  id: z.string(),
   name: z.string(),
   sku: z.string().nullable(),
   currentQuantity: z.number().int().nonnegative(),
@@ -172,7 +156,10 @@ const partPage = z
   .nullable()
   .transform((page) => ({ nodes: [page], next: page?.fulfillmentOrders.next ?? null }))
 
-/** Returns what a part waits for. It uses words of Shopify only, and nothing that people wrote. */
+/**
+ * Returns what a part waits for, as the end of a sentence that begins with "the fulfilment". It uses words of Shopify only, and
+ * nothing that people wrote.
+ */
 function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part>): string {
   const at = Date.parse(fulfillAt ?? '')
   if (status === 'SCHEDULED') return `is scheduled${Number.isNaN(at) ? '' : ` for ${new Date(at).toISOString()}`}`
@@ -204,41 +191,44 @@ async function readFulfilments(shop: Shop, reference: string, line: string) {
     return refused(409, `the order ${reference} has too many fulfilments to count: fulfil the rest of it by hand`)
   }
   const found = read.flatMap(({ fulfillmentOrders }) => fulfillmentOrders.nodes)
-  const isOfLine = ({ lineItem }: { lineItem: { id: string } }) => lineItem.id === gidOf('LineItem', line)
-  const parts = found.map((one) => one.id)
-  const item = z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem: lineRef })
-  const lines = await readLines(shop, fulfillmentOrderLines, parts, 'lineItems', item)
+  const parts = found.map(({ id }) => id)
+  const lines = await readLines(shop, fulfillmentOrderLines, parts, 'lineItems', partItem, line)
   if (lines.outcome !== 'read') return lines
-  const orders = found.map(
-    (one): FulfillableOrder => ({
-      id: one.id,
-      status: one.status,
-      location: one.assignedLocation.location?.id ?? one.id,
-      because: whyBlocked(one),
-      items: (lines.value.get(one.id) ?? [])
-        .filter(isOfLine)
-        .map(({ id, remainingQuantity }) => ({ id, remaining: Math.max(0, remainingQuantity) })),
-    }),
-  )
-  const successful = last.fulfillments.filter(({ status }) => !UNDONE.includes(status)).map((one) => one.id)
-  const sentItem = z.object({ quantity: z.number().int(), lineItem: lineRef })
-  const sent = await readLines(shop, fulfilledLines, successful, 'fulfillmentLineItems', sentItem)
+  const successful = last.fulfillments.filter(({ status }) => !UNDONE.includes(status)).map(({ id }) => id)
+  const sent = await readLines(shop, fulfilledLines, successful, 'fulfillmentLineItems', sentItem, line)
   if (sent.outcome !== 'read') return sent
-  const units = [...sent.value.values()].flat().filter(isOfLine)
   return asRead({
-    orders,
-    units: units.reduce((sum, { quantity }) => sum + quantity, 0),
-    fulfilments: [...sent.value].filter(([, items]) => items.some(isOfLine)).map(([one]) => one),
+    orders: found.map((one) => fulfillableOrder(one, lines.value.get(one.id) ?? [])),
+    units: [...sent.value.values()].flat().reduce((sum, { quantity }) => sum + quantity, 0),
+    fulfilments: [...sent.value].filter(([, items]) => items.length > 0).map(([id]) => id),
   })
 }
 
-/** Reads all items of each part or fulfilment with these ids, page by page. */
-async function readLines<Item>(
+const lineItem = z.object({ id: z.string() })
+const partItem = z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem })
+const sentItem = z.object({ quantity: z.number().int(), lineItem })
+
+/** A part of an order that is to be fulfilled from one place, with the units of one line that are left to fulfil. */
+export type FulfillableOrder = ReturnType<typeof fulfillableOrder>
+
+const fulfillableOrder = (one: z.infer<typeof part>, items: z.infer<typeof partItem>[]) => ({
+  id: one.id,
+  status: one.status,
+  /** The location of the part. A fulfilment belongs to one location. */
+  location: one.assignedLocation.location?.id ?? one.id,
+  because: whyBlocked(one),
+  /** Items of the line, each with the units that are not fulfilled. */
+  items: items.map(({ id, remainingQuantity }) => ({ id, remaining: Math.max(0, remainingQuantity) })),
+})
+
+/** Reads the items of a line in each part or fulfilment with these ids, page by page. */
+async function readLines<Item extends z.infer<typeof sentItem> | z.infer<typeof partItem>>(
   shop: Shop,
   document: ShopDocument,
   ids: string[],
   field: 'lineItems' | 'fulfillmentLineItems',
   item: z.ZodType<Item>,
+  line: string,
 ): Promise<Read<Map<string, Item[]>>> {
   const page = pageOf(item).optional()
   const schema = z.array(z.object({ id: z.string(), lineItems: page, fulfillmentLineItems: page }))
@@ -250,7 +240,8 @@ async function readLines<Item>(
     for (const node of seen.value) {
       const items = node[field]
       if (!items) continue
-      found.set(node.id, [...(found.get(node.id) ?? []), ...items.nodes])
+      const ofLine = items.nodes.filter(({ lineItem }) => lineItem.id === gidOf('LineItem', line))
+      found.set(node.id, [...(found.get(node.id) ?? []), ...ofLine])
       if (items.next !== null && items.next !== one.after) asked.push({ ids: [node.id], after: items.next })
     }
   }
@@ -515,7 +506,6 @@ export async function closeOrder(shop: Shop, { id, order, state }: Pushed<OrderC
 const NO_ORDER = refused(404, 'this is no order of the shop')
 const noOrder = (reference: string) => refused(404, `the shop has no order ${reference}`)
 
-/** Returns the heading before the keys of a line. */
 const headingOf = ({ name, sku }: LineState): string => (sku ? `${name} (${sku})` : name)
 
 const storedKeys = written.extend({ metafields: z.array(metafield).nullable() })

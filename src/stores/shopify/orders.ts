@@ -26,6 +26,7 @@ import {
 
 /** The settings that decide how an order stands, and whether it is sound. */
 export type OrderSettings = Pick<ShopSettings, 'holdAtRisk' | 'retryTag' | 'buyTestOrders'>
+type HoldSettings = Pick<OrderSettings, 'holdAtRisk'>
 
 /** The namespace of the app itself. */
 export const APP_NAMESPACE = '$app:quayside'
@@ -45,12 +46,11 @@ export function numberOf(kind: string, gid: unknown): string | undefined {
   return of === kind ? number : undefined
 }
 
-const gid = (kind: string) => z.string().transform((text, context) => numberOf(kind, text) ?? noSuchId(context))
-
-function noSuchId(context: z.core.$RefinementCtx): never {
-  context.addIssue('no id of this kind')
-  return z.NEVER
-}
+const gid = (kind: string) =>
+  z
+    .string()
+    .transform((text) => numberOf(kind, text))
+    .pipe(z.string())
 
 const money = z.object({ shopMoney: z.object({ amount: z.string(), currencyCode: z.string() }) })
 type Money = z.infer<typeof money>['shopMoney']
@@ -102,26 +102,25 @@ export type ShopOrder = z.infer<typeof shopOrder>
  * How an order stands, by Shopify's fields. The first row that fits counts. Shopify writes the financial status for people, so it
  * says less than `fullyPaid`: an order with only a deposit, of which a part went back, is PARTIALLY_REFUNDED.
  */
-const STANDINGS: [fits: (order: OrderState, settings: Pick<OrderSettings, 'holdAtRisk'>) => boolean, OrderStanding][] =
+const STANDINGS: [fits: (order: OrderState, settings: HoldSettings) => boolean, OrderStanding][] = [
+  [({ cancelledAt }) => cancelledAt !== null, { standing: 'cancelled' }],
+  [(order) => hasStatus(order, 'REFUNDED', 'VOIDED'), { standing: 'cancelled' }],
+  [isHeld, { standing: 'held', because: 'is held in the shop for its risk of fraud' }],
+  [({ fullyPaid }) => fullyPaid, { standing: 'paid' }],
   [
-    [({ cancelledAt }) => cancelledAt !== null, { standing: 'cancelled' }],
-    [(order) => hasStatus(order, 'REFUNDED', 'VOIDED'), { standing: 'cancelled' }],
-    [isHeld, { standing: 'held', because: 'is held in the shop for its risk of fraud' }],
-    [({ fullyPaid }) => fullyPaid, { standing: 'paid' }],
-    [
-      (order) => hasStatus(order, 'PAID', 'PARTIALLY_REFUNDED', 'PARTIALLY_PAID'),
-      { standing: 'paid', because: 'is paid only in part', isForMerchant: true },
-    ],
-    [
-      (order) => hasStatus(order, 'AUTHORIZED'),
-      {
-        standing: 'unpaid',
-        because:
-          'is authorised, and its money is not captured: capture it, or change "capture when fulfilled" in the payment settings of the shop',
-        isForMerchant: true,
-      },
-    ],
-  ]
+    (order) => hasStatus(order, 'PAID', 'PARTIALLY_REFUNDED', 'PARTIALLY_PAID'),
+    { standing: 'paid', because: 'is paid only in part', isForMerchant: true },
+  ],
+  [
+    (order) => hasStatus(order, 'AUTHORIZED'),
+    {
+      standing: 'unpaid',
+      because:
+        'is authorised, and its money is not captured: capture it, or change "capture when fulfilled" in the payment settings of the shop',
+      isForMerchant: true,
+    },
+  ],
+]
 
 /** `because`, `isForMerchant`: as in `StoreOrderRead`. */
 type OrderStanding = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant'>
@@ -130,7 +129,7 @@ const hasStatus = ({ displayFinancialStatus }: OrderState, ...statuses: string[]
   statuses.includes(displayFinancialStatus ?? '')
 
 /** Returns how an order stands, and why it is not paid. */
-export const standingOf = (order: OrderState, settings: Pick<OrderSettings, 'holdAtRisk'>): OrderStanding =>
+export const standingOf = (order: OrderState, settings: HoldSettings): OrderStanding =>
   STANDINGS.find(([fits]) => fits(order, settings))?.[1] ?? { standing: 'unpaid' }
 
 /** Reads an order of Shopify with all of its lines. @param refunded money that was refunded for no named units, in minor units */
@@ -173,10 +172,7 @@ const hasTag = ({ tags }: Pick<OrderState, 'tags'>, tag: string): boolean =>
   tags.some((one) => one.toLowerCase() === tag.toLowerCase())
 
 /** Whether the fraud analysis keeps an order back. */
-export function isHeld(
-  { risk, tags }: Pick<OrderState, 'risk' | 'tags'>,
-  { holdAtRisk }: Pick<OrderSettings, 'holdAtRisk'>,
-): boolean {
+export function isHeld({ risk, tags }: Pick<OrderState, 'risk' | 'tags'>, { holdAtRisk }: HoldSettings): boolean {
   if (holdAtRisk === null || hasTag({ tags }, RELEASED_TAG)) return false
   return risk.recommendation === 'CANCEL' || (holdAtRisk === 'investigate' && risk.recommendation === 'INVESTIGATE')
 }

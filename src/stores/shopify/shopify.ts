@@ -18,10 +18,9 @@ import { provisionWebhooks } from './webhooks.ts'
 export interface ShopifyOptions extends ShopOptions {
   /** Since when there is a secret before a rotation, epoch ms. Default: since now. */
   rotatedAt?: number | undefined
-  /** Default: a minute, which is longer than a request. */
-  settleMs?: number | undefined
 }
 
+/** It is longer than a request. */
 const SETTLE_MS = 60_000
 /** The time of a hand-over that has to wait for the shop's limit more than once. No request that writes leaves later. */
 const PUSH_MS = 120_000
@@ -30,7 +29,7 @@ const ROTATION_MS = 3_600_000
 
 /** Opens a shop of Shopify, by its Admin API. */
 export function shopifyStore(options: ShopifyOptions): Store {
-  const { settings, credentials, now, rotatedAt = now(), settleMs = SETTLE_MS } = options
+  const { settings, credentials, now, rotatedAt = now() } = options
   const shop = openShop(options)
   const patient = { ...shop, canWait: true }
   const handOver = () => {
@@ -51,7 +50,7 @@ export function shopifyStore(options: ShopifyOptions): Store {
     batchSize: BATCH_MAX,
     productsMax: BATCH_MAX,
     createSize: CREATED_MAX,
-    settleMs,
+    settleMs: SETTLE_MS,
     pushMs: PUSH_MS,
     variants: (cursor) => readVariantPage(patient, cursor),
     ...(settings.create !== null && { create: (variants) => createVariants(patient, variants) }),
