@@ -3,7 +3,7 @@ import { jsonIn } from '../connection.ts'
 import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type { NotConfirmed } from '../store.ts'
 import { ask, type Shop, transfer, written } from './client.ts'
-import { bulkOperation, bulkOperations, cancelBulk, runBulk, type ShopDocument, stageUpload } from './documents.ts'
+import * as documents from './documents.ts'
 
 /** The first wait for a bulk operation. Each further wait is longer by as much, up to `POLL_MAX_MS`. */
 const POLL_MS = 1_000
@@ -29,7 +29,7 @@ const resultLine = z.object({ __lineNumber: z.number().int(), data: z.unknown() 
 async function ended(shop: Shop, id: string, polls: number): Promise<Read<Operation | undefined>> {
   for (let poll = 1; poll <= polls; poll += 1) {
     await shop.sleep(Math.min(POLL_MAX_MS, POLL_MS * poll))
-    const seen = await ask(shop, bulkOperation, { id }, operation)
+    const seen = await ask(shop, documents.bulkOperation, { id }, operation)
     if (seen.outcome !== 'read' || ENDED.includes(seen.value.status)) return seen
   }
   return asRead(undefined)
@@ -37,7 +37,7 @@ async function ended(shop: Shop, id: string, polls: number): Promise<Read<Operat
 
 async function cancel(shop: Shop, id: string): Promise<NotConfirmed | undefined> {
   // The shop refuses to cancel an operation that has just ended.
-  const asked = await ask(shop, cancelBulk, { id }, written)
+  const asked = await ask(shop, documents.cancelBulk, { id }, written)
   if (asked.outcome !== 'read') return asked
   const ending = await ended(shop, id, CANCEL_POLLS_MAX)
   if (ending.outcome !== 'read') return ending
@@ -51,7 +51,7 @@ async function cancel(shop: Shop, id: string): Promise<NotConfirmed | undefined>
 export async function endBulk(shop: Shop): Promise<NotConfirmed | undefined> {
   if (shop.known.hasNoBulk) return undefined
   const one = z.object({ id: z.string(), status: z.string(), type: z.string() })
-  const all = await ask(shop, bulkOperations, {}, z.object({ nodes: z.array(one) }))
+  const all = await ask(shop, documents.bulkOperations, {}, z.object({ nodes: z.array(one) }))
   if (all.outcome !== 'read') return all
   for (const { id, status, type } of all.value.nodes) {
     if (type !== 'MUTATION' || ENDED.includes(status)) continue
@@ -64,7 +64,7 @@ export async function endBulk(shop: Shop): Promise<NotConfirmed | undefined> {
 
 /** Uploads the variables of calls. @returns the path at which the shop has them; undefined where the shop does not take them */
 async function upload(shop: Shop, calls: object[]): Promise<Read<string | undefined>> {
-  const answer = await ask(shop, stageUpload, { input: [TARGET] }, staged)
+  const answer = await ask(shop, documents.stageUpload, { input: [TARGET] }, staged)
   if (answer.outcome !== 'read') return answer.outcome === 'refused' ? asRead(undefined) : answer
   const [target] = answer.value.stagedTargets ?? []
   const path = target?.parameters.find(({ name }) => name === 'key')?.value
@@ -90,7 +90,7 @@ async function upload(shop: Shop, calls: object[]): Promise<Read<string | undefi
  */
 export async function runInBulk(
   shop: Shop,
-  mutation: ShopDocument,
+  mutation: documents.ShopDocument,
   calls: object[],
 ): Promise<Read<Map<number, unknown>>> {
   const none = asRead(new Map<number, unknown>())
@@ -98,7 +98,7 @@ export async function runInBulk(
   if (path.outcome !== 'read') return path
   if (path.value === undefined) return none
   shop.known.hasNoBulk = false
-  const start = await ask(shop, runBulk, { mutation: mutation.text, path: path.value }, started)
+  const start = await ask(shop, documents.runBulk, { mutation: mutation.text, path: path.value }, started)
   if (start.outcome === 'unavailable') return start
   const id = start.outcome === 'read' ? start.value.bulkOperation?.id : undefined
   if (id === undefined) {

@@ -16,25 +16,7 @@ import type {
 } from '../store.ts'
 import { endBulk, runInBulk } from './bulk.ts'
 import { answerOf, ask, pageOf, readPages, type Shop, type ShopSettings, type UserError, written } from './client.ts'
-import {
-  activateStock,
-  createProduct,
-  ITEMS_MAX,
-  locations,
-  productByHandle,
-  publications,
-  publishProduct,
-  STOCK_ELSEWHERE_MAX,
-  setStock,
-  shop as shopDocument,
-  stockElsewhere,
-  updateProduct,
-  updateVariants,
-  VARIANTS_MAX,
-  variantPage,
-  variantsById,
-  variantsBySku,
-} from './documents.ts'
+import * as documents from './documents.ts'
 import { gidOf, isNumber, numberOf } from './orders.ts'
 
 /**
@@ -160,7 +142,7 @@ async function readSale(shop: Shop): Promise<Read<{ currency: string; location: 
   const { known, now } = shop
   if (known.sale && now() - known.sale.readAt < READ_AGE_MS) return asRead(known.sale)
   const schema = z.object({ shop: z.object({ currencyCode: z.string() }) })
-  const there = await ask(shop, shopDocument, {}, schema)
+  const there = await ask(shop, documents.shop, {}, schema)
   if (there.outcome !== 'read') return there
   const all = await readLocations(shop)
   if (all.outcome !== 'read') return all
@@ -172,8 +154,8 @@ async function readSale(shop: Shop): Promise<Read<{ currency: string; location: 
 
 async function readVariants(shop: Shop, ids: string[], location: string): Promise<Read<Map<string, ShopVariant>>> {
   const found = new Map<string, ShopVariant>()
-  for (const some of partsOf(ids, VARIANTS_MAX)) {
-    const seen = await ask(shop, variantsById, { ids: some, location }, z.array(shopVariant.nullable()))
+  for (const some of partsOf(ids, documents.VARIANTS_MAX)) {
+    const seen = await ask(shop, documents.variantsById, { ids: some, location }, z.array(shopVariant.nullable()))
     if (seen.outcome !== 'read') return seen
     for (const node of seen.value) if (node) found.set(node.id, node)
   }
@@ -196,11 +178,11 @@ async function writePrices(shop: Shop, pushing: Pushing[]): Promise<NotConfirmed
   let calls = priceCalls(pushing, shop.settings.ownsSalePrice)
   if (calls.length >= BULK_MIN) {
     const all = calls.map(({ variables }) => variables)
-    const answers = await runInBulk(shop, updateVariants, all)
+    const answers = await runInBulk(shop, documents.updateVariants, all)
     if (answers.outcome !== 'read') return answers
     // A call without an answer is made again by itself, because the bulk operation runs no more.
     calls = calls.filter((call, index) => {
-      const answer = answerOf(updateVariants, writtenPrices).safeParse(answers.value.get(index))
+      const answer = answerOf(documents.updateVariants, writtenPrices).safeParse(answers.value.get(index))
       if (answer.success) notePrices(call.pushing, answer.data)
       return !answer.success
     })
@@ -208,7 +190,7 @@ async function writePrices(shop: Shop, pushing: Pushing[]): Promise<NotConfirmed
   for (const some of partsOf(calls, AT_ONCE)) {
     const ended = await Promise.all(
       some.map(async (call) => {
-        const answer = await ask(shop, updateVariants, call.variables, writtenPrices)
+        const answer = await ask(shop, documents.updateVariants, call.variables, writtenPrices)
         if (answer.outcome !== 'read') return answer
         notePrices(call.pushing, answer.value)
         return undefined
@@ -281,7 +263,7 @@ async function writeStock(shop: Shop, push: StockPush, all: Pushing[]): Promise<
 function setQuantities(shop: Shop, { id }: StockPush, tries: number, quantities: object[]) {
   const referenceDocumentUri = `gid://quayside/Publish/${id}`
   const input = { name: 'available', reason: 'correction', referenceDocumentUri, quantities }
-  return ask(shop, setStock, { input, key: keyOf(id, tries, quantities) }, written)
+  return ask(shop, documents.setStock, { input, key: keyOf(id, tries, quantities) }, written)
 }
 
 /** Sets the stock of at most five listings to 0 at the other locations for online orders. Stock that stays is noted on each. */
@@ -290,7 +272,7 @@ async function emptyOthers(shop: Shop, push: StockPush, all: Pushing[]): Promise
   let stale = 0
   for (let tries = 1; left.length > 0; tries += 1) {
     const ids = left.map(({ variant }) => variant.inventoryItem.id)
-    const there = await ask(shop, stockElsewhere, { ids }, itemLevels)
+    const there = await ask(shop, documents.stockElsewhere, { ids }, itemLevels)
     if (there.outcome !== 'read') return there
     const items = there.value.flatMap((item) => item ?? [])
     const quantities = items.flatMap(({ id: inventoryItemId, inventoryLevels }) =>
@@ -326,7 +308,7 @@ async function emptyOthers(shop: Shop, push: StockPush, all: Pushing[]): Promise
 async function activate(shop: Shop, push: StockPush, one: Pushing): Promise<NotConfirmed | undefined> {
   const { id: item } = one.variant.inventoryItem
   const variables = { item, location: push.location, key: keyOf(push.id, 0, [item]) }
-  const activated = await ask(shop, activateStock, variables, written)
+  const activated = await ask(shop, documents.activateStock, variables, written)
   if (activated.outcome !== 'read') return activated
   if (activated.value.userErrors.length > 0) one.refusal = 'the shop does not stock it at the location'
   return undefined
@@ -336,7 +318,7 @@ async function activate(shop: Shop, push: StockPush, one: Pushing): Promise<NotC
 async function hide(shop: Shop, one: Pushing): Promise<NotConfirmed | undefined> {
   const { id, status: before, variantsCount } = one.variant.product
   if (before === 'DRAFT' || variantsCount?.count !== 1) return undefined
-  const hidden = await ask(shop, updateProduct, { product: { id, status: 'DRAFT' } }, written)
+  const hidden = await ask(shop, documents.updateProduct, { product: { id, status: 'DRAFT' } }, written)
   if (hidden.outcome !== 'read') return hidden
   if (hidden.value.userErrors.length > 0) one.refusal ??= 'the shop does not make a draft of it'
   return undefined
@@ -381,8 +363,10 @@ async function write(shop: Shop, push: StockPush, pushing: Pushing[]): Promise<N
     shop.settings.otherLocations === 'own' && notice?.reason === 'stock_elsewhere'
   const steps = [
     () => writePrices(shop, pushing),
-    ...partsOf(pushing, ITEMS_MAX).map((some) => () => writeStock(shop, push, some)),
-    ...partsOf(pushing.filter(isEmptied), STOCK_ELSEWHERE_MAX).map((some) => () => emptyOthers(shop, push, some)),
+    ...partsOf(pushing, documents.ITEMS_MAX).map((some) => () => writeStock(shop, push, some)),
+    ...partsOf(pushing.filter(isEmptied), documents.STOCK_ELSEWHERE_MAX).map(
+      (some) => () => emptyOthers(shop, push, some),
+    ),
     ...pushing.filter(({ listing }) => listing.isGone).map((one) => () => hide(shop, one)),
   ]
   for (const step of steps) {
@@ -398,7 +382,7 @@ async function findSkus(shop: Shop, skus: string[]): Promise<Read<Map<string, Fo
   const product = z.object({ id: z.string(), handle: z.string() })
   const nodes = z.array(z.object({ id: z.string(), sku: z.string().nullable(), product }))
   for (const some of partsOf(skus, SKUS_MAX)) {
-    const seen = await ask(shop, variantsBySku, { query: skuQuery(some) }, z.object({ nodes }))
+    const seen = await ask(shop, documents.variantsBySku, { query: skuQuery(some) }, z.object({ nodes }))
     if (seen.outcome !== 'read') return seen
     for (const { id, sku, product } of seen.value.nodes) {
       const variant = numberOf('ProductVariant', id)
@@ -416,7 +400,7 @@ const createOne = async (shop: Shop, variant: NewVariant): Promise<CreatedVarian
 async function takenByHandle(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed | undefined> {
   const { sku } = variant
   const handle = handleOf(sku)
-  const seen = await ask(shop, productByHandle, { handle }, madeProduct.nullable())
+  const seen = await ask(shop, documents.productByHandle, { handle }, madeProduct.nullable())
   if (seen.outcome !== 'read') return seen
   const product = seen.value
   if (product === null) return undefined
@@ -428,7 +412,7 @@ async function takenByHandle(shop: Shop, variant: NewVariant): Promise<CreatedVa
 async function makeProduct(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed> {
   const { sku, image } = variant
   const input = newProduct(variant, shop.settings.create)
-  const made = await ask(shop, createProduct, { input }, written.extend({ product: madeProduct.nullable() }))
+  const made = await ask(shop, documents.createProduct, { input }, written.extend({ product: madeProduct.nullable() }))
   if (made.outcome !== 'read') return made
   const { product, userErrors } = made.value
   const id = product && onlyVariant(product, sku)
@@ -461,13 +445,13 @@ async function taken(
 async function show(shop: Shop, product: string): Promise<NotConfirmed | undefined> {
   const { known } = shop
   if (known.publication === undefined) {
-    const seen = await ask(shop, publications, {}, publicationList)
+    const seen = await ask(shop, documents.publications, {}, publicationList)
     if (seen.outcome !== 'read') return seen
     const isOnlineStore = ({ handle }: { handle: string | null }) => handle === 'online_store'
     known.publication = seen.value.nodes.find(({ catalog }) => catalog?.apps.nodes.some(isOnlineStore))?.id ?? null
   }
   if (known.publication === null) return undefined
-  const shown = await ask(shop, publishProduct, { product, publication: known.publication }, written)
+  const shown = await ask(shop, documents.publishProduct, { product, publication: known.publication }, written)
   return shown.outcome === 'read' ? undefined : shown
 }
 
@@ -496,7 +480,7 @@ export async function createVariants(shop: Shop, variants: NewVariant[]): Promis
 
 /** Reads a page of the variants that the shop sells. */
 export async function readVariantPage(shop: Shop, cursor: string | null): Promise<StorePage<StoreVariant>> {
-  const seen = await ask(shop, variantPage, { after: cursor }, pageOf(listedVariant))
+  const seen = await ask(shop, documents.variantPage, { after: cursor }, pageOf(listedVariant))
   // The shop refused its own cursor, so the reading begins again at the first page.
   if (seen.outcome === 'refused' && cursor !== null) return readVariantPage(shop, null)
   if (seen.outcome !== 'read') return seen
@@ -611,7 +595,7 @@ const LOCATION_PAGES_MAX = 20
 
 /** Reads all locations of the shop, oldest first. */
 export const readLocations = (shop: Shop): Promise<Read<ShopLocation[]>> =>
-  readPages(shop, locations, {}, pageOf(shopLocation), LOCATION_PAGES_MAX)
+  readPages(shop, documents.locations, {}, pageOf(shopLocation), LOCATION_PAGES_MAX)
 
 /** Whether the online store sells what the location has. */
 export const servesOnline = ({ isActive, fulfillsOnlineOrders }: ShopLocation): boolean =>

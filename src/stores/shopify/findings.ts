@@ -5,7 +5,7 @@ import { clockFindings, currencyFinding, doubtful, failed, failedCall, sound } f
 import type { StoreFinding } from '../store.ts'
 import { locationIn, readLocations, servesOnline } from './catalogue.ts'
 import { ask, call, type Shop, type ShopSettings } from './client.ts'
-import { changedOrders, shop as shopDocument } from './documents.ts'
+import * as documents from './documents.ts'
 import { APP_NAMESPACE, listedOrders, numberOf } from './orders.ts'
 
 const ORDERS_SCOPE = 'write_orders'
@@ -47,7 +47,7 @@ export const missingScopes = (granted: readonly string[], create: ShopSettings['
 export async function tryShop(shop: Shop): Promise<StoreFinding[]> {
   const { now, apiVersion, settings } = shop
   const { currency, create, metafieldNamespace } = settings
-  const answer = await call(shop, shopDocument)
+  const answer = await call(shop, documents.shop)
   const clock = clockFindings(now(), answer.answeredAt)
   if (!answer.ok) return [failedCall('connection', answer), ...clock]
   const facts = shopFacts.safeParse(answer.data).data
@@ -96,7 +96,7 @@ function scopesFinding(missing: string[], create: ShopSettings['create']): Store
 /** Tries to read orders. Besides the scope, Shopify wants an app to say why it reads orders, because they are customer data. */
 async function ordersFindings(shop: Shop): Promise<StoreFinding[]> {
   const query = `updated_at:>='${new Date(shop.now()).toISOString()}'`
-  const answer = await call(shop, changedOrders, { query, after: null })
+  const answer = await call(shop, documents.changedOrders, { query, after: null })
   if (answer.ok) return [sound('permissions', 'the app may read orders'), ...(await paymentFindings(shop))]
   if (answer.failure.outcome !== 'refused' || answer.failure.status !== 403) return [failedCall('permissions', answer)]
   const detail = 'the app may read no orders, although it has the access scope'
@@ -122,7 +122,7 @@ async function paymentFindings(shop: Shop): Promise<StoreFinding[]> {
   const found: StoreFinding[] = []
   for (const [status, { are, next, fix }] of Object.entries(AWAITED)) {
     const query = `status:open financial_status:${status}`
-    const read = await ask(shop, changedOrders, { query, after: null }, listedOrders)
+    const read = await ask(shop, documents.changedOrders, { query, after: null }, listedOrders)
     if (read.outcome !== 'read') return [failed('payments', read.detail, null)]
     const { nodes, next: more } = read.value
     const [one] = nodes

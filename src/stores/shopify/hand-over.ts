@@ -7,22 +7,7 @@ import { asRead, CONFIRMED, type Read, refused, unavailable } from '../shop-clie
 import { afterKeys, closingRemarks, remarkMark } from '../shop-hand-over.ts'
 import type { FulfilResult, Pushed, PushResult, ResentOrder } from '../store.ts'
 import { ask, pageOf, pushMutation, readPages, type Shop, written } from './client.ts'
-import {
-  createFulfillment,
-  defineKeys,
-  FULFILLMENTS_MAX,
-  fulfilledLines,
-  fulfillmentOrderLines,
-  fulfillmentTracking,
-  handOverOrder,
-  METAFIELDS_MAX,
-  notifyAgain,
-  orderFulfillments,
-  orderNote,
-  putKeys,
-  putNote,
-  type ShopDocument,
-} from './documents.ts'
+import * as documents from './documents.ts'
 import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.ts'
 
 /** The metafields `keys_1`, `keys_2` and so on. Each has the keys of one hand-over in plain text, and is written once. */
@@ -52,7 +37,7 @@ export function keysOnOrder(metafields: Metafield[]) {
     units: lineUnits.safeParse(jsonIn(units?.value ?? '')).data ?? {},
     unitsDigest: units?.compareDigest ?? null,
     /** The order may have more metafields than were read. */
-    isFull: metafields.length >= METAFIELDS_MAX,
+    isFull: metafields.length >= documents.METAFIELDS_MAX,
   }
 }
 type KeysOnOrder = ReturnType<typeof keysOnOrder>
@@ -177,12 +162,18 @@ async function readOrder(shop: Shop, reference: string, line: string): Promise<R
   if (!isNumber(reference)) return NO_ORDER
   if (!isNumber(line)) return refused(404, `the order ${reference} of the shop has no such line`)
   const ids = { id: gidOf('Order', reference), line: gidOf('LineItem', line) }
-  return ask(shop, handOverOrder, { ...ids, namespace: namespaceOf(shop) }, orderAndLine)
+  return ask(shop, documents.handOverOrder, { ...ids, namespace: namespaceOf(shop) }, orderAndLine)
 }
 
 /** Reads the parts of an order with the units of a line that are left, and how many units of the line are fulfilled. */
 async function readFulfilments(shop: Shop, reference: string, line: string) {
-  const pages = await readPages(shop, orderFulfillments, { id: gidOf('Order', reference) }, partPage, PAGES_MAX)
+  const pages = await readPages(
+    shop,
+    documents.orderFulfillments,
+    { id: gidOf('Order', reference) },
+    partPage,
+    PAGES_MAX,
+  )
   if (pages.outcome !== 'read') return pages
   const read = pages.value.flatMap((page) => page ?? [])
   const last = read.at(-1)
@@ -192,10 +183,10 @@ async function readFulfilments(shop: Shop, reference: string, line: string) {
   }
   const found = read.flatMap(({ fulfillmentOrders }) => fulfillmentOrders.nodes)
   const parts = found.map(({ id }) => id)
-  const lines = await readLines(shop, fulfillmentOrderLines, parts, 'lineItems', partItem, line)
+  const lines = await readLines(shop, documents.fulfillmentOrderLines, parts, 'lineItems', partItem, line)
   if (lines.outcome !== 'read') return lines
   const successful = last.fulfillments.filter(({ status }) => !UNDONE.includes(status)).map(({ id }) => id)
-  const sent = await readLines(shop, fulfilledLines, successful, 'fulfillmentLineItems', sentItem, line)
+  const sent = await readLines(shop, documents.fulfilledLines, successful, 'fulfillmentLineItems', sentItem, line)
   if (sent.outcome !== 'read') return sent
   return asRead({
     orders: found.map((one) => fulfillableOrder(one, lines.value.get(one.id) ?? [])),
@@ -224,7 +215,7 @@ const fulfillableOrder = (one: z.infer<typeof part>, items: z.infer<typeof partI
 /** Reads the items of a line in each part or fulfilment with these ids, page by page. */
 async function readLines<Item extends z.infer<typeof sentItem> | z.infer<typeof partItem>>(
   shop: Shop,
-  document: ShopDocument,
+  document: documents.ShopDocument,
   ids: string[],
   field: 'lineItems' | 'fulfillmentLineItems',
   item: z.ZodType<Item>,
@@ -233,7 +224,7 @@ async function readLines<Item extends z.infer<typeof sentItem> | z.infer<typeof 
   const page = pageOf(item).optional()
   const schema = z.array(z.object({ id: z.string(), lineItems: page, fulfillmentLineItems: page }))
   const found = new Map<string, Item[]>()
-  const asked = partsOf(ids, FULFILLMENTS_MAX).map((some) => ({ ids: some, after: null as string | null }))
+  const asked = partsOf(ids, documents.FULFILLMENTS_MAX).map((some) => ({ ids: some, after: null as string | null }))
   for (let one = asked.shift(); one; one = asked.shift()) {
     const seen = await ask(shop, document, one, schema)
     if (seen.outcome !== 'read') return seen
@@ -267,7 +258,7 @@ async function define(shop: Shop, key: string): Promise<PushResult> {
         customerAccount: 'READ',
       },
     }
-    const made = await ask(shop, defineKeys, { definition }, written)
+    const made = await ask(shop, documents.defineKeys, { definition }, written)
     if (made.outcome !== 'read') return made
     const errors = made.value.userErrors.map(({ code }) => code)
     if (errors.length === 0 || errors.includes('TAKEN') || errors.includes('UNSTRUCTURED_ALREADY_EXISTS')) {
@@ -301,7 +292,7 @@ async function keep(
     if (shown.outcome !== 'confirmed') return shown
     const at = { ownerId: gidOf('Order', reference), namespace: namespaceOf(shop) }
     const input = metafields.map((one) => ({ ...at, ...one }))
-    const put = await ask(shop, putKeys, { metafields: input }, storedKeys)
+    const put = await ask(shop, documents.putKeys, { metafields: input }, storedKeys)
     if (put.outcome !== 'read') return put
     const { userErrors, metafields: stored } = put.value
     if (userErrors.length === 0) {
@@ -408,7 +399,7 @@ async function fulfilUnits(
         fulfillmentOrderLineItems: items,
       })),
     }
-    const made = await ask(shop, createFulfillment, { fulfillment }, written)
+    const made = await ask(shop, documents.createFulfillment, { fulfillment }, written)
     if (made.outcome !== 'read') return afterKeys(made)
     if (made.value.userErrors.length === 0) continue
     const now = await readFulfilments(shop, reference, update.line.id)
@@ -442,7 +433,7 @@ async function writeLate(shop: Shop, fulfilments: string[]): Promise<FulfilResul
 async function readNote(shop: Shop, reference: string): Promise<Read<string>> {
   if (!isNumber(reference)) return NO_ORDER
   const schema = z.object({ note: z.string().nullable() }).nullable()
-  const seen = await ask(shop, orderNote, { id: gidOf('Order', reference) }, schema)
+  const seen = await ask(shop, documents.orderNote, { id: gidOf('Order', reference) }, schema)
   if (seen.outcome !== 'read') return seen
   return seen.value === null ? noOrder(reference) : asRead(seen.value.note ?? '')
 }
@@ -455,12 +446,12 @@ export async function remark(shop: Shop, reference: string, id: string, words: s
   const note = noteWith(read.value, id, words)
   if (note === undefined) return refused(413, `the note of the order ${reference} is full: shorten it in the shop`)
   const refusal = `the shop does not take a note for the order ${reference}`
-  return pushMutation(shop, putNote, { id: gidOf('Order', reference), note }, refusal)
+  return pushMutation(shop, documents.putNote, { id: gidOf('Order', reference), note }, refusal)
 }
 
 /** Makes the shop write to the customer about a fulfilment again, with the tracking that the fulfilment has. */
 async function writeAgain(shop: Shop, fulfilment: string): Promise<PushResult> {
-  const seen = await ask(shop, fulfillmentTracking, { id: fulfilment }, trackingOf)
+  const seen = await ask(shop, documents.fulfillmentTracking, { id: fulfilment }, trackingOf)
   if (seen.outcome !== 'read') return seen
   const infos = seen.value?.trackingInfo ?? []
   const company = infos.find((info) => info.company !== null)?.company
@@ -472,7 +463,7 @@ async function writeAgain(shop: Shop, fulfilment: string): Promise<PushResult> {
     ...(urls.length > 0 ? { urls } : {}),
   }
   const refusal = 'the shop does not write to the customer again: send the mail from the order in the shop'
-  return pushMutation(shop, notifyAgain, { id: fulfilment, tracking }, refusal)
+  return pushMutation(shop, documents.notifyAgain, { id: fulfilment, tracking }, refusal)
 }
 
 /** Puts the keys of an order on it where they are missing, and makes the shop send the mail about them again. */

@@ -13,16 +13,7 @@ import type {
   UnreadOrder,
 } from '../store.ts'
 import { answerOf, ask, call, pageOf, pushMutation, readPages, type Shop, type ShopSettings } from './client.ts'
-import {
-  addTags,
-  changedOrders,
-  order as orderDocument,
-  orderLines,
-  orderOfFulfillment,
-  orderRefunds,
-  ordersNow as ordersNowDocument,
-  removeTags,
-} from './documents.ts'
+import * as documents from './documents.ts'
 
 /** The settings that decide how an order stands, and whether it is sound. */
 export type OrderSettings = Pick<ShopSettings, 'holdAtRisk' | 'retryTag' | 'buyTestOrders'>
@@ -229,14 +220,15 @@ export async function readOrderByReference(shop: Shop, reference: string): Promi
   const missing = { outcome: 'ignored', detail: `the shop has no order ${reference}` } as const
   if (!isNumber(reference)) return missing
   const id = gidOf('Order', reference)
-  const answer = await call(shop, orderDocument, { id, namespace: namespaceOf(shop) })
+  const answer = await call(shop, documents.order, { id, namespace: namespaceOf(shop) })
   if (!answer.ok) return answer.failure
-  const known = answerOf(orderDocument, shopOrder.nullable()).safeParse(answer.data)
+  const known = answerOf(documents.order, shopOrder.nullable()).safeParse(answer.data)
   if (!known.success) return UNREADABLE
   const order = known.data
   if (order === null || order.id !== reference) return missing
   const { nodes, next } = order.lineItems
-  const more = next === null ? asRead([]) : await readPages(shop, orderLines, { id }, moreLines, LINE_PAGES_MAX, next)
+  const more =
+    next === null ? asRead([]) : await readPages(shop, documents.orderLines, { id }, moreLines, LINE_PAGES_MAX, next)
   if (more.outcome !== 'read') return more
   const refunded = await readRefunded(shop, order)
   if (refunded.outcome !== 'read') return refunded
@@ -253,7 +245,7 @@ const refundList = z.object({ refunds: z.array(refund) })
 async function readRefunded(shop: Shop, { id, taxesIncluded, totalRefundedSet }: ShopOrder): Promise<Read<number>> {
   const total = minorOf(totalRefundedSet.shopMoney) ?? 0
   if (total === 0) return asRead(0)
-  const seen = await ask(shop, orderRefunds, { id: gidOf('Order', id) }, refundList)
+  const seen = await ask(shop, documents.orderRefunds, { id: gidOf('Order', id) }, refundList)
   if (seen.outcome !== 'read') return seen
   const named = seen.value.refunds
     .flatMap(({ refundLineItems }) => refundLineItems.nodes)
@@ -269,7 +261,7 @@ async function readRefunded(shop: Shop, { id, taxesIncluded, totalRefundedSet }:
 export async function readOrdersNow(shop: Shop, references: readonly string[]): Promise<OrdersNow> {
   const ids = references.map((reference) => gidOf('Order', reference))
   const variables = { ids, namespace: namespaceOf(shop) }
-  const read = await ask(shop, ordersNowDocument, variables, z.array(z.unknown()))
+  const read = await ask(shop, documents.ordersNow, variables, z.array(z.unknown()))
   if (read.outcome !== 'read') return read
   const orders = read.value.flatMap((node) => {
     const { data: order } = shopOrder.safeParse(node)
@@ -315,7 +307,7 @@ export async function readStoreOrder(shop: Shop, body: Buffer): Promise<OrderRea
   if (name.outcome === 'named') return readOrderByReference(shop, name.reference)
   if (name.outcome !== 'part_named') return name
   const schema = z.object({ orderId: gid('Order') }).nullable()
-  const read = await ask(shop, orderOfFulfillment, { id: gidOf('FulfillmentOrder', name.part) }, schema)
+  const read = await ask(shop, documents.orderOfFulfillment, { id: gidOf('FulfillmentOrder', name.part) }, schema)
   if (read.outcome !== 'read') return read
   if (read.value) return readOrderByReference(shop, read.value.orderId)
   return { outcome: 'ignored', detail: `the shop has no fulfilment order ${name.part}` }
@@ -375,14 +367,14 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
   let cursor: OrdersCursor =
     typeof since === 'number' ? { from: since, after: null } : ordersCursor.parse(JSON.parse(since))
   const query = `updated_at:>='${new Date(cursor.from).toISOString()}'`
-  let answer = await call(shop, changedOrders, { query, after: cursor.after })
+  let answer = await call(shop, documents.changedOrders, { query, after: cursor.after })
   if (!answer.ok && answer.failure.outcome === 'refused' && cursor.after !== null) {
     // A cursor of Shopify may be invalid after a while, or in another version.
     cursor = { from: cursor.from, after: null }
-    answer = await call(shop, changedOrders, { query, after: null })
+    answer = await call(shop, documents.changedOrders, { query, after: null })
   }
   if (!answer.ok) return answer.failure
-  const read = answerOf(changedOrders, listedOrders).safeParse(answer.data)
+  const read = answerOf(documents.changedOrders, listedOrders).safeParse(answer.data)
   if (!read.success) return UNREADABLE
   const { nodes, next: endCursor } = read.data
   const orders: StoreOrderRead[] = []
@@ -408,15 +400,15 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
 /** Takes off the tag by which a merchant had an order tried again. An order that is held at risk is released. */
 export async function takeRetryTag(shop: Shop, reference: string): Promise<PushResult> {
   const id = gidOf('Order', reference)
-  const read = await ask(shop, orderDocument, { id, namespace: namespaceOf(shop) }, shopOrder.nullable())
+  const read = await ask(shop, documents.order, { id, namespace: namespaceOf(shop) }, shopOrder.nullable())
   if (read.outcome !== 'read') return read
   const order = read.value
   const { settings } = shop
   if (order === null || !hasTag(order, settings.retryTag)) return CONFIRMED
   const refusal = 'the shop does not let the tags of the order be changed'
   if (isHeld(order, settings)) {
-    const added = await pushMutation(shop, addTags, { id, tags: [RELEASED_TAG] }, refusal)
+    const added = await pushMutation(shop, documents.addTags, { id, tags: [RELEASED_TAG] }, refusal)
     if (added.outcome !== 'confirmed') return added
   }
-  return pushMutation(shop, removeTags, { id, tags: [settings.retryTag] }, refusal)
+  return pushMutation(shop, documents.removeTags, { id, tags: [settings.retryTag] }, refusal)
 }

@@ -4,7 +4,7 @@ import type { AskHidden, ShopAnswers, ShopCredentials, ShopQuestions } from '../
 import { isLoopback } from '../store-settings.ts'
 import { readVariantPage } from './catalogue.ts'
 import { call, openShop } from './client.ts'
-import { shop as shopDocument } from './documents.ts'
+import * as documents from './documents.ts'
 import { missingScopes, shopFacts, tryShop } from './findings.ts'
 import { shopify } from './kind.ts'
 
@@ -35,7 +35,7 @@ function look({ url, credentials, settings }: ShopAnswers, now: () => number): N
   const shop = openShop({ url, credentials, apiVersion: DEFAULTS.apiVersion, now, settings: ofShop })
   return {
     test: async () => {
-      const answer = await call(shop, shopDocument)
+      const answer = await call(shop, documents.shop)
       const facts = shopFacts.safeParse(answer.ok ? answer.data : null).data
       const missing = facts ? missingScopes(facts.scopes, 'publish') : []
       return {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Store } from '../store.ts'
 import { pageOf, pushMutation, readPages, type Shop } from './client.ts'
-import { createWebhook, updateWebhook, webhooks } from './documents.ts'
+import * as documents from './documents.ts'
 
 const ORDER_FIELDS = ['id', 'admin_graphql_api_id', 'updated_at']
 
@@ -38,7 +38,7 @@ const isAsWanted = ({ topic, format, includeFields, filter }: ShopWebhook): bool
  * have to be made again. Webhooks to other addresses are left alone.
  */
 export async function provisionWebhooks(shop: Shop, url: string): ReturnType<NonNullable<Store['provision']>> {
-  const found = await readPages(shop, webhooks, {}, pageOf(shopWebhook), PAGES_MAX)
+  const found = await readPages(shop, documents.webhooks, {}, pageOf(shopWebhook), PAGES_MAX)
   if (found.outcome !== 'read') return found
   let made = 0
   let changed = 0
@@ -47,8 +47,8 @@ export async function provisionWebhooks(shop: Shop, url: string): ReturnType<Non
     if (there && isAsWanted(there)) continue
     const webhook = { uri: url, format: 'JSON', includeFields, ...(there?.filter && { filter: '' }) }
     const written = there
-      ? await pushMutation(shop, updateWebhook, { id: there.id, webhook }, NOT_TAKEN)
-      : await pushMutation(shop, createWebhook, { topic, webhook }, NOT_TAKEN)
+      ? await pushMutation(shop, documents.updateWebhook, { id: there.id, webhook }, NOT_TAKEN)
+      : await pushMutation(shop, documents.createWebhook, { topic, webhook }, NOT_TAKEN)
     if (written.outcome !== 'confirmed') return written
     if (there) changed += 1
     else made += 1
