@@ -349,18 +349,20 @@ export function readAnswer(
   return { answer: failureOf(raw, meaning, given), cost, isThrottled }
 }
 
+const LOCKED: Meaning = {
+  cause: 'the shop is frozen or locked',
+  fix: 'Look into the plan of the shop.',
+  isTaken: 'later',
+}
+const FAILED: Meaning = { cause: 'it failed', isTaken: 'unknown' }
+
 /** The meanings of codes of GraphQL errors. The first code here that is among the errors counts. Their status is 200. */
 const CODES: Record<string, Meaning> = {
   THROTTLED: { cause: TOO_MANY, isTaken: 'later', status: 429 },
   ACCESS_DENIED: { cause: 'the app may not do this', fix: SCOPES_FIX, isTaken: 'no', status: 403 },
-  SHOP_INACTIVE: {
-    cause: 'the shop is not active',
-    fix: 'Look into the plan of the shop.',
-    isTaken: 'later',
-    status: 402,
-  },
-  INTERNAL_SERVER_ERROR: { cause: 'it failed', isTaken: 'unknown', status: 500 },
-  TIMEOUT: { cause: 'it failed', isTaken: 'unknown', status: 500 },
+  SHOP_INACTIVE: { ...LOCKED, cause: 'the shop is not active', status: 402 },
+  INTERNAL_SERVER_ERROR: { ...FAILED, status: 500 },
+  TIMEOUT: { ...FAILED, status: 500 },
   MAX_COST_EXCEEDED: { cause: 'the request costs more than it allows', isTaken: 'no', status: 400 },
 }
 
@@ -376,12 +378,6 @@ function meaningOfCodes(codes: string[]): Meaning {
   )
 }
 
-const LOCKED: Meaning = {
-  cause: 'the shop is frozen or locked',
-  fix: 'Look into the plan of the shop.',
-  isTaken: 'later',
-}
-const FAILED: Meaning = { cause: 'it failed', isTaken: 'unknown' }
 const ADDRESS_FIX = 'Configure the address that ends in .myshopify.com.'
 
 const STATUSES: Record<number, Meaning> = {

@@ -196,15 +196,11 @@ export function unitPrice(money: Money): string | undefined {
 }
 
 /** Returns why an order must not be bought as it is. */
-function faultOf(
-  { test, totalRefundedSet: refunded }: ShopOrder,
-  lines: ShopLine[],
-  { buyTestOrders }: OrderSettings,
-): string | undefined {
-  if (test && !buyTestOrders) return 'it is a test order of the shop: `buyTestOrders` would have it bought'
+function faultOf(order: ShopOrder, lines: ShopLine[], { buyTestOrders }: OrderSettings): string | undefined {
+  if (order.test && !buyTestOrders) return 'it is a test order of the shop: `buyTestOrders` would have it bought'
   if (lines.length === 0) return 'the order has no lines'
   const prices = lines.map(({ discountedUnitPriceAfterAllDiscountsSet: price }) => price.shopMoney)
-  if ([...prices, refunded.shopMoney].some((price) => minorOf(price) === undefined))
+  if ([...prices, order.totalRefundedSet.shopMoney].some((price) => minorOf(price) === undefined))
     return 'an amount of the order cannot be read'
   if (prices.some(({ currencyCode }) => currencyCode !== prices[0]?.currencyCode)) {
     return 'the lines of the order are in several currencies'
