@@ -101,7 +101,7 @@ const budgets: Record<string, number> = {
   reconciliation: 1_227,
   sandbox: 3_480,
   storage: 7_580,
-  stores: 6_682,
+  stores: 6_411,
   supplier: 2_370,
   vault: 420,
 }
