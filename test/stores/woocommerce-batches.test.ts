@@ -33,8 +33,7 @@ async function shopOf(count: number) {
   const { shop } = running
   const adapter = wooCommerceStore({
     url: running.url,
-    consumerKey: new Secret(wooKey.key),
-    consumerSecret: new Secret(wooKey.secret),
+    credentials: { key: new Secret(wooKey.key), secret: new Secret(wooKey.secret) },
     webhookSecret: 'f'.repeat(64),
     settings: {
       create: null,

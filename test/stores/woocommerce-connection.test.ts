@@ -1,7 +1,7 @@
 /** What a shop of WooCommerce is asked, how long each request may take, and what a person learns of a shop that does not work. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Secret } from '../../src/secret.ts'
-import { shopClient } from '../../src/stores/woocommerce/client.ts'
+import { openShop } from '../../src/stores/woocommerce/client.ts'
 import { tryShop } from '../../src/stores/woocommerce/findings.ts'
 import { wooCommerceStore } from '../../src/stores/woocommerce/woocommerce.ts'
 import { wooKey } from '../shops/woocommerce-shop.ts'
@@ -18,8 +18,7 @@ describe('a request to WooCommerce', () => {
     const deadlines: number[] = []
     const store = wooCommerceStore({
       url: world.running.url,
-      consumerKey: new Secret(wooKey.key),
-      consumerSecret: new Secret(wooKey.secret),
+      credentials: { key: new Secret(wooKey.key), secret: new Secret(wooKey.secret) },
       webhookSecret: WEBHOOK_SECRET,
       settings: {
         create: null,
@@ -117,10 +116,10 @@ describe('a test of a WooCommerce shop', () => {
 
   test('takes every currency where none is configured yet, and none that cannot be read', async () => {
     const { shop, running } = await wooCommerceWorld()
-    const [consumerKey, consumerSecret] = [new Secret(wooKey.key), new Secret(wooKey.secret)]
+    const credentials = { key: new Secret(wooKey.key), secret: new Secret(wooKey.secret) }
     const { url, connections } = running
-    const client = shopClient({ url, consumerKey, consumerSecret, now: () => TEST_NOW, newId: () => 'n', connections })
-    const said = async () => (await tryShop({ client, now: () => TEST_NOW, currency: null }))[2]
+    const opened = openShop({ url, credentials, now: () => TEST_NOW, newId: () => 'n', connections })
+    const said = async () => (await tryShop(opened, null))[2]
     shop.setCurrency('USD')
     expect(await said()).toMatchObject({ state: 'ok', detail: 'it sells in USD' })
     shop.setCurrency('')

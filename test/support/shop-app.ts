@@ -43,8 +43,7 @@ export async function besideShop(options: ShopOptions = {}) {
       store: { id: SHOP, policy, delayMinutes },
       adapter: wooCommerceStore({
         url: running.url,
-        consumerKey: new Secret(wooKey.key),
-        consumerSecret: new Secret(wooKey.secret),
+        credentials: { key: new Secret(wooKey.key), secret: new Secret(wooKey.secret) },
         webhookSecret: WEBHOOK_SECRET,
         settings: {
           create,

@@ -168,8 +168,7 @@ export async function wooCommerceWorld(
   let ids = 0
   const store = wooCommerceStore({
     url: running.url,
-    consumerKey: new Secret(given.key ?? wooKey.key),
-    consumerSecret: new Secret(given.secret ?? wooKey.secret),
+    credentials: { key: new Secret(given.key ?? wooKey.key), secret: new Secret(given.secret ?? wooKey.secret) },
     webhookSecret: WEBHOOK_SECRET,
     settings: {
       create: 'publish',

@@ -12,11 +12,9 @@ import type {
   StorePage,
   StoreVariant,
 } from '../store.ts'
-import { isLastPage, named, PAGE_SIZE, readAs, type ShopAnswer, type ShopClient } from './client.ts'
+import { call, ITEMS_MAX, named, readAs, readList, type Shop } from './client.ts'
 import { isAmount } from './orders.ts'
 
-/** The most items that WooCommerce takes in a batch. */
-export const ITEMS_MAX = 100
 /** The fewest items of a batch. Fewer items do not help, because WordPress itself needs a second. */
 const ITEMS_MIN = 10
 /** A request that takes longer is near the time after which web servers hang up. */
@@ -27,10 +25,7 @@ const CREATE_MAX = 20
 /** The most characters of SKUs in one search, so that every web server takes the URL of the search. */
 const SKUS_LENGTH_MAX = 1_500
 
-export interface CatalogueOptions extends CatalogueSettings {
-  client: ShopClient
-  now: () => number
-}
+export type CatalogueShop = Shop & CatalogueSettings
 
 /** Returns how many items the next batch has. @param isAnswered false: no answer came */
 export function nextBatchSize(size: number, { ms, isAnswered }: { ms: number; isAnswered: boolean }): number {
@@ -118,177 +113,183 @@ function refusalOf(id: string, code: string): string {
   return `the shop refused it${named(code)}`
 }
 
-/** Reads and creates what a shop sells, and keeps it at our prices and stock. */
-export function shopCatalogue({ client, now, create: status, ownsSalePrice }: CatalogueOptions) {
-  let size = ITEMS_MAX
-  let currency: { code: string; readAt: number } | undefined
-  let categories = { ids: new Map<string, number>(), readAt: now() }
+async function readCurrency(shop: Shop): Promise<Read<string>> {
+  const { known, now } = shop
+  if (known.currency && now() - known.currency.readAt < READ_AGE_MS) return asRead(known.currency.code)
+  const answer = await call(shop, { method: 'GET', path: CURRENCY_PATH })
+  if (!answer.ok) return answer.failure
+  const code = currencyIn(answer.body)
+  if (code === undefined) return unreadable('its currency')
+  known.currency = { code, readAt: now() }
+  return asRead(code)
+}
 
-  /** Reads the one currency that the shop sells in. Products do not name it. */
-  async function readCurrency(): Promise<Read<string>> {
-    if (currency && now() - currency.readAt < READ_AGE_MS) return asRead(currency.code)
-    const answer = await client.call({ method: 'GET', path: CURRENCY_PATH })
-    if (!answer.ok) return answer.failure
-    const code = currencyIn(answer.body)
-    if (code === undefined) return unreadable('its currency')
-    currency = { code, readAt: now() }
-    return asRead(code)
+/** Sends a batch of products, and chooses the size of the next batch by the time that this one takes. */
+async function sendBatch<Value>(
+  shop: Shop,
+  path: string,
+  body: object,
+  schema: z.ZodType<Value>,
+): Promise<Read<Value>> {
+  const { known, now } = shop
+  const startedAt = now()
+  const answer = await call(shop, { method: 'POST', path, body })
+  const isAnswered = answer.ok || answer.failure.outcome === 'refused'
+  known.batchSize = nextBatchSize(known.batchSize, { ms: now() - startedAt, isAnswered })
+  return readAs(answer, schema, unreadable('what became of its products', true))
+}
+
+/** Sends items batch by batch, and adds what became of them to `answers`. @returns why the shop took no more */
+async function inBatches<Item, Answer>(
+  { known }: Shop,
+  items: Item[],
+  answers: Answer[],
+  send: (batch: Item[]) => Promise<Answer[] | NotConfirmed>,
+  sizeMax = ITEMS_MAX,
+): Promise<NotConfirmed | undefined> {
+  for (let rest = items; rest.length > 0; ) {
+    const batch = rest.slice(0, Math.min(known.batchSize, sizeMax))
+    rest = rest.slice(batch.length)
+    const result = await send(batch)
+    if (!Array.isArray(result)) return result
+    answers.push(...result)
   }
+  return undefined
+}
 
-  async function timed(call: Parameters<ShopClient['call']>[0]): Promise<ShopAnswer> {
-    const startedAt = now()
-    const answer = await client.call(call)
-    const isAnswered = answer.ok || answer.failure.outcome === 'refused'
-    size = nextBatchSize(size, { ms: now() - startedAt, isAnswered })
-    return answer
+/** Keeps what a shop sells at our prices and stock. */
+export async function publish(shop: CatalogueShop, listings: StoreListing[]): Promise<PublishResult> {
+  const currency = await readCurrency(shop)
+  if (currency.outcome !== 'read') return currency
+  const { sound, answers } = soundListings(listings, currency.value, (id) =>
+    shopVariant(id) ? undefined : 'this is no id of a product of WooCommerce',
+  )
+  const groups = Map.groupBy(sound, ({ id }) => shopVariant(id)?.parent ?? SIMPLE)
+  for (const [parent, all] of groups) {
+    const failure = await inBatches(shop, all, answers, (batch) => publishBatch(shop, parent, batch))
+    if (failure) return answeredUntil(answers, failure)
   }
+  return { outcome: 'answered', answers }
+}
 
-  async function publishSome(parent: string, listings: StoreListing[]): Promise<ItemAnswer[] | NotConfirmed> {
-    const path = parent === SIMPLE ? '/products/batch' : `/products/${parent}/variations/batch`
-    const sent = listings.flatMap((listing) => {
-      const variant = shopVariant(listing.id)
-      return variant ? [{ listing, item: itemOf(listing, variant, ownsSalePrice) }] : []
-    })
-    const answer = await timed({ method: 'POST', path, body: { update: sent.map(({ item }) => item) } })
-    const schema = z.object({ update: z.array(z.unknown()) })
-    const items = readAs(answer, schema, unreadable('what became of its products', true))
-    if (items.outcome !== 'read') return items
-    const found = new Map(items.value.update.map((item) => [(item as { id?: unknown } | null)?.id, item]))
-    return sent.flatMap(({ listing, item }) => answerOf(listing, found.get(item.id), ownsSalePrice) ?? [])
+/** Publishes simple products, or variations of one product. */
+async function publishBatch(
+  shop: CatalogueShop,
+  parent: string,
+  listings: StoreListing[],
+): Promise<ItemAnswer[] | NotConfirmed> {
+  const path = parent === SIMPLE ? '/products/batch' : `/products/${parent}/variations/batch`
+  const sent = listings.flatMap((listing) => {
+    const variant = shopVariant(listing.id)
+    return variant ? [{ listing, item: itemOf(listing, variant, shop.ownsSalePrice) }] : []
+  })
+  const schema = z.object({ update: z.array(z.unknown()) })
+  const items = await sendBatch(shop, path, { update: sent.map(({ item }) => item) }, schema)
+  // One product may be gone with all its variations. The other products are pushed all the same.
+  if (items.outcome === 'refused' && items.status === 404 && parent !== SIMPLE) {
+    return listings.map(({ id }) => ({ id, ok: false, reason: `the shop has no product ${parent}` }))
   }
+  if (items.outcome !== 'read') return items
+  const found = new Map(items.value.update.map((item) => [(item as { id?: unknown } | null)?.id, item]))
+  return sent.flatMap(({ listing, item }) => answerOf(listing, found.get(item.id), shop.ownsSalePrice) ?? [])
+}
 
-  async function publish({ listings }: { listings: StoreListing[] }): Promise<PublishResult> {
-    const shop = await readCurrency()
-    if (shop.outcome !== 'read') return shop
-    const { sound, answers } = soundListings(listings, shop.value, (id) =>
-      shopVariant(id) ? undefined : 'this is no id of a product of WooCommerce',
-    )
-    const groups = Map.groupBy(sound, ({ id }) => shopVariant(id)?.parent ?? SIMPLE)
-    for (const [parent, all] of groups) {
-      for (let rest = all; rest.length > 0; ) {
-        const some = rest.slice(0, size)
-        rest = rest.slice(some.length)
-        const result = await publishSome(parent, some)
-        if (Array.isArray(result)) answers.push(...result)
-        // One product may be gone with all its variations. The other products are pushed all the same.
-        else if (result.outcome === 'refused' && result.status === 404 && parent !== SIMPLE) {
-          answers.push(...some.map(({ id }) => ({ id, ok: false, reason: `the shop has no product ${parent}` })))
-        } else return answeredUntil(answers, result)
-      }
+/** Finds the SKUs that the shop has, with the ids of their variants. */
+async function findSkus(shop: Shop, skus: string[]): Promise<Map<string, CreatedVariant> | NotConfirmed> {
+  const found = new Map<string, CreatedVariant>()
+  for (const some of searches(skus)) {
+    const query = { sku: some.join(','), _fields: 'id,sku,type,parent_id' }
+    const products = await readList(shop, '/products', query, shopProduct, unreadable('its products'))
+    if (products.outcome !== 'read') return products
+    for (const product of products.items) {
+      const asked = some.find((one) => one === product.sku)
+      if (asked !== undefined) found.set(asked, variantNamed(asked, product))
     }
-    return { outcome: 'answered', answers }
   }
+  return found
+}
 
-  /** Finds the SKUs that the shop has, with the ids of their variants. */
-  async function findSkus(skus: string[]): Promise<Map<string, CreatedVariant> | NotConfirmed> {
-    const found = new Map<string, CreatedVariant>()
-    for (const some of searches(skus)) {
-      const query = { sku: some.join(','), per_page: String(PAGE_SIZE), _fields: 'id,sku,type,parent_id' }
-      const answer = await client.call({ method: 'GET', path: '/products', query })
-      const products = readAs(answer, z.array(shopProduct), unreadable('its products'))
-      if (products.outcome !== 'read') return products
-      for (const product of products.value) {
-        const asked = some.find((one) => one === product.sku)
-        if (asked !== undefined) found.set(asked, variantNamed(asked, product))
-      }
-    }
-    return found
+/** Returns the id of the category with this name. Makes the category where the shop lacks it. */
+async function categoryId(shop: Shop, name: string): Promise<number | NotConfirmed> {
+  const [path, category] = ['/products/categories', z.object({ id: z.number(), name: z.string() })]
+  const known = await readList(shop, path, { search: name }, category, unreadable('its categories'))
+  if (known.outcome !== 'read') return known
+  const same = known.items.find((one) => plainText(one.name).toLowerCase() === name.toLowerCase())
+  if (same) return same.id
+  const made = await call(shop, { method: 'POST', path, body: { name } })
+  if (!made.ok && made.code !== 'term_exists') return made.failure
+  const there = made.ok ? made.body : { id: resourceOf(made.data) }
+  return z.object({ id: z.number() }).safeParse(there).data?.id ?? unreadable('its categories', true)
+}
+
+const createdItem = z.union([failedItem, z.object({ id: z.number().positive() })])
+
+async function createBatch(shop: CatalogueShop, variants: NewVariant[]): Promise<CreatedVariant[] | NotConfirmed> {
+  const { known, now } = shop
+  if (now() - known.categories.readAt >= READ_AGE_MS) known.categories = { ids: new Map(), readAt: now() }
+  const { ids } = known.categories
+  for (const name of new Set(variants.flatMap(({ category }) => category ?? []))) {
+    const category = ids.get(name) ?? (await categoryId(shop, name))
+    if (typeof category !== 'number') return category
+    ids.set(name, category)
   }
-
-  /** Returns the id of the category with this name. Makes the category where the shop lacks it. */
-  async function categoryId(name: string): Promise<number | NotConfirmed> {
-    const query = { search: name, per_page: String(PAGE_SIZE) }
-    const answer = await client.call({ method: 'GET', path: '/products/categories', query })
-    const listed = z.array(z.object({ id: z.number(), name: z.string() }))
-    const known = readAs(answer, listed, unreadable('its categories'))
-    if (known.outcome !== 'read') return known
-    const same = known.value.find((one) => plainText(one.name).toLowerCase() === name.toLowerCase())
-    if (same) return same.id
-    const made = await client.call({ method: 'POST', path: '/products/categories', body: { name } })
-    if (!made.ok && made.code !== 'term_exists') return made.failure
-    const there = made.ok ? made.body : { id: resourceOf(made.data) }
-    return z.object({ id: z.number() }).safeParse(there).data?.id ?? unreadable('its categories', true)
+  const bodies = variants.map((variant) => newProduct(variant, shop.create, ids.get(variant.category ?? '')))
+  const schema = z.object({ create: z.array(z.unknown()).length(variants.length) })
+  const items = await sendBatch(shop, '/products/batch', { create: bodies }, schema)
+  if (items.outcome !== 'read') return items
+  const answers: CreatedVariant[] = []
+  const withoutImage: NewVariant[] = []
+  for (const [index, variant] of variants.entries()) {
+    const { data: item } = createdItem.safeParse(items.value.create[index])
+    if (item === undefined) continue
+    if ('id' in item) answers.push({ sku: variant.sku, id: String(item.id), isNew: true })
+    else if (variant.image !== null && /image/.test(item.error.code)) withoutImage.push({ ...variant, image: null })
+    else answers.push(await existing(shop, variant.sku, item.error))
   }
+  if (withoutImage.length === 0) return answers
+  const second = await createBatch(shop, withoutImage)
+  return Array.isArray(second) ? [...answers, ...second] : second
+}
 
-  async function createSome(variants: NewVariant[]): Promise<CreatedVariant[] | NotConfirmed> {
-    if (now() - categories.readAt >= READ_AGE_MS) categories = { ids: new Map(), readAt: now() }
-    const { ids } = categories
-    for (const name of new Set(variants.flatMap(({ category }) => category ?? []))) {
-      const category = ids.get(name) ?? (await categoryId(name))
-      if (typeof category !== 'number') return category
-      ids.set(name, category)
-    }
-    const bodies = variants.map((variant) => newProduct(variant, status, ids.get(variant.category ?? '')))
-    const answer = await timed({ method: 'POST', path: '/products/batch', body: { create: bodies } })
-    const schema = z.object({ create: z.array(z.unknown()).length(variants.length) })
-    const items = readAs(answer, schema, unreadable('what became of its products', true))
-    if (items.outcome !== 'read') return items
-    const answers: CreatedVariant[] = []
-    const withoutImage: NewVariant[] = []
-    for (const [index, variant] of variants.entries()) {
-      const item = items.value.create[index]
-      const failure = failedItem.safeParse(item)
-      const made = z.object({ id: z.number().positive() }).safeParse(item)
-      if (made.success && !failure.success) {
-        answers.push({ sku: variant.sku, id: String(made.data.id), isNew: true })
-        continue
-      }
-      if (!failure.success) continue
-      const { code, data } = failure.data.error
-      if (variant.image !== null && /image/.test(code)) withoutImage.push({ ...variant, image: null })
-      else answers.push(await existing(variant.sku, code, data))
-    }
-    if (withoutImage.length === 0) return answers
-    const second = await createSome(withoutImage)
-    return Array.isArray(second) ? [...answers, ...second] : second
-  }
+/** Answers for a SKU that exists but was not found. It was made meanwhile, or the shop's SKU differs from it, as in its case. */
+async function existing(
+  shop: Shop,
+  sku: string,
+  { code, data }: z.infer<typeof failedItem>['error'],
+): Promise<CreatedVariant> {
+  const id = resourceOf(data)
+  if (code !== 'product_invalid_sku' || id === undefined) return { sku, refusal: `the shop refused it${named(code)}` }
+  const answer = await call(shop, { method: 'GET', path: `/products/${id}` })
+  const read = answer.ok ? shopProduct.safeParse(answer.body) : undefined
+  if (!read?.success) return { sku, refusal: `the shop has this SKU for product ${id}, which cannot be read` }
+  if (read.data.sku !== sku)
+    return { sku, refusal: `the shop takes it for the SKU of product ${id}, which is another one` }
+  return variantNamed(sku, read.data)
+}
 
-  /** Answers for a SKU that exists but was not found. It was made meanwhile, or the shop's SKU differs from it, as in its case. */
-  async function existing(sku: string, code: string, data: unknown): Promise<CreatedVariant> {
-    const id = resourceOf(data)
-    if (code !== 'product_invalid_sku' || id === undefined) return { sku, refusal: `the shop refused it${named(code)}` }
-    const answer = await client.call({ method: 'GET', path: `/products/${id}` })
-    const read = answer.ok ? shopProduct.safeParse(answer.body) : undefined
-    if (!read?.success) return { sku, refusal: `the shop has this SKU for product ${id}, which cannot be read` }
-    if (read.data.sku !== sku)
-      return { sku, refusal: `the shop takes it for the SKU of product ${id}, which is another one` }
-    return variantNamed(sku, read.data)
-  }
+/** Creates what a shop lacks. */
+export async function createVariants(shop: CatalogueShop, variants: NewVariant[]): Promise<CreateResult> {
+  const found = await findSkus(
+    shop,
+    variants.map(({ sku }) => sku),
+  )
+  if (!(found instanceof Map)) return found
+  const answers = [...found.values()]
+  const missing = variants.filter(({ sku }) => !found.has(sku))
+  const failure = await inBatches(shop, missing, answers, (batch) => createBatch(shop, batch), CREATE_MAX)
+  return failure ? answeredUntil(answers, failure) : { outcome: 'answered', answers }
+}
 
-  async function create(variants: NewVariant[]): Promise<CreateResult> {
-    const found = await findSkus(variants.map(({ sku }) => sku))
-    if (!(found instanceof Map)) return found
-    const answers = [...found.values()]
-    const missing = variants.filter(({ sku }) => !found.has(sku))
-    for (let rest = missing; rest.length > 0; ) {
-      const some = rest.slice(0, Math.min(size, CREATE_MAX))
-      rest = rest.slice(some.length)
-      const result = await createSome(some)
-      if (Array.isArray(result)) answers.push(...result)
-      else return answeredUntil(answers, result)
-    }
-    return { outcome: 'answered', answers }
-  }
-
-  /** Reads a page of products, or a page of the variations of a product that the product page before named. */
-  async function variants(cursor: string | null): Promise<StorePage<StoreVariant>> {
-    const at = cursor === null ? FIRST_PAGE : pagePosition.parse(JSON.parse(cursor))
-    const [parent] = at.parents
-    const page = parent === undefined ? at.page : at.variationsPage
-    const answer = await client.call({
-      method: 'GET',
-      path: parent === undefined ? '/products' : `/products/${parent.id}/variations`,
-      query: { per_page: String(PAGE_SIZE), page: String(page), ...BY_ID },
-    })
-    if (!answer.ok) return answer.failure
-    const products = z.array(shopProduct).safeParse(answer.body)
-    if (!products.success) return unreadable('its products')
-    const isLast = isLastPage(answer, page, products.data.length)
-    const { items, next } = variantsPage(at, products.data, isLast)
-    return { outcome: 'read', items, next: next && JSON.stringify(next) }
-  }
-
-  return { variants, publish, create }
+/** Reads a page of products, or a page of the variations of a product that the product page before named. */
+export async function readVariants(shop: Shop, cursor: string | null): Promise<StorePage<StoreVariant>> {
+  const at = cursor === null ? FIRST_PAGE : pagePosition.parse(JSON.parse(cursor))
+  const [parent] = at.parents
+  const path = parent === undefined ? '/products' : `/products/${parent.id}/variations`
+  const query = { page: String(parent === undefined ? at.page : at.variationsPage), ...BY_ID }
+  const products = await readList(shop, path, query, shopProduct, unreadable('its products'))
+  if (products.outcome !== 'read') return products
+  const { items, next } = variantsPage(at, products.items, products.isLast)
+  return { outcome: 'read', items, next: next && JSON.stringify(next) }
 }
 
 const SIMPLE = ''
@@ -382,7 +383,7 @@ export function searches(skus: string[]): string[][] {
  * Returns a product as it is created. It is virtual, because nothing is shipped. It is not downloadable, because WooCommerce would
  * complete an order of products that are both before the keys are there. It has no price, so that it cannot be bought.
  */
-function newProduct(variant: NewVariant, status: CatalogueOptions['create'], category: number | undefined) {
+function newProduct(variant: NewVariant, status: CatalogueShop['create'], category: number | undefined) {
   const { sku, name, description, image, isPublished } = variant
   return {
     type: 'simple',

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { leadsTo } from '../../domain/free-text.ts'
-import type { Secret } from '../../secret.ts'
 import { type Connecting, jsonIn } from '../connection.ts'
 import {
   ASKS_JSON,
@@ -15,14 +14,48 @@ import {
   shopRequests,
 } from '../shop-client.ts'
 import type { NotConfirmed } from '../store.ts'
+import type { ShopCredentials } from '../store-kind.ts'
+import type { Refunded } from './orders.ts'
 
-export interface ShopClientOptions extends Connecting {
+export interface ShopOptions extends Connecting {
   /** The shop's address, with the folder that WordPress is in. */
   url: string
-  consumerKey: Secret
-  consumerSecret: Secret
+  /** The consumer key and the consumer secret. */
+  credentials: ShopCredentials
   /** Makes the nonce of a signature. */
   newId: () => string
+}
+
+/** The facts about a shop that were learned from its answers. Each copy of a shop has the same. */
+interface Known {
+  /** Where the key travels. Over plain http the key does not travel, but signs each request. */
+  keyPlace: 'header' | 'query' | 'signature'
+  /** How many items the next batch has. */
+  batchSize: number
+  /** The one currency that the shop sells in. Products do not name it. */
+  currency?: { code: string; readAt: number }
+  /** The ids of categories by their names. */
+  categories: { ids: Map<string, number>; readAt: number }
+  /** What was refunded, by the id of the order, and the list of refunds in the order at that time. */
+  refunds: Map<number, { listed: string; refunded: Refunded }>
+  /** The shop's last answer to a write of Quayside to an order, by the id of the order. */
+  written: Map<number, string>
+}
+
+/** A shop of WooCommerce. The functions that ask the shop, or change it, take this value first. */
+export type Shop = ReturnType<typeof openShop>
+
+export function openShop(options: ShopOptions) {
+  const root = new URL(`${options.url.replace(/\/+$/, '')}/wp-json/wc/v3`)
+  const known: Known = {
+    keyPlace: root.protocol === 'https:' ? 'header' : 'signature',
+    batchSize: ITEMS_MAX,
+    categories: { ids: new Map(), readAt: options.now() },
+    refunds: new Map(),
+    written: new Map(),
+  }
+  /** `until`: no request that writes is sent from this instant on. */
+  return { ...options, root, requests: shopRequests(options), known, until: Number.POSITIVE_INFINITY }
 }
 
 interface ShopCall {
@@ -47,71 +80,58 @@ interface Failed extends ShopFailure {
   data?: unknown
 }
 
-export interface ShopClient {
-  /** Sends one request, and a second one where the first shows that the shop's server removes the header with the key. */
-  call: (call: ShopCall) => Promise<ShopAnswer>
-  /** Returns this client, which sends no request that writes from this instant on. */
-  writingUntil: (until: number) => ShopClient
-  close: () => Promise<void>
-}
-
-/** Where the key travels. Over plain http the key does not travel, but signs each request. */
-type KeyPlace = 'header' | 'query' | 'signature'
-
 /** WordPress works within the request: a hundred products with slow plug-ins need most of this time. `settleMs` is longer. */
 const WRITE_DEADLINE_MS = 60_000
 const READ_DEADLINE_MS = 30_000
-/** Makes requests to the REST API of one WooCommerce shop. Of an answer it quotes only the address that a redirect leads to. */
-export function shopClient(options: ShopClientOptions): ShopClient {
-  const { url, consumerKey, consumerSecret, now, newId } = options
-  const requests = shopRequests(options)
-  const root = new URL(`${url.replace(/\/+$/, '')}/wp-json/wc/v3`)
-  let keyPlace: KeyPlace = root.protocol === 'https:' ? 'header' : 'signature'
 
-  /** Returns the query and headers that a request must carry. The key appears here only. */
-  function authenticated(place: KeyPlace, call: ShopCall, target: URL) {
-    const [key, secret] = [consumerKey.reveal(), consumerSecret.reveal()]
-    const query = Object.entries(call.query ?? {})
-    if (place === 'query') query.push(['consumer_key', key], ['consumer_secret', secret])
-    if (place === 'signature') {
-      const at = { nonce: newId(), timestamp: Math.floor(now() / 1000) }
-      const { method } = call
-      query.push(...oauthParameters({ method, url: target, query: call.query ?? {}, key, secret, ...at }))
-    }
-    const authorization = `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`
-    return { query, headers: { ...(place === 'header' && { authorization }) } }
-  }
+/**
+ * Sends one request, and a second one where the first shows that the shop's server removes the header with the key. Of an answer it
+ * quotes only the address that a redirect leads to.
+ */
+export async function call(shop: Shop, given: ShopCall): Promise<ShopAnswer> {
+  const { known } = shop
+  const first = await send(shop, given, known.keyPlace)
+  if (known.keyPlace !== 'header' || first.ok || !isUnauthenticated(first)) return first
+  const second = await send(shop, given, 'query')
+  if (!second.ok && isUnauthenticated(second)) return first
+  known.keyPlace = 'query'
+  return second
+}
 
-  async function send(call: ShopCall, place: KeyPlace, until: number): Promise<ShopAnswer> {
-    const target = new URL(root)
-    target.pathname += call.path
-    const { query, headers } = authenticated(place, call, target)
-    target.search = query.map(([name, value]) => `${percent(name)}=${percent(value)}`).join('&')
-    const isWrite = call.method !== 'GET'
-    const answer = await requests.send(target, {
-      method: call.method,
-      headers: { ...ASKS_JSON, ...headers, ...(call.body && { 'content-type': 'application/json' }) },
-      body: call.body === undefined ? null : JSON.stringify(call.body),
-      isWrite,
-      until,
-      deadlineMs: isWrite ? WRITE_DEADLINE_MS : READ_DEADLINE_MS,
-    })
-    return 'ok' in answer ? answer : readAnswer(answer, { isWrite, host: target.host, isSigned: place === 'signature' })
-  }
-
-  const writingUntil = (until: number): ShopClient => ({
-    call: async (call) => {
-      const first = await send(call, keyPlace, until)
-      if (keyPlace !== 'header' || first.ok || !isUnauthenticated(first)) return first
-      const second = await send(call, 'query', until)
-      if (!second.ok && isUnauthenticated(second)) return first
-      keyPlace = 'query'
-      return second
-    },
-    writingUntil,
-    close: requests.close,
+async function send(shop: Shop, given: ShopCall, place: Known['keyPlace']): Promise<ShopAnswer> {
+  const { method, path, body } = given
+  const target = new URL(shop.root)
+  target.pathname += path
+  const { query, headers } = authenticated(shop, given, place, target)
+  target.search = query.map(([name, value]) => `${percent(name)}=${percent(value)}`).join('&')
+  const isWrite = method !== 'GET'
+  const answer = await shop.requests.send(target, {
+    method,
+    headers: { ...ASKS_JSON, ...headers, ...(body && { 'content-type': 'application/json' }) },
+    body: body === undefined ? null : JSON.stringify(body),
+    isWrite,
+    until: shop.until,
+    deadlineMs: isWrite ? WRITE_DEADLINE_MS : READ_DEADLINE_MS,
   })
-  return writingUntil(Number.POSITIVE_INFINITY)
+  return 'ok' in answer ? answer : readAnswer(answer, { isWrite, host: target.host, isSigned: place === 'signature' })
+}
+
+/** Returns the query and headers that a request must carry. The key appears here only. */
+function authenticated(
+  { credentials, newId, now }: Shop,
+  { method, query: asked = {} }: ShopCall,
+  place: Known['keyPlace'],
+  url: URL,
+) {
+  const [key, secret] = [credentials.key.reveal(), credentials.secret.reveal()]
+  const query = Object.entries(asked)
+  if (place === 'query') query.push(['consumer_key', key], ['consumer_secret', secret])
+  if (place === 'signature') {
+    const at = { nonce: newId(), timestamp: Math.floor(now() / 1000) }
+    query.push(...oauthParameters({ method, url, query: asked, key, secret, ...at }))
+  }
+  const authorization = `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`
+  return { query, headers: { ...(place === 'header' && { authorization }) } }
 }
 
 /** Reads an answer by a schema. @param unreadable the outcome where the answer is something else */
@@ -121,24 +141,38 @@ export function readAs<Value>(answer: ShopAnswer, schema: z.ZodType<Value>, unre
   return success ? asRead(data) : unreadable
 }
 
-/** Returns a count that WordPress gives of a list, such as `x-wp-total`; undefined where the shop does not say. */
-export function countIn({ headers }: Answered, name: string): number | undefined {
-  const count = Number(headers[name] ?? Number.NaN)
-  return Number.isSafeInteger(count) ? count : undefined
-}
-
 /** The most items that WordPress gives on a page. */
 export const PAGE_SIZE = 100
+/** The most items that WooCommerce takes in a batch. */
+export const ITEMS_MAX = 100
 
-/** Whether a page is the last one of its list. */
-export function isLastPage(answer: Answered, page: number, items: number): boolean {
-  const pages = countIn(answer, 'x-wp-totalpages')
-  return pages === undefined ? items < PAGE_SIZE : page >= pages
+/**
+ * Reads a page of a list. `total`: how many items the list has, on all its pages; undefined where the shop does not say.
+ *
+ * @param unreadable the outcome where the answer is something else
+ */
+export async function readList<Item>(
+  shop: Shop,
+  path: string,
+  query: Record<string, string>,
+  item: z.ZodType<Item>,
+  unreadable: NotConfirmed,
+) {
+  const answer = await call(shop, { method: 'GET', path, query: { per_page: String(PAGE_SIZE), ...query } })
+  if (!answer.ok) return answer.failure
+  const { data: items } = z.array(item).safeParse(answer.body)
+  if (items === undefined) return unreadable
+  const [total, pages] = ['x-wp-total', 'x-wp-totalpages'].map((name) => {
+    const count = Number(answer.headers[name] ?? Number.NaN)
+    return Number.isSafeInteger(count) ? count : undefined
+  })
+  const isLast = pages === undefined ? items.length < PAGE_SIZE : Number(query.page) >= pages
+  return { outcome: 'read', items, isLast, total, answeredAt: answer.answeredAt } as const
 }
 
 /** Whether no key arrived, or an unknown key: WooCommerce answers both alike. */
-const isUnauthenticated = ({ failure, code }: Failed): boolean =>
-  failure.outcome === 'refused' && failure.status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false)
+const isUnauthenticated = ({ failure, code = null }: Failed): boolean =>
+  failure.outcome === 'refused' && isUnseen({ status: failure.status, code })
 
 /** The request that was answered. */
 interface Asked {
@@ -171,8 +205,10 @@ interface Seen {
   isPage: boolean
   isSigned: boolean
 }
-const isUnaccepted = ({ status, code }: Seen) =>
-  status === 401 && (code?.startsWith('woocommerce_rest_authentication_') ?? false)
+const isDenied = (why: string) => (seen: Pick<Seen, 'status' | 'code'>) =>
+  seen.status === 401 && (seen.code?.startsWith(`woocommerce_rest_${why}_`) ?? false)
+const isUnaccepted = isDenied('authentication')
+const isUnseen = isDenied('cannot')
 
 /** The most frequent meanings of answers, and what the merchant does about them. The first row that fits counts. */
 const MEANINGS: [fits: (seen: Seen) => boolean, cause: string, fix?: string][] = [
@@ -193,7 +229,7 @@ const MEANINGS: [fits: (seen: Seen) => boolean, cause: string, fix?: string][] =
     'Compare the consumer secret, give the key read and write permission, and set the clocks of both machines right.',
   ],
   [
-    ({ status, code }) => status === 401 && (code?.startsWith('woocommerce_rest_cannot_') ?? false),
+    isUnseen,
     'it did not see the consumer key, or does not know it',
     'Compare the consumer key. Behind a proxy, make it pass on that the request came by https.',
   ],

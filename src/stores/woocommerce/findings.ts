@@ -1,31 +1,28 @@
 import { clockFindings, currencyFinding, failed, failedCall, sound } from '../findings.ts'
 import type { StoreFinding } from '../store.ts'
 import { CURRENCY_PATH, currencyIn } from './catalogue.ts'
-import type { ShopClient } from './client.ts'
+import { call, type Shop } from './client.ts'
 
-export interface FindingsOptions {
-  client: ShopClient
-  now: () => number
-  /** The currency that the configuration names; null: there is no configuration of the shop yet, so any currency is right. */
-  currency: string | null
-}
-
-/** Checks all that the adapter needs of a shop. Empty batches show whether the key may write, and change nothing. */
-export async function tryShop({ client, now, currency }: FindingsOptions): Promise<StoreFinding[]> {
-  const settings = await client.call({ method: 'GET', path: CURRENCY_PATH })
-  const clock = clockFindings(now(), settings.answeredAt)
+/**
+ * Checks all that the adapter needs of a shop. Empty batches show whether the key may write, and change nothing.
+ *
+ * @param currency the configured currency; null: there is no configuration of the shop yet, so any currency is right
+ */
+export async function tryShop(shop: Shop, currency: string | null): Promise<StoreFinding[]> {
+  const settings = await call(shop, { method: 'GET', path: CURRENCY_PATH })
+  const clock = clockFindings(shop.now(), settings.answeredAt)
   if (!settings.ok) return [failedCall('connection', settings), ...clock]
   return [
     sound('connection', 'it accepted the consumer key'),
     ...clock,
     currencyFinding(currencyIn(settings.body), currency),
-    await writeFinding(client, 'products', '/products/batch'),
-    await writeFinding(client, 'orders', '/orders/batch'),
+    await writeFinding(shop, 'products', '/products/batch'),
+    await writeFinding(shop, 'orders', '/orders/batch'),
   ]
 }
 
-async function writeFinding(client: ShopClient, what: string, path: string): Promise<StoreFinding> {
-  const write = await client.call({ method: 'POST', path, body: {} })
+async function writeFinding(shop: Shop, what: string, path: string): Promise<StoreFinding> {
+  const write = await call(shop, { method: 'POST', path, body: {} })
   if (write.ok) return sound('permissions', `the key may write ${what}`)
   const { failure } = write
   // This key was allowed to read a moment ago.

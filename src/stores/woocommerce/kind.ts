@@ -24,6 +24,8 @@ const settings = z.strictObject({
   ...everyStore,
 })
 
+export type WooCommerceSettings = z.infer<typeof settings>
+
 /** A shop of WooCommerce. */
 export const wooCommerce: ShopKind<typeof settings> = {
   kind: 'woocommerce',
@@ -32,15 +34,9 @@ export const wooCommerce: ShopKind<typeof settings> = {
   addressOf: ({ url }) => url,
   open: async (store, { webhookSecretOf, ...needs }) => {
     const { wooCommerceStore } = await import('./woocommerce.ts')
-    const { id, url, create, statuses, handOver, currency, pricing, credentials } = store
-    return wooCommerceStore({
-      ...needs,
-      url,
-      consumerKey: credentials.key,
-      consumerSecret: credentials.secret,
-      webhookSecret: webhookSecretOf(id),
-      settings: { create, statuses, handOver, currency, ownsSalePrice: pricing.compareAt !== null },
-    })
+    const { id, url, credentials, pricing } = store
+    const settings = { ...store, ownsSalePrice: pricing.compareAt !== null }
+    return wooCommerceStore({ ...needs, url, credentials, webhookSecret: webhookSecretOf(id), settings })
   },
   shop: {
     credentials: 'consumer key and consumer secret, ck_… and cs_…',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { decimalsOf, formatDecimal, parseDecimal } from '../../domain/money.ts'
 import { verifyBodyMac } from '../body-mac.ts'
-import { unavailable } from '../shop-client.ts'
+import { type Read, unavailable } from '../shop-client.ts'
 import type {
   ChangedOrders,
   NotConfirmed,
@@ -12,7 +12,7 @@ import type {
   StoreVerification,
   UnreadOrder,
 } from '../store.ts'
-import { countIn, PAGE_SIZE, readAs, type ShopClient } from './client.ts'
+import { call, PAGE_SIZE, readAs, readList, type Shop } from './client.ts'
 
 const id = z.number().int().nonnegative()
 const amount = z.string().catch('')
@@ -264,9 +264,9 @@ export function verifyDelivery({ headers, body }: StoreRequest, webhookSecret: s
   return verifyBodyMac(signatures, body, [webhookSecret])
 }
 
-/** The order that a delivery names. `orderKey`: undefined where the body has no key. */
-export type NamedOrder =
-  | { outcome: 'named'; id: string; orderKey: string | undefined; says?: string | undefined }
+/** The order that a delivery names. `orderKey`: absent where the body has no key. `says`: the fields that the body has of it. */
+type NamedOrder =
+  | { outcome: 'named'; id: string; orderKey?: string; says?: string | undefined }
   | { outcome: 'ignored' | 'unreadable'; detail: string }
 
 /** Reads which order a delivery is about. Nothing else of the delivery is believed. */
@@ -281,111 +281,100 @@ export function orderNamedBy(body: Buffer): NamedOrder {
   if (action.success) {
     if (!action.data.action.startsWith('woocommerce_order_'))
       return { outcome: 'ignored', detail: 'no action of an order' }
-    return { outcome: 'named', id: String(action.data.arg), orderKey: undefined }
+    return { outcome: 'named', id: String(action.data.arg) }
   }
   const order = z.object({ id, order_key: z.string() }).safeParse(value)
   const says = saysOf(value)
   if (order.success) return { outcome: 'named', id: String(order.data.id), orderKey: order.data.order_key, says }
   // The body is about an order that was deleted or put into the trash.
   const only = z.strictObject({ id }).safeParse(value)
-  if (only.success) return { outcome: 'named', id: String(only.data.id), orderKey: undefined }
+  if (only.success) return { outcome: 'named', id: String(only.data.id) }
   return { outcome: 'ignored', detail: 'the body is about no order' }
 }
-
-/** The code of the shop's answer where there is no such order. The status is 400 or 404, by version. */
-export const NO_SUCH_ORDER = 'woocommerce_rest_shop_order_invalid_id'
 
 /** Returns the outcome for an answer that is no order: a plug-in or another program answered. */
 export const notAnOrder = (mayHaveLeft = false): NotConfirmed =>
   unavailable('the shop answered with something that is no order of WooCommerce', mayHaveLeft)
 
-/** The things that the reading of orders needs. */
-export interface OrderReading {
-  client: ShopClient
-  /** The statuses in which a paid order may be bought. */
-  statuses: readonly string[]
-  known: KnownRefunds
-  /** The shop's last answer to a write of Quayside to an order, by the id of the order. */
-  written: Map<number, string>
-}
+/** A shop with the statuses in which its paid orders may be bought. */
+export type OrderShop = Shop & { statuses: readonly string[] }
 
 /** Returns the used fields of an order as text; undefined for a body that is no order. */
 const saysOf = (body: unknown): string | undefined => JSON.stringify(shopOrder.safeParse(body).data)
 
 /** Notes an order as it is after a write of Quayside. A delivery that says the same comes from that write. */
-export function noteWritten({ written }: OrderReading, id: number, body: unknown): void {
+export function noteWritten({ known: { written } }: Shop, id: number, body: unknown): void {
   if (written.size >= REFUNDS_MAX) written.clear()
   written.set(id, saysOf(body) ?? '')
 }
 
+/** Reads an order by its id. `ignored`: the shop has no such order. */
+export async function readShopOrder(
+  shop: Shop,
+  order: string,
+): Promise<Read<ShopOrder> | { outcome: 'ignored'; detail: string }> {
+  const answer = await call(shop, { method: 'GET', path: `/orders/${order}` })
+  // The status of this answer is 400 or 404, by version.
+  const isMissing = !answer.ok && answer.code === 'woocommerce_rest_shop_order_invalid_id'
+  if (isMissing) return { outcome: 'ignored', detail: `the shop has no order ${order}` }
+  return readAs(answer, shopOrder, notAnOrder())
+}
+
 /** Reads an order with its refunds, as a delivery names it or by its id. */
-export async function readStoreOrder(reading: OrderReading, named: Buffer | string): Promise<OrderReadResult> {
+export async function readStoreOrder(shop: OrderShop, named: Buffer | string): Promise<OrderReadResult> {
   if (typeof named === 'string' && !/^\d{1,15}$/.test(named)) {
     return { outcome: 'ignored', detail: 'this is no id of an order of WooCommerce' }
   }
-  const name: NamedOrder =
-    typeof named === 'string' ? { outcome: 'named', id: named, orderKey: undefined } : orderNamedBy(named)
+  const name: NamedOrder = typeof named === 'string' ? { outcome: 'named', id: named } : orderNamedBy(named)
   if (name.outcome !== 'named') return name
-  if (name.says !== undefined && name.says === reading.written.get(Number(name.id)))
+  if (name.says !== undefined && name.says === shop.known.written.get(Number(name.id)))
     return { outcome: 'ignored', detail: 'it repeats what Quayside wrote' }
-  const answer = await reading.client.call({ method: 'GET', path: `/orders/${name.id}` })
-  if (!answer.ok) {
-    const isMissing = answer.code === NO_SUCH_ORDER
-    return isMissing ? { outcome: 'ignored', detail: `the shop has no order ${name.id}` } : answer.failure
-  }
-  const read = shopOrder.safeParse(answer.body)
-  if (!read.success || String(read.data.id) !== name.id) return notAnOrder()
-  if (name.orderKey !== undefined && name.orderKey !== read.data.order_key) {
+  const read = await readShopOrder(shop, name.id)
+  if (read.outcome !== 'read') return read
+  if (String(read.value.id) !== name.id) return notAnOrder()
+  if (name.orderKey !== undefined && name.orderKey !== read.value.order_key) {
     return { outcome: 'ignored', detail: `a copy of the shop sent an order ${name.id} of its own` }
   }
-  return withRefunds(reading, read.data)
+  return withRefunds(shop, read.value)
 }
 
-async function withRefunds(
-  { client, statuses, known }: OrderReading,
-  order: ShopOrder,
-): Promise<{ outcome: 'order'; order: StoreOrderRead } | NotConfirmed> {
-  const refunded = await readRefunds(client, known, order)
+async function withRefunds(shop: OrderShop, order: ShopOrder) {
+  const refunded = await readRefunds(shop, order)
   if ('outcome' in refunded) return refunded
-  return { outcome: 'order', order: storeOrderOf(order, { refunded, statuses }) }
+  return { outcome: 'order', order: storeOrderOf(order, { refunded, statuses: shop.statuses }) } as const
 }
 
 /** The most orders whose refunds are remembered. */
 const REFUNDS_MAX = 1_000
-export type KnownRefunds = Map<number, { refunds: string; refunded: Refunded }>
 
 /** Whether an order has the refunds that it had when they were read last. */
-export const hasKnownRefunds = (known: KnownRefunds, { id: order, refunds }: ShopOrder): boolean =>
-  known.get(order)?.refunds === JSON.stringify(refunds)
+export const hasKnownRefunds = ({ known }: Shop, { id: order, refunds }: ShopOrder): boolean =>
+  known.refunds.get(order)?.listed === JSON.stringify(refunds)
 
 /**
  * Reads what was refunded of an order. A refund is never changed, only made and deleted. Therefore the list of refunds in the order
  * shows whether the refunds must be read again.
  */
 export async function readRefunds(
-  client: ShopClient,
-  known: KnownRefunds,
+  shop: Shop,
   order: ShopOrder,
+  known = shop.known.refunds,
 ): Promise<Refunded | NotConfirmed> {
   if (order.refunds.length === 0) return NO_REFUNDS
+  const listed = JSON.stringify(order.refunds)
   const before = known.get(order.id)
-  if (before && hasKnownRefunds(known, order)) return before.refunded
-  const answer = await client.call({
-    method: 'GET',
-    path: `/orders/${order.id}/refunds`,
-    query: { per_page: String(PAGE_SIZE) },
-  })
+  if (before?.listed === listed) return before.refunded
+  const unreadable = unavailable(`the shop does not give the refunds of its order ${order.id}`)
+  const read = await readList(shop, `/orders/${order.id}/refunds`, {}, shopRefund, unreadable)
   // The order is read again, whether the shop refused for now or for good.
-  if (!answer.ok) return unavailable(answer.failure.detail)
-  const read = z.array(shopRefund).safeParse(answer.body)
-  const isWhole = read.success && read.data.length >= (countIn(answer, 'x-wp-total') ?? 0)
-  if (!isWhole) return unavailable(`the shop does not give the refunds of its order ${order.id}`)
-  const refunded = refundedBy(read.data)
+  if (read.outcome !== 'read') return unavailable(read.detail)
+  if (read.items.length < (read.total ?? 0)) return unreadable
+  const refunded = refundedBy(read.items)
   const named = new Set(order.refunds.map(({ id: refund }) => refund))
   // Where a refund was made or deleted since the order was read, these refunds do not belong to that reading. They are not kept.
-  if (named.size === read.data.length && read.data.every(({ id: refund }) => named.has(refund))) {
+  if (named.size === read.items.length && read.items.every(({ id: refund }) => named.has(refund))) {
     if (known.size >= REFUNDS_MAX) known.clear()
-    known.set(order.id, { refunds: JSON.stringify(order.refunds), refunded })
+    known.set(order.id, { listed, refunded })
   }
   return refunded
 }
@@ -394,14 +383,15 @@ export async function readRefunds(
 const OVERLAP_MS = 600_000
 
 /** How far a list of changed orders was read. `page`: above 1 only within one instant that fills more than a page. */
-export interface OrdersCursor {
+const ordersCursor = z.object({
   /** All orders that changed in this second or later are still to be read; epoch milliseconds. */
-  from: number
-  page: number
+  from: z.number().int(),
+  page: z.number().int().min(1),
   /** `total`: how many orders changed in that second, when the page before was read. `read`: how many of them were read. */
-  total?: number
-  read?: number
-}
+  total: z.number().optional(),
+  read: z.number().optional(),
+})
+type OrdersCursor = z.infer<typeof ordersCursor>
 
 const isoSeconds = (at: number): string => new Date(at).toISOString().slice(0, 19)
 const wholeSecond = (at: number): number => Math.floor(at / 1000) * 1000
@@ -455,13 +445,6 @@ export function nextOrders(
   return { next: last > from ? { from: last, page: 1 } : { from, page: 2 }, more: true }
 }
 
-const cursorText = z.object({
-  from: z.number().int(),
-  page: z.number().int().min(1),
-  total: z.number().optional(),
-  read: z.number().optional(),
-})
-
 /** The fields that an order in a list must have. */
 const listedOrder = z.looseObject({ id, date_modified_gmt: z.string(), status: z.string().catch('') })
 
@@ -470,7 +453,7 @@ const UNREAD_MAX = 2
 
 /** Reads the orders of one answer. An order that cannot be read, or whose refunds cannot, keeps no other order back. */
 async function ordersIn(
-  reading: OrderReading,
+  shop: OrderShop,
   listed: readonly z.infer<typeof listedOrder>[],
 ): Promise<{ orders: StoreOrderRead[]; unread: UnreadOrder[] }> {
   const orders: StoreOrderRead[] = []
@@ -485,7 +468,7 @@ async function ordersIn(
       continue
     }
     const failure = order.data.refunds.length > 0 ? failures[UNREAD_MAX - 1] : undefined
-    const result = failure ?? (await withRefunds(reading, order.data))
+    const result = failure ?? (await withRefunds(shop, order.data))
     if (result.outcome === 'order') {
       orders.push(result.order)
       continue
@@ -496,26 +479,24 @@ async function ordersIn(
   return { orders, unread }
 }
 
-/** Reads a page of the orders that changed. */
-export async function readChangedOrders(reading: OrderReading, since: string | number): Promise<ChangedOrders> {
-  const cursor = typeof since === 'number' ? { from: wholeSecond(since), page: 1 } : cursorText.parse(JSON.parse(since))
-  const answer = await reading.client.call({ method: 'GET', path: '/orders', query: ordersQuery(cursor) })
-  if (!answer.ok) return answer.failure
-  const read = z.array(listedOrder).safeParse(answer.body)
-  if (!read.success) return notAnOrder()
-  const changed = read.data.map((one) => instantOf(one.date_modified_gmt)).filter((at) => at !== null)
-  if (changed.length < read.data.length) return notAnOrder()
-  const { next, more } = nextOrders(cursor, changed, countIn(answer, 'x-wp-total'), answer.answeredAt ?? undefined)
-  return { outcome: 'read', ...(await ordersIn(reading, read.data)), cursor: JSON.stringify(next), more }
+export async function readChangedOrders(shop: OrderShop, since: string | number): Promise<ChangedOrders> {
+  const cursor =
+    typeof since === 'number' ? { from: wholeSecond(since), page: 1 } : ordersCursor.parse(JSON.parse(since))
+  const read = await readList(shop, '/orders', ordersQuery(cursor), listedOrder, notAnOrder())
+  if (read.outcome !== 'read') return read
+  const changed = read.items.map((one) => instantOf(one.date_modified_gmt)).filter((at) => at !== null)
+  if (changed.length < read.items.length) return notAnOrder()
+  const { next, more } = nextOrders(cursor, changed, read.total, read.answeredAt ?? undefined)
+  return { outcome: 'read', ...(await ordersIn(shop, read.items)), cursor: JSON.stringify(next), more }
 }
 
 /** Reads orders by their references in one request. An order that the answer lacks, or that cannot be read, is left out. */
-export async function readOrdersNow(reading: OrderReading, references: readonly string[]): Promise<OrdersNow> {
-  const query = { include: references.join(','), per_page: String(PAGE_SIZE) }
-  const answer = await reading.client.call({ method: 'GET', path: '/orders', query })
-  const read = readAs(answer, z.array(z.unknown()), notAnOrder())
+export async function readOrdersNow(shop: OrderShop, references: readonly string[]): Promise<OrdersNow> {
+  const read = await readList(shop, '/orders', { include: references.join(',') }, z.unknown(), notAnOrder())
   if (read.outcome !== 'read') return read
-  const listed = read.value.flatMap((one) => listedOrder.safeParse(one).data ?? [])
-  const { orders } = await ordersIn(reading, listed)
+  const { orders } = await ordersIn(
+    shop,
+    read.items.flatMap((one) => listedOrder.safeParse(one).data ?? []),
+  )
   return { outcome: 'read', orders }
 }

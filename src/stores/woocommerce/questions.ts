@@ -4,8 +4,8 @@ import { Secret } from '../../secret.ts'
 import { firstVariants, type NewShop } from '../first-look.ts'
 import type { AskHidden, ShopAnswers, ShopQuestions } from '../store-kind.ts'
 import { siteAddress } from '../store-settings.ts'
-import { CURRENCY_PATH, currencyIn, shopCatalogue } from './catalogue.ts'
-import { shopClient } from './client.ts'
+import { CURRENCY_PATH, currencyIn, readVariants } from './catalogue.ts'
+import { call, openShop } from './client.ts'
 import { tryShop } from './findings.ts'
 import { wooCommerce } from './kind.ts'
 
@@ -25,17 +25,15 @@ export const questions: ShopQuestions = {
 const PAGES_MAX = 50
 
 function look({ url, credentials }: ShopAnswers, now: () => number): NewShop {
-  const { key: consumerKey, secret: consumerSecret } = credentials
-  const client = shopClient({ url, consumerKey, consumerSecret, now, newId: createIds(now, randomBytes) })
-  const catalogue = shopCatalogue({ client, now, create: null, ownsSalePrice: false })
+  const shop = openShop({ url, credentials, now, newId: createIds(now, randomBytes) })
   return {
     test: async () => {
-      const settings = await client.call({ method: 'GET', path: CURRENCY_PATH })
+      const settings = await call(shop, { method: 'GET', path: CURRENCY_PATH })
       const currency = settings.ok ? (currencyIn(settings.body) ?? null) : null
-      return { findings: await tryShop({ client, now, currency }), currency, cannotPublish: null }
+      return { findings: await tryShop(shop, currency), currency, cannotPublish: null }
     },
-    variants: () => firstVariants(catalogue.variants, PAGES_MAX),
-    close: client.close,
+    variants: () => firstVariants((cursor) => readVariants(shop, cursor), PAGES_MAX),
+    close: shop.requests.close,
   }
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { asRead, type Read, unavailable } from '../shop-client.ts'
 import type { Store } from '../store.ts'
-import { isLastPage, PAGE_SIZE, type ShopClient } from './client.ts'
+import { call, readList, type Shop } from './client.ts'
 
 /** This topic fires for a new order too, because WooCommerce changes something in a new order at once. */
 const TOPIC = 'order.updated'
@@ -20,22 +20,22 @@ const shopWebhook = z.object({
   topic: z.string(),
   delivery_url: z.string(),
 })
-type ShopWebhook = z.infer<typeof shopWebhook>
 
 /**
  * Makes the shop send its orders to an address of ours. A webhook that the shop has for this address gets our secret and is
  * activated, because a shop disables a webhook whose deliveries fail. Webhooks to other addresses are left alone.
  */
 export async function provisionWebhook(
-  client: ShopClient,
+  shop: Shop,
   webhookSecret: string,
   url: string,
 ): ReturnType<NonNullable<Store['provision']>> {
-  const found = await findWebhook(client, url)
+  const found = await findWebhook(shop, url)
   if (found.outcome !== 'read') return found
   const webhook = found.value
   const body = { name: 'Quayside', topic: TOPIC, delivery_url: url, secret: webhookSecret, status: 'active' }
-  const answer = await client.call(
+  const answer = await call(
+    shop,
     webhook ? { method: 'PUT', path: `/webhooks/${webhook.id}`, body } : { method: 'POST', path: '/webhooks', body },
   )
   if (!answer.ok) return answer.failure
@@ -46,15 +46,14 @@ export async function provisionWebhook(
   return { outcome: 'confirmed', detail: 'it was missing, and is made: the shop sends its orders from now on' }
 }
 
-async function findWebhook(client: ShopClient, url: string): Promise<Read<ShopWebhook | undefined>> {
+async function findWebhook(shop: Shop, url: string): Promise<Read<z.infer<typeof shopWebhook> | undefined>> {
+  const unreadable = unavailable('the webhooks of the shop cannot be read')
   for (let page = 1; page <= PAGES_MAX; page += 1) {
-    const query = { per_page: String(PAGE_SIZE), page: String(page), orderby: 'id', order: 'asc' }
-    const answer = await client.call({ method: 'GET', path: '/webhooks', query })
-    if (!answer.ok) return answer.failure
-    const { data: listed } = z.array(shopWebhook).safeParse(answer.body)
-    if (!listed) return unavailable('the webhooks of the shop cannot be read')
-    const webhook = listed.find((one) => one.topic === TOPIC && one.delivery_url === url)
-    if (webhook || isLastPage(answer, page, listed.length)) return asRead(webhook)
+    const query = { page: String(page), orderby: 'id', order: 'asc' }
+    const listed = await readList(shop, '/webhooks', query, shopWebhook, unreadable)
+    if (listed.outcome !== 'read') return listed
+    const webhook = listed.items.find((one) => one.topic === TOPIC && one.delivery_url === url)
+    if (webhook || listed.isLast) return asRead(webhook)
   }
   return asRead(undefined)
 }

@@ -1,65 +1,60 @@
 import { handingOver } from '../shop-hand-over.ts'
 import type { Store } from '../store.ts'
-import { type CatalogueOptions, ITEMS_MAX, shopCatalogue } from './catalogue.ts'
-import { PAGE_SIZE, type ShopClientOptions, shopClient } from './client.ts'
+import { type CatalogueShop, createVariants, publish, readVariants } from './catalogue.ts'
+import { ITEMS_MAX, openShop, PAGE_SIZE, type ShopOptions } from './client.ts'
 import { tryShop } from './findings.ts'
-import { type HandOverSettings, shopHandOver } from './hand-over.ts'
-import {
-  type OrderReading,
-  PAID_STATUSES,
-  readChangedOrders,
-  readOrdersNow,
-  readStoreOrder,
-  verifyDelivery,
-} from './orders.ts'
+import { closeOrder, fulfil, type HandOverShop, remark, resend, sendWaiting } from './hand-over.ts'
+import type { WooCommerceSettings } from './kind.ts'
+import { PAID_STATUSES, readChangedOrders, readOrdersNow, readStoreOrder, verifyDelivery } from './orders.ts'
 import { provisionWebhook } from './webhooks.ts'
 
-export interface WooCommerceOptions extends ShopClientOptions {
+export interface WooCommerceOptions extends ShopOptions {
   /** The secret has letters and digits only, because WordPress decodes entities in it. */
   webhookSecret: string
-  settings: Pick<CatalogueOptions, 'create' | 'ownsSalePrice'> & {
-    /** The statuses in which a paid order may be bought. Default: the statuses that WooCommerce itself gives a paid order. */
-    statuses?: string[] | undefined
-    handOver: HandOverSettings
+  settings: Pick<WooCommerceSettings, 'create' | 'statuses' | 'handOver'> & {
+    ownsSalePrice: boolean
     /** ISO 4217. */
     currency: string
   }
-  /** Default: a minute and a half, which is longer than a request. */
-  settleMs?: number | undefined
 }
 
 /** The time of a hand-over of a few requests to a slow shop. No request that writes leaves later. */
 const PUSH_MS = 120_000
-/** PHP goes on after its caller hung up: a write may act for longer than its deadline. */
+/** PHP goes on after its caller hung up: a write may act for longer than its deadline. A minute and a half is longer than a request. */
 const SETTLE_MS = 90_000
 
 /** Opens a shop of WooCommerce, by its REST API. */
 export function wooCommerceStore(options: WooCommerceOptions): Store {
-  const { webhookSecret, settings, now, settleMs = SETTLE_MS } = options
-  const { create, ownsSalePrice, statuses = PAID_STATUSES, currency } = settings
-  const { by, complete } = settings.handOver
-  const client = shopClient(options)
-  const reading: OrderReading = { client, statuses, known: new Map(), written: new Map() }
-  const catalogue = shopCatalogue({ client, now, create, ownsSalePrice })
-  const handOver = () => shopHandOver({ ...reading, client: client.writingUntil(now() + PUSH_MS) }, settings.handOver)
+  const { create, ownsSalePrice, statuses = PAID_STATUSES, handOver, currency } = options.settings
+  const shop: CatalogueShop & HandOverShop = { ...openShop(options), create, ownsSalePrice, statuses, handOver }
+  const pushing = () => ({ ...shop, until: shop.now() + PUSH_MS })
   return {
     batchSize: ITEMS_MAX,
-    settleMs,
+    settleMs: SETTLE_MS,
     pushMs: PUSH_MS,
-    variants: catalogue.variants,
-    ...(create === null ? {} : { create: catalogue.create }),
-    publish: catalogue.publish,
-    ...handingOver(handOver),
-    ...(by === 'completed_mail' && complete && { sendWaiting: (reference) => handOver().sendWaiting(reference) }),
-    verify: (request) => verifyDelivery(request, webhookSecret),
-    readOrder: (body) => readStoreOrder(reading, body),
-    order: (reference) => readStoreOrder(reading, reference),
-    ordersNow: (references) => readOrdersNow(reading, references),
+    variants: (cursor) => readVariants(shop, cursor),
+    ...(create !== null && { create: (variants) => createVariants(shop, variants) }),
+    publish: ({ listings }) => publish(shop, listings),
+    ...handingOver(() => {
+      const at = pushing()
+      return {
+        fulfil: (update) => fulfil(at, update),
+        closeOrder: (update) => closeOrder(at, update),
+        resend: (order) => resend(at, order),
+        remark: (...words) => remark(at, ...words),
+      }
+    }),
+    ...(handOver.by === 'completed_mail' &&
+      handOver.complete && { sendWaiting: (reference) => sendWaiting(pushing(), reference) }),
+    verify: (request) => verifyDelivery(request, options.webhookSecret),
+    readOrder: (body) => readStoreOrder(shop, body),
+    order: (reference) => readStoreOrder(shop, reference),
+    ordersNow: (references) => readOrdersNow(shop, references),
     ordersNowSize: PAGE_SIZE,
-    ordersSince: (cursor) => readChangedOrders(reading, cursor),
+    ordersSince: (cursor) => readChangedOrders(shop, cursor),
     retryAdvice: 'set the order to On hold in the shop, then to Processing',
-    provision: (url) => provisionWebhook(client, webhookSecret, url),
-    test: () => tryShop({ client, now, currency }),
-    close: client.close,
+    provision: (url) => provisionWebhook(shop, options.webhookSecret, url),
+    test: () => tryShop(shop, currency),
+    close: shop.requests.close,
   }
 }

@@ -347,8 +347,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
-        find: "const waiting = order.status === 'completed' ? [] : waitingKeys(order)",
-        replace: 'const waiting = waitingKeys(order)',
+        find: "const waiting = order.status === 'completed' ? [] : waitingKeys(shop, order)",
+        replace: 'const waiting = waitingKeys(shop, order)',
       },
     ],
   },

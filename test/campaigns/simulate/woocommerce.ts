@@ -105,8 +105,7 @@ export function createWooCommerce({ timeline, chance, publicUrl, offers, kill }:
       wooCommerceStore({
         ...needs,
         url: `${scheme}://shop.test`,
-        consumerKey: new Secret(wooKey.key),
-        consumerSecret: new Secret(wooKey.secret),
+        credentials: { key: new Secret(wooKey.key), secret: new Secret(wooKey.secret) },
         webhookSecret: vault.subKey(`store-webhook:${STORE}`).toString('hex'),
         settings,
         connections: storeConnections({ timeline, life }, (options) => departTo(road, life, options)),
