@@ -3,19 +3,13 @@ import { age } from '../domain/figures.ts'
 import type { ShopFailure } from './shop-client.ts'
 import type { StoreFinding } from './store.ts'
 
-export const sound = (check: string, detail: string): StoreFinding => ({ check, state: 'ok', detail, fix: null })
-export const doubtful = (check: string, detail: string, fix: string): StoreFinding => ({
-  check,
-  state: 'doubtful',
-  detail,
-  fix,
-})
-export const failed = (check: string, detail: string, fix: string | null): StoreFinding => ({
-  check,
-  state: 'failed',
-  detail,
-  fix,
-})
+const finding =
+  (state: StoreFinding['state']) =>
+  (check: string, detail: string, fix: string | null = null): StoreFinding => ({ check, state, detail, fix })
+export const sound = finding('ok')
+export const doubtful = finding('doubtful')
+export const failed = finding('failed')
+
 /** Returns the finding for a call that should have worked. */
 export const failedCall = (check: string, { cause, fix }: ShopFailure): StoreFinding => failed(check, cause, fix)
 

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici'
 import { z } from 'zod'
 import type { ItemAnswer } from '../../domain/acknowledgement.ts'
-import type { LineRef, OrderRef, StoreUpdate } from '../../domain/store-update.ts'
+import type { StoreUpdate } from '../../domain/store-update.ts'
 import {
   beforeWrite,
   type Connecting,
@@ -85,8 +85,7 @@ export function backendStore(options: BackendOptions): Store {
       return { outcome: 'confirmed' }
     })
 
-  const report = ({ id, at, ...update }: Pushed<StoreUpdate>) =>
-    push({ id, at, type: update.type, data: dataOf(update) })
+  const report = (update: Pushed<StoreUpdate> & { keys?: string[] }) => push({ ...update, data: dataOf(update) })
 
   return {
     batchSize: BATCH_SIZE,
@@ -97,17 +96,16 @@ export function backendStore(options: BackendOptions): Store {
           return { outcome: 'answered', answers: await readListingAnswer(body) }
         },
       ),
-    fulfil: ({ id, at, keys, ...update }) => push({ id, at, type: update.type, data: dataOf(update, keys) }),
+    fulfil: report,
     reportFailure: report,
     reportHeld: report,
     reportResumed: report,
     closeOrder: report,
-    sendExample: ({ id, at, keys, ...update }) =>
-      push({ id, at, type: update.type, data: dataOf(update, keys), test: true }),
+    sendExample: (update) => push({ ...update, data: dataOf(update), test: true }),
     test: async () => {
       const result = await push({ id: newId(), type: 'test', at: now(), data: {} })
       if (result.outcome === 'confirmed') return [sound('callback', 'it confirmed a signed callback')]
-      return [failed('callback', result.detail, null)]
+      return [failed('callback', result.detail)]
     },
     close: () => agent.destroy(),
   }
@@ -116,37 +114,26 @@ export function backendStore(options: BackendOptions): Store {
 /** Leaves `stockAlone` out, because a backend gets the price with each push. */
 const whole = ({ stockAlone: _, ...listing }: StoreListing): StoreListing => listing
 
-/** Returns `data` of a callback. The order of its fields must not change, because the body of a repeat must be the same. */
-function dataOf(update: StoreUpdate, keys: string[] = []): object {
-  switch (update.type) {
-    case 'line.fulfilled': {
-      const { order, line, delivered, complete } = update
-      return { ...lineData(order, line), delivered, complete, keys }
-    }
-    case 'line.failed': {
-      const { order, line, units, state, code, message, advice } = update
-      return { ...lineData(order, line), quantity: units, state, code, message, advice }
-    }
-    case 'line.held': {
-      const { order, line, units, reason, message } = update
-      return { ...lineData(order, line), quantity: units, reason, message }
-    }
-    case 'line.resumed':
-      return { ...lineData(update.order, update.line), quantity: update.units }
-    case 'order.closed': {
-      const { store, reference } = update.order
-      return { store, reference, state: update.state }
-    }
-  }
+/** The fields of a callback that follow its order and its line, in their order in the body. Licence keys come after them. */
+const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { type: Type }>)[] } = {
+  'line.fulfilled': ['delivered', 'complete'],
+  'line.failed': ['state', 'code', 'message', 'advice'],
+  'line.held': ['reason', 'message'],
+  'line.resumed': [],
+  'order.closed': ['state'],
 }
 
-const lineData = ({ store, reference }: OrderRef, { id, sku, quantity }: LineRef) => ({
-  store,
-  reference,
-  line: id,
-  sku,
-  quantity,
-})
+/** Returns `data` of a callback. The order of its fields must not change, because the body of a repeat must be the same. */
+function dataOf(update: StoreUpdate & { keys?: string[] }): object {
+  const { store, reference } = update.order
+  const fields = Object.fromEntries(FIELDS[update.type].map((name) => [name, update[name as keyof typeof update]]))
+  const of = { store, reference }
+  if (update.type === 'order.closed') return { ...of, ...fields }
+  const { id, sku, quantity } = update.line
+  const units = 'units' in update ? update.units : quantity
+  const keys = update.type === 'line.fulfilled' && { keys: update.keys }
+  return { ...of, line: id, sku, quantity: units, ...fields, ...keys }
+}
 
 /** The status is the answer. The body is read only so that the connection can be used again. */
 const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import type { Context } from '../../context.ts'
 import { codeOf, Failure } from '../../errors.ts'
 import { Secret } from '../../secret.ts'
 import {
@@ -9,7 +10,6 @@ import {
 } from '../../storage/callback-secrets.ts'
 import type { Database } from '../../storage/database.ts'
 import { insertAudit } from '../../storage/evidence.ts'
-import type { Vault } from '../../vault/vault.ts'
 
 /**
  * Returns the headers that let a store verify a callback with any Standard Webhooks library.
@@ -41,44 +41,13 @@ export const secretText = (secret: Buffer): string => `whsec_${secret.toString('
  * No secret is stored: each secret is derived from the data key, the store and its generation. The database holds only numbers
  * and instants. While a store takes a new secret into use, callbacks are signed with the old secret too.
  */
-
-export interface CallbackSecretsDeps {
-  db: Database
-  vault: Pick<Vault, 'subKey'>
-  /** Epoch milliseconds. */
-  now: () => number
-  newId: () => string
-}
-
-/** A secret that was taken into use. */
-export interface NewCallbackSecret {
-  /** The text `whsec_…`, which is shown only this once. */
-  secret: Secret
-  generation: number
-  /** Callbacks are signed with the secret before, too, until this instant; epoch milliseconds. */
-  previousUntil: number
-}
-
-export interface CallbackSecrets {
-  /** Returns every secret of a store that is valid now, the newest first. */
-  of(store: string): Buffer[]
-  /**
-   * Takes a new secret into use.
-   *
-   * @param overlapMs how long the earlier secrets stay valid; 0 ends all of them at once
-   * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` when a concurrent rotation was faster
-   */
-  rotate(store: string, overlapMs: number, actor: string): Promise<NewCallbackSecret>
-  /** Reads what other processes have changed. */
-  refresh(): Promise<void>
-}
+export type CallbackSecrets = Awaited<ReturnType<typeof openCallbackSecrets>>
 
 /** The most signatures in one header. A store that lost a new secret before installing it asks for another, maybe repeatedly. */
 const VALID_MAX = 4
 
 /** Reads the generations once. Therefore every rotation in this process must go through the returned object. */
-export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<CallbackSecrets> {
-  const { db, vault, now, newId } = deps
+export async function openCallbackSecrets({ db, vault, now, newId }: Pick<Context, 'db' | 'vault' | 'now' | 'newId'>) {
   let rotations = await readRotations(db)
 
   const derived = new Map<string, Buffer>()
@@ -97,8 +66,16 @@ export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<Ca
   }
 
   return {
-    of: (store) => validOf(store, now()).map((generation) => secretOf(store, generation)),
-    rotate: async (store, overlapMs, actor) => {
+    /** Returns every secret of a store that is valid now, the newest first. */
+    of: (store: string): Buffer[] => validOf(store, now()).map((generation) => secretOf(store, generation)),
+    /**
+     * Takes a new secret into use. `secret`: the text `whsec_…`, which is shown only this once. `previousUntil`: until this instant
+     * callbacks are signed with the secret before, too; epoch milliseconds.
+     *
+     * @param overlapMs how long the earlier secrets stay valid; 0 ends all of them at once
+     * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` when a concurrent rotation was faster
+     */
+    rotate: async (store: string, overlapMs: number, actor: string) => {
       const at = now()
       const previousUntil = at + overlapMs
       const valid = validOf(store, at)
@@ -120,6 +97,7 @@ export async function openCallbackSecrets(deps: CallbackSecretsDeps): Promise<Ca
       rotations = await readRotations(db)
       return { secret: new Secret(secretText(secretOf(store, generation))), generation, previousUntil }
     },
+    /** Reads what other processes have changed. */
     refresh: async () => {
       rotations = await readRotations(db)
     },
