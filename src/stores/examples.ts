@@ -5,6 +5,7 @@ import type { OrderRef, StoreUpdate } from '../domain/store-update.ts'
 export const EXAMPLE_KEYS = ['TEST-0000-0000-0001', 'TEST-0000-0000-0002']
 
 const line = { id: '1', sku: 'TEST', quantity: EXAMPLE_KEYS.length }
+const waiting = { line, units: line.quantity }
 
 /** An update of each type, for an order that no shop has. */
 export const examples: { [Type in StoreUpdate['type']]: (order: OrderRef) => Extract<StoreUpdate, { type: Type }> } = {
@@ -12,8 +13,7 @@ export const examples: { [Type in StoreUpdate['type']]: (order: OrderRef) => Ext
   'line.failed': (order) => ({
     type: 'line.failed',
     order,
-    line,
-    units: line.quantity,
+    ...waiting,
     state: 'failed',
     code: 'out_of_stock',
     message: 'this is a test: nothing failed',
@@ -22,12 +22,11 @@ export const examples: { [Type in StoreUpdate['type']]: (order: OrderRef) => Ext
   'line.held': (order) => ({
     type: 'line.held',
     order,
-    line,
-    units: line.quantity,
+    ...waiting,
     reason: 'out_of_stock',
     message: heldSentences.out_of_stock,
   }),
-  'line.resumed': (order) => ({ type: 'line.resumed', order, line, units: line.quantity }),
+  'line.resumed': (order) => ({ type: 'line.resumed', order, ...waiting }),
   'order.closed': (order) => ({ type: 'order.closed', order, state: 'fulfilled' }),
 }
 

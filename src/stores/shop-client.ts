@@ -4,7 +4,7 @@
  */
 import { Agent, request } from 'undici'
 import { beforeWrite, type Connecting, causeOfNoAnswer, deadlineSignal, TooLong, textOf } from './connection.ts'
-import type { NotConfirmed, PushResult } from './store.ts'
+import type { NotConfirmed } from './store.ts'
 
 interface ShopRequest {
   method: 'GET' | 'POST' | 'PUT'
@@ -112,12 +112,7 @@ export const isPage = ({ text }: RawAnswer): boolean => /^\s*</.test(text)
 export type Read<Value> = { outcome: 'read'; value: Value } | NotConfirmed
 export const asRead = <Value>(value: Value) => ({ outcome: 'read', value }) as const
 
-export const CONFIRMED: Extract<PushResult, { outcome: 'confirmed' }> = { outcome: 'confirmed' }
-type Refused = Extract<NotConfirmed, { outcome: 'refused' }>
-export const refused = (status: number, detail: string): Refused => ({ outcome: 'refused', status, detail })
-type Unavailable = Extract<NotConfirmed, { outcome: 'unavailable' }>
-export const unavailable = (detail: string, mayHaveLeft = false): Unavailable => ({
-  outcome: 'unavailable',
-  mayHaveLeft,
-  detail,
-})
+export const CONFIRMED = { outcome: 'confirmed' } as const
+export const refused = (status: number, detail: string) => ({ outcome: 'refused', status, detail }) as const
+export const unavailable = (detail: string, mayHaveLeft = false) =>
+  ({ outcome: 'unavailable', mayHaveLeft, detail }) as const

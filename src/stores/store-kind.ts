@@ -32,14 +32,9 @@ export interface StoreKind<Shape extends StoreShape = StoreShape> {
 }
 
 /** A backend posts its orders with a token of ours, and gets signed callbacks. */
-export interface BackendKind<Shape extends StoreShape = StoreShape> extends StoreKind<Shape> {
-  shop: null
-}
-
+export type BackendKind<Shape extends StoreShape = StoreShape> = StoreKind<Shape> & { shop: null }
 /** A shop lets us in with credentials of its own, and its products and orders are read from it. */
-export interface ShopKind<Shape extends ShopShape = ShopShape> extends StoreKind<Shape> {
-  shop: ShopAccess
-}
+export type ShopKind<Shape extends ShopShape = ShopShape> = StoreKind<Shape> & { shop: ShopAccess }
 
 /** Settings of a store, with the values that the reading of the configuration adds. */
 export type Configured<Settings> = Settings & {

@@ -174,17 +174,16 @@ export async function readList<Item>(
 const isUnauthenticated = ({ failure, code = null }: Failed): boolean =>
   failure.outcome === 'refused' && isUnseen({ status: failure.status, code })
 
-/** The request that was answered. */
-interface Asked {
-  /** True: the shop may have acted although its answer says nothing. */
-  isWrite: boolean
-  host: string
-  /** True: the key signed the request, over plain http. */
-  isSigned?: boolean
-}
-
-/** Says what an answer means. */
-export function readAnswer(answer: RawAnswer, { isWrite, host, isSigned = false }: Asked): ShopAnswer {
+/**
+ * Says what an answer means.
+ *
+ * @param asked.isWrite the shop may have acted although its answer says nothing
+ * @param asked.isSigned the key signed the request, over plain http
+ */
+export function readAnswer(
+  answer: RawAnswer,
+  { isSigned = false, ...asked }: { isWrite: boolean; host: string; isSigned?: boolean },
+): ShopAnswer {
   const { status, headers, text } = answer
   const body = jsonIn(text)
   if (status >= 200 && status < 300 && body !== undefined) {
@@ -194,9 +193,9 @@ export function readAnswer(answer: RawAnswer, { isWrite, host, isSigned = false 
   const code = typeof error.code === 'string' ? error.code : null
   const seen = { status, code, isPage: isPage(answer), isSigned }
   const [, said, fix] = MEANINGS.find(([fits]) => fits(seen)) ?? [undefined, `it refused the request${named(code)}`]
-  const cause = said + (status < 400 ? leadsTo(headers.location, `https://${host}`) : '')
+  const cause = said + (status < 400 ? leadsTo(headers.location, `https://${asked.host}`) : '')
   const isTaken = status < 300 || status >= 500 || [408, 425, 429].includes(status) ? 'unknown' : 'no'
-  return { ...failureOf(answer, { cause, fix, isTaken }, { host, isWrite }), code, data: error.data }
+  return { ...failureOf(answer, { cause, fix, isTaken }, asked), code, data: error.data }
 }
 
 interface Seen {
@@ -273,20 +272,16 @@ export const named = (code: unknown): string =>
 const percent = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`)
 
-interface OauthRequest {
-  method: string
+interface OauthRequest extends Record<'method' | 'key' | 'secret' | 'nonce', string> {
   url: URL
   query: Record<string, string>
-  key: string
-  secret: string
-  nonce: string
-  /** Seconds since 1970. */
   timestamp: number
 }
 
 /**
  * Returns the parameters that authenticate a request over plain http, where no secret may travel.
  *
+ * @param request.timestamp seconds since 1970
  * @see RFC 5849, 3.4: HMAC over method, address and sorted parameters, without a token
  */
 export function oauthParameters({ method, url, query, key, secret, nonce, timestamp }: OauthRequest) {
