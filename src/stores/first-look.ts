@@ -5,7 +5,7 @@ export interface NewShop {
   /** Tries the credentials. Nothing changes in the shop. */
   test: () => Promise<ShopStanding>
   /** Reads the variants of the shop. `isWhole`: false where the shop has more variants than were read. */
-  variants: () => Promise<FirstVariants | NotConfirmed>
+  variants: () => ReturnType<typeof firstVariants>
   close: () => Promise<void>
 }
 
@@ -17,17 +17,11 @@ export interface ShopStanding {
   cannotPublish: string | null
 }
 
-export interface FirstVariants {
-  outcome: 'read'
-  items: StoreVariant[]
-  isWhole: boolean
-}
-
 /** Reads the variants of a shop. @param pagesMax the most pages that are read, because a person waits for them */
 export async function firstVariants(
   variants: NonNullable<Store['variants']>,
   pagesMax: number,
-): Promise<FirstVariants | NotConfirmed> {
+): Promise<{ outcome: 'read'; items: StoreVariant[]; isWhole: boolean } | NotConfirmed> {
   const items: StoreVariant[] = []
   let cursor: string | null = null
   for (let pages = 0; pages < pagesMax; pages += 1) {

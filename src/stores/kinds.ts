@@ -6,7 +6,6 @@ import type { Store } from './store.ts'
 import type { BackendKind, Configured, ShopKind, StoreKind, StoreNeeds } from './store-kind.ts'
 import { wooCommerce } from './woocommerce/kind.ts'
 
-/** Every kind of store. */
 export const storeKinds = [backend, wooCommerce, shopify] as const
 
 const kinds: readonly (BackendKind | ShopKind)[] = storeKinds

@@ -26,7 +26,6 @@ export interface StoreKind<Shape extends StoreShape = StoreShape> {
   settings: Shape
   /** Returns where a store is: the address that its callbacks go to, or the address of the shop. */
   addressOf(settings: z.infer<Shape>): string
-  /** Opens a store. */
   open(store: Configured<z.infer<Shape>> & { credentials: ShopCredentials }, needs: StoreNeeds): Promise<Store>
   shop: ShopAccess | null
 }
@@ -80,11 +79,9 @@ export interface ShopAccess {
     keyFile: string
     /** Options that give a setting of this kind, by the name of the setting: `location: ['--location <number>', …]`. */
     options: Record<string, [flags: string, about: string]>
-    /** Says where the credentials are made. */
     credentialsFrom: string
     exampleUrl: string
   }
-  /** Loads the questions that `stores add` asks. */
   questions: () => Promise<ShopQuestions>
 }
 

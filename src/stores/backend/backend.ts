@@ -12,6 +12,7 @@ import {
   textOf,
 } from '../connection.ts'
 import { failed, sound } from '../findings.ts'
+import { CONFIRMED, refused, unavailable } from '../shop-client.ts'
 import type { NotConfirmed, PublishResult, Pushed, PushResult, Store, StoreListing } from '../store.ts'
 import { signatureHeaders } from './signature.ts'
 
@@ -74,27 +75,24 @@ export function backendStore(options: BackendOptions): Store {
       await discard(answer.body, signal)
       return refusal(answer.statusCode)
     } catch (error) {
-      const detail = causeOfNoAnswer(error, new URL(callbackUrl).host, deadlineMs)
-      return { outcome: 'unavailable', mayHaveLeft, detail }
+      return unavailable(causeOfNoAnswer(error, new URL(callbackUrl).host, deadlineMs), mayHaveLeft)
     }
   }
 
   const push = (callback: Callback): Promise<PushResult> =>
-    post(callback, async (body, signal) => {
-      await discard(body, signal)
-      return { outcome: 'confirmed' }
-    })
+    post(callback, (body, signal) => discard(body, signal).then(() => CONFIRMED))
 
   const report = (update: Pushed<StoreUpdate> & { keys?: string[] }) => push({ ...update, data: dataOf(update) })
 
   return {
     batchSize: BATCH_SIZE,
     publish: ({ id, at, listings }) =>
-      post(
+      post<PublishResult>(
         { id, type: 'listings.changed', at, data: { listings: listings.map(whole) } },
-        async (body): Promise<PublishResult> => {
-          return { outcome: 'answered', answers: await readListingAnswer(body) }
-        },
+        async (body) => ({
+          outcome: 'answered',
+          answers: await readListingAnswer(body),
+        }),
       ),
     fulfil: report,
     reportFailure: report,
@@ -150,7 +148,7 @@ const CONNECTIONS_MAX = 8
 
 function refusal(status: number): NotConfirmed {
   const advice = ADVICE[status] ?? (status >= 300 && status < 400 ? ADVICE[300] : undefined)
-  return { outcome: 'refused', status, detail: `answered ${status}${advice ? `: ${advice}` : ''}` }
+  return refused(status, `answered ${status}${advice ? `: ${advice}` : ''}`)
 }
 
 /** The most frequent meaning of a status, for the person who sets up the store. */

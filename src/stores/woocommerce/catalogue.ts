@@ -157,7 +157,6 @@ async function inBatches<Item, Answer>(
   return undefined
 }
 
-/** Keeps what a shop sells at our prices and stock. */
 export async function publish(shop: CatalogueShop, listings: StoreListing[]): Promise<PublishResult> {
   const currency = await readCurrency(shop)
   if (currency.outcome !== 'read') return currency
@@ -267,7 +266,6 @@ async function existing(
   return variantNamed(sku, read.data)
 }
 
-/** Creates what a shop lacks. */
 export async function createVariants(shop: CatalogueShop, variants: NewVariant[]): Promise<CreateResult> {
   const found = await findSkus(
     shop,

@@ -86,11 +86,9 @@ export function keysNote(label: string, line: Pick<ShopLine, 'name' | 'sku'> | u
   return [escaped(heading), ...keys.map((key) => `<code>${escaped(key)}</code>`)].join('\n')
 }
 
-/** Whether a note has this key. */
 export const noteHas = (note: string, key: string): boolean => hasKey(plainText(note).replaceAll('\r', ''), key)
 
 const shopNotes = z.array(z.object({ note: z.string(), customer_note: z.boolean().catch(false) }))
-type ShopNote = z.infer<typeof shopNotes>[number]
 
 interface KeysOfLine {
   line: ShopLine
@@ -112,7 +110,7 @@ async function readOrder(shop: Shop, reference: string): Promise<Read<ShopOrder>
   return read.outcome === 'ignored' ? refused(404, read.detail) : read
 }
 
-const readNotes = async (shop: Shop, order: number): Promise<Read<ShopNote[]>> =>
+const readNotes = async (shop: Shop, order: number) =>
   readAs(await call(shop, { method: 'GET', path: `/orders/${order}/notes` }), shopNotes, notAnOrder())
 
 async function postNote(shop: Shop, order: number, note: string, isForCustomer: boolean): Promise<PushResult> {
@@ -122,20 +120,20 @@ async function postNote(shop: Shop, order: number, note: string, isForCustomer: 
 
 const pushed = (answer: ShopAnswer): PushResult => (answer.ok ? CONFIRMED : answer.failure)
 
-/** Returns the keys of these lines that no note for the customer has. */
-async function unnoted(shop: Shop, order: ShopOrder, lines: NotedKeys[]): Promise<Read<string[]>> {
+/** Returns a function that says whether a note for the customer has a key. */
+async function readNoted(shop: Shop, order: ShopOrder): Promise<Read<(key: string) => boolean>> {
   const notes = await readNotes(shop, order.id)
   if (notes.outcome !== 'read') return notes
   const sent = notes.value.filter(({ customer_note }) => customer_note)
-  return asRead(lines.flatMap(({ keys }) => keys).filter((key) => !sent.some(({ note }) => noteHas(note, key))))
+  return asRead((key: string) => sent.some(({ note }) => noteHas(note, key)))
 }
 
 /** Sends the customer these keys in one note, except keys that a note has already. */
 async function noteKeys(shop: HandOverShop, order: ShopOrder, ...lines: NotedKeys[]): Promise<PushResult> {
-  const missing = await unnoted(shop, order, lines)
-  if (missing.outcome !== 'read') return missing
+  const isNoted = await readNoted(shop, order)
+  if (isNoted.outcome !== 'read') return isNoted
   const texts = lines.flatMap(({ line, keys }) => {
-    const rest = keys.filter((key) => missing.value.includes(key))
+    const rest = keys.filter((key) => !isNoted.value(key))
     return rest.length === 0 ? [] : [keysNote(shop.handOver.label, line, rest)]
   })
   return texts.length === 0 ? CONFIRMED : postNote(shop, order.id, texts.join('\n\n'), true)
@@ -207,10 +205,10 @@ async function clearNoted(shop: HandOverShop, order: ShopOrder, mayBeSent = fals
   // The only key of an order has not waited for other keys, unless other units of its line were refunded meanwhile.
   const isSingle = order.line_items.length === 1 && order.line_items.flatMap(keysOf).length === 1
   if (waiting.length === 0 || (isSingle && !mayBeSent)) return asRead(order)
-  const missing = await unnoted(shop, order, waiting)
-  if (missing.outcome !== 'read') return missing
+  const isNoted = await readNoted(shop, order)
+  if (isNoted.outcome !== 'read') return isNoted
   const noted = waiting.flatMap(({ line, keys }) => {
-    const gone = keys.filter((key) => !missing.value.includes(key))
+    const gone = keys.filter(isNoted.value)
     return gone.length === 0 ? [] : [without(shop, line, gone)]
   })
   if (noted.length === 0) return asRead(order)
@@ -264,9 +262,9 @@ async function keptHere(
   const stands = standing === 'paid' && hold !== undefined ? 'held' : standing
   const had = line ? keysOf(line).length : 0
   if (stands === 'paid' && had + keys.length <= units) return undefined
-  const missing = await unnoted(shop, order, [{ line, keys }])
-  if (missing.outcome !== 'read') return missing
-  if (missing.value.length < keys.length)
+  const isNoted = await readNoted(shop, order)
+  if (isNoted.outcome !== 'read') return isNoted
+  if (keys.some(isNoted.value))
     return line ? sendByNote(shop, order, [{ line, keys }]) : noteKeys(shop, order, { line, keys })
   const notPaid = because ?? (hold === undefined ? `is ${order.status} in the shop` : `waits: ${hold}`)
   const why = stands === 'paid' ? `has ${units} of line ${id} now` : notPaid

@@ -26,7 +26,6 @@ const settings = z.strictObject({
 
 export type WooCommerceSettings = z.infer<typeof settings>
 
-/** A shop of WooCommerce. */
 export const wooCommerce: ShopKind<typeof settings> = {
   kind: 'woocommerce',
   label: 'WooCommerce',

@@ -123,7 +123,6 @@ function standingOf({ status, date_paid_gmt: paid, total, refunds }: ShopOrder, 
   return { standing: 'held', because, fault: `the order ${because}` }
 }
 
-/** Reads an order of WooCommerce. @param statuses the statuses in which a paid order may be bought */
 export function storeOrderOf(
   order: ShopOrder,
   { refunded, statuses }: { refunded: Refunded; statuses: readonly string[] },
@@ -205,7 +204,6 @@ function unitPrice({ total, quantity }: ShopLine, { line_items: lines, fee_lines
   return formatDecimal({ minor: Number(minor), currency })
 }
 
-/** Returns why an order must not be bought as it is. */
 function faultOf(order: ShopOrder, refunded: Refunded): string | undefined {
   const { line_items: lines, fee_lines: fees, currency } = order
   if (lines.length === 0) return 'the order has no lines'

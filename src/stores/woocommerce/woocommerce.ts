@@ -23,7 +23,6 @@ const PUSH_MS = 120_000
 /** PHP goes on after its caller hung up: a write may act for longer than its deadline. A minute and a half is longer than a request. */
 const SETTLE_MS = 90_000
 
-/** Opens a shop of WooCommerce, by its REST API. */
 export function wooCommerceStore(options: WooCommerceOptions): Store {
   const { create, ownsSalePrice, statuses = PAID_STATUSES, handOver, currency } = options.settings
   const shop: CatalogueShop & HandOverShop = { ...openShop(options), create, ownsSalePrice, statuses, handOver }

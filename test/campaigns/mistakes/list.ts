@@ -323,8 +323,8 @@ export const mistakes: readonly Mistake[] = [
     edits: [
       {
         file: 'stores/woocommerce/hand-over.ts',
-        find: '.filter((key) => !sent.some(({ note }) => noteHas(note, key)))',
-        replace: '.filter(() => sent.length >= 0)',
+        find: 'sent.some(({ note }) => noteHas(note, key))',
+        replace: 'false',
       },
     ],
   },
