@@ -1,14 +1,16 @@
+import { type Dialect, type ErrorKind, type EventName, errorKinds, eventNames, valueAt } from '../dialect/dialect.ts'
 import {
-  type Dialect,
-  type ErrorKind,
-  type EventName,
-  errorKinds,
-  eventNames,
-  type FlagWords,
-  flagValue,
-  valueAt,
-} from '../dialect/dialect.ts'
-import { decimalsOf } from '../domain/money.ts'
+  eventsSchema,
+  flagSchema,
+  instantSchema,
+  objectOf,
+  pageSchema,
+  recordsOf,
+  type Schema,
+  statusSchema,
+  successSchema,
+  uuid,
+} from './records.ts'
 import { refusalFacts } from './refusal.ts'
 import { idempotencyKeyMax, urlMax } from './requests.ts'
 
@@ -260,106 +262,26 @@ const idempotencyParameter = ({ headers, idempotencyMemorySeconds }: Dialect): S
   schema: { type: 'string', minLength: 1, maxLength: idempotencyKeyMax },
 })
 
-/** A JSON Schema of a request or an answer, by the dialect's paths. */
-export type Schema = Record<string, unknown>
+const reference = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
 
-/** One field: its dotted path (null: the supplier has no such field), its schema, and whether it can be missing. */
-type Field = [path: string | null, schema: Schema, presence?: 'optional']
-
-const text: Schema = { type: 'string' }
-const count: Schema = { type: 'integer', minimum: 0 }
-/** The schema of yes or no, in the dialect's words. */
-const flagSchema = (words: FlagWords): Schema =>
-  words === null ? { type: 'boolean' } : { ...text, enum: Object.keys(words) }
-const uuid: Schema = { type: 'string', format: 'uuid' }
-
-export const reference = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
-
-export function schemasOf(dialect: Dialect): Record<string, Schema> {
+function schemasOf(dialect: Dialect): Record<string, Schema> {
+  const { product, order, balance, webhook, newWebhook, error, event } = recordsOf(dialect)
   return {
-    Product: productSchema(dialect),
+    Product: objectOf(product),
     OrderRequest: orderRequestSchema(dialect),
-    Order: orderSchema(dialect),
-    Balance: balanceSchema(dialect),
+    Order: objectOf(order),
+    Balance: objectOf(balance),
     WebhookRequest: webhookRequestSchema(dialect),
-    Webhook: webhookSchema(dialect, false),
-    NewWebhook: webhookSchema(dialect, true),
-    Error: errorSchema(dialect),
-    ...Object.fromEntries(eventNames.map((name) => [eventSchemaName(name), eventSchema(dialect, name)])),
+    Webhook: objectOf(webhook),
+    NewWebhook: objectOf(newWebhook),
+    Error: objectOf(error),
+    ...Object.fromEntries(eventNames.map((name) => [eventSchemaName(name), objectOf(event(name))])),
   }
 }
 
 /** Returns the name of an event's schema: `OrderCompletedEvent` describes `order.completed`. */
 const eventSchemaName = (name: EventName): string =>
   `${name.replace(/(^|[._])(.)/g, (_match, _separator, letter: string) => letter.toUpperCase())}Event`
-
-/** Returns the schema of a success with its envelope. A bare list has no flag. */
-function successSchema({ envelope, flags }: Dialect, data: Schema, path: string): Schema {
-  const flagField: Field = [envelope.success, { const: flagValue(flags.success, true) }]
-  if (path !== '') return objectOf([flagField, [path, data]])
-  return envelope.success === null || data.type === 'array' ? data : { allOf: [objectOf([flagField]), data] }
-}
-
-/** Returns the schema of a page of items, inside the envelope. */
-function pageSchema({ paging, flags }: Dialect, item: Schema, path: string): Schema {
-  const items = { type: 'array', items: item }
-  if (path === '') return items
-  return objectOf([
-    [path, items],
-    [paging.total, { ...count, description: 'How many there are on all pages.' }],
-    [paging.more, { ...flagSchema(flags.more), description: 'Whether another page follows.' }],
-  ])
-}
-
-function instantSchema({ instants }: Dialect): Schema {
-  if (instants === 'iso') return { type: 'string', format: 'date-time' }
-  const unit = instants === 'epoch_s' ? 'seconds' : 'milliseconds'
-  return { type: 'integer', format: 'int64', description: `Unix time in ${unit}.` }
-}
-
-/** The supplier's words for the states of an order. */
-const statusSchema = ({ orderStatuses }: Dialect): Schema => ({ ...text, enum: Object.keys(orderStatuses) })
-
-function moneySchema({ money }: Dialect): Schema {
-  const { representation } = money
-  if (typeof representation === 'object') {
-    const { amount, exponent, counts } = representation
-    const description =
-      counts === 'decimals' ? 'Decimals of the amount.' : 'The amount is times ten to the power of this.'
-    return objectOf([
-      [amount, { type: 'integer', description: 'To be read with its exponent.' }],
-      [exponent, { type: 'integer', description }],
-    ])
-  }
-  if (representation === 'minor') return { type: 'integer', description: `Minor units of ${money.currency}.` }
-  if (representation === 'number') return { type: 'number' }
-  const decimals = decimalsOf(money.currency)
-  return { ...text, pattern: decimals === 0 ? '^-?\\d+$' : `^-?\\d+\\.\\d{${decimals}}$` }
-}
-
-const currencySchema = ({ money }: Dialect): Schema => ({ ...text, const: money.currency })
-
-function productSchema(dialect: Dialect): Schema {
-  const { product } = dialect
-  const money = moneySchema(dialect)
-  return objectOf([
-    [product.id, uuid],
-    [product.sku, { ...text, description: 'Stable.' }],
-    [product.name, text],
-    [product.category, text],
-    [product.description, text],
-    [product.image, { ...text, format: 'uri' }],
-    [product.cost, { ...money, title: 'The API/VIP price: what an order costs, each' }],
-    [product.basePrice, money],
-    [product.cashback, money],
-    [product.currency, currencySchema(dialect)],
-    [product.localStock, count],
-    [product.providerStock, count],
-    [product.available, flagSchema(dialect.flags.available)],
-    [product.origin, { ...text, description: 'Who fulfils.', enum: ['local', 'provider'] }],
-    [product.updatedAt, instantSchema(dialect)],
-  ])
-}
 
 function orderRequestSchema({ orderRequest: names, orderRequired, quantityMax, externalOrderIdMax }: Dialect): Schema {
   return {
@@ -374,108 +296,12 @@ function orderRequestSchema({ orderRequest: names, orderRequired, quantityMax, e
   }
 }
 
-function orderSchema(dialect: Dialect): Schema {
-  const { order } = dialect
-  return objectOf([
-    [order.id, uuid],
-    [order.externalOrderId, { type: ['string', 'null'] }],
-    [order.productId, uuid],
-    [order.quantity, { type: 'integer', minimum: 1 }],
-    [order.status, statusSchema(dialect)],
-    [order.amount, moneySchema(dialect)],
-    [order.currency, currencySchema(dialect)],
-    [order.keys, { type: 'array', items: keySchema(dialect), description: 'Licence keys, as far as they are issued.' }],
-    [order.failureCode, text, 'optional'],
-    [order.failureMessage, text, 'optional'],
-    [order.createdAt, instantSchema(dialect)],
-    [order.updatedAt, instantSchema(dialect)],
-  ])
-}
-
-const keySchema = ({ order }: Dialect): Schema => (order.keyText === null ? text : objectOf([[order.keyText, text]]))
-
-function balanceSchema(dialect: Dialect): Schema {
-  const { balance } = dialect
-  return objectOf([
-    [balance.amount, moneySchema(dialect)],
-    [balance.currency, currencySchema(dialect)],
-    [balance.tier, text],
-    [balance.requestsPerMinute, count],
-    [balance.quantityMax, count],
-  ])
-}
-
-const eventsSchema = ({ event }: Dialect): Schema => ({
-  type: 'array',
-  minItems: 1,
-  items: { ...text, enum: eventNames.map((name) => event.names[name]).filter((word) => word !== null) },
-})
-
 function webhookRequestSchema(dialect: Dialect): Schema {
   const { webhookRequest } = dialect
-  const url = { ...text, format: 'uri', maxLength: urlMax }
-  const fields: Field[] = [
+  const url = { type: 'string', format: 'uri', maxLength: urlMax }
+  const fields: Parameters<typeof objectOf>[0] = [
     [webhookRequest.url, url],
     [webhookRequest.events, eventsSchema(dialect)],
   ]
   return { ...objectOf(fields), additionalProperties: false }
-}
-
-function webhookSchema(dialect: Dialect, isNew: boolean): Schema {
-  const { webhook } = dialect
-  return objectOf([
-    [webhook.id, text],
-    [webhook.url, { ...text, format: 'uri' }],
-    [webhook.events, eventsSchema(dialect)],
-    [isNew ? webhook.secret : null, { ...text, description: 'Shown this once.' }],
-    [webhook.createdAt, instantSchema(dialect)],
-  ])
-}
-
-function errorSchema(dialect: Dialect): Schema {
-  const { error, flags } = dialect
-  const codes = [...new Set(errorKinds.map((kind) => refusalFacts(dialect, kind).code))]
-  return objectOf([
-    [error.success, { const: flagValue(flags.success, false) }],
-    [error.code, { ...text, enum: codes }],
-    [error.message, text],
-    [error.requestId, text],
-  ])
-}
-
-function eventSchema(dialect: Dialect, name: EventName): Schema {
-  const { event } = dialect
-  const ofOrder = name.startsWith('order.')
-  const ofProduct = name.startsWith('product.')
-  const keys = name === 'order.completed' ? event.keys : null
-  return objectOf([
-    [event.name, { const: event.names[name] }],
-    [dialect.eventId, { ...text, description: 'The same in every delivery of the event.' }],
-    [event.occurredAt, instantSchema(dialect)],
-    [ofOrder ? event.orderId : null, uuid],
-    [ofOrder ? event.externalOrderId : null, { type: ['string', 'null'] }],
-    [ofOrder ? event.status : null, statusSchema(dialect)],
-    [ofProduct ? event.productId : null, uuid],
-    [keys, { type: 'array', items: keySchema(dialect) }],
-  ])
-}
-
-/** Nests the fields by their paths. An object is required when any field in the object is required. */
-function objectOf(fields: Field[]): Schema {
-  const groups = new Map<string, Field[]>()
-  for (const [path, schema, presence] of fields) {
-    if (!path) continue
-    const [head = '', ...rest] = path.split('.')
-    groups.set(head, [...(groups.get(head) ?? []), [rest.join('.'), schema, presence]])
-  }
-  const properties: Record<string, Schema> = {}
-  const required: string[] = []
-  for (const [name, inner] of groups) {
-    const leaf = inner.find(([path]) => path === '')
-    const others = inner.filter(([path]) => path !== '')
-    // An amount with its exponent may have further fields, such as its currency.
-    properties[name] = !leaf ? objectOf(inner) : others.length === 0 ? leaf[1] : { allOf: [leaf[1], objectOf(others)] }
-    if (inner.some(([, , presence]) => presence !== 'optional')) required.push(name)
-  }
-  return { type: 'object', properties, ...(required.length > 0 ? { required } : {}) }
 }

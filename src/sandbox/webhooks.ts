@@ -3,7 +3,7 @@ import { Agent, fetch } from 'undici'
 import type { Dialect, EventName } from '../dialect/dialect.ts'
 import { bytesFrom, idFrom } from './chance.ts'
 import type { Order } from './orders.ts'
-import { eventPayload } from './records.ts'
+import { recordOf, recordsOf } from './records.ts'
 import type { Ground } from './world.ts'
 
 export interface Webhook {
@@ -117,7 +117,7 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
       if (wanting.length === 0) return
       // An event id is drawn only when it is written: all dialects without event ids then give a seeded run the same other ids.
       const id = dialect.eventId === null ? '' : idFrom(random, 'evt')
-      const body = JSON.stringify(eventPayload(dialect, event, subject, { id, at: now() }))
+      const body = JSON.stringify(recordOf(recordsOf(dialect).event(event), { ...subject, id, at: now() }))
       for (const webhook of wanting) enqueue(webhook, event, subject, body)
     },
     /** Returns the next due delivery of the webhook. */
