@@ -14,7 +14,7 @@ const bodyMax = '64kb'
 /** The default delay of the fault `slow`. */
 const slowMs = 1_000
 
-export interface ApiNeeds {
+interface ApiNeeds {
   dialect: Dialect
   routes: Route[]
   faults: Faults
@@ -32,7 +32,8 @@ export function createApi(needs: ApiNeeds): Router {
   router.use(admit(needs), raw({ type: () => true, limit: bodyMax }))
   const paths = Map.groupBy(needs.routes, ({ path }) => path)
   for (const [path, routes] of paths) {
-    for (const route of routes) router[route.method](path, serve(needs, route))
+    for (const route of routes)
+      router[route.method](path, (request, response) => answer(needs, route, request, response))
     router.all(path, (_request, response) => {
       const allowed = routes.map(({ method }) => method.toUpperCase()).join(', ')
       response.set('allow', allowed)
@@ -68,17 +69,11 @@ function admit({ dialect, apiKey, requestsPerMinute, now, random }: ApiNeeds): R
   }
 }
 
-function serve(needs: ApiNeeds, route: Route): RequestHandler {
-  return (request, response, next) => {
-    answer(needs, route, request, response).catch(next)
-  }
-}
-
 async function answer(needs: ApiNeeds, route: Route, request: Request, response: Response): Promise<void> {
   const { faults, pause } = needs
   if (!route.open && !response.locals.known) throw new Refusal('unauthenticated', 'A valid API key is required.')
   const subject = subjectOf(needs, route, request)
-  const take = (name: FaultName, applies?: (fault: SandboxFault) => boolean) => faults.take(name, subject, applies)
+  const take = (name: FaultName) => faults.take(name, subject)
 
   const limited = take('rate-limit')
   if (limited) {
@@ -181,7 +176,7 @@ function setRetryAfter(
   response.set(dialect.headers.retryAfter, text)
 }
 
-function resetText({ rateResetUnit }: Dialect, { fullAt }: Allowance, at: number): string {
+function resetText({ rateResetUnit }: Dialect, { fullAt }: { fullAt: number }, at: number): string {
   if (rateResetUnit === 'epoch_ms') return String(fullAt)
   return String(Math.ceil((rateResetUnit === 'epoch_s' ? fullAt : fullAt - at) / 1000))
 }
@@ -192,26 +187,16 @@ const bytesOf = (request: Request): Buffer => (Buffer.isBuffer(request.body) ? r
 const isSame = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right))
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** The state of a bucket after a request: whether the request may run, what is left, when the bucket is full again. */
-export interface Allowance {
-  allowed: boolean
-  limit: number
-  remaining: number
-  /** Epoch milliseconds. */
-  fullAt: number
-  /** The time until the next request may run; 0 when a request may run now. */
-  waitMs: number
-}
-
 /**
  * Makes a token bucket for each caller. A bucket holds the tokens of one minute and is refilled evenly.
  *
- * There are only two callers, and so at most two buckets: the holder of the API key, and everyone else.
+ * There are only two callers, and so at most two buckets: the holder of the API key, and everyone else. `fullAt` is in epoch
+ * milliseconds; `waitMs` is the time until the next request may run, and 0 when a request may run now.
  */
-export function createBuckets(perMinute: number, now: () => number): (caller: string) => Allowance {
+export function createBuckets(perMinute: number, now: () => number) {
   const buckets = new Map<string, { tokens: number; at: number }>()
   const msPerToken = 60_000 / perMinute
-  return (caller) => {
+  return (caller: string) => {
     const at = now()
     const bucket = buckets.get(caller) ?? { tokens: perMinute, at }
     // A clock that was set back neither refills nor empties a bucket.

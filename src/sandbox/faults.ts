@@ -162,21 +162,13 @@ export interface Subject {
 /** No test run sets so many faults. Thanks to this limit, an endless loop fails instead of filling the memory. */
 const faultsMax = 10_000
 
-export interface Faults {
-  add: (wanted: z.input<typeof faultShape>) => SandboxFault
-  list: () => SandboxFault[]
-  clear: () => void
-  /** Removes a fault, even if it could still fire. */
-  remove: (id: number) => void
-  /** Uses up one firing of the oldest fault of that name that matches the subject. */
-  take: (name: FaultName, subject: Subject, applies?: (fault: SandboxFault) => boolean) => SandboxFault | undefined
-}
+export type Faults = ReturnType<typeof createFaults>
 
-export function createFaults(): Faults {
+export function createFaults() {
   let faults: SandboxFault[] = []
   let lastId = 0
   return {
-    add: (wanted) => {
+    add: (wanted: z.input<typeof faultShape>): SandboxFault => {
       if (faults.length >= faultsMax) throw new RangeError(`there are ${faultsMax} faults already; delete some first`)
       const read = faultShape.parse(wanted)
       lastId += 1
@@ -184,15 +176,17 @@ export function createFaults(): Faults {
       faults.push(fault)
       return { ...fault }
     },
-    list: () => faults.map((fault) => ({ ...fault })),
-    clear: () => {
+    list: (): SandboxFault[] => faults.map((fault) => ({ ...fault })),
+    clear: (): void => {
       faults = []
     },
-    remove: (id) => {
+    /** Removes a fault, even if it could still fire. */
+    remove: (id: number): void => {
       faults = faults.filter((one) => one.id !== id)
     },
-    take: (name, subject, applies = () => true) => {
-      const fault = faults.find((one) => one.fault === name && one.left > 0 && matches(one, subject) && applies(one))
+    /** Uses up one firing of the oldest fault of that name that matches the subject. */
+    take: (name: FaultName, subject: Subject): SandboxFault | undefined => {
+      const fault = faults.find((one) => one.fault === name && one.left > 0 && matches(one, subject))
       if (!fault) return undefined
       fault.left -= 1
       fault.fired += 1

@@ -14,34 +14,7 @@ export interface LedgerEntry {
 }
 
 /** The independent record of charges, refunds and issued keys. It also says whether the sums close. */
-export interface LedgerReport {
-  startMinor: number
-  topUpsMinor: number
-  chargesMinor: number
-  refundsMinor: number
-  /** The balance that the API shows, stored separately from the entries. */
-  balanceMinor: number
-  /** start + top-ups - charges + refunds = balance, exactly. */
-  closes: boolean
-  charges: LedgerEntry[]
-  refunds: LedgerEntry[]
-  topUps: LedgerEntry[]
-  /** Licence keys by external reference, in the order of issue. An order without a reference stands under its own id. */
-  keysIssued: Record<string, string[]>
-}
-
-/** The sums of a ledger, and its newest entries, each with the balance after that entry. */
-export interface LedgerSummary {
-  startMinor: number
-  balanceMinor: number
-  closes: boolean
-  /** Sums and counts by kind. */
-  charges: { count: number; minor: number }
-  refunds: { count: number; minor: number }
-  topUps: { count: number; minor: number }
-  keysIssued: number
-  newest: (LedgerEntry & { balanceMinor: number })[]
-}
+export type LedgerReport = ReturnType<Ledger['report']>
 
 export type Ledger = ReturnType<typeof keepLedger>
 
@@ -50,14 +23,10 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
   const account = db.prepare<[], { startMinor: number; balanceMinor: number; keySeed: string }>(
     'select start_minor as startMinor, balance_minor as balanceMinor, key_seed as keySeed from account',
   )
-  const entries = db.prepare<[], LedgerEntry>(
-    `select kind, order_id as orderId, external_order_id as externalOrderId, idempotency_key as idempotencyKey,
-       amount_minor as amountMinor, at from ledger order by seq`,
-  )
-  const newestEntries = db.prepare<[number], LedgerEntry>(
-    `select kind, order_id as orderId, external_order_id as externalOrderId, idempotency_key as idempotencyKey,
-       amount_minor as amountMinor, at from ledger order by seq desc limit ?`,
-  )
+  const columns = `kind, order_id as orderId, external_order_id as externalOrderId, idempotency_key as idempotencyKey,
+    amount_minor as amountMinor, at`
+  const entries = db.prepare<[], LedgerEntry>(`select ${columns} from ledger order by seq`)
+  const newestEntries = db.prepare<[number], LedgerEntry>(`select ${columns} from ledger order by seq desc limit ?`)
   const totals = db.prepare<[], { kind: LedgerEntry['kind']; count: number; minor: number }>(
     'select kind, count(*) as count, sum(amount_minor) as minor from ledger group by kind',
   )
@@ -107,8 +76,8 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       }
     },
     keysOf: (orderId: string): string[] => keys.all(orderId).map((row) => row.text),
-    /** Returns the sums that `report` returns, without reading every entry into memory. */
-    summary: (limit: number): LedgerSummary => {
+    /** Returns the sums and counts by kind without reading every entry into memory, and the newest entries. */
+    summary: (limit: number) => {
       const { startMinor, balanceMinor } = state()
       const all = totals.all()
       const of = (kind: LedgerEntry['kind']) => {
@@ -117,6 +86,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       }
       const [charges, refunds, topUps] = [of('charge'), of('refund'), of('top_up')]
       let after = balanceMinor
+      /** Each with the balance after it. */
       const newest = newestEntries.all(limit).map((entry) => {
         const shown = { ...entry, balanceMinor: after }
         after += entry.kind === 'charge' ? entry.amountMinor : -entry.amountMinor
@@ -126,20 +96,21 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       const keysIssued = lastKey.get()?.seq ?? 0
       return { startMinor, balanceMinor, closes, charges, refunds, topUps, keysIssued, newest }
     },
-    report: (): LedgerReport => {
+    report: () => {
       const all = entries.all()
-      const { startMinor } = state()
+      const { startMinor, balanceMinor } = state()
       const of = (kind: LedgerEntry['kind']) => all.filter((entry) => entry.kind === kind)
       const [charges, refunds, topUps] = [of('charge'), of('refund'), of('top_up')]
       const sums = { chargesMinor: sum(charges), refundsMinor: sum(refunds), topUpsMinor: sum(topUps) }
-      const closes = startMinor + sums.topUpsMinor - sums.chargesMinor + sums.refundsMinor === balanceMinor()
+      // The stored balance is not the sum of the entries, so that the two can be compared. Both agree exactly.
+      const closes = startMinor + sums.topUpsMinor - sums.chargesMinor + sums.refundsMinor === balanceMinor
+      /** Licence keys by external reference, in the order of issue. An order without a reference stands under its own id. */
       const keysIssued: Record<string, string[]> = {}
       for (const { reference, text } of allKeys.all()) {
-        const list = keysIssued[reference] ?? []
-        keysIssued[reference] = list
-        list.push(text)
+        keysIssued[reference] ??= []
+        keysIssued[reference].push(text)
       }
-      return { startMinor, ...sums, balanceMinor: balanceMinor(), closes, charges, refunds, topUps, keysIssued }
+      return { startMinor, ...sums, balanceMinor, closes, charges, refunds, topUps, keysIssued }
     },
   }
 }

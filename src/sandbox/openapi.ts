@@ -101,22 +101,34 @@ function pathsOf(dialect: Dialect): Schema {
         kinds: ['limit_exceeded'],
       }),
     },
-    '/openapi': { get: openapiOperation(dialect) },
+    '/openapi': {
+      get: operation('getOpenapi', 'This description', {
+        description: 'OpenAPI 3.1',
+        ...(dialect.openapiNeedsKey ? {} : { always: everywhere, security: [] }),
+        answer: { type: 'object' },
+      }),
+    },
   }
 }
 
-type Parts = { status?: string; answer: Schema; kinds?: ErrorKind[] } & Schema
+type Parts = {
+  status?: string
+  description?: string
+  answer: Schema
+  always?: ErrorKind[]
+  kinds?: ErrorKind[]
+} & Schema
 
 function operationOf(dialect: Dialect, id: string, summary: string, parts: Parts): Schema {
-  const { status = '200', answer, kinds = [], ...more } = parts
+  const { status = '200', description = summary, answer, always = withKey, kinds = [], ...more } = parts
   return {
     operationId: id,
     summary,
     ...more,
     responses: withSuccess(
       status,
-      { description: summary, headers: answerHeaders(dialect, false), content: jsonOf(answer) },
-      { ...httpErrors(dialect, more.requestBody !== undefined), ...errors(dialect, [...withKey, ...kinds]) },
+      { description, headers: answerHeaders(dialect, false), content: jsonOf(answer) },
+      { ...httpErrors(dialect, more.requestBody !== undefined), ...errors(dialect, [...always, ...kinds]) },
     ),
   }
 }
@@ -128,17 +140,6 @@ function withSuccess(status: string, success: Schema, failures: Schema): Schema 
   const either = { anyOf: [schemaOf(success), schemaOf(failures[status])] }
   return { ...failures, [status]: { ...success, content: jsonOf(either) } }
 }
-
-const openapiOperation = (dialect: Dialect): Schema => ({
-  operationId: 'getOpenapi',
-  summary: 'This description',
-  ...(dialect.openapiNeedsKey ? {} : { security: [] }),
-  responses: withSuccess(
-    '200',
-    { description: 'OpenAPI 3.1', headers: answerHeaders(dialect, false), content: jsonOf({ type: 'object' }) },
-    { ...httpErrors(dialect, false), ...errors(dialect, dialect.openapiNeedsKey ? withKey : everywhere) },
-  ),
-})
 
 /** Returns the error responses by status. Several kinds may share a status: its response names all their codes. */
 function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {

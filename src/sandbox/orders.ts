@@ -8,8 +8,6 @@ import type { Tables } from './tables.ts'
 import type { Webhooks } from './webhooks.ts'
 import type { Ground } from './world.ts'
 
-export type Order = StoredOrder
-
 /** A well-formed order request. */
 export interface OrderRequest {
   productId: string
@@ -40,68 +38,10 @@ export type Orders = ReturnType<typeof keepOrders>
  * ```
  */
 export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webhooks: Webhooks) {
-  const { db, dialect, now, random, completeAfterMs } = ground
+  const { db, dialect, now } = ground
   const rows = orderRows(db)
   const memory = createMemory(db, dialect.idempotencyMemorySeconds * 1000)
-
-  const create = (request: OrderRequest, offer: Offer, idempotencyKey: string): Order => {
-    const plan = planOf(ground, request)
-    const order: Order = {
-      ...request,
-      id: uuidOf(bytesFrom(random, 16)),
-      status: 'open',
-      amountMinor: offer.priceMinor * request.quantity,
-      failureCode: null,
-      failureMessage: null,
-      plan: plan.plan,
-      dueAt: plan.held ? null : now() + completeAfterMs,
-      hiddenUntil: plan.hiddenUntil,
-      createdAt: now(),
-      updatedAt: now(),
-    }
-    rows.add(order)
-    ledger.charge(order, idempotencyKey)
-    offers.sell(offer, request.quantity)
-    return order
-  }
-
-  const change = (order: Order, changes: Partial<Order>): Order => {
-    const changed = { ...order, ...changes, updatedAt: now() }
-    rows.update(changed)
-    return changed
-  }
-
-  const complete = (order: Order): Order => {
-    ledger.issue(order, order.quantity - ledger.keysOf(order.id).length)
-    const done = change(order, { status: 'completed', plan: { kind: 'complete' }, dueAt: null })
-    webhooks.emit('order.completed', { order: done, keys: ledger.keysOf(order.id) })
-    return done
-  }
-
-  const handPart = (order: Order, plan: OrderPlan & { kind: 'partial' }): Order => {
-    const first = Math.min(plan.first, order.quantity)
-    ledger.issue(order, first)
-    const dueAt = now() + plan.delayMs
-    const part = change(order, { status: plan.status, plan: { kind: 'complete' }, dueAt })
-    if (plan.status === 'completed') webhooks.emit('order.completed', { order: part, keys: ledger.keysOf(order.id) })
-    return part
-  }
-
-  const comeBack = (order: Order, status: 'failed' | 'refunded', message: string): Order => {
-    ledger.refund(order)
-    const failureCode = refusalFacts(dialect, 'out_of_stock').code
-    const failure = status === 'failed' ? { failureCode, failureMessage: message } : {}
-    const back = change(order, { status, ...failure, dueAt: null })
-    webhooks.emit('order.failed', { order: back })
-    return back
-  }
-
-  const settle = (order: Order): Order => {
-    if (order.plan.kind === 'partial') return handPart(order, order.plan)
-    if (order.plan.kind === 'fail') return comeBack(order, 'failed', 'The provider could not fulfil the order.')
-    return complete(order)
-  }
-
+  const book: Book = { ...ground, rows, ledger, offers, webhooks }
   const byHand = <Rest extends unknown[]>(act: (order: Order, ...rest: Rest) => Order) =>
     db.transaction(({ id }: Pick<Order, 'id'>, ...rest: Rest): Order | undefined => {
       const order = rows.get(id)
@@ -120,11 +60,11 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
       const decision: Decision =
         refusal || !offer
           ? { kind: 'refused', ...(refusal ?? { error: 'not_found', message: 'There is no such product.' }) }
-          : { kind: 'ordered', order: create(request, offer, key) }
+          : { kind: 'ordered', order: create(book, request, offer, key) }
       memory.keep(key, fingerprint, decision, now())
       return decision
     }),
-    get: (id: string): Order | undefined => rows.get(id),
+    get: rows.get,
     /** Returns one page, newest first, without orders that are hidden for now. `total` counts all matches. */
     list: (filter: OrderFilter, offset: number, limit: number) => rows.list(filter, now(), offset, limit),
     /** Returns orders, newest first, hidden orders included: what the supplier knows, not what it shows. */
@@ -134,15 +74,80 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
     /** Settles due orders, each in a transaction of its own. Returns how many moved. */
     advance: (): number => {
       const due = rows.due(now())
-      for (const order of due) db.transaction(settle)(order)
+      for (const order of due) db.transaction(settle)(book, order)
       memory.forget(now())
       return due.length
     },
     /** Ends an order by hand, for tests, as do the next two. Returns undefined when the state of the order does not allow it. */
-    complete: byHand((order) => complete(order)),
-    fail: byHand((order, message: string) => comeBack(order, 'failed', message)),
-    refund: byHand((order) => comeBack(order, 'refunded', '')),
+    complete: byHand((order) => complete(book, order)),
+    fail: byHand((order, message: string) => comeBack(book, order, 'failed', message)),
+    refund: byHand((order) => comeBack(book, order, 'refunded', '')),
   }
+}
+
+/** The parts of the world that an order moves. */
+interface Book extends Ground {
+  rows: ReturnType<typeof orderRows>
+  ledger: Ledger
+  offers: Offers
+  webhooks: Webhooks
+}
+
+function create(book: Book, request: OrderRequest, offer: Offer, idempotencyKey: string): Order {
+  const { rows, ledger, offers, now, random, completeAfterMs } = book
+  const { plan, held, hiddenUntil } = planOf(book, request)
+  const order: Order = {
+    ...request,
+    id: uuidOf(bytesFrom(random, 16)),
+    status: 'open',
+    amountMinor: offer.priceMinor * request.quantity,
+    failureCode: null,
+    failureMessage: null,
+    plan,
+    dueAt: held ? null : now() + completeAfterMs,
+    hiddenUntil,
+    createdAt: now(),
+    updatedAt: now(),
+  }
+  rows.add(order)
+  ledger.charge(order, idempotencyKey)
+  offers.sell(offer, request.quantity)
+  return order
+}
+
+/** Moves an order that is due. */
+function settle(book: Book, order: Order): Order {
+  if (order.plan.kind === 'partial') return handPart(book, order, order.plan)
+  if (order.plan.kind === 'fail') return comeBack(book, order, 'failed', 'The provider could not fulfil the order.')
+  return complete(book, order)
+}
+
+function complete(book: Book, order: Order): Order {
+  const { ledger } = book
+  ledger.issue(order, order.quantity - ledger.keysOf(order.id).length)
+  return change(book, order, { status: 'completed', plan: { kind: 'complete' }, dueAt: null })
+}
+
+function handPart(book: Book, order: Order, { first, status, delayMs }: OrderPlan & { kind: 'partial' }): Order {
+  book.ledger.issue(order, Math.min(first, order.quantity))
+  return change(book, order, { status, plan: { kind: 'complete' }, dueAt: book.now() + delayMs })
+}
+
+function comeBack(book: Book, order: Order, status: 'failed' | 'refunded', message: string): Order {
+  book.ledger.refund(order)
+  const failureCode = refusalFacts(book.dialect, 'out_of_stock').code
+  const failure = status === 'failed' ? { failureCode, failureMessage: message } : {}
+  return change(book, order, { status, ...failure, dueAt: null })
+}
+
+/** Stores the changed order, and announces an order that has ended. */
+function change({ rows, ledger, webhooks, now }: Book, order: Order, changes: Partial<Order>): Order {
+  const changed = { ...order, ...changes, updatedAt: now() }
+  rows.update(changed)
+  if (changed.status === 'completed')
+    webhooks.emit('order.completed', { order: changed, keys: ledger.keysOf(order.id) })
+  else if (changed.status !== 'open') webhooks.emit('order.failed', { order: changed })
+  return changed
 }
 
 /** Returns whether the charge of the order was kept or returned. */
@@ -215,13 +220,13 @@ function createMemory(db: Tables, memoryMs: number) {
 }
 
 /** What happens to an order when it is due. */
-export type OrderPlan =
+type OrderPlan =
   | { kind: 'complete' }
   | { kind: 'fail' }
   | { kind: 'partial'; first: number; status: 'open' | 'completed'; delayMs: number }
 
 /** An order of the supplier. Amounts are in minor units, instants in epoch milliseconds. */
-export interface StoredOrder extends OrderRequest {
+export interface Order extends OrderRequest {
   id: string
   status: OrderStatus
   amountMinor: number
@@ -259,14 +264,14 @@ function orderRows(db: Tables) {
     `select ${columns} from orders where due_at is not null and due_at <= ? order by due_at, seq limit ?`,
   )
   return {
-    add: (order: StoredOrder): void => void add.run(rowOf(order)),
-    update: (order: StoredOrder): void => void update.run(rowOf(order)),
-    get: (id: string): StoredOrder | undefined => {
+    add: (order: Order): void => void add.run(rowOf(order)),
+    update: (order: Order): void => void update.run(rowOf(order)),
+    get: (id: string): Order | undefined => {
       const row = byId.get(id)
       return row && orderOf(row)
     },
-    due: (at: number): StoredOrder[] => due.all(at, settledAtOnceMax).map(orderOf),
-    list: (filter: OrderFilter, at: number, offset: number, limit: number): { items: StoredOrder[]; total: number } => {
+    due: (at: number): Order[] => due.all(at, settledAtOnceMax).map(orderOf),
+    list: (filter: OrderFilter, at: number, offset: number, limit: number): { items: Order[]; total: number } => {
       const { where, values } = conditions(filter, at)
       const count = db.prepare<unknown[], { total: number }>(`select count(*) as total from orders where ${where}`)
       const page = db.prepare<unknown[], OrderRow>(
@@ -278,10 +283,10 @@ function orderRows(db: Tables) {
   }
 }
 
-type OrderRow = Omit<StoredOrder, 'plan'> & { plan: string }
+type OrderRow = Omit<Order, 'plan'> & { plan: string }
 
-const rowOf = (order: StoredOrder): OrderRow => ({ ...order, plan: JSON.stringify(order.plan) })
-const orderOf = (row: OrderRow): StoredOrder => ({ ...row, plan: JSON.parse(row.plan) as OrderPlan })
+const rowOf = (order: Order): OrderRow => ({ ...order, plan: JSON.stringify(order.plan) })
+const orderOf = (row: OrderRow): Order => ({ ...row, plan: JSON.parse(row.plan) as OrderPlan })
 
 function conditions({ externalOrderId, status, from, before }: OrderFilter, at: number) {
   const wanted: [string, string | number | undefined][] = [

@@ -7,6 +7,7 @@
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import express from 'express'
 import type { Dialect } from '../dialect/dialect.ts'
 import { createApi, malformedAnswer } from './api.ts'
@@ -14,14 +15,17 @@ import { generatedCatalogue, shippedCatalogue } from './catalogue.ts'
 import { cryptoRandom } from './chance.ts'
 import { createControl } from './control.ts'
 import { routesOf } from './endpoints.ts'
-import { createFaults, type Faults } from './faults.ts'
+import { createFaults } from './faults.ts'
 import { frontPage } from './front-page.ts'
 import { openapiOf } from './openapi.ts'
 import type { SandboxDemo } from './panel.ts'
 import { createSender } from './webhooks.ts'
-import { openWorld, type World } from './world.ts'
+import { openWorld, type WorldOptions } from './world.ts'
 
-export interface SandboxOptions {
+/** Their defaults are the real clock, randomness from the kernel, 2,500.00, 100.00, and 300 ms: long enough to be seen. */
+type Optional = 'now' | 'random' | 'file' | 'seed' | 'balanceMinor' | 'balanceLowMinor' | 'completeAfterMs'
+
+export interface SandboxOptions extends Partial<Pick<WorldOptions, Optional>> {
   dialect: Dialect
   /** The one valid API key. */
   apiKey: string
@@ -29,22 +33,8 @@ export interface SandboxOptions {
   port?: number
   /** The address to listen at. Default: loopback. */
   host?: string
-  /** The SQLite file of the world. Without a file, the world ends with the process. */
-  file?: string
-  /** Epoch milliseconds. */
-  now?: () => number
-  /** Returns a number in [0, 1). Default: from the kernel. */
-  random?: () => number
-  /** The size of a generated catalogue. Default: the shipped catalogue is used. */
+  /** The size of a generated catalogue, which `seed` seeds too. Default: the shipped catalogue is used. */
   offers?: number
-  /** The seed of the generated catalogue. When it is given, it is also the seed of the licence keys. */
-  seed?: number
-  /** The first balance, in minor units of the dialect's currency (default: 2,500.00). */
-  balanceMinor?: number
-  /** A charge that takes the balance below this sends `balance.low` (default: 100.00). */
-  balanceLowMinor?: number
-  /** How long an order stays open. The default of 300 ms is long enough to be seen, and short enough for a demonstration. */
-  completeAfterMs?: number
   /** The rate limit. Default: 600. */
   requestsPerMinute?: number
   /** Whether a timer moves the world and sends deliveries. If false, callers do so by `advance` and `deliverDue`. */
@@ -53,19 +43,7 @@ export interface SandboxOptions {
   demo?: SandboxDemo | undefined
 }
 
-export interface Sandbox {
-  /** Base address of the API; ends in `/v1`. */
-  baseUrl: string
-  /** Base address of the control API. */
-  controlUrl: string
-  world: World
-  faults: Faults
-  /** Settles due orders. Returns how many orders moved. */
-  advance: () => number
-  /** Sends due deliveries; resolves with the number of attempts. */
-  deliverDue: () => Promise<number>
-  close: () => Promise<void>
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /** The time between two runs of the timer. It is much shorter than the 300 ms of an order, and a run is cheap. */
 const tickMs = 50
@@ -73,27 +51,19 @@ const tickMs = 50
 /** How long a caller may take to read that its request is malformed: a connection cut with unread bytes loses the answer. */
 const lingerMs = 1_000
 
-export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { dialect, apiKey, now = Date.now, random = cryptoRandom, requestsPerMinute = 600, seed } = options
-  const { balanceMinor = 250_000, balanceLowMinor = 10_000, completeAfterMs = 300, file, offers } = options
-  const catalogue = offers === undefined ? shippedCatalogue() : generatedCatalogue(offers, seed ?? 1)
+export async function startSandbox(options: SandboxOptions) {
+  const { dialect, apiKey, offers, now = Date.now, random = cryptoRandom, requestsPerMinute = 600 } = options
+  const { balanceMinor = 250_000, balanceLowMinor = 10_000, completeAfterMs = 300 } = options
+  const catalogue = offers === undefined ? shippedCatalogue() : generatedCatalogue(offers, options.seed ?? 1)
   const faults = createFaults()
-  const world = openWorld({
-    dialect,
-    catalogue,
-    faults,
-    now,
-    random,
-    file,
-    seed,
-    balanceMinor,
-    balanceLowMinor,
-    completeAfterMs,
-  })
-  const sender = createSender({ webhooks: world.webhooks, dialect, now })
-  const waits = createWaits()
+  const settings = { catalogue, faults, now, random, balanceMinor, balanceLowMinor, completeAfterMs }
+  const world = openWorld({ ...options, ...settings })
+  const sender = createSender({ dialect, now }, world.webhooks)
+  const closing = new AbortController()
+  // Work after a wait that the server cut short is never done.
+  const pause = (ms: number): Promise<void> =>
+    wait(ms, undefined, { signal: closing.signal }).catch(() => new Promise(() => {}))
   const routes = routesOf({ world, dialect, faults, requestsPerMinute, openapi: openapiOf(dialect) })
-  const { pause } = waits
   const app = express()
   app.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing')
   app.use(frontPage({ world, faults, dialect, demo: options.demo }))
@@ -123,36 +93,20 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const timer = options.automatic === false ? undefined : setInterval(tick, tickMs).unref()
   const address = addressOf(server)
   return {
+    /** Base address of the API; ends in `/v1`. */
     baseUrl: `${address}/v1`,
+    /** Base address of the control API. */
     controlUrl: `${address}/sandbox`,
     world,
     faults,
     advance: world.advance,
     deliverDue: sender.deliverDue,
-    close: async () => {
+    close: async (): Promise<void> => {
       clearInterval(timer)
-      waits.clear()
+      closing.abort()
       await sender.close()
       await closeServer(server)
       world.close()
-    },
-  }
-}
-
-/** Makes waits that the server cancels when it closes. Work after a cancelled wait is never done. */
-function createWaits() {
-  const timers = new Set<NodeJS.Timeout>()
-  return {
-    pause: (ms: number): Promise<void> =>
-      new Promise((resolve) => {
-        const timer = setTimeout(() => {
-          timers.delete(timer)
-          resolve()
-        }, ms)
-        timers.add(timer)
-      }),
-    clear: (): void => {
-      for (const timer of timers) clearTimeout(timer)
     },
   }
 }

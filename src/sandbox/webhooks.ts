@@ -142,22 +142,7 @@ const productOf = ({ order, productId }: EventSubject): string | undefined => pr
 /** A receiver that takes longer counts as not reached: it should store the delivery first, and act on it later. */
 const deadlineMs = 10_000
 
-export interface Sender {
-  /** Sends due deliveries, in order for each webhook; resolves with the number of attempts. */
-  deliverDue: () => Promise<number>
-  /** Aborts the deliveries in flight, which stay due. */
-  close: () => Promise<void>
-}
-
-export function createSender({
-  webhooks,
-  dialect,
-  now,
-}: {
-  webhooks: Webhooks
-  dialect: Dialect
-  now: () => number
-}): Sender {
+export function createSender({ dialect, now }: Pick<Ground, 'dialect' | 'now'>, webhooks: Webhooks) {
   const agent = new Agent()
   const closing = new AbortController()
   const running = new Map<string, Promise<number>>()
@@ -203,12 +188,14 @@ export function createSender({
   }
 
   return {
-    deliverDue: async () => {
+    /** Sends due deliveries, in order for each webhook; resolves with the number of attempts. */
+    deliverDue: async (): Promise<number> => {
       if (closing.signal.aborted) return 0
       const counts = await Promise.all(webhooks.list().map((webhook) => running.get(webhook.id) ?? start(webhook)))
       return counts.reduce((total, count) => total + count, 0)
     },
-    close: async () => {
+    /** Aborts the deliveries in flight, which stay due. */
+    close: async (): Promise<void> => {
       closing.abort()
       await Promise.allSettled(running.values())
       await agent.destroy()

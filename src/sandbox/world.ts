@@ -18,15 +18,19 @@ export interface WorldOptions {
   dialect: Dialect
   catalogue: Catalogue
   faults: Faults
+  /** Epoch milliseconds. */
   now: () => number
+  /** Returns a number in [0, 1). */
   random: () => number
-  /** The SQLite file; without it the world is in memory. The contents of the file win over `balanceMinor` and `seed`. */
+  /** The SQLite file; without it the world ends with the process. The contents of the file win over `balanceMinor` and `seed`. */
   file?: string | undefined
   /** The seed of the licence keys. If it is left out, it is random, so that a new sandbox never repeats an old one's keys. */
   seed?: number | undefined
+  /** The first balance, in minor units of the dialect's currency. */
   balanceMinor: number
   /** A charge that takes the balance below this sends `balance.low`. */
   balanceLowMinor: number
+  /** How long an order stays open. */
   completeAfterMs: number
 }
 
