@@ -26,7 +26,7 @@ export type Schema = Record<string, unknown>
  * One field of a record: its dotted path (null or empty: the supplier has no such field), its schema, its value, and whether it
  * can be missing. An undefined value is not written.
  */
-type Field<T> = [path: string | null, schema: Schema, value: keyof T | ((of: T) => unknown), presence?: 'optional']
+type Field<T> = [path: string | null, schema: Schema, value: (of: T) => unknown, presence?: 'optional']
 
 interface Records {
   product: Field<Offer>[]
@@ -42,7 +42,7 @@ interface Records {
 
 const made = new WeakMap<Dialect, Records>()
 
-/** Returns the tables of a dialect. A page has a hundred products, so they are made only once. */
+/** Returns the tables of a dialect, which are made only once. */
 export function recordsOf(dialect: Dialect): Records {
   const records = made.get(dialect) ?? makeRecords(dialect)
   made.set(dialect, records)
@@ -63,18 +63,18 @@ function makeRecords(dialect: Dialect): Records {
   const keysOf = (keys: string[] | undefined) => keys?.map((key) => keyValue(dialect, key))
   const wordsOf = (names: EventName[]) => names.map((name) => event.names[name]).filter((word) => word !== null)
   const ofWebhook = (secret: Field<Webhook>[]): Field<Webhook>[] => [
-    [webhook.id, text, 'id'],
-    [webhook.url, { ...text, format: 'uri' }, 'url'],
+    [webhook.id, text, ({ id }) => id],
+    [webhook.url, { ...text, format: 'uri' }, ({ url }) => url],
     [webhook.events, eventsSchema(dialect), ({ events }) => wordsOf(events)],
     ...secret,
     [webhook.createdAt, instant, ({ createdAt }) => instantOf(createdAt)],
   ]
   return {
     product: [
-      [product.id, uuid, 'id'],
-      [product.sku, { ...text, description: 'Stable.' }, 'sku'],
-      [product.name, text, 'name'],
-      [product.category, text, 'category'],
+      [product.id, uuid, ({ id }) => id],
+      [product.sku, { ...text, description: 'Stable.' }, ({ sku }) => sku],
+      [product.name, text, ({ name }) => name],
+      [product.category, text, ({ category }) => category],
       [product.description, text, ({ name }) => `${name}: one licence key.`],
       [product.image, { ...text, format: 'uri' }, ({ id }) => `https://images.example/${id}.png`],
       [
@@ -85,17 +85,17 @@ function makeRecords(dialect: Dialect): Records {
       [product.basePrice, money, ({ basePriceMinor }) => moneyOf(basePriceMinor)],
       [product.cashback, money, ({ cashbackMinor }) => moneyOf(cashbackMinor)],
       [product.currency, currency, currencyOf],
-      [product.localStock, count, 'localStock'],
-      [product.providerStock, count, 'providerStock'],
+      [product.localStock, count, ({ localStock }) => localStock],
+      [product.providerStock, count, ({ providerStock }) => providerStock],
       [product.available, flagSchema(flags.available), (offer) => flagValue(flags.available, sellable(offer) > 0)],
-      [product.origin, { ...text, description: 'Who fulfils.', enum: ['local', 'provider'] }, 'origin'],
+      [product.origin, { ...text, description: 'Who fulfils.', enum: ['local', 'provider'] }, ({ origin }) => origin],
       [product.updatedAt, instant, ({ updatedAt }) => instantOf(updatedAt)],
     ],
     order: [
-      [order.id, uuid, 'id'],
-      [order.externalOrderId, nullableText, 'externalOrderId'],
-      [order.productId, uuid, 'productId'],
-      [order.quantity, { type: 'integer', minimum: 1 }, 'quantity'],
+      [order.id, uuid, ({ id }) => id],
+      [order.externalOrderId, nullableText, ({ externalOrderId }) => externalOrderId],
+      [order.productId, uuid, ({ productId }) => productId],
+      [order.quantity, { type: 'integer', minimum: 1 }, ({ quantity }) => quantity],
       [order.status, status, (placed) => statusWord(dialect, placed.status)],
       [order.amount, money, ({ amountMinor }) => moneyOf(amountMinor)],
       [order.currency, currency, currencyOf],
@@ -109,22 +109,22 @@ function makeRecords(dialect: Dialect): Records {
       [balance.amount, money, ({ balanceMinor }) => moneyOf(balanceMinor)],
       [balance.currency, currency, currencyOf],
       [balance.tier, text, () => 'gold'],
-      [balance.requestsPerMinute, count, 'requestsPerMinute'],
+      [balance.requestsPerMinute, count, ({ requestsPerMinute }) => requestsPerMinute],
       [balance.quantityMax, count, () => dialect.quantityMax],
     ],
     webhook: ofWebhook([]),
-    newWebhook: ofWebhook([[webhook.secret, { ...text, description: 'Shown this once.' }, 'secret']]),
+    newWebhook: ofWebhook([[webhook.secret, { ...text, description: 'Shown this once.' }, ({ secret }) => secret]]),
     error: [
       [error.success, { const: flagValue(flags.success, false) }, () => flagValue(flags.success, false)],
       [error.code, { ...text, enum: [...codes] }, ({ kind }) => refusalFacts(dialect, kind).code],
-      [error.message, text, 'message'],
-      [error.requestId, text, 'requestId'],
+      [error.message, text, ({ message }) => message],
+      [error.requestId, text, ({ requestId }) => requestId],
     ],
     event: (name) => {
       const ofOrder = name.startsWith('order.')
       return [
         [event.name, { const: event.names[name] }, () => event.names[name]],
-        [dialect.eventId, { ...text, description: 'The same in every delivery of the event.' }, 'id'],
+        [dialect.eventId, { ...text, description: 'The same in every delivery of the event.' }, ({ id }) => id],
         [event.occurredAt, instant, ({ at }) => instantOf(at)],
         [ofOrder ? event.orderId : null, uuid, (subject) => subject.order?.id],
         [ofOrder ? event.externalOrderId : null, nullableText, (subject) => subject.order?.externalOrderId],
@@ -133,7 +133,7 @@ function makeRecords(dialect: Dialect): Records {
           status,
           (subject) => subject.order && statusWord(dialect, subject.order.status),
         ],
-        [name.startsWith('product.') ? event.productId : null, uuid, 'productId'],
+        [name.startsWith('product.') ? event.productId : null, uuid, ({ productId }) => productId],
         [name === 'order.completed' ? event.keys : null, keyList, ({ keys }) => keysOf(keys)],
       ]
     },
@@ -142,12 +142,17 @@ function makeRecords(dialect: Dialect): Records {
 
 /** Writes a record by its table. */
 export const recordOf = <T>(fields: Field<T>[], of: T): Body =>
-  bodyOf(fields.map(([path, , value]) => [path, typeof value === 'function' ? value(of) : of[value]]))
+  bodyOf(fields.map(([path, , value]) => [path, path && value(of)]))
 
 /** Writes the pairs whose path the dialect names and whose value is there. */
 function bodyOf(pairs: [path: string | null, value: unknown][]): Body {
   const body: Body = {}
-  for (const [path, value] of pairs) if (path && value !== undefined) putAt(body, path, value)
+  for (const [path, value] of pairs) {
+    if (!path || value === undefined) continue
+    // Most paths are plain names, and a page has a hundred products.
+    if (path.includes('.')) putAt(body, path, value)
+    else body[path] = value
+  }
   return body
 }
 
@@ -156,8 +161,8 @@ export const errorBody = (dialect: Dialect, kind: ErrorKind, message: string, re
 
 /** The fields of a page of records. */
 const pageFields = ({ paging, flags }: Dialect, items: string, item: Schema): Field<Page>[] => [
-  [items, { type: 'array', items: item }, 'list'],
-  [paging.total, { ...count, description: 'How many there are on all pages.' }, 'total'],
+  [items, { type: 'array', items: item }, ({ list }) => list],
+  [paging.total, { ...count, description: 'How many there are on all pages.' }, ({ total }) => total],
   [
     paging.more,
     { ...flagSchema(flags.more), description: 'Whether another page follows.' },
