@@ -21,9 +21,10 @@ import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
 import { classify, differenceText, unreadIn } from './classify.ts'
 import { parseOffer } from './offer-record.ts'
-import { createPacer, type RateHint } from './rate-limit.ts'
-import { createReach, type Reach } from './reach.ts'
+import { createPacer } from './rate-limit.ts'
+import { createReach } from './reach.ts'
 import {
+  type Answers,
   createAnswers,
   get,
   judge,
@@ -34,23 +35,22 @@ import {
   readPage,
   type SupplierLink,
   send,
-  type UnreadableAnswer,
+  setAside,
   unreadable,
+  watchOrder,
+  watchPage,
+  watchPlacement,
+  watchRecord,
 } from './read.ts'
 import { parseBalance, parseOrder, parseWebhook, type Read, unreadField, unwrap, writeInstant } from './records.ts'
-import { ANSWER_MAX_BYTES, type Exchange, type Network, sockets } from './request.ts'
+import { ANSWER_MAX_BYTES, type Connections, type Exchange, type Network, sockets } from './request.ts'
 
-export interface SupplierSettings {
+type Given = Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' | 'sleep' | 'random'>
+
+export interface SupplierSettings extends Given {
   /** An http or https address that ends in `/v1`; one slash after the `/v1` is removed. */
   baseUrl: string
-  dialect: Dialect
-  apiKey: Secret
-  /** Epoch milliseconds. */
-  now: () => number
-  sleep: (ms: number) => Promise<void>
-  /** In [0, 1). */
-  random: () => number
-  /** The deadline of one try of a read (default: 15 s). */
+  /** Default: 15 s. */
   fetchDeadlineMs?: number
   /** Default: the sockets of this machine. */
   network?: Network
@@ -91,39 +91,7 @@ export interface OrderRequest {
   beforeWrite?: () => boolean
 }
 
-export interface Supplier {
-  /** One page of the catalogue. */
-  products(query: OfferQuery): Promise<Page<SupplierOffer>>
-  /** Undefined when the supplier knows no such product. */
-  product(productId: string): Promise<SupplierOffer | undefined>
-  balance(): Promise<SupplierBalance>
-  /** Sends one POST /orders, only once. Never throws for a failure of the supplier or the network. */
-  placeOrder(request: OrderRequest): Promise<Placement>
-  orders(query: OrderQuery): Promise<Page<SupplierOrder>>
-  /** Undefined when the supplier does not know the order, or no longer knows it. */
-  order(orderId: string): Promise<SupplierOrder | undefined>
-  /** Says to people which mapped field of an order is the first that is not as ordered; undefined: the order agrees. */
-  differs(order: SupplierOrder, expected: ExpectedOrder): string | undefined
-  webhooks(): Promise<Page<SupplierWebhook>>
-  /** @throws Failure `unknown_outcome` when the webhook may have been made: list the webhooks before another try */
-  createWebhook(wanted: { url: string; events: EventName[] }): Promise<CreatedWebhook>
-  /** The parsed OpenAPI description. */
-  openapi(): Promise<unknown>
-  /** The kinds of answers that cannot be read at present. */
-  unreadable(): readonly UnreadableAnswer[]
-  /** Notes that a person has decided on an order whose keys cannot be read: the order pauses nothing any more. */
-  setAside(orderId: string): void
-  /** Whether this process already knows if answers to a request, such as `GET /orders`, can be read. */
-  isJudged(request: string): boolean
-  /** Whether the supplier answers. */
-  reach(): Reach
-  /** Requests that are left in the present window; undefined where the supplier does not state their number. */
-  quota(): RateHint | undefined
-  /** Until when the API key is paused after a 429, epoch milliseconds; undefined when the key is not paused. */
-  pausedUntil(): number | undefined
-  /** Closes the connections. Ends when all open exchanges have ended; each exchange has its deadline. */
-  close(): Promise<void>
-}
+export type Supplier = ReturnType<typeof createSupplier>
 
 /** This is much longer than the largest page takes, and much shorter than a person would wait. */
 const FETCH_DEADLINE_MS = 15_000
@@ -142,127 +110,162 @@ const OPENAPI_MAX_BYTES = 4 * 1024 * 1024
  *
  * @throws Failure `invalid`, naming `supplier.baseUrl` or `supplier.apiKey`
  */
-export function createSupplier(settings: SupplierSettings): Supplier {
-  const { dialect, apiKey, now, sleep, random, fetchDeadlineMs = FETCH_DEADLINE_MS, network = sockets } = settings
+export function createSupplier(settings: SupplierSettings) {
+  const { dialect, apiKey, now, fetchDeadlineMs = FETCH_DEADLINE_MS, network = sockets } = settings
   const base = readBaseUrl(settings.baseUrl)
   if (!/^[\x21-\x7e]{1,500}$/.test(apiKey.reveal())) {
     throw invalid('supplier.apiKey', 'must be 1 to 500 visible ASCII characters, no spaces')
   }
-  const pacer = createPacer({ now, sleep, random })
+  const pacer = createPacer(settings)
   const answers = createAnswers(now)
   const reach = createReach(now)
-  const orderAgent = network.open(ORDER_CONNECTIONS)
-  const agent = network.open(READ_CONNECTIONS)
-  const link: SupplierLink = {
-    dialect,
+  const client: Client = {
+    ...settings,
     base,
-    apiKey,
-    now,
-    sleep,
-    random,
     fetchDeadlineMs,
+    network,
     pacer,
+    answers,
     note: (ended, ms, request) => {
       reach.note(ended, ms)
       settings.onRequest?.(request, statusClassOf(ended), ms)
     },
-    agent,
-    network,
+    orderAgent: network.open(ORDER_CONNECTIONS),
+    agent: network.open(READ_CONNECTIONS),
   }
   return {
-    products: ({ search, category, inStock, ...paged }) => {
-      const names = dialect.products
-      const stock = inStock === undefined ? undefined : String(flagValue(dialect.flags.inStock, inStock))
-      const filters: QueryParameters = [
-        [names.search, search],
-        [names.category, category],
-        [names.inStock, stock],
-      ]
-      const page = readPage(link, '/products', { ...paged, id: dialect.product.id, filters }, parseOffer)
-      // The sync run reports single unreadable offers.
-      return answers.page('GET /products', page, {
-        all: paged.page === 1 && !filters.some(([, value]) => value),
-        partly: false,
-      })
-    },
-    product: async (productId) =>
-      answers.one(
-        'GET /products/{id}',
-        readOne(link, `/products/${segment(productId)}`, (record) =>
-          only(productId, parseOffer(record, dialect), 'product.id', dialect.product.id, (offer) => offer.productId),
-        ),
-        productId,
-      ),
-    balance: async () => {
-      const balance = await answers.one('GET /balance', readOne(link, '/balance', parseBalance))
-      if (!balance) throw new Failure('unavailable', 'the supplier knows no balance', { reason: 'not_found' })
-      return balance
-    },
-    placeOrder: async (request) => {
-      const pausedUntil = pacer.pausedUntil()
-      if (pausedUntil !== undefined) {
-        const evidence = { detail: 'nothing was sent: the API key is paused after a 429' }
-        return { outcome: 'not_executed', cause: 'rate_limited', retryAfterMs: pausedUntil - now(), evidence }
-      }
-      const ended = await send(link, orderAgent, {
-        method: 'POST',
-        path: '/orders',
-        headers: { ...postHeaders(link), [dialect.headers.idempotencyKey]: request.idempotencyKey },
-        body: request.body,
-        deadlineMs: request.deadlineMs,
-        bodyMaxBytes: ANSWER_MAX_BYTES,
-        ...(request.beforeWrite ? { beforeWrite: request.beforeWrite } : {}),
-      })
-      const { maybeCharged, expected } = request
-      const placement = classify(ended, { dialect, maybeCharged, expected, nowMs: now() })
-      answers.placed('POST /orders', placement, () => unreadIn(ended, dialect))
-      return placement
-    },
-    orders: ({ externalOrderId, from, to, status, ...paged }) => {
-      const names = dialect.orders
-      const instant = (ms: number | undefined) => (ms === undefined ? undefined : writeInstant(ms, dialect))
-      const filters: QueryParameters = [
-        [names.externalOrderId, externalOrderId],
-        [names.from, instant(from)],
-        [names.to, instant(to)],
-        [names.status, status && onlyWordFor(status, dialect)],
-      ]
-      const page = readPage(link, '/orders', { ...paged, filters }, parseOrder)
-      return answers.page('GET /orders', page, {
-        all: paged.page === 1 && !filters.some(([, value]) => value),
-        partly: true,
-      })
-    },
-    order: async (orderId) =>
-      answers.order(
-        readOne(link, `/orders/${segment(orderId)}`, (record) =>
-          only(orderId, parseOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
-        ),
-        orderId,
-        dialect.order.keys,
-      ),
-    differs: (order, expected) => differenceText(order, expected, dialect),
-    webhooks: () => {
-      const items = dialect.lists.webhooks ?? dialect.paging.items
-      const page = readPage(link, '/webhooks', { filters: [], items }, parseWebhook)
-      return answers.page('GET /webhooks', page, { all: true, partly: false })
-    },
-    createWebhook: (wanted) => createWebhook(link, wanted),
-    openapi: async () => {
-      const got = await get(link, '/openapi', OPENAPI_MAX_BYTES, dialect.openapiNeedsKey)
-      if (got !== 'absent') return got.json
-      throw new Failure('unavailable', 'the supplier serves no OpenAPI description', { reason: 'not_found' })
-    },
-    unreadable: answers.list,
-    setAside: answers.setAside,
-    isJudged: answers.isJudged,
+    /** One page of the catalogue. */
+    products: (query: OfferQuery) => readProducts(client, query),
+    /** Undefined when the supplier knows no such product. */
+    product: (productId: string) => readProduct(client, productId),
+    balance: () => readBalance(client),
+    /** Sends one POST /orders, only once. Never throws for a failure of the supplier or the network. */
+    placeOrder: (request: OrderRequest) => placeOrder(client, request),
+    orders: (query: OrderQuery) => readOrders(client, query),
+    /** Undefined when the supplier does not know the order, or no longer knows it. */
+    order: (orderId: string) => readOrder(client, orderId),
+    /** Says to people which mapped field of an order is the first that is not as ordered; undefined: the order agrees. */
+    differs: (order: SupplierOrder, expected: ExpectedOrder) => differenceText(order, expected, dialect),
+    webhooks: () => readWebhooks(client),
+    /** @throws Failure `unknown_outcome` when the webhook may have been made: list the webhooks before another try */
+    createWebhook: (wanted: { url: string; events: EventName[] }) => createWebhook(client, wanted),
+    /** The parsed OpenAPI description. */
+    openapi: () => readOpenapi(client),
+    /** The kinds of answers that cannot be read at present. */
+    unreadable: () => answers.unreadable,
+    /** Notes that a person has decided on an order whose keys cannot be read: the order pauses nothing any more. */
+    setAside: (orderId: string) => setAside(answers, orderId),
+    /** Whether this process already knows if answers to a request, such as `GET /orders`, can be read. */
+    isJudged: (request: string) => answers.judged.has(request),
+    /** Whether the supplier answers. */
     reach: reach.read,
+    /** Requests that are left in the present window; undefined where the supplier does not state their number. */
     quota: pacer.quota,
-    pausedUntil: () => pacer.pausedUntil(),
-    close: async () => {
-      await Promise.all([agent.close(), orderAgent.close()])
+    /** Until when the API key is paused after a 429, epoch milliseconds; undefined when the key is not paused. */
+    pausedUntil: pacer.pausedUntil,
+    /** Closes the connections. Ends when all open exchanges have ended; each exchange has its deadline. */
+    close: async (): Promise<void> => {
+      await Promise.all([client.agent.close(), client.orderAgent.close()])
     },
   }
+}
+
+interface Client extends SupplierLink {
+  answers: Answers
+  orderAgent: Connections
+}
+
+function readProducts(
+  client: Client,
+  { search, category, inStock, ...paged }: OfferQuery,
+): Promise<Page<SupplierOffer>> {
+  const { answers, dialect } = client
+  const names = dialect.products
+  const stock = inStock === undefined ? undefined : String(flagValue(dialect.flags.inStock, inStock))
+  const filters: QueryParameters = [
+    [names.search, search],
+    [names.category, category],
+    [names.inStock, stock],
+  ]
+  const page = readPage(client, '/products', { ...paged, id: dialect.product.id, filters }, parseOffer)
+  // The sync run reports single unreadable offers.
+  return watchPage(answers, 'GET /products', page, { all: isWhole(paged, filters), partly: false })
+}
+
+/** Whether a page that is asked for begins the whole list. */
+const isWhole = ({ page }: PageQuery, filters: QueryParameters): boolean =>
+  page === 1 && !filters.some(([, value]) => value)
+
+async function readProduct(client: Client, productId: string): Promise<SupplierOffer | undefined> {
+  const { answers, dialect } = client
+  const reading = readOne(client, `/products/${segment(productId)}`, (record) =>
+    only(productId, parseOffer(record, dialect), 'product.id', dialect.product.id, (offer) => offer.productId),
+  )
+  return watchRecord(answers, 'GET /products/{id}', reading, productId)
+}
+
+async function readBalance(client: Client): Promise<SupplierBalance> {
+  const balance = await watchRecord(client.answers, 'GET /balance', readOne(client, '/balance', parseBalance))
+  if (!balance) throw new Failure('unavailable', 'the supplier knows no balance', { reason: 'not_found' })
+  return balance
+}
+
+async function placeOrder(client: Client, request: OrderRequest): Promise<Placement> {
+  const { answers, dialect, pacer, now } = client
+  const pausedUntil = pacer.pausedUntil()
+  if (pausedUntil !== undefined) {
+    const evidence = { detail: 'nothing was sent: the API key is paused after a 429' }
+    return { outcome: 'not_executed', cause: 'rate_limited', retryAfterMs: pausedUntil - now(), evidence }
+  }
+  const { maybeCharged, expected, beforeWrite } = request
+  const ended = await send(client, client.orderAgent, {
+    method: 'POST',
+    path: '/orders',
+    headers: { ...postHeaders(client), [dialect.headers.idempotencyKey]: request.idempotencyKey },
+    body: request.body,
+    deadlineMs: request.deadlineMs,
+    bodyMaxBytes: ANSWER_MAX_BYTES,
+    beforeWrite,
+  })
+  const placement = classify(ended, { dialect, maybeCharged, expected, nowMs: now() })
+  watchPlacement(answers, placement, () => unreadIn(ended, dialect))
+  return placement
+}
+
+function readOrders(client: Client, query: OrderQuery): Promise<Page<SupplierOrder>> {
+  const { externalOrderId, from, to, status, ...paged } = query
+  const { answers, dialect } = client
+  const names = dialect.orders
+  const instant = (ms: number | undefined) => (ms === undefined ? undefined : writeInstant(ms, dialect))
+  const filters: QueryParameters = [
+    [names.externalOrderId, externalOrderId],
+    [names.from, instant(from)],
+    [names.to, instant(to)],
+    [names.status, status && onlyWordFor(status, dialect)],
+  ]
+  const page = readPage(client, '/orders', { ...paged, filters }, parseOrder)
+  return watchPage(answers, 'GET /orders', page, { all: isWhole(paged, filters), partly: true })
+}
+
+async function readOrder(client: Client, orderId: string): Promise<SupplierOrder | undefined> {
+  const { answers, dialect } = client
+  const reading = readOne(client, `/orders/${segment(orderId)}`, (record) =>
+    only(orderId, parseOrder(record, dialect), 'order.id', dialect.order.id, (order) => order.id),
+  )
+  return watchOrder(answers, reading, orderId, dialect.order.keys)
+}
+
+function readWebhooks(client: Client): Promise<Page<SupplierWebhook>> {
+  const { answers, dialect } = client
+  const items = dialect.lists.webhooks ?? dialect.paging.items
+  const page = readPage(client, '/webhooks', { filters: [], items }, parseWebhook)
+  return watchPage(answers, 'GET /webhooks', page, { all: true, partly: false })
+}
+
+async function readOpenapi(client: Client): Promise<unknown> {
+  const got = await get(client, '/openapi', OPENAPI_MAX_BYTES, client.dialect.openapiNeedsKey)
+  if (got !== 'absent') return got.json
+  throw new Failure('unavailable', 'the supplier serves no OpenAPI description', { reason: 'not_found' })
 }
 
 /** Returns the class of a status, such as `2xx`. `none`: no whole answer came. A 429 is a class of its own. */
@@ -312,7 +315,7 @@ export function readBaseUrl(text: string): SupplierLink['base'] {
 const invalid = (field: string, message: string): Failure =>
   new Failure('invalid', `${field} ${message}`, { fields: [{ field, message }] })
 
-export interface CreatedWebhook {
+interface CreatedWebhook {
   webhook: SupplierWebhook
   /** The wanted events for which the supplier has a name. */
   events: EventName[]
@@ -326,7 +329,7 @@ export interface CreatedWebhook {
  * @throws Failure `unknown_outcome` when the webhook may have been made and its secret was not received
  * @see Reseller API v1.1, section 4, POST /webhooks
  */
-export async function createWebhook(
+async function createWebhook(
   link: SupplierLink,
   { url, events }: { url: string; events: EventName[] },
 ): Promise<CreatedWebhook> {

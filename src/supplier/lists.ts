@@ -17,10 +17,16 @@ interface ListPage {
   first: string | undefined
 }
 
-type ReadPage = (page: number) => Promise<ListPage>
-
 /** Takes what was found. `fail`: it cannot be proven that an order is absent. */
 type ListReport = (level: 'ok' | 'warn' | 'fail', message: string, fix?: string) => void
+
+/** A list of the supplier that is checked. */
+interface List {
+  name: 'products' | 'orders'
+  read: (page: number) => Promise<ListPage>
+  dialect: Dialect
+  report: ListReport
+}
 
 /**
  * Compares the supplier's lists with what the dialect says of them: how large the pages are, what the count covers, and where the
@@ -30,8 +36,8 @@ type ListReport = (level: 'ok' | 'warn' | 'fail', message: string, fix?: string)
  * @throws Failure `unavailable` when the lists cannot be read
  */
 export async function readLists(supplier: Supplier, dialect: Dialect, now: number, report: ListReport): Promise<void> {
-  const products = await checkList('products', dialect, readerOf(supplier.products), report)
-  const orders = await checkList('orders', dialect, readerOf(supplier.orders), report)
+  const products = await checkList({ name: 'products', read: readerOf(supplier.products), dialect, report })
+  const orders = await checkList({ name: 'orders', read: readerOf(supplier.orders), dialect, report })
   const filter = await checkFilter(supplier, dialect, orders, now, report)
   const proof = await proveFilter(supplier, dialect, report)
   const are = (one: ListPage) => (one.total === undefined ? '' : ` of ${one.total}`)
@@ -42,28 +48,25 @@ export async function readLists(supplier: Supplier, dialect: Dialect, now: numbe
   }
 }
 
-type List = (query: { page: number }) => Promise<{
-  items: { id?: string; productId?: string }[]
-  unreadable: unknown[]
-  total?: number
-}>
-
 const readerOf =
-  (list: List): ReadPage =>
+  (
+    list: (query: { page: number }) => Promise<{
+      items: { id?: string; productId?: string }[]
+      unreadable: unknown[]
+      total?: number
+    }>,
+  ): List['read'] =>
   async (page) => {
     const { items, unreadable, total } = await list({ page })
     return { rows: items.length + unreadable.length, total, first: items[0]?.id ?? items[0]?.productId }
   }
 
 /** @returns the first page of a list that is as the dialect says; undefined when something was reported */
-async function checkList(
-  name: string,
-  { paging: { limitMax, listMax } }: Dialect,
-  read: ReadPage,
-  report: ListReport,
-): Promise<ListPage | undefined> {
+async function checkList(list: List): Promise<ListPage | undefined> {
+  const { name, read, report } = list
+  const { limitMax } = list.dialect.paging
   const first = await read(1)
-  const second = first.rows === 0 ? first : await readBehind(name, 2, read, report)
+  const second = first.rows === 0 ? first : await readBehind(list, 2)
   if (!second) return undefined
   const { rows, total } = first
   if (second.rows > 0 && second.first === first.first) {
@@ -76,29 +79,20 @@ async function checkList(
     report('warn', what, `put paging.limitMax to ${rows} in the dialect`)
     return undefined
   }
-  if (total === undefined) return first
-  return (await checkEnd(name, { rows, total, listMax, read, report })) ? first : undefined
+  return total === undefined || (await checkEnd(list, rows, total)) ? first : undefined
 }
 
-interface End {
-  /** How many records the first page has. */
-  rows: number
-  total: number
-  listMax: number | null
-  read: ReadPage
-  report: ListReport
-}
-
-/** Reads the last page that the count promises, and the page behind it. */
-async function checkEnd(name: string, { rows, total, listMax, read, report }: End): Promise<boolean> {
-  const end = Math.min(total, listMax ?? total)
+/** Reads the last page that the count promises, and the page behind it. @param rows how many records the first page has */
+async function checkEnd(list: List, rows: number, total: number): Promise<boolean> {
+  const { name, read, report } = list
+  const end = Math.min(total, list.dialect.paging.listMax ?? total)
   const lastPage = Math.ceil(end / Math.max(1, rows))
   if (lastPage > 1 && (await read(lastPage)).rows === 0) {
     const what = `the supplier counts ${total} ${name} and lists fewer: page ${lastPage} is empty`
     report('fail', what, 'ask the supplier where its lists end, and state it in paging.listMax')
     return false
   }
-  const behind = await readBehind(name, lastPage + 1, read, report)
+  const behind = await readBehind(list, lastPage + 1)
   if (!behind) return false
   if (behind.rows === 0 && rows <= end) return true
   if (end < total) {
@@ -110,12 +104,7 @@ async function checkEnd(name: string, { rows, total, listMax, read, report }: En
   return false
 }
 
-async function readBehind(
-  name: string,
-  page: number,
-  read: ReadPage,
-  report: ListReport,
-): Promise<ListPage | undefined> {
+async function readBehind({ name, read, report }: List, page: number): Promise<ListPage | undefined> {
   try {
     return await read(page)
   } catch (error) {

@@ -83,21 +83,21 @@ const faultOf = (cost: number): CostFault | undefined =>
 function optionalReader(dialect: Dialect) {
   const { product, money } = dialect
   const amount = asAmount(dialect, money.currency)
-  const fields: Optional[] = []
-  const field = (path: string | null, key: Optional['key'], read: Optional['read'], how: Partial<Optional> = {}) => {
-    if (path !== null) fields.push({ path, key, read, ...how })
-  }
-  field(product.category, 'category', asText)
-  field(product.description, 'description', asDescription)
-  field(product.image, 'image', asImage)
-  // Amounts in another currency are not read.
-  field(product.basePrice, 'basePriceMinor', amount, { ofOwn: true })
-  field(product.cashback, 'cashbackMinor', amount, { ofOwn: true })
-  field(product.localStock, 'localStock', asCount, { unread: 0 })
-  field(product.providerStock, 'providerStock', asCount, { unread: 0 })
-  field(product.origin, 'origin', asText)
-  field(product.updatedAt, 'asOf', asInstant(dialect), { unread: UNDATED })
-  const steps = fields.map((one) => ({ ...one, at: pathReader(one.path), around: pathReader(parentOf(one.path)) }))
+  const fields: Optional[] = [
+    { path: product.category, key: 'category', read: asText },
+    { path: product.description, key: 'description', read: asDescription },
+    { path: product.image, key: 'image', read: asImage },
+    // Amounts in another currency are not read.
+    { path: product.basePrice, key: 'basePriceMinor', read: amount, ofOwn: true },
+    { path: product.cashback, key: 'cashbackMinor', read: amount, ofOwn: true },
+    { path: product.localStock, key: 'localStock', read: asCount, unread: 0 },
+    { path: product.providerStock, key: 'providerStock', read: asCount, unread: 0 },
+    { path: product.origin, key: 'origin', read: asText },
+    { path: product.updatedAt, key: 'asOf', read: asInstant(dialect), unread: UNDATED },
+  ]
+  const steps = fields.flatMap(({ path, ...field }) =>
+    path === null ? [] : [{ ...field, path, at: pathReader(path), around: pathReader(parentOf(path)) }],
+  )
   return (record: unknown, offer: SupplierOffer, own: boolean): void => {
     const target = offer as unknown as Record<string, unknown>
     for (const { path, key, at, around, read, ofOwn, unread } of steps) {
@@ -116,7 +116,7 @@ function optionalReader(dialect: Dialect) {
 }
 
 interface Optional {
-  path: string
+  path: string | null
   key: keyof SupplierOffer
   read: (value: unknown, around: unknown) => unknown
   /** The value of a field that cannot be read (default: not stated). */

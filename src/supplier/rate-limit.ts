@@ -65,24 +65,7 @@ const wholeNumber = (text: string | undefined): number | undefined =>
 const numberUp = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,13}(\.\d+)?$/.test(text) ? Math.ceil(Number(text)) : undefined
 
-export interface Pacer {
-  /**
-   * Waits for the turn of one read.
-   *
-   * @throws Failure `unavailable`, reason `rate_limited`, when the turn is more than a minute away
-   */
-  turn(): Promise<void>
-  /** Takes the rate-limit headers of an answer into account. */
-  observe(hint: RateHint | undefined): void
-  /** Stops the whole API key after a 429. Without `ms`: 5 s, doubled for each 429 in a row, at most 5 min. */
-  pause(ms: number | undefined): void
-  /** Notes that a request was answered with something else than 429. */
-  resumed(): void
-  /** Until when the API key is paused, epoch milliseconds; undefined when the key is not paused. */
-  pausedUntil(): number | undefined
-  /** The present window, as the last answers stated it; undefined when no answer stated a window, or the window is over. */
-  quota(): RateHint | undefined
-}
+export type Pacer = ReturnType<typeof createPacer>
 
 /** A longer pause fails the reads, so that no caller waits for an hour. */
 const WAIT_MAX_MS = MINUTE
@@ -107,11 +90,7 @@ const PAUSE_MAX_MS = 5 * MINUTE
  *
  * @param random a number in [0, 1); up to 20 % of a pause are added, so that several processes do not return as one
  */
-export function createPacer(clock: {
-  now: () => number
-  sleep: (ms: number) => Promise<void>
-  random: () => number
-}): Pacer {
+export function createPacer(clock: { now: () => number; sleep: (ms: number) => Promise<void>; random: () => number }) {
   const { sleep, random } = clock
   let seenAt = 0
   let hint: RateHint | undefined
@@ -140,36 +119,44 @@ export function createPacer(clock: {
     return Math.max(earliest, lastTurnAt + (hint.resetAt - earliest) / hint.remaining)
   }
 
-  const turn = async () => {
-    for (let waits = 0; waits < WAITS_MAX; waits++) {
-      const at = nextTurnAt()
-      if (at - now() > WAIT_MAX_MS) throw rateLimited(at - now())
-      lastTurnAt = at
-      // Turns without an answer are subtracted from what the last answer left.
-      if (hint && hint.remaining > 0) hint = { ...hint, remaining: hint.remaining - 1 }
-      if (at > now()) await sleep(at - now())
-      if (now() >= pauseEndsAt) return
-    }
-    throw rateLimited(pauseEndsAt - now())
-  }
-
   return {
-    turn,
-    observe(seen) {
+    /**
+     * Waits for the turn of one read.
+     *
+     * @throws Failure `unavailable`, reason `rate_limited`, when the turn is more than a minute away
+     */
+    async turn(): Promise<void> {
+      for (let waits = 0; waits < WAITS_MAX; waits++) {
+        const at = nextTurnAt()
+        if (at - now() > WAIT_MAX_MS) throw rateLimited(at - now())
+        lastTurnAt = at
+        // Turns without an answer are subtracted from what the last answer left.
+        if (hint && hint.remaining > 0) hint = { ...hint, remaining: hint.remaining - 1 }
+        if (at > now()) await sleep(at - now())
+        if (now() >= pauseEndsAt) return
+      }
+      throw rateLimited(pauseEndsAt - now())
+    },
+    /** Takes the rate-limit headers of an answer into account. */
+    observe(seen: RateHint | undefined): void {
       // Answers overtake each other: within one window only the lower count is news.
       if (seen && !(hint && hint.resetAt === seen.resetAt && hint.remaining < seen.remaining)) hint = seen
     },
-    pause(ms) {
+    /** Stops the whole API key after a 429. Without `ms`: 5 s, doubled for each 429 in a row, at most 5 min. */
+    pause(ms: number | undefined): void {
       const at = now()
       const base = ms ?? Math.min(PAUSE_MS * 2 ** refusals, PAUSE_MAX_MS)
       refusals = Math.min(refusals + 1, 10)
       pauseEndsAt = Math.max(pauseEndsAt, at + Math.ceil(base * (1 + 0.2 * random())))
     },
-    resumed() {
+    /** Notes that a request was answered with something else than 429. */
+    resumed(): void {
       refusals = 0
     },
-    quota: () => (hint && hint.resetAt > now() ? hint : undefined),
-    pausedUntil: () => (now() < pauseEndsAt ? pauseEndsAt : undefined),
+    /** The present window, as the last answers stated it; undefined when no answer stated a window, or the window is over. */
+    quota: (): RateHint | undefined => (hint && hint.resetAt > now() ? hint : undefined),
+    /** Until when the API key is paused, epoch milliseconds; undefined when the key is not paused. */
+    pausedUntil: (): number | undefined => (now() < pauseEndsAt ? pauseEndsAt : undefined),
   }
 }
 

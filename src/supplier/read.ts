@@ -7,8 +7,8 @@ import type { Secret } from '../secret.ts'
 import { type Pacer, rateHint, rateLimited, retryAfterMs } from './rate-limit.ts'
 import { noAnswerText } from './reach.ts'
 import {
+  asCount,
   asFlag,
-  countAt,
   errorAnswer,
   type Read,
   readJson,
@@ -148,21 +148,16 @@ export async function readPage<T>(
   if (page === undefined) return { ...result, more: false }
   const isFiltered = filters.some(([name, value]) => name !== null && value !== undefined)
   const counts = paging.totalFiltered || !isFiltered
-  if (counts && paging.total !== null && valueAt(data.value, paging.total) !== undefined) {
-    const total = countAt(data.value, paging.total)
-    if (total === undefined) throw unreadableAt('paging.total', paging.total)
-    result.total = total
+  const fieldAt = <F>(setting: string, path: string, readField: (value: unknown) => F | undefined): F => {
+    const value = valueAt(data.value, path)
+    const field = readField(value)
+    if (field === undefined) throw unreadable(unreadField(setting, path, value), requestId)
+    return field
   }
-  if (paging.more !== null) {
-    const more = asFlag(flags.more)(valueAt(data.value, paging.more))
-    if (more === undefined) throw unreadableAt('paging.more', paging.more)
-    result.more = more
-  }
+  if (counts && paging.total !== null && valueAt(data.value, paging.total) !== undefined)
+    result.total = fieldAt('paging.total', paging.total, asCount)
+  if (paging.more !== null) result.more = fieldAt('paging.more', paging.more, asFlag(flags.more))
   return result
-
-  function unreadableAt(setting: string, path: string): Failure {
-    return unreadable(unreadField(setting, path, valueAt(data.ok ? data.value : undefined, path)), requestId)
-  }
 }
 
 /**
@@ -324,22 +319,18 @@ function queryText(query: QueryParameters): string {
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 
-/** An unreadable answer: its request, and the field. */
-interface UnreadableSample extends UnreadField {
+/** One kind of answer that cannot be read at present. */
+export interface UnreadableAnswer extends UnreadField {
   /** Method and path, ids left out: `GET /orders/{id}`. */
   request: string
+  /** When the first of its kind came, epoch milliseconds. */
+  since: number
   /** The supplier's id of the first such request. */
   requestId: string | undefined
   /** Other records of the same answer could be read. */
   partly: boolean
   /** The last requested id, where the request has one. */
-  id?: string
-}
-
-/** One kind of answer that cannot be read at present. */
-export interface UnreadableAnswer extends UnreadableSample {
-  /** When the first of its kind came, epoch milliseconds. */
-  since: number
+  id?: string | undefined
 }
 
 /** One sentence for people. */
@@ -380,112 +371,124 @@ const ALONE_MAX = 1_000
 /** Settings of fields around the records: a page without records proves only that these fields can be read. */
 const AROUND = /^(envelope|lists|paging)/
 
-export type Answers = ReturnType<typeof createAnswers>
-
 /** Remembers which kinds of answers cannot be read, until an answer of the kind can be read. */
-export function createAnswers(now: () => number) {
-  let known: readonly UnreadableAnswer[] = []
-  const judged = new Set<string>()
+export interface Answers {
+  now: () => number
+  unreadable: readonly UnreadableAnswer[]
+  /** Requests of which this process knows whether their answers can be read. */
+  judged: Set<string>
   /** Orders whose keys could not be read while the keys of another order could: the fault is in these orders alone. */
-  const keylessAlone = new Set<string>()
+  keylessAlone: Set<string>
+}
 
-  function note(answer: UnreadableSample): void {
-    const { request, setting, partly, id } = answer
-    judged.add(request)
-    if (OF_KEYS.test(setting) && id !== undefined && keylessAlone.has(id)) return
-    const earlier = known.find((one) => one.request === request && one.setting === setting)
-    const { since = now(), requestId = answer.requestId } = earlier ?? {}
-    const rest = known.filter((one) => one !== earlier)
-    // A page with some readable records proves that the kind as a whole can be read.
-    const left = partly ? rest.filter((one) => one.request !== request || one.partly) : rest
-    known = [...left, { ...answer, since, requestId }]
-  }
+export const createAnswers = (now: () => number): Answers => ({
+  now,
+  unreadable: [],
+  judged: new Set(),
+  keylessAlone: new Set(),
+})
 
-  function clear(request: string, which?: (answer: UnreadableAnswer) => boolean): void {
-    if (!which) judged.add(request)
-    if (known.length > 0) known = known.filter((one) => one.request !== request || (which && !which(one)))
-  }
+function note(
+  answers: Answers,
+  request: string,
+  { field, setting, seen }: UnreadField,
+  answer: Pick<UnreadableAnswer, 'requestId' | 'partly' | 'id'>,
+): void {
+  const { now, judged, keylessAlone, unreadable } = answers
+  judged.add(request)
+  if (OF_KEYS.test(setting) && answer.id !== undefined && keylessAlone.has(answer.id)) return
+  const earlier = unreadable.find((one) => one.request === request && one.setting === setting)
+  const { since = now(), requestId = answer.requestId } = earlier ?? {}
+  const rest = unreadable.filter((one) => one !== earlier)
+  // A page with some readable records proves that the kind as a whole can be read.
+  const left = answer.partly ? rest.filter((one) => one.request !== request || one.partly) : rest
+  answers.unreadable = [...left, { ...answer, request, field, setting, seen, since, requestId }]
+}
 
-  async function watched<T>(request: string, reading: Promise<T>, id?: string): Promise<T> {
-    try {
-      return await reading
-    } catch (error) {
-      if (error instanceof Failure && error.reason === 'unreadable') {
-        const found = error instanceof Unreadable ? error : { unread: NO_JSON, requestId: undefined }
-        const { field, setting, seen } = found.unread
-        const { requestId } = found
-        note({ request, field, setting, seen, requestId, partly: false, ...(id === undefined ? {} : { id }) })
-      }
-      throw error
+function clear(answers: Answers, request: string, which?: (answer: UnreadableAnswer) => boolean): void {
+  if (!which) answers.judged.add(request)
+  answers.unreadable = answers.unreadable.filter((one) => one.request !== request || (which && !which(one)))
+}
+
+async function watched<T>(answers: Answers, request: string, reading: Promise<T>, id?: string): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    if (error instanceof Failure && error.reason === 'unreadable') {
+      const { unread, requestId } = error instanceof Unreadable ? error : { unread: NO_JSON, requestId: undefined }
+      note(answers, request, unread, { requestId, partly: false, id })
     }
+    throw error
   }
+}
 
-  return {
-    list: (): readonly UnreadableAnswer[] => known,
+/** Notes that no keys of this order are expected any more. */
+export function setAside(answers: Answers, id: string): void {
+  answers.keylessAlone.add(id)
+  answers.unreadable = answers.unreadable.filter((one) => one.id !== id || !OF_KEYS.test(one.setting))
+}
 
-    isJudged: (request: string): boolean => judged.has(request),
+/** Watches the reading of one record. @param id the id of the record, where the request names a record */
+export async function watchRecord<T>(
+  answers: Answers,
+  request: string,
+  reading: Promise<T | undefined>,
+  id?: string,
+): Promise<T | undefined> {
+  const record = await watched(answers, request, reading, id)
+  // A record that is gone cannot be read again.
+  clear(answers, request, record === undefined ? (answer) => answer.id === id : undefined)
+  return record
+}
 
-    /** Notes that no keys of this order are expected any more. */
-    setAside: (id: string): void => {
-      keylessAlone.add(id)
-      known = known.filter((one) => one.id !== id || !OF_KEYS.test(one.setting))
-    },
-
-    /** @param id the id of the record, where the request names a record */
-    one: async <T>(request: string, reading: Promise<T | undefined>, id?: string): Promise<T | undefined> => {
-      const record = await watched(request, reading, id)
-      if (record !== undefined) clear(request)
-      // A record that is gone cannot be read again.
-      else clear(request, (answer) => answer.id === id)
-      return record
-    },
-
-    /** Watches an order that is read by its id: no other answer brings its keys. @param keys the path of the keys */
-    order: async (reading: Promise<SupplierOrder | undefined>, id: string, keys: string) => {
-      const request = 'GET /orders/{id}'
-      const order = await watched(request, reading, id)
-      if (!order || order.keys.length > 0) {
-        if (keylessAlone.size >= ALONE_MAX) keylessAlone.clear()
-        const others = order ? known.filter((one) => OF_KEYS.test(one.setting) && one.id !== id) : []
-        for (const one of others) if (one.id !== undefined) keylessAlone.add(one.id)
-        clear(request, order ? undefined : (answer) => answer.id === id)
-        return order
-      }
-      judged.add(request)
-      clear(request, ({ setting }) => !OF_KEYS.test(setting))
-      const unread = { ...unreadField('order.keys', keys, undefined), seen: NO_KEYS }
-      if (order.status === 'completed') note({ request, ...unread, requestId: undefined, partly: false, id })
-      return order
-    },
-
-    /** @param all whether the page is of the whole list: an empty whole list has nothing that cannot be read */
-    page: async <T>(
-      request: string,
-      reading: Promise<Page<T>>,
-      { all, partly }: { all: boolean; partly: boolean },
-    ): Promise<Page<T>> => {
-      const page = await watched(request, reading)
-      const [first] = page.unreadable
-      const none = page.items.length === 0
-      if (!first) clear(request, none && !all ? ({ setting }) => AROUND.test(setting) : undefined)
-      else if (none || partly) {
-        const { field, setting, seen, requestId } = first
-        note({ request, field, setting, seen, requestId, partly: !none })
-      } else clear(request)
-      return page
-    },
-
-    /** @param unread finds the unreadable field; it is called only when the answer to the order cannot be read */
-    placed: (request: string, placement: Placement, unread: () => UnreadField | undefined): void => {
-      const { outcome, evidence } = placement
-      if (outcome === 'accepted') clear(request)
-      // A readable refusal says nothing about the records of orders.
-      else if (outcome === 'rejected') clear(request, ({ setting }) => !setting.startsWith('order.'))
-      else if (outcome === 'unknown' && placement.cause === 'disagrees') clear(request)
-      const found = outcome === 'unknown' && placement.cause === 'unreadable' ? unread() : undefined
-      if (!found) return
-      const { field, setting, seen } = found
-      note({ request, field, setting, seen, requestId: evidence.requestId, partly: false })
-    },
+/** Watches an order that is read by its id: no other answer brings its keys. @param keys the path of the keys */
+export async function watchOrder(
+  answers: Answers,
+  reading: Promise<SupplierOrder | undefined>,
+  id: string,
+  keys: string,
+): Promise<SupplierOrder | undefined> {
+  const request = 'GET /orders/{id}'
+  const { judged, keylessAlone } = answers
+  const order = await watched(answers, request, reading, id)
+  if (!order || order.keys.length > 0) {
+    if (keylessAlone.size >= ALONE_MAX) keylessAlone.clear()
+    const others = order ? answers.unreadable.filter((one) => OF_KEYS.test(one.setting) && one.id !== id) : []
+    for (const one of others) if (one.id !== undefined) keylessAlone.add(one.id)
+    clear(answers, request, order ? undefined : (answer) => answer.id === id)
+    return order
   }
+  judged.add(request)
+  clear(answers, request, ({ setting }) => !OF_KEYS.test(setting))
+  const unread = { ...unreadField('order.keys', keys, undefined), seen: NO_KEYS }
+  if (order.status === 'completed') note(answers, request, unread, { requestId: undefined, partly: false, id })
+  return order
+}
+
+/** Watches a page. @param all whether the page is of the whole list: an empty whole list has nothing that cannot be read */
+export async function watchPage<T>(
+  answers: Answers,
+  request: string,
+  reading: Promise<Page<T>>,
+  { all, partly }: { all: boolean; partly: boolean },
+): Promise<Page<T>> {
+  const page = await watched(answers, request, reading)
+  const [first] = page.unreadable
+  const none = page.items.length === 0
+  if (!first) clear(answers, request, none && !all ? ({ setting }) => AROUND.test(setting) : undefined)
+  else if (none || partly) note(answers, request, first, { requestId: first.requestId, partly: !none })
+  else clear(answers, request)
+  return page
+}
+
+/** Watches a placed order. @param unread finds the unreadable field; called only when the answer cannot be read */
+export function watchPlacement(answers: Answers, placement: Placement, unread: () => UnreadField | undefined): void {
+  const request = 'POST /orders'
+  const { outcome, evidence } = placement
+  if (outcome === 'accepted') clear(answers, request)
+  // A readable refusal says nothing about the records of orders.
+  else if (outcome === 'rejected') clear(answers, request, ({ setting }) => !setting.startsWith('order.'))
+  else if (outcome === 'unknown' && placement.cause === 'disagrees') clear(answers, request)
+  const found = outcome === 'unknown' && placement.cause === 'unreadable' ? unread() : undefined
+  if (found) note(answers, request, found, { requestId: evidence.requestId, partly: false })
 }

@@ -136,9 +136,6 @@ export function parseWebhook(record: unknown, dialect: Dialect): Read<SupplierWe
 export const textAt = (record: unknown, path: string | null): string | undefined =>
   path === null ? undefined : asId(valueAt(record, path))
 
-/** A whole number at a path; undefined when there is none. */
-export const countAt = (record: unknown, path: string): number | undefined => asCount(valueAt(record, path))
-
 /** An instant as the dialect writes it, for a parameter. */
 export function writeInstant(ms: number, { instants }: Dialect): string {
   if (instants === 'iso') return new Date(ms).toISOString()

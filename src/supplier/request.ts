@@ -30,7 +30,7 @@ export interface Request {
   /** Longest body that is read; a longer body ends the exchange. */
   bodyMaxBytes: number
   /** Called right before the first byte is written; false holds the request back. */
-  beforeWrite?: () => boolean
+  beforeWrite?: (() => boolean) | undefined
 }
 
 /** Longest answer about one record; a thousand licence keys take a tenth of it. */
