@@ -97,7 +97,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /* Finds the path of a real answer that could be meant where the dialect has a wrong path. */
 
-export interface Wanted {
+interface Wanted {
   /** Words that may occur in the name of the field, the most specific first. */
   names: string
   /** Returns undefined for a value that the field cannot have. */
@@ -106,12 +106,6 @@ export interface Wanted {
   unique?: boolean
   /** True: the supplier must have such a field. If not true, only paths with similar names count. */
   required?: boolean
-}
-
-export interface Candidate {
-  path: string
-  /** The first value at the path. */
-  value: unknown
 }
 
 /** The most candidates that are shown. */
@@ -123,8 +117,14 @@ const CANDIDATES_MAX = 3
  * If any name is similar, only similar names count. Else all paths with fitting values count, if the field must be there.
  *
  * @param claimed paths that other fields are read from
+ * @param shown shows the first value at a path to people
  */
-export function candidatesFor(records: readonly unknown[], wanted: Wanted, claimed: readonly string[]): Candidate[] {
+export function candidatesFor(
+  records: readonly unknown[],
+  wanted: Wanted,
+  claimed: readonly string[],
+  shown: (value: unknown) => string = seenText,
+): { path: string; value: string }[] {
   const fitting = [...valuesByPath(records)].flatMap(([path, values]) => {
     const stated = values.filter((value) => value !== null)
     if (claimed.includes(path) || stated.length === 0) return []
@@ -134,7 +134,7 @@ export function candidatesFor(records: readonly unknown[], wanted: Wanted, claim
   })
   const found = nearest(fitting)
   const meant = found.length > 0 || !wanted.required ? found : fitting
-  return meant.slice(0, CANDIDATES_MAX).map(({ path, value }) => ({ path, value }))
+  return meant.slice(0, CANDIDATES_MAX).map(({ path, value }) => ({ path, value: shown(value) }))
 }
 
 /** Returns the most similar of some names, such as those of headers. Returns no name when no name is similar. */

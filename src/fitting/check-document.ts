@@ -32,11 +32,9 @@ function namesAmong(names: [fact: string, name: string | null][], listed: Iterab
   return names.flatMap(([fact, name]): Judged[] => {
     if (name === null) return []
     if (known.includes(name)) return [{ fact, verdict: 'documented', value: 'the document lists it' }]
+    if (free.length === 0) return [{ fact, verdict: 'differs', value: 'the document does not list it' }]
     const more = free.length > NAMED_MAX ? ', …' : ''
-    const value =
-      free.length === 0
-        ? 'the document does not list it'
-        : `the document lists ${free.slice(0, NAMED_MAX).join(', ')}${more}`
+    const value = `the document lists ${free.slice(0, NAMED_MAX).join(', ')}${more}`
     return [{ fact, verdict: 'differs', value }]
   })
 }
@@ -107,20 +105,17 @@ function answerFacts(dialect: Dialect, openapi: OpenapiDocument): Judged[] {
   const codes = [...new Set(failures.flatMap((schema) => wordsOf(openapi.fields(schema).get(error.code))))]
   const ours = errorKinds.flatMap((kind) => errors[kind]?.codes ?? [])
   const unknownCodes = codes.filter((code) => !ours.includes(code))
-  const unmapped = statuses.filter((word) => !Object.hasOwn(orderStatuses, word))
+  const value = 'a word of the document that is not mapped'
+  const unmapped = statuses
+    .filter((word) => !Object.hasOwn(orderStatuses, word))
+    .map((word): Judged => ({ fact: `orderStatuses.${word}`, verdict: 'differs', value }))
   return [
     ...namesAmong([['webhook.secret', below(envelope.data, webhook.secret)]], hooks.keys()),
     ...namesAmong(
       Object.keys(orderStatuses).map((word) => [`orderStatuses.${word}`, word]),
       statuses,
     ),
-    ...unmapped.map(
-      (word): Judged => ({
-        fact: `orderStatuses.${word}`,
-        verdict: 'differs',
-        value: 'a word of the document that is not mapped',
-      }),
-    ),
+    ...unmapped,
     ...errorKinds.flatMap((kind): Judged[] => {
       const own = errors[kind]?.codes ?? []
       const fact = `errors.${kind}.codes`

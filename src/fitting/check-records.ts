@@ -40,22 +40,11 @@ export function checkRecords(dialect: Dialect, sample: Sample): Judged[] {
   const balance = findRecord(sample.balance.json, dialect)?.value
   const hooks = rowsOf(sample.webhooks.json, dialect, dialect.lists.webhooks ?? dialect.paging.items)
   const listed = rowsOf(sample.orders.json, dialect)
+  const alone = (record: unknown) => (record === undefined ? [] : [record])
   const groups: Records[] = [
-    {
-      group: 'product',
-      from: 'products',
-      rows: products,
-      single: product ? [product.value] : [],
-      absent: 'no product',
-    },
+    { group: 'product', from: 'products', rows: products, single: alone(product?.value), absent: 'no product' },
     { group: 'order', from: 'orders', rows: listed, single, absent: 'no order yet' },
-    {
-      group: 'balance',
-      from: 'the balance',
-      rows: [],
-      single: balance === undefined ? [] : [balance],
-      absent: 'no balance',
-    },
+    { group: 'balance', from: 'the balance', rows: [], single: alone(balance), absent: 'no balance' },
     { group: 'webhook', from: 'webhooks', rows: hooks, single: [], absent: 'no webhook yet' },
   ]
   const found = groups.flatMap((one) => checkGroup(dialect, one))
@@ -152,7 +141,7 @@ function checkQuantity({ balance, quantityMax }: Dialect, record: unknown): Judg
   return [{ fact: 'quantityMax', verdict, value: `the balance says ${stated}`, right: stated }]
 }
 
-export interface Field {
+interface Field {
   fact: string
   path: string | null
   check: FieldCheck
@@ -175,19 +164,12 @@ function judgeField(dialect: Dialect, { fact, path, check, records, from }: Fiel
     const other = otherWriting(kind, dialect, stated, arounds)
     const above = kind.setting === 'money' && otherWriting(kind, dialect, arounds)
     const share = wrong.length < values.length ? `, in ${wrong.length} of ${values.length} ${from}` : ''
-    const hint = other
-      ? { hint: `${other.setting}: ${other.to} would read it` }
-      : above
-        ? {
-            hint: `it has an exponent next to it: ${fact}: ${parentOf(path)} and ${above.setting}: ${above.to} would read it`,
-          }
-        : {}
-    return {
-      fact,
-      verdict: 'unreadable',
-      value: `${seenText(wrong[0])} is not ${kind.what} as the dialect says${share}`,
-      ...hint,
-    }
+    const value = `${seenText(wrong[0])} is not ${kind.what} as the dialect says${share}`
+    const judged: Judged = { fact, verdict: 'unreadable', value }
+    if (other) return { ...judged, hint: `${other.setting}: ${other.to} would read it` }
+    if (!above) return judged
+    const both = `${fact}: ${parentOf(path)} and ${above.setting}: ${above.to}`
+    return { ...judged, hint: `it has an exponent next to it: ${both} would read it` }
   }
   if (stated.length === 0) {
     // Orders that were bought by hand have no reference.
@@ -218,15 +200,12 @@ function withCandidates(
   if (judged.verdict === 'read' || !check || judged.hint !== undefined) return judged
   const names = `${check.names} ${paths[key] ?? ''}`
   const wanted = { ...check, names, read: inAnyWriting(check.kind, dialect) }
-  const found = candidatesFor(records, wanted, [...claimed, paths[key] ?? ''])
+  const shown = (value: unknown) => shownValue(group, value)
+  const found = candidatesFor(records, wanted, [...claimed, paths[key] ?? ''], shown)
   // A null is doubted only where a path has exactly the name of the field.
-  const kept =
-    judged.verdict === 'none'
-      ? found.filter(({ path }) => path.split('.').at(-1)?.toLowerCase() === key.toLowerCase())
-      : found
-  return kept.length === 0
-    ? judged
-    : { ...judged, candidates: kept.map(({ path, value }) => ({ path, value: shownValue(group, value) })) }
+  const isNamed = (path: string) => path.split('.').at(-1)?.toLowerCase() === key.toLowerCase()
+  const candidates = judged.verdict === 'none' ? found.filter(({ path }) => isNamed(path)) : found
+  return candidates.length === 0 ? judged : { ...judged, candidates }
 }
 
 /** A value of an order or a webhook is shown without anything that may be a secret. */
@@ -249,70 +228,44 @@ function checkStatuses({ order, orderStatuses }: Dialect, orders: unknown[]): Ju
       : { fact, verdict: 'read', value: count === 1 ? 'an order has it' : `${count} orders have it` }
   })
   const hint = 'say what it means in orderStatuses: open, completed, failed or refunded'
-  const others = [...seen.keys()].filter(
-    (word) => !Object.hasOwn(orderStatuses, word) && seenText(word) === JSON.stringify(word),
-  )
-  return [
-    ...mapped,
-    ...others.map(
-      (word): Judged => ({
-        fact: `orderStatuses.${word}`,
-        verdict: 'differs',
-        value: 'a word that is not mapped',
-        hint,
-      }),
-    ),
-  ]
+  const value = 'a word that is not mapped'
+  const others = [...seen.keys()]
+    .filter((word) => !Object.hasOwn(orderStatuses, word) && seenText(word) === JSON.stringify(word))
+    .map((word): Judged => ({ fact: `orderStatuses.${word}`, verdict: 'differs', value, hint }))
+  return [...mapped, ...others]
 }
 
-/** Checks the keys of a completed order, and the reason of a failed order. A key itself is never shown. */
-export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
+/** Checks the reason of a failed order, and the keys of a completed order. */
+function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   const { order, orderStatuses } = dialect
-  const inState = (states: string[]) =>
-    all.filter((record) => states.includes(orderStatuses[String(valueAt(record, order.status))] ?? ''))
+  const inState = (state: string) =>
+    all.filter((record) => orderStatuses[String(valueAt(record, order.status))] === state)
   const none = (state: string) => (all.length === 0 ? 'no order yet' : `no ${state} order yet`)
-  const completed = inState(['completed'])
-  const found: Judged[] = []
-  for (const key of ['failureCode', 'failureMessage'] as const) {
+  const [failed, completed] = [inState('failed'), inState('completed')]
+  const reasons = (['failureCode', 'failureMessage'] as const).map((key): Judged => {
     const check = recordFields.order[key]
-    const failed = inState(['failed'])
-    const fact = `order.${key}`
+    const [fact, path] = [`order.${key}`, order[key]]
     if (failed.length === 0 || !check)
-      found.push({ fact, verdict: order[key] === null ? 'none' : 'no_sample', value: none('failed') })
-    else
-      found.push(
-        withCandidates(
-          dialect,
-          'order',
-          judgeField(dialect, { fact, path: order[key], check, records: failed, from: 'failed orders' }),
-          failed,
-          [],
-        ),
-      )
-  }
-  if (completed.length === 0) {
-    const value = none('completed')
-    return [
-      ...found,
-      { fact: 'order.keys', verdict: 'no_sample', value },
-      { fact: 'order.keyText', verdict: 'no_sample', value },
-    ]
-  }
+      return { fact, verdict: path === null ? 'none' : 'no_sample', value: none('failed') }
+    const judged = judgeField(dialect, { fact, path, check, records: failed, from: 'failed orders' })
+    return withCandidates(dialect, 'order', judged, failed, [])
+  })
+  const value = none('completed')
+  const ofKeys = ['order.keys', 'order.keyText'].map((fact): Judged => ({ fact, verdict: 'no_sample', value }))
+  return [...reasons, ...(completed.length === 0 ? ofKeys : judgeKeys(dialect, completed))]
+}
+
+/** Judges the keys of a completed order. A key itself is never shown. */
+function judgeKeys({ order }: Dialect, completed: unknown[]): Judged[] {
   const keys = valueAt(completed[0], order.keys)
   if (!Array.isArray(keys) || keys.length === 0) {
     const lists = [...valuesByPath(completed)].filter(([, [value]]) => Array.isArray(value) && value.length > 0)
     const candidates = lists.map(([path, [value]]) => ({ path, value: seenText(value) }))
-    return [
-      ...found,
-      {
-        fact: 'order.keys',
-        verdict: 'unreadable',
-        value: `a completed order has ${Array.isArray(keys) ? 'an empty list' : shape(keys)} there`,
-        candidates,
-      },
-    ]
+    const value = `a completed order has ${Array.isArray(keys) ? 'an empty list' : shape(keys)} there`
+    return [{ fact: 'order.keys', verdict: 'unreadable', value, candidates }]
   }
-  found.push({ fact: 'order.keys', verdict: 'read', value: keys.length === 1 ? 'a key' : `${keys.length} keys` })
+  const count = keys.length === 1 ? 'a key' : `${keys.length} keys`
+  const found: Judged[] = [{ fact: 'order.keys', verdict: 'read', value: count }]
   const texts = keys.map((key) => valueAt(key, order.keyText ?? ''))
   const isText = (value: unknown) => typeof value === 'string' && isTextKey(normalKey(value))
   if (texts.every(isText)) return [...found, { fact: 'order.keyText', verdict: 'read', value: 'the text of each key' }]
@@ -320,10 +273,8 @@ export function checkKeys(dialect: Dialect, all: unknown[]): Judged[] {
   const inside = [...valuesByPath(keys.slice(0, 1))].filter(([, [one]]) => isText(one) && /removed/.test(seenText(one)))
   const candidates = inside.map(([path]) => ({ path, value: 'a text' }))
   const hint = isText(keys[0]) ? 'a key is plain text: null' : 'keys that are no text, or lie elsewhere, cannot be sold'
-  return [
-    ...found,
-    { fact: 'order.keyText', verdict: 'unreadable', value: `${shape(texts[0])} is no text`, candidates, hint },
-  ]
+  const value = `${shape(texts[0])} is no text`
+  return [...found, { fact: 'order.keyText', verdict: 'unreadable', value, candidates, hint }]
 }
 
 const shape = (value: unknown): string =>

@@ -75,7 +75,8 @@ export function checkDialect(dialect: Dialect, sample: Sample): DialectFinding[]
   const settings = settingsOf(dialect)
   const shown = new Map<string, Judged>()
   const hidden = new Map<string, Judged>()
-  for (const one of checkAnswers(dialect, sample)) {
+  const checks = [checkHeaders, checkEnvelopes, checkErrors, checkListPaths, checkPageEnd, checkPaging, checkFilters]
+  for (const one of [...checks, checkRecords].flatMap((check) => check(dialect, sample))) {
     const into = one.verdict === 'no_sample' ? hidden : shown
     if (!into.has(one.fact) || isFault(one)) into.set(one.fact, one)
   }
@@ -124,17 +125,6 @@ function settingsOf(dialect: Dialect): Map<string, unknown> {
   visit(dialect, '')
   for (const name of OURS) settings.delete(name)
   return settings
-}
-
-/** The findings from the supplier's answers. */
-function checkAnswers(dialect: Dialect, sample: Sample): Judged[] {
-  return [
-    ...checkHeaders(dialect, sample),
-    ...checkEnvelopes(dialect, sample),
-    ...checkErrors(dialect, sample),
-    ...checkLists(dialect, sample),
-    ...checkRecords(dialect, sample),
-  ]
 }
 
 const answersOf = ({ products, balance, orders, webhooks, product, order }: Sample): Answer[] =>
@@ -195,18 +185,10 @@ function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
     ([name, value]) => typeof value !== 'object' && answers.every(({ json }) => valueAt(json, name) === value),
   )
   const candidates = same.map(([path, value]) => ({ path, value: seenText(value) }))
-  if (envelope.success === null) found.push({ fact: 'envelope.success', verdict: 'none', candidates })
-  else {
-    const path = envelope.success
-    const values = answers.map(({ json }) => valueAt(json, path))
-    const facts = flagFacts(
-      'envelope.success',
-      'flags.success',
-      values,
-      (value) => asFlag(flags.success)(value) === true,
-    )
-    found.push(...facts.map((one) => (one.verdict === 'read' || one.hint ? one : { ...one, candidates })))
-  }
+  const fits = (value: unknown) => asFlag(flags.success)(value) === true
+  const documents = answers.map(({ json }) => json)
+  const facts = flagFacts('envelope.success', envelope.success, 'flags.success', documents, fits)
+  found.push(...facts.map((one) => (one.verdict === 'read' || one.hint ? one : { ...one, candidates })))
   const record = findRecord(sample.balance.json, dialect)
   if (record?.expected) found.push({ fact: 'envelope.data', verdict: 'read', value: seenText(record.value) })
   else {
@@ -218,7 +200,15 @@ function checkEnvelopes(dialect: Dialect, sample: Sample): Judged[] {
 }
 
 /** Judges a field that means yes or no, and the setting of its words. */
-function flagFacts(fact: string, setting: string, values: unknown[], fits: (value: unknown) => boolean): Judged[] {
+function flagFacts(
+  fact: string,
+  path: string | null,
+  setting: string,
+  records: unknown[],
+  fits: (value: unknown) => boolean,
+): Judged[] {
+  if (path === null) return [{ fact, verdict: 'none' }]
+  const values = records.map((record) => valueAt(record, path))
   const wrong = values.find((value) => !fits(value))
   if (wrong === undefined && values.every((value) => value !== undefined)) {
     const value = seenText(values[0])
@@ -244,16 +234,14 @@ function checkErrors(dialect: Dialect, { absent, keyless }: Sample): Judged[] {
     const text = values.find((value) => typeof value === 'string')
     if (text !== undefined && values.every((value) => typeof value === 'string'))
       return { fact, verdict: 'read', value: shownText(text) }
-    const meant = candidatesFor([refusals[0]?.json], { names, read: asText, required: true }, [])
-    const candidates = meant.map(({ path, value }) => ({ path, value: shownText(value) }))
+    const candidates = candidatesFor([refusals[0]?.json], { names, read: asText, required: true }, [], shownText)
     const where = `${refusals[0]?.request} answered ${refusals[0]?.status}, with ${seenText(values[0])} there`
     return { fact, verdict: key === 'code' ? 'unreadable' : 'missing', value: where, candidates }
   }
-  if (error.success !== null) {
-    const values = refusals.map(({ json }) => valueAt(json, error.success ?? ''))
-    const [own] = flagFacts('error.success', 'flags.success', values, (value) => asFlag(flags.success)(value) === false)
-    if (own) found.push(own)
-  }
+  const fits = (value: unknown) => asFlag(flags.success)(value) === false
+  const documents = refusals.map(({ json }) => json)
+  const [own] = flagFacts('error.success', error.success, 'flags.success', documents, fits)
+  if (own && error.success !== null) found.push(own)
   found.push(texts('code', 'code error reason type'), texts('message', 'message error text says detail'))
   found.push(texts('requestId', 'request id trace'))
   for (const refusal of refusals) {
@@ -290,16 +278,7 @@ function codeFacts({ errors }: Dialect, code: unknown, status: number, expected:
   return facts
 }
 
-/** Checks the lists: the path of the items of a page, the parameters of pages, and the filters of GET /orders. */
-export function checkLists(dialect: Dialect, sample: Sample): Judged[] {
-  return [
-    ...checkListPaths(dialect, sample),
-    ...checkPageEnd(dialect, sample),
-    ...checkPaging(dialect, sample),
-    ...checkFilters(dialect, sample),
-  ]
-}
-
+/** Checks the path of the items of a page. */
 function checkListPaths(dialect: Dialect, { products, webhooks }: Sample): Judged[] {
   const { lists, paging } = dialect
   const found: Judged[] = []
@@ -349,42 +328,34 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
       { fact: 'paging.total', verdict: 'no_sample' },
       { fact: 'paging.more', verdict: 'no_sample' },
     ]
-  const found: Judged[] = []
-  const meant = (names: string, read: (value: unknown) => unknown) => {
-    // The fields of the records are no fields of the page.
-    const candidates = candidatesFor([page], { names, read }, [paging.items])
-    return candidates.map(({ path, value }) => ({ path, value: seenText(value) }))
-  }
+  // The fields of the records are no fields of the page.
+  const meant = (names: string, read: (value: unknown) => unknown) =>
+    candidatesFor([page], { names, read }, [paging.items])
   const asTotal = (value: unknown) => {
     const count = asCount(value)
     return count !== undefined && count >= rows ? count : undefined
   }
-  const totals = meant('total count items records', asTotal)
-  if (paging.total === null) found.push({ fact: 'paging.total', verdict: 'none', candidates: totals })
-  else {
-    const value = valueAt(page, paging.total)
-    if (asTotal(value) !== undefined) found.push({ fact: 'paging.total', verdict: 'read', value: seenText(value) })
-    else
-      found.push({
-        fact: 'paging.total',
-        verdict: 'unreadable',
-        value: `${seenText(value)} is there`,
-        candidates: totals,
-      })
-  }
+  const fits = (value: unknown) => asFlag(flags.more)(value) !== undefined
   const flagged = meant('more next another last', (value) => (typeof value === 'boolean' ? value : undefined))
-  if (paging.more === null) found.push({ fact: 'paging.more', verdict: 'none', candidates: flagged })
-  else {
-    const [own, ...words] = flagFacts(
-      'paging.more',
-      'flags.more',
-      [valueAt(page, paging.more)],
-      (value) => asFlag(flags.more)(value) !== undefined,
-    )
-    if (own) found.push(own.verdict === 'read' ? own : { ...own, candidates: flagged })
-    found.push(...words)
-  }
-  return found
+  const [own, ...words] = flagFacts('paging.more', paging.more, 'flags.more', [page], fits)
+  return [
+    totalFact(paging.total, page, meant('total count items records', asTotal), asTotal),
+    ...(own ? [own.verdict === 'read' ? own : { ...own, candidates: flagged }] : []),
+    ...words,
+  ]
+}
+
+function totalFact(
+  path: string | null,
+  page: unknown,
+  candidates: Judged['candidates'],
+  asTotal: (value: unknown) => number | undefined,
+): Judged {
+  const fact = 'paging.total'
+  if (path === null) return { fact, verdict: 'none', candidates }
+  const value = valueAt(page, path)
+  if (asTotal(value) !== undefined) return { fact, verdict: 'read', value: seenText(value) }
+  return { fact, verdict: 'unreadable', value: `${seenText(value)} is there`, candidates }
 }
 
 /** Checks whether the parameters of a page work. */
