@@ -16,19 +16,12 @@ export interface Operation {
   failures: Node[]
 }
 
-export interface OpenapiDocument {
-  /** @param path below the base address, with variable parts as `{}`: `/orders/{}` */
-  operation(method: 'get' | 'post', path: string): Operation | undefined
-  /** The supplier's webhooks, by the name of the event. */
-  events: Map<string, Operation>
-  /** Fields of a schema by their dotted path, without the items of lists. */
-  fields(schema: Node | undefined): Map<string, Node>
-}
+export type OpenapiDocument = ReturnType<typeof readOpenapi>
 
 /** No record is nested as deep as this. The reading of a recursive schema ends here. */
 const DEPTH_MAX = 8
 
-export function readOpenapi(document: unknown): OpenapiDocument {
+export function readOpenapi(document: unknown) {
   const root = asNode(document)
   const resolve = (node: unknown): Node => resolved(root, asNode(node))
   const fieldsAt = (schema: Node, prefix: string, depth: number): [string, Node][] =>
@@ -63,19 +56,23 @@ export function readOpenapi(document: unknown): OpenapiDocument {
     item: resolve(item),
   }))
   return {
-    // Some documents carry the base address in their paths.
-    operation: (method, path) => {
+    /** @param path below the base address, with variable parts as `{}`: `/orders/{}` */
+    operation: (method: 'get' | 'post', path: string): Operation | undefined => {
+      // Some documents carry the base address in their paths.
       const found = paths.find((one) => one.path === path) ?? paths.find((one) => one.path.endsWith(`/v1${path}`))
       const node = found?.item[method]
       return node === undefined ? undefined : operationOf(asNode(node), found?.item.parameters)
     },
+    /** The supplier's webhooks, by the name of the event. */
     events: new Map(
-      Object.entries(asNode(root.webhooks)).map(([name, item]) => {
+      Object.entries(asNode(root.webhooks)).map(([name, item]): [string, Operation] => {
         const { post, parameters } = resolve(item)
         return [name, operationOf(asNode(post), parameters)]
       }),
     ),
-    fields: (schema) => new Map(schema === undefined ? [] : fieldsAt(schema, '', 0)),
+    /** Fields of a schema by their dotted path, without the items of lists. */
+    fields: (schema: Node | undefined): Map<string, Node> =>
+      new Map(schema === undefined ? [] : fieldsAt(schema, '', 0)),
   }
 }
 

@@ -256,13 +256,10 @@ export const dialectShape = shape.superRefine(({ error, errors, event, flags }, 
     if (kind === 'rate_limited') fault(['errors', kind, 'status'], 'the API says that the rate limit is HTTP 429')
     else if (error.success === null) fault(['errors', kind, 'status'], FLAGLESS)
   }
-  const names = new Map<string, EventName>()
-  for (const name of eventNames) {
+  for (const [place, name] of eventNames.entries()) {
     const word = event.names[name]
-    if (word === null) continue
-    const other = names.get(word)
-    if (other !== undefined) fault(['event', 'names', name], `the name ${word} is that of ${other} too`)
-    names.set(word, name)
+    const other = eventNames.slice(0, place).findLast((earlier) => event.names[earlier] === word)
+    if (word !== null && other) fault(['event', 'names', name], `the name ${word} is that of ${other} too`)
   }
   const ofOrders = event.names['order.completed'] !== null || event.names['order.failed'] !== null
   if (ofOrders && event.orderId === null && event.externalOrderId === null) {

@@ -3,7 +3,6 @@ import { asId, LongInteger, seenText } from '../supplier/records.ts'
 
 /* Finds the lists and records in a supplier's answers, also where the dialect has a wrong path for them. */
 
-/** The answer to a GET. */
 export interface Answer {
   /** Method and path, for people: `GET /products/{id}`. */
   request: string
@@ -14,7 +13,6 @@ export interface Answer {
   json: unknown
 }
 
-/** A part of an answer, and its path. */
 export interface Part<T> {
   value: T
   path: string
@@ -42,7 +40,6 @@ export function valuesByPath(records: readonly unknown[]): Map<string, unknown[]
   return found
 }
 
-/** Longest text of a value that is shown. */
 const SHOWN_MAX = 40
 
 /** Shows a value that is no secret to people. A long text is shortened. */
@@ -108,7 +105,6 @@ interface Wanted {
   required?: boolean
 }
 
-/** The most candidates that are shown. */
 const CANDIDATES_MAX = 3
 
 /**

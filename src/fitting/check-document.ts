@@ -21,7 +21,6 @@ export function checkDocument(dialect: Dialect, document: unknown): Judged[] {
   ]
 }
 
-/** The most listed names that are shown for a missing name. */
 const NAMED_MAX = 6
 
 /** Compares names of the dialect with the names that the document lists. */

@@ -149,7 +149,6 @@ interface Field {
   from: string
 }
 
-/** Judges one field in all records of a kind. */
 function judgeField(dialect: Dialect, { fact, path, check, records, from }: Field): Judged {
   if (path === null) return { fact, verdict: 'none' }
   const { kind, required = false } = check

@@ -47,14 +47,12 @@ export type SettingVerdict =
 export interface DialectFinding {
   /** The setting: `product.cost`. */
   fact: string
-  /** The value in the dialect. */
   dialect: unknown
   verdict: SettingVerdict
   /** The value that was read, or that is there instead, for people. */
   value?: string
   /** The value that an answer shows to be right. */
   right?: unknown
-  /** What to do about it. */
   hint?: string
   /** Paths in the real answers that could be meant. */
   candidates?: { path: string; value: string }[]

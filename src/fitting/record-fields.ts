@@ -179,7 +179,6 @@ const UNKNOWN = 'true or false'
 const YES = /^(y|yes|true|t|1|on|ok|success|available|in.?stock|active)$/i
 const NO = /^(n|no|false|f|0|off|error|fail(ed|ure)?|unavailable|out.?of.?stock|sold.?out|inactive)$/i
 
-/** Most words of a field that means yes or no. */
 const WORDS_MAX = 6
 
 /**

@@ -2,22 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { type Dialect, readDialect, valueAt } from '../dialect/dialect.ts'
 import { Failure } from '../errors.ts'
-import type { Secret } from '../secret.ts'
 import { retryAfterMs } from '../supplier/rate-limit.ts'
-import { withoutKey } from '../supplier/read.ts'
+import { type SupplierLink, withoutKey } from '../supplier/read.ts'
 import { asId, errorAnswer, readJson, writeInstant } from '../supplier/records.ts'
 import { exchange, openAgent, PAGE_MAX_BYTES } from '../supplier/request.ts'
 import { type Answer, candidatesFor, findList, isObject } from './answer-parts.ts'
 import { recordFields } from './record-fields.ts'
 
-export interface SampleSource {
+interface SampleSource extends Pick<SupplierLink, 'dialect' | 'apiKey' | 'now' | 'sleep'> {
   /** The address of the supplier, which ends in `/v1`. */
   baseUrl: string
-  dialect: Dialect
-  apiKey: Secret
-  /** Epoch milliseconds. */
-  now: () => number
-  sleep: (ms: number) => Promise<void>
   /** The document that is used instead of the answer to GET /openapi. */
   document?: unknown
 }
@@ -60,7 +54,6 @@ const DEADLINE_MS = 10_000
 /** The statuses that a supplier answers in a bad moment. The request is sent up to twice more. */
 const PASSING = [500, 502, 503, 504]
 
-/** The longest pause that the check waits for. */
 const PAUSE_MAX_MS = 60_000
 
 /** The most single orders that are read: one of each status. */

@@ -11,7 +11,6 @@ import { type ApiCall, readObject } from './requests.ts'
 
 /** This limit is much larger than any request of the contract. */
 const bodyMax = '64kb'
-/** The default delay of the fault `slow`. */
 const slowMs = 1_000
 
 interface ApiNeeds {

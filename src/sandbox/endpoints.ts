@@ -22,7 +22,6 @@ export interface Answer {
   body: unknown
 }
 
-/** One route of the API. */
 export interface Route {
   method: 'get' | 'post'
   path: string
@@ -32,7 +31,6 @@ export interface Route {
   createsOrder?: boolean
 }
 
-/** What the endpoints answer from. */
 interface Parts {
   world: World
   dialect: Dialect

@@ -141,7 +141,6 @@ const readableShape = z
     for (const name of Object.keys(match)) if (!choosable.includes(name)) refuse(['match', name])
   })
 
-/** An active fault, with how often it can still fire and how often it has fired. */
 export interface SandboxFault extends z.infer<typeof faultShape> {
   id: number
   left: number

@@ -16,7 +16,6 @@ interface Section {
   rows: Row[]
 }
 
-/** Returns the faults in sections, by what they apply to. */
 export function faultSections(): Section[] {
   const names = Object.keys(faultTable) as FaultName[]
   return Object.entries(faultSubjects).map(([subject, { title }]) => ({
@@ -25,7 +24,6 @@ export function faultSections(): Section[] {
   }))
 }
 
-/** Returns everything that the controls take, in sections. */
 export function sectionsOfPage(): Section[] {
   return [
     {
@@ -41,7 +39,6 @@ export function sectionsOfPage(): Section[] {
   ]
 }
 
-/** Says what a fault does, and which options it reads. */
 function faultText(name: FaultName): string {
   const { does, options = [] } = factsOf(name)
   return options.length === 0 ? does : `${does} (${options.map((option) => `\`${option}\``).join(', ')})`
@@ -138,6 +135,5 @@ setInterval(async () => {
 <h1>The sandbox</h1>
 <p>${ABOUT}</p>`
 
-/** Marks the text between backticks as code. */
 const withCode = (text: string) =>
   text.split('`').map((piece, index) => (index % 2 === 0 ? piece : html`<code>${piece}</code>`))

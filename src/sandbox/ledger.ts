@@ -67,7 +67,6 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       append.run({ ...noOrder, kind: 'top_up', amountMinor, at: now() })
       move.run(amountMinor)
     },
-    /** Issues `count` new licence keys for the order. */
     issue: (order: Order, count: number): void => {
       const { keySeed } = state()
       const start = lastKey.get()?.seq ?? 0

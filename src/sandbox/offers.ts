@@ -2,7 +2,6 @@ import type { Product } from './catalogue.ts'
 import type { Webhooks } from './webhooks.ts'
 import type { Ground } from './world.ts'
 
-/** The current state of a product. */
 export interface Offer extends Product {
   /** Set when the product left the catalogue. Lists then omit it, and its address answers that it is gone. */
   withdrawnAt: number | null
@@ -27,7 +26,6 @@ export interface OfferFilter {
 
 export type Offers = ReturnType<typeof keepOffers>
 
-/** Returns how many units can be bought now. */
 export const sellable = (offer: Offer): number =>
   offer.available && offer.withdrawnAt === null ? offer.localStock + offer.providerStock : 0
 

@@ -42,7 +42,6 @@ export function openapiOf(dialect: Dialect): Schema {
   }
 }
 
-/** The errors that every endpoint has. */
 const everywhere: ErrorKind[] = ['invalid', 'rate_limited', 'internal', 'unavailable']
 const withKey: ErrorKind[] = [...everywhere, 'unauthenticated', 'forbidden']
 const ofOrdering: ErrorKind[] = ['key_reused', 'in_progress', 'out_of_stock', 'insufficient_balance', 'limit_exceeded']

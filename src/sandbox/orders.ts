@@ -8,14 +8,12 @@ import type { Tables } from './tables.ts'
 import type { Webhooks } from './webhooks.ts'
 import type { Ground } from './world.ts'
 
-/** A well-formed order request. */
 export interface OrderRequest {
   productId: string
   quantity: number
   externalOrderId: string | null
 }
 
-/** The outcome of a POST: the new order, or a refusal. */
 export type Decision = { kind: 'ordered'; order: Order } | { kind: 'refused'; error: ErrorKind; message: string }
 
 /** The filters of the list. Instants are in epoch milliseconds, `from` is inclusive, `before` is exclusive. */
@@ -115,7 +113,6 @@ function create(book: Book, request: OrderRequest, offer: Offer, idempotencyKey:
   return order
 }
 
-/** Moves an order that is due. */
 function settle(book: Book, order: Order): Order {
   if (order.plan.kind === 'partial') return handPart(book, order, order.plan)
   if (order.plan.kind === 'fail') return comeBack(book, order, 'failed', 'The provider could not fulfil the order.')
@@ -150,7 +147,6 @@ function change({ rows, ledger, webhooks, now }: Book, order: Order, changes: Pa
   return changed
 }
 
-/** Returns whether the charge of the order was kept or returned. */
 const money = ({ status }: Order): 'kept' | 'returned' =>
   status === 'open' || status === 'completed' ? 'kept' : 'returned'
 
@@ -244,7 +240,6 @@ export interface Order extends OrderRequest {
 /** The most orders that one batch settles: an advance after a long stop must not block the server for seconds. */
 const settledAtOnceMax = 500
 
-/** Prepares the statements over the orders. */
 function orderRows(db: Tables) {
   const columns = `id, external_order_id as externalOrderId, product_id as productId, quantity, status,
     amount_minor as amountMinor, failure_code as failureCode, failure_message as failureMessage, plan,

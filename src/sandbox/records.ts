@@ -42,7 +42,6 @@ interface Records {
 
 const made = new WeakMap<Dialect, Records>()
 
-/** Returns the tables of a dialect, which are made only once. */
 export function recordsOf(dialect: Dialect): Records {
   const records = made.get(dialect) ?? makeRecords(dialect)
   made.set(dialect, records)
@@ -140,7 +139,6 @@ function makeRecords(dialect: Dialect): Records {
   }
 }
 
-/** Writes a record by its table. */
 export const recordOf = <T>(fields: Field<T>[], of: T): Body =>
   bodyOf(fields.map(([path, , value]) => [path, path && value(of)]))
 
@@ -159,7 +157,6 @@ function bodyOf(pairs: [path: string | null, value: unknown][]): Body {
 export const errorBody = (dialect: Dialect, kind: ErrorKind, message: string, requestId: string): Body =>
   recordOf(recordsOf(dialect).error, { kind, message, requestId })
 
-/** The fields of a page of records. */
 const pageFields = ({ paging, flags }: Dialect, items: string, item: Schema): Field<Page>[] => [
   [items, { type: 'array', items: item }, ({ list }) => list],
   [paging.total, { ...count, description: 'How many there are on all pages.' }, ({ total }) => total],
@@ -180,7 +177,6 @@ export interface Page {
 export const pageRecord = (dialect: Dialect, page: Page, items = dialect.paging.items): unknown =>
   items === '' ? page.list : recordOf(pageFields(dialect, items, {}), page)
 
-/** Returns the schema of a page of items, inside the envelope. */
 export const pageSchema = (dialect: Dialect, item: Schema, items: string): Schema =>
   items === '' ? { type: 'array', items: item } : objectOf(pageFields(dialect, items, item))
 

@@ -31,7 +31,6 @@ const usualStatuses: Record<ErrorKind, number> = {
   unavailable: 503,
 }
 
-/** Returns the code and the status of a refusal of this kind. */
 export function refusalFacts({ errors }: Dialect, kind: ErrorKind): { code: string; status: number } {
   const facts = errors[kind]
   return facts ? { code: facts.codes[0] ?? kind, status: facts.status } : { code: kind, status: usualStatuses[kind] }

@@ -5,7 +5,6 @@ import { Refusal } from './refusal.ts'
 
 /* Reads requests strictly. An unknown name is refused, so that a misspelt filter never goes unnoticed. */
 
-/** A request to the API. */
 export interface ApiCall {
   query: URLSearchParams
   /** Every value of a header, by its name in lower case. */
@@ -17,12 +16,10 @@ export interface ApiCall {
 
 /** The length of the longest idempotency key, a usual limit in this field. */
 export const idempotencyKeyMax = 255
-/** The length of the longest address of a webhook. */
 export const urlMax = 2048
 
 const invalid = (message: string): Refusal => new Refusal('invalid', message)
 
-/** Reads the one idempotency key of a request. */
 export function readIdempotencyKey({ headers }: Dialect, call: ApiCall): string {
   const [key, ...others] = call.headers[headers.idempotencyKey] ?? []
   if (!key || others.length > 0) throw invalid(`${headers.idempotencyKey}: one header of that name is required`)
@@ -115,7 +112,6 @@ export function readOrderFilter(dialect: Dialect, { query }: ApiCall): OrderFilt
   return { externalOrderId: get(orders.externalOrderId), status, from: instant(orders.from), before }
 }
 
-/** Refuses a query on an endpoint that has no parameters. */
 export const refuseQuery = ({ query }: ApiCall): void => refuseUnknown(query, [])
 
 function refuseUnknown(query: URLSearchParams, known: (string | null)[]): void {
@@ -155,7 +151,6 @@ function readBody(call: ApiCall, known: string[]): Record<string, unknown> {
   return body
 }
 
-/** Reads a JSON object from bytes. Returns undefined when the bytes are no JSON object. */
 export function readObject(bytes: Buffer): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))

@@ -32,7 +32,6 @@ export interface Delivery {
   createdAt: number
 }
 
-/** The subject of an event. */
 export interface EventSubject {
   order?: Order
   /** The keys of the order; sent only when the dialect has a path for them. */
@@ -110,7 +109,6 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
       insert.run({ ...webhook, events: JSON.stringify(events) })
       return webhook
     },
-    /** Queues the event for every webhook that is registered for it. */
     emit: (event: EventName, subject: EventSubject): void => {
       if (dialect.event.names[event] === null) return
       const wanting = list().filter((webhook) => webhook.events.includes(event))
@@ -120,7 +118,6 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
       const body = JSON.stringify(recordOf(recordsOf(dialect).event(event), { ...subject, id, at: now() }))
       for (const webhook of wanting) enqueue(webhook, event, subject, body)
     },
-    /** Returns the next due delivery of the webhook. */
     nextDue: (webhookId: string): Delivery | undefined => nextDue.get(webhookId, now()),
     /** @param status the status of the answer, or null without an answer */
     record: ({ seq, attempts }: Delivery, status: number | null): void => {

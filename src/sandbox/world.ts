@@ -34,7 +34,6 @@ export interface WorldOptions {
   completeAfterMs: number
 }
 
-/** The shared parts of the world. */
 export interface Ground extends Omit<WorldOptions, 'file' | 'seed' | 'balanceMinor'> {
   db: Tables
   /** When the account was created. Every product that never changed has this instant. */
@@ -58,7 +57,6 @@ export function openWorld(options: WorldOptions) {
     topUp: db.transaction(ledger.topUp),
     report: ledger.report,
     summary: ledger.summary,
-    /** Settles the orders that are due by the clock. Returns how many orders moved. */
     advance: orders.advance,
     close: (): void => {
       db.close()

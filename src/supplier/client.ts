@@ -157,7 +157,6 @@ export function createSupplier(settings: SupplierSettings) {
     setAside: (orderId: string) => setAside(answers, orderId),
     /** Whether this process already knows if answers to a request, such as `GET /orders`, can be read. */
     isJudged: (request: string) => answers.judged.has(request),
-    /** Whether the supplier answers. */
     reach: reach.read,
     /** Requests that are left in the present window; undefined where the supplier does not state their number. */
     quota: pacer.quota,

@@ -20,7 +20,6 @@ interface ListPage {
 /** Takes what was found. `fail`: it cannot be proven that an order is absent. */
 type ListReport = (level: 'ok' | 'warn' | 'fail', message: string, fix?: string) => void
 
-/** A list of the supplier that is checked. */
 interface List {
   name: 'products' | 'orders'
   read: (page: number) => Promise<ListPage>

@@ -160,7 +160,6 @@ export function createPacer(clock: { now: () => number; sleep: (ms: number) => P
   }
 }
 
-/** The failure of a read that the rate limit keeps from leaving. */
 export const rateLimited = (waitMs: number): Failure =>
   new Failure('unavailable', `the supplier's rate limit is used up; try again in ${Math.ceil(waitMs / SECOND)} s`, {
     reason: 'rate_limited',

@@ -293,7 +293,6 @@ const keyHeader = ({ dialect, apiKey }: SupplierLink): Record<string, string> =>
 
 export const postHeaders = (link: SupplierLink) => ({ ...keyHeader(link), 'content-type': 'application/json' })
 
-/** The failure of a record or page whose field cannot be read. */
 export const unreadable = (unread: UnreadField, requestId: string | undefined): Failure => {
   const { field, setting, seen } = unread
   const what = `the supplier's answer cannot be read at ${field} (${setting} of the dialect): it has ${seen} there`

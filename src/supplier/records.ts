@@ -142,7 +142,6 @@ export function writeInstant(ms: number, { instants }: Dialect): string {
   return String(instants === 'epoch_ms' ? Math.trunc(ms) : Math.trunc(ms / 1_000))
 }
 
-/** Keeps only the fields that have a value. */
 function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>
@@ -172,7 +171,6 @@ const asEvents =
 /** A complete record, or the first field that cannot be read. */
 export type Read<T> = { ok: true; value: T } | ({ ok: false } & UnreadField)
 
-/** A field that cannot be read. */
 export interface UnreadField {
   /** The path of the field in the record. */
   field: string

@@ -79,7 +79,6 @@ export const openAgent = (connections: number): Agent =>
     bodyTimeout: 0,
   })
 
-/** The network of this machine. */
 export const sockets: Network = {
   open: openAgent,
   after: (ms, act) => {
