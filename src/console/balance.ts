@@ -14,7 +14,6 @@ type BalanceView = AnswerOf<'viewBalance'>
 
 export const balancePage: Page = {
   path: '/balance',
-  role: 'viewer',
   navigation: { group: 'Supplier', label: 'Balance' },
   show: async ({ call, query, now }) => {
     const before = query.get('before')

@@ -4,22 +4,17 @@
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { createHttpServer, type HttpServer } from '../http/server.ts'
+import { createHttpServer } from '../http/server.ts'
 import { originsOf } from './guard.ts'
-import { consolePages } from './pages.ts'
-import { consoleRouter, type RouterNeeds } from './router.ts'
+import { consoleRouter, type RouterParts } from './router.ts'
 
-export interface ConsoleParts extends RouterNeeds {
+interface ConsoleParts extends Omit<RouterParts, 'origins' | 'isSecure' | 'version'> {
   /** The address that people use behind TLS; null where they use loopback. */
   url: string | null
   count?: (route: string, status: number) => void
 }
 
-export interface Console extends Pick<HttpServer, 'drain' | 'close'> {
-  listen(host: string, port: number): Promise<void>
-  /** The address at which people reach the console; null before the console listens. */
-  address(): string | null
-}
+export type Console = ReturnType<typeof createConsole>
 
 /** Headers of every answer: our own files alone, no script or style in a page, no frame around it, and no reader at other sites. */
 const headers = {
@@ -43,18 +38,12 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string
 }
 
-export function createConsole({ url, count, ...needs }: ConsoleParts): Console {
+export function createConsole({ url, count, ...needs }: ConsoleParts) {
   const { log, monotonic, access } = needs
   let listening: AddressInfo | undefined
   let origins: ReadonlyMap<string, string> = new Map()
   const server = createHttpServer({
-    pages: consoleRouter({
-      ...needs,
-      pages: consolePages,
-      origins: () => origins,
-      isSecure: url !== null,
-      version,
-    }),
+    pages: consoleRouter({ ...needs, origins: () => origins, isSecure: url !== null, version }),
     headers,
     log,
     newId: access.newId,
@@ -64,11 +53,12 @@ export function createConsole({ url, count, ...needs }: ConsoleParts): Console {
   return {
     drain: server.drain,
     close: server.close,
-    listen: async (host, port) => {
+    listen: async (host: string, port: number): Promise<void> => {
       listening = await server.listen(host, port)
       origins = originsOf(listening.port, url)
     },
-    address: () => {
+    /** The address at which people reach the console; null before the console listens. */
+    address: (): string | null => {
       if (!listening) return null
       const host = listening.address.includes(':') ? `[${listening.address}]` : listening.address
       return url === null ? `http://${host}:${listening.port}` : new URL(url).origin

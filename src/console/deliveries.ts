@@ -185,7 +185,6 @@ const refusals: Record<string, string> = {
 
 export const refusedPage: Page = {
   path: '/deliveries/refused',
-  role: 'viewer',
   below: '/deliveries',
   show: async (visit) => {
     const isAdmin = visit.caller.role === 'admin'

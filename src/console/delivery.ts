@@ -16,7 +16,6 @@ type DeliveryDetailView = AnswerOf<'viewDelivery'>
 
 export const deliveryPage: Page = {
   path: '/deliveries/:id',
-  role: 'viewer',
   below: '/deliveries',
   show: async (visit) => {
     const one = await visit.call('viewDelivery', { path: visit.path })

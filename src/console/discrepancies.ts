@@ -105,7 +105,6 @@ const sweepCause = (cause: string): string => sweepCauses[cause] ?? `asked for b
 
 export const sweepPage: Page = {
   path: '/sweeps/:id',
-  role: 'viewer',
   below: '/discrepancies',
   show: async (visit) => {
     const sweep = await sweepOf(visit)

@@ -17,7 +17,6 @@ type KeptDryRunView = NonNullable<AnswerOf<'viewDryRun'>['run']>
 
 export const dryRunPage: Page = {
   path: '/syncs/dry-run',
-  role: 'viewer',
   below: '/syncs',
   show: async (visit) => {
     const { run } = await visit.call('viewDryRun')

@@ -9,11 +9,9 @@ import type { IncomingHttpHeaders } from 'node:http'
  * @param url the URL of the console in the configuration
  */
 export function originsOf(port: number, url: string | null): ReadonlyMap<string, string> {
-  const near = ['127.0.0.1', 'localhost', '[::1]'].flatMap((host): [string, string][] => {
-    const origin = `http://${host}:${port}`
-    return [[new URL(origin).host, origin]]
-  })
-  return new Map([...near, ...(url === null ? [] : [[new URL(url).host, new URL(url).origin] as [string, string]])])
+  const near = ['127.0.0.1', 'localhost', '[::1]'].map((host) => `http://${host}:${port}`)
+  const urls = [...near, ...(url === null ? [] : [url])].map((one) => new URL(one))
+  return new Map(urls.map(({ host, origin }) => [host, origin]))
 }
 
 /** Whether a page of the same origin sent the request. A browser without `sec-fetch-site` names the origin of the page. */

@@ -1,11 +1,11 @@
 /** What all pages share: the head, the navigation with what waits for a person, the notice, and pages about failures. */
 import type { SessionCaller } from '../access/sessions.ts'
-import { countText, duration } from '../domain/figures.ts'
+import { countText } from '../domain/figures.ts'
 import type { StatusView } from '../http/api/status.ts'
 import { assets } from './assets.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { mark } from './marks.ts'
-import { type NavigationEntry, type Notice, navigationGroups } from './page.ts'
+import { type NavigationEntry, type Notice, navigationGroups, type Shown } from './page.ts'
 
 const BRAND = html`<svg viewBox="0 0 26 26" aria-hidden="true"><path d="M2 3h9v13H2z" fill="currentColor"/><path d="M4.5 1h4v2h-4z" fill="currentColor"/><path d="M12 11.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M12 15.5c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5M2 20.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5M2 24.5c2.2 0 2.2-1.5 4.4-1.5s2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5 2.2 1.5 4.4 1.5 2.2-1.5 4.4-1.5" fill="none" stroke="currentColor" stroke-width="1.6" class="is-moving"/></svg>Quayside`
 
@@ -30,9 +30,7 @@ const head = (title: string): Html => html`<head>
 <script src="${assets.script}" defer></script>
 </head>`
 
-export interface Frame {
-  title: string
-  main: Html
+export interface Frame extends Shown {
   caller: SessionCaller
   navigation: readonly NavigationEntry[]
   /** The path of the navigation entry to which the page belongs. */
@@ -100,9 +98,6 @@ export function buyingMark(
 const noticeLine = ({ kind, word, text }: Notice): Html =>
   html`<p class="notice is-${kind}" id="notice" role="status" tabindex="-1" autofocus>${mark(kind, word)}<span>${text}</span></p>`
 
-export const footerText = (version: string, upMs: number): string =>
-  `All times are UTC. Quayside ${version}, running for ${duration(upMs)}.`
-
 /** A page without navigation, for people who are not signed in. */
 export const landing = (title: string, content: Piece, below?: Html): Html => html`<!doctype html>
 <html lang="en">
@@ -116,14 +111,6 @@ ${below}
 </body>
 </html>
 `
-
-/** What a person reads in the place of a page that could not be shown, or after an action that has no page to return to. */
-export interface Refusal {
-  status: number
-  /** A sentence. */
-  text: string
-  requestId: string
-}
 
 const titles: Record<number, string> = {
   400: 'This request is not understood',
@@ -140,7 +127,7 @@ const titles: Record<number, string> = {
 
 export const refusalTitle = (status: number): string => titles[status] ?? 'This page could not be made'
 
-/** Says what went wrong, in the place of the content of a page. */
-export const refusalPart = ({ status, text, requestId }: Refusal): Html =>
+/** Says what went wrong, in the place of a page that could not be shown, or after an action that has no page. @param text a sentence */
+export const refusalPart = (status: number, text: string, requestId: string): Html =>
   html`<header class="title"><h1>${status >= 500 ? mark('stop', refusalTitle(status)) : refusalTitle(status)}</h1></header>
 <div class="sheet stack"><p>${text}</p>${status >= 500 && html`<p>Buying and hand-over do not depend on the console.</p>`}<p class="small quiet">Reference for the log: <span class="id">${requestId}</span>. <a href="/overview">Overview</a>${status >= 500 && html`, or run <code>quayside doctor</code>`}.</p></div>`

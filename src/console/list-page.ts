@@ -103,7 +103,7 @@ ${
 ${await list.below?.(seen)}`,
     }
   }
-  return { path, role: 'viewer', navigation, show, ...(actions && { actions }), ...(parts && { parts }) } as const
+  return { path, navigation, show, ...(actions && { actions }), ...(parts && { parts }) }
 }
 
 /** Returns the given value, or computes it where it depends on what is seen. */

@@ -25,7 +25,6 @@ type ListingDetailView = AnswerOf<'viewStoreListing'>
 
 export const listingPage: Page = {
   path: '/listings/:store/:variant',
-  role: 'viewer',
   below: '/listings',
   show: async (visit) => {
     const { store = '', variant = '' } = visit.path

@@ -35,7 +35,6 @@ const historyOf = (visit: Visit): Promise<OrderHistoryView> => visit.call('viewO
 
 export const orderPage: Page = {
   path: PATH,
-  role: 'viewer',
   below: '/orders',
   show: async (visit) => {
     const [order, status, stores] = await Promise.all([historyOf(visit), visit.status(), storeNames(visit)])

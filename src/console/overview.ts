@@ -493,7 +493,6 @@ ${live({ tag: 'div', id: 'fresh', class: 'half', from: at('fresh'), content: fre
 
 export const overviewPage: Page = {
   path: '/overview',
-  role: 'viewer',
   navigation: { group: '', label: 'Overview' },
   show,
   parts: {

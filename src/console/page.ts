@@ -18,9 +18,8 @@ export interface NavigationEntry {
   }
 }
 
-/** A page for people who are signed in. */
+/** A page for all people who are signed in. What a person may do on it is said by the roles of its actions. */
 export interface Page extends NavigationEntry {
-  role: PersonRole
   /** The path of the navigation entry to which the page belongs (default: its own path). */
   below?: string
   show: (visit: Visit) => Promise<Shown>

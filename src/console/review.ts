@@ -20,7 +20,6 @@ type Decision = EvidenceView['choices'][number]['decision']
 
 export const reviewPage: Page = {
   path: '/reviews/:id',
-  role: 'viewer',
   below: '/reviews',
   show: async (visit) => {
     const isRead = visit.query.get('read') === 'true'

@@ -10,6 +10,7 @@ import {
   signOutScopes,
 } from '../access/sessions.ts'
 import { assertAllowed, type TokenContext } from '../access/tokens.ts'
+import { duration } from '../domain/figures.ts'
 import { Failure } from '../errors.ts'
 import { errorOf } from '../http/answers.ts'
 import type { StatusView } from '../http/api/status.ts'
@@ -20,14 +21,14 @@ import type { Log } from '../log.ts'
 import { assetsRouter } from './assets.ts'
 import { isFromElsewhere, isFromOwnPage } from './guard.ts'
 import type { Html } from './html.ts'
-import { footerText, framed, landing, refusalPart, refusalTitle } from './layout.ts'
+import { framed, landing, refusalPart, refusalTitle } from './layout.ts'
 import { digestOf, withDigest } from './live.ts'
 import type { Action, NavigationEntry, Notice, Page, Shown, Visit } from './page.ts'
+import { consolePages } from './pages.ts'
 import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, signInPage } from './signin.ts'
 import { sentenceOf } from './words.ts'
 
-/** What the router needs that is the same for the whole console. */
-export interface RouterNeeds {
+export interface RouterParts {
   /** The page of the sandbox, where that is the supplier of a demo. */
   sandboxUrl?: string | undefined
   /** The operations of the API, which are called in process. */
@@ -35,10 +36,6 @@ export interface RouterNeeds {
   access: TokenContext
   monotonic: () => number
   log: Log
-}
-
-export interface RouterParts extends RouterNeeds {
-  pages: readonly Page[]
   /** The address of each Host header that is ours. */
   origins: () => ReadonlyMap<string, string>
   /** Whether the session is kept behind TLS. */
@@ -59,9 +56,9 @@ export interface Route {
 /** Every route of the pages. */
 export const routesOf = (pages: readonly Page[]): Route[] =>
   pages.flatMap((page) => [
-    { method: 'get', path: page.path, role: page.role, page },
+    { method: 'get', path: page.path, role: 'viewer', page },
     ...Object.entries(page.parts ?? {}).map(
-      ([name, part]): Route => ({ method: 'get', path: `${page.path}/parts/${name}`, role: page.role, page, part }),
+      ([name, part]): Route => ({ method: 'get', path: `${page.path}/parts/${name}`, role: 'viewer', page, part }),
     ),
     ...Object.entries(page.actions ?? {}).map(
       ([name, action]): Route => ({ method: 'post', path: `${page.path}/${name}`, role: action.role, page, action }),
@@ -149,7 +146,7 @@ export function consoleRouter(parts: RouterParts): Router {
   router.use(assetsRouter())
   router.get('/', (_request, response) => response.redirect(303, '/overview'))
   routeSigning(router, parts, callerOf, ({ id }) => notices.delete(id))
-  for (const route of routesOf(parts.pages)) router[route.method](route.path, handlerOf(route))
+  for (const route of routesOf(consolePages)) router[route.method](route.path, handlerOf(route))
   router.use(() => {
     throw new ConsoleRefusal(404, 'The console has no such page.')
   })
@@ -160,12 +157,12 @@ export function consoleRouter(parts: RouterParts): Router {
     const { status } = refusal
     const text = sentenceOf(refusal.message)
     response.status(status)
-    const main = refusalPart({ status, text, requestId })
+    const main = refusalPart(status, text, requestId)
     // A request that is not for this console gets no page of the console.
     const caller = status === 421 ? undefined : await callerOf(request).catch(() => undefined)
     if (!caller) return send(response, landing(refusalTitle(status), main))
     const shown = { title: refusalTitle(status), main }
-    await sendPage(response, visits.open(request, caller), { path: '', role: 'viewer', show: async () => shown }, shown)
+    await sendPage(response, visits.open(request, caller), { path: '', show: async () => shown }, shown)
   })
   return router
 }
@@ -207,15 +204,15 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
 }
 
 /** Returns the function that sends a page with its frame. */
-function pageSender({ monotonic, version, pages, sandboxUrl }: RouterParts) {
+function pageSender({ monotonic, version, sandboxUrl }: RouterParts) {
   const startedAt = monotonic()
   const navigation: readonly NavigationEntry[] = sandboxUrl
-    ? [...pages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
-    : pages
+    ? [...consolePages, { path: sandboxUrl, navigation: { group: 'Supplier', label: 'Sandbox' } }]
+    : consolePages
   return async (response: Response, visit: Visit, page: Page, shown: Shown, notice?: Notice): Promise<void> => {
     const status = await visit.status().catch(() => undefined)
     const current = page.below ?? page.path
-    const footer = footerText(version, monotonic() - startedAt)
+    const footer = `All times are UTC. Quayside ${version}, running for ${duration(monotonic() - startedAt)}.`
     send(response, framed({ ...shown, caller: visit.caller, navigation, current, status, notice, footer }))
   }
 }

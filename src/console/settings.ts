@@ -15,7 +15,6 @@ type TokenView = ItemOf<'listTokens'>
 
 export const settingsPage: Page = {
   path: '/settings',
-  role: 'viewer',
   navigation: { group: 'This installation', label: 'Settings' },
   show: async (visit) => ({ title: 'Settings', main: await settingsMain(visit) }),
   actions: {

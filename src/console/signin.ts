@@ -87,7 +87,6 @@ export const LINK_GONE = `The link has expired, was used, or is not whole. A lin
 /** The page that says who is signed in here, with the ways to sign out. */
 export const sessionPage: Page = {
   path: '/session',
-  role: 'viewer',
   show: async ({ caller }) => {
     const out = (scope: SignOutScope, summary: string, about: string, effect: string, button: string) =>
       act({

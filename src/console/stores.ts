@@ -83,7 +83,6 @@ const findingSigns = { ok: 'done', doubtful: 'held', failed: 'stop' } as const
 
 export const storePage: Page = {
   path: '/stores/:store',
-  role: 'viewer',
   below: '/stores',
   show: async (visit) => {
     const store = await storeOf(visit)

@@ -18,7 +18,6 @@ type SyncRunView = ItemOf<'listSyncRuns'>
 
 export const syncsPage: Page = {
   path: '/syncs',
-  role: 'viewer',
   navigation: { group: 'Supplier', label: 'Syncs' },
   show: async (visit) => {
     const { query } = visit
@@ -113,7 +112,6 @@ const kinds = [
 
 export const syncPage: Page = {
   path: '/syncs/:id',
-  role: 'viewer',
   below: '/syncs',
   show: async (visit) => {
     const { query, path, call } = visit
