@@ -4,7 +4,7 @@ import { grouped } from '../domain/figures.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { lessThan } from './listing-actions.ts'
-import { facts, section, steps } from './lists.ts'
+import { facts, type Step, section, steps } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Page } from './page.ts'
 import { empty, pager, table } from './tables.ts'
@@ -94,7 +94,7 @@ const signed = (amount: string, currency: string): string =>
 function explained(account: Account, balance: NonNullable<BalanceView['balance']>, now: number): Html {
   const { currency, expected } = account
   const since = lessThan(balance.amount, expected, currency) ?? '0'
-  const line = (text: Piece, amount: string, sign = '') => ({ text, amount: `${sign}${money(amount, currency)}` })
+  const line = (text: Piece, amount: string, sign = ''): Step => [text, `${sign}${money(amount, currency)}`]
   const at = clockTag(account.explainedAt, now)
   return steps([
     line('Balance when the account began', account.start),
@@ -106,7 +106,7 @@ function explained(account: Account, balance: NonNullable<BalanceView['balance']
       ? [line('So it should be, and is', expected)]
       : [
           line(html`So it should be at ${at}`, expected),
-          { text: 'Moved since then, and not compared yet', amount: signed(since, currency) },
+          ['Moved since then, and not compared yet', signed(since, currency)] as const,
           line('At the supplier now', balance.amount),
         ]),
   ])

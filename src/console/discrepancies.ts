@@ -11,6 +11,7 @@ import { figures, section, sectionHead } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
+import { causeText } from './syncs.ts'
 import { table } from './tables.ts'
 import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
@@ -83,8 +84,7 @@ async function sweepsPart({ call, now }: Visit): Promise<Html> {
     columns: [
       [
         'Started',
-        ({ id, startedAt, cause }) =>
-          html`<a href="/sweeps/${id}">${clockTag(startedAt, now)}</a><small>${sweepCause(cause)}</small>`,
+        (one) => html`<a href="/sweeps/${one.id}">${clockTag(one.startedAt, now)}</a><small>${causeText(one)}</small>`,
       ],
       ['State', ({ state }) => stateMark(runLabels[state]), 'top'],
       ['Orders', ({ orders }) => grouped(orders), 'number'],
@@ -93,15 +93,6 @@ async function sweepsPart({ call, now }: Visit): Promise<Html> {
     ],
   })}`
 }
-
-const sweepCauses: Record<string, string> = {
-  nightly: 'the one of the night',
-  schedule: 'on schedule',
-  stale: 'deliveries came too late',
-}
-
-/** Returns the cause in words. A cause without words of its own is the name of a person. */
-const sweepCause = (cause: string): string => sweepCauses[cause] ?? `asked for by ${cause}`
 
 export const sweepPage: Page = {
   path: '/sweeps/:id',
@@ -119,11 +110,11 @@ export const sweepPage: Page = {
 const sweepOf = ({ call, path }: Visit): Promise<AnswerOf<'viewSweep'>> => call('viewSweep', { path: { id: path.id } })
 
 function sweepPart(sweep: AnswerOf<'viewSweep'>, now: number): Html {
-  const { startedAt, finishedAt, from, cause, error } = sweep
+  const { startedAt, finishedAt, from, error } = sweep
   const span = from === null ? 'all orders' : html`orders since ${clockTag(from, now, 'minutes')}`
   const took = finishedAt && html` It took ${duration(Date.parse(finishedAt) - Date.parse(startedAt))}.`
   return html`<header class="title"><p class="trail"><a href="/discrepancies">Discrepancies</a> / sweeps</p><h1>Sweep of ${startedAt.slice(11, 16)}</h1>
-<p>${stateMark(runLabels[sweep.state])} <span class="quiet">Compares ${span}. Started ${clockTag(startedAt, now)}, ${sweepCause(cause)}.${took}</span></p></header>
+<p>${stateMark(runLabels[sweep.state])} <span class="quiet">Compares ${span}. Started ${clockTag(startedAt, now)}, ${causeText(sweep)}.${took}</span></p></header>
 ${error && html`<p class="notice is-stop"><span>${sentenceOf(error)} What it did not see, it did not judge.</span></p>`}
 ${figures([
   { name: 'Orders at the supplier', value: grouped(sweep.orders), beside: counted(sweep.pages, 'page') },

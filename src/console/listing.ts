@@ -89,19 +89,19 @@ export function priceSteps({ explained, detail }: ListingDetailView): Html {
     return html`<p>It has no offer of the supplier now, so it has no price.${detail && ` ${sentenceOf(detail)}`}</p>`
   }
   return steps(
-    explained.steps.map(({ step, amount, currency, detail }) => ({
-      text: html`${stepNames[step] ?? step}: ${detail.replaceAll(' %', '\u00a0%')}`,
-      amount: amount === null ? 'none' : money(amount, currency),
-    })),
+    explained.steps.map(({ step, amount, currency, detail }) => [
+      `${stepNames[step] ?? step}: ${detail.replaceAll(' %', '\u00a0%')}`,
+      amount === null ? 'none' : money(amount, currency),
+    ]),
   )
 }
 
 const stockSteps = (stock: NonNullable<ListingDetailView['explained']>['stock']): Html =>
   steps(
-    stock.steps.map(({ step, units, detail }) => ({
-      text: html`${stepNames[step] ?? step}: ${detail}`,
-      amount: units === null ? 'not counted' : grouped(units),
-    })),
+    stock.steps.map(({ step, units, detail }) => [
+      `${stepNames[step] ?? step}: ${detail}`,
+      units === null ? 'not counted' : grouped(units),
+    ]),
   )
 
 const causes: Record<string, string> = {

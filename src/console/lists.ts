@@ -105,26 +105,20 @@ export function folded<E extends LogEvent>(events: readonly E[]): E[] {
 export const notice = ({ kind, word, text }: { kind: Notice['kind']; word: string; text: Piece }): Html =>
   html`<p class="notice is-${kind}">${mark(kind, word)}<span>${text}</span></p>`
 
-export interface Step {
-  text: Piece
-  amount: Piece
-}
+export type Step = readonly [text: Piece, amount: Piece]
 
 /** Explains a computation, with one numbered line for each step. */
 export const steps = (all: readonly Step[]): Html =>
-  html`<ol class="steps">${all.map(({ text, amount }) => html`<li><span>${text}</span><b>${amount}</b></li>\n`)}</ol>`
+  html`<ol class="steps">${all.map(([text, amount]) => html`<li><span>${text}</span><b>${amount}</b></li>\n`)}</ol>`
 
 /** Shows the progress of a run that reads page after page. @param total null while the number of pages is not known */
 export const pagesRead = (pages: number, total: number | null): Html =>
   html`<label>Page ${pages}${total !== null && ` of ${total}`}<progress${total !== null && html` max="${Math.max(1, total)}" value="${Math.min(pages, total)}"`}></progress></label>`
 
-export interface Tab {
-  to: string
-  text: string
-  isCurrent: boolean
-}
+export type Tab = readonly [name: string, text: string]
 
-export const tabs = (label: string, all: readonly Tab[]): Html =>
+/** Draws choices, of which one is made. @param to returns the path of the page with a choice */
+export const tabs = (label: string, all: readonly Tab[], chosen: string, to: (name: string) => string): Html =>
   html`<nav class="tabs" aria-label="${label}">${all.map(
-    ({ to, text, isCurrent }) => html`<a href="${to}"${isCurrent && html` aria-current="true"`}>${text}</a>`,
+    ([name, text]) => html`<a href="${to(name)}"${name === chosen && html` aria-current="true"`}>${text}</a>`,
   )}</nav>`

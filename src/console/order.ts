@@ -9,7 +9,7 @@ import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { act, hidden, maybeReason, maybeReasonField, needsRole, notNow, reasonField, textField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { type Fact, facts, folded, notice, section, sectionHead, tabs, timeline } from './lists.ts'
+import { type Fact, facts, folded, notice, section, sectionHead, type Tab, tabs, timeline } from './lists.ts'
 import { live } from './live.ts'
 import { mark, stateMark } from './marks.ts'
 import { eventsOf } from './order-events.ts'
@@ -156,23 +156,22 @@ function attention(line: Line, purchase: Purchase): Html[] {
 const EVENTS_MAX = 200
 
 function logOf(order: OrderHistoryView, { query, now }: Pick<Visit, 'query' | 'now'>, store: string): Html {
-  const chosen = query.get('line')
+  const chosen = query.get('line') ?? ''
   const all = folded(
-    eventsOf(order, store).filter(({ line }) => chosen === null || line === undefined || line === chosen),
+    eventsOf(order, store).filter(({ line }) => chosen === '' || line === undefined || line === chosen),
   )
   const events = all.length > EVENTS_MAX ? [...all.slice(0, 1), ...all.slice(1 - EVENTS_MAX)] : all
   const here = orderPath(order)
-  const lines = [
-    { to: here, text: 'All', isCurrent: chosen === null },
-    ...order.lines.map(({ id }) => ({
-      to: `${here}?line=${encodeURIComponent(id)}`,
-      text: `Line ${id}`,
-      isCurrent: chosen === id,
-    })),
-  ]
+  const lines = order.lines.slice(0, LINES_MAX).map(({ id }): Tab => [id, `Line ${id}`])
+  const choice = tabs(
+    'Lines',
+    [['', 'All'], ...lines],
+    chosen,
+    (id) => `${here}${id && `?line=${encodeURIComponent(id)}`}`,
+  )
   const shown = order.lines.reduce((sum, { purchases }) => sum + purchases.length, 0)
   const isPart = order.purchases > shown
-  return html`<div class="stack">${sectionHead('log-h', 'What happened', order.lines.length > 1 && tabs('Lines', lines.slice(0, LINES_MAX)))}
+  return html`<div class="stack">${sectionHead('log-h', 'What happened', order.lines.length > 1 && choice)}
 ${isPart && html`<p class="small quiet">Of its ${counted(order.purchases, 'purchase')} those ${shown} are here that changed last.</p>`}${events.length < all.length && html`<p class="small quiet">${counted(all.length - events.length, 'earlier entry is', 'earlier entries are')} left out.</p>`}
 ${timeline(
   order.lines.length > 1
@@ -182,8 +181,8 @@ ${timeline(
 )}</div>`
 }
 
-/** How many tabs there are at most. Other lines have no tab of their own. */
-const LINES_MAX = 12
+/** How many lines have a tab of their own. */
+const LINES_MAX = 11
 
 function lineSection(order: OrderHistoryView, line: Line, index: number, around: Around): Html {
   const { visit } = around

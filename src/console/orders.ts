@@ -7,7 +7,7 @@ import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { filters, hidden, selectField } from './forms.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
-import { inARow, tabs } from './lists.ts'
+import { inARow, type Tab, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { stateMark } from './marks.ts'
 import { withQuery } from './tables.ts'
@@ -33,7 +33,7 @@ export const ordersPage = listPage({
       { label: 'Store', name: 'store', chosen: query.get('store') ?? '', options: [['', 'All stores'], ...stores] },
     )}${query.get('state') && hidden('state', query.get('state') ?? '')}`,
   )}
-${tabs('States', stateTabs(query))}</div>
+${stateTabs(query)}</div>
 ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerPath(query, newest.id), content: html`` })}`,
   none: [
     'No orders yet',
@@ -102,15 +102,14 @@ function headline({ items, next }: AnswerOf<'listOrders'>): Piece {
   return html`${countedInWords(items.length, 'order is', 'orders are')} open: ${listed}.`
 }
 
-function stateTabs(query: URLSearchParams) {
-  const chosen = query.get('state') ?? ''
-  return (['', ...orderStates] as const).map((state) => {
+function stateTabs(query: URLSearchParams): Html {
+  const states = orderStates.map((state): Tab => [state, sentenceStart(orderLabels[state].word)])
+  return tabs('States', [['', 'All'], ...states], query.get('state') ?? '', (state) => {
     const wanted = new URLSearchParams(query)
     wanted.delete('before')
     if (state === '') wanted.delete('state')
     else wanted.set('state', state)
-    const text = state === '' ? 'All' : sentenceStart(orderLabels[state].word)
-    return { to: withQuery('/orders', wanted), text, isCurrent: state === chosen }
+    return withQuery('/orders', wanted)
   })
 }
 

@@ -306,15 +306,8 @@ async function livelyPart(visit: Visit): Promise<Html> {
       : { name: 'Request quota', value: '–', beside: 'not stated by the supplier' },
   ])
   const labels = steps.map(labelOf(period))
-  const head = html`<div class="head"><h2 id="fig-h">${PERIOD_TITLE[period]}</h2>${tabs(
-    'Period',
-    Object.entries(periods).map(([name, text]) => ({
-      to: `/overview?period=${name}`,
-      text,
-      isCurrent: name === period,
-    })),
-  )}</div>`
-  return html`<div class="stack">${head}
+  const choice = tabs('Period', Object.entries(periods), period, (name) => `/overview?period=${name}`)
+  return html`<div class="stack"><div class="head"><h2 id="fig-h">${PERIOD_TITLE[period]}</h2>${choice}</div>
 ${shown}</div>
 <div class="plots">${deliveriesPlot(activity, period, labels)}${waitingTimes(activity, labels)}${spendPlot(activity, period, labels, status)}</div>`
 }

@@ -6,7 +6,7 @@ import { holdLabels } from '../domain/labels.ts'
 import type { ItemOf } from '../http/api/table.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { listPage } from './list-page.ts'
-import { tabs } from './lists.ts'
+import { type Tab, tabs } from './lists.ts'
 import { mark } from './marks.ts'
 import { orderPath } from './orders.ts'
 import {
@@ -62,14 +62,14 @@ export const heldPurchasesPage = listPage({
   above: ({ query, status: { counts } }) => {
     const hold = query.get('hold') ?? 'any'
     const about = holdLabels[hold as HoldReason]?.next
-    return html`<div class="stack">${tabs('What holds them', [
-      { to: '/purchases', text: 'All', isCurrent: hold === 'any' },
-      ...holdReasons.map((reason) => ({
-        to: `/purchases?hold=${reason}`,
-        text: `${sentenceStart(holdLabels[reason].word)}${counts.held[reason] ? ` ${countText(counts.held[reason], counts.upTo)}` : ''}`,
-        isCurrent: hold === reason,
-      })),
-    ])}${about && html`<p class="small quiet">${about}</p>`}</div>`
+    const holds = holdReasons.map((reason): Tab => {
+      const count = counts.held[reason]
+      return [reason, `${sentenceStart(holdLabels[reason].word)}${count ? ` ${countText(count, counts.upTo)}` : ''}`]
+    })
+    const choice = tabs('What holds them', [['any', 'All'], ...holds], hold, (name) =>
+      name === 'any' ? '/purchases' : `/purchases?hold=${name}`,
+    )
+    return html`<div class="stack">${choice}${about && html`<p class="small quiet">${about}</p>`}</div>`
   },
   none: [
     'Nothing is held',

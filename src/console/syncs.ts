@@ -88,14 +88,18 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
   })}${items.length > 0 && pager({ at: '/syncs', query: page, next })}`
 }
 
+/** Causes of syncs and sweeps. */
 const causes: Record<string, string> = {
   schedule: 'on schedule',
   start: 'at the start of the service',
   tier_changed: 'the VIP tier changed',
   resumed: 'after one that was cut short',
+  nightly: 'the one of the night',
+  stale: 'deliveries came too late',
 }
 
-export const causeText = ({ cause, dry }: Pick<SyncRunView, 'cause' | 'dry'>): string =>
+/** Returns the cause in words. A cause without words of its own is the name of a person. */
+export const causeText = ({ cause, dry = false }: { cause: string; dry?: boolean }): string =>
   dry ? 'dry run, changed nothing' : (causes[cause] ?? `asked for by ${cause}`)
 
 /** A run with more changes than this has no filter. Such a run lists a whole catalogue for the first time. */
@@ -141,11 +145,7 @@ ${section(
         html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
       )
     : html`${changesTable(changes.items, ['No changes', noChanges(run, field)])}${changes.items.length > 0 && pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
-  isFiltered &&
-    tabs(
-      'Kinds of changes',
-      kinds.map(([name, text]) => ({ to: `/syncs/${id}${name && `?field=${name}`}`, text, isCurrent: name === field })),
-    ),
+  isFiltered && tabs('Kinds of changes', kinds, field, (name) => `/syncs/${id}${name && `?field=${name}`}`),
 )}`,
     }
   },
