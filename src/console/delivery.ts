@@ -157,7 +157,6 @@ function bodyPart({ body, bytes }: DeliveryDetailView, at: string, visit: Visit)
   const sealed = html`<p class="quiet">${grouped(bytes)} bytes, sealed in the database. It may hold personal data.</p>`
   if (visit.caller.role !== 'admin') return html`${sealed}${notNow(needsRole('Reveal the body', 'admin', visit))}`
   return html`${sealed}<div>${act({
-    summary: 'Reveal the body…',
     to: `${at}/reveal`,
     about: 'Shows the body as it was received, on this page, once.',
     effect: { Record: 'The audit log keeps that you looked, and when.' },

@@ -46,7 +46,6 @@ ${section('actions-h', 'Actions', html`<div>${forOperators('Start, stop', visit,
 function actionOf(run: KeptDryRunView | null): Html {
   if (run?.state === 'running') {
     return act({
-      summary: 'Stop the dry run…',
       to: '/syncs/dry-run/stop',
       about: 'Ends it early.',
       effect: { Stores: 'Nothing: it changes nothing.', Undo: 'Start another one.' },
@@ -55,7 +54,6 @@ function actionOf(run: KeptDryRunView | null): Html {
     })
   }
   return act({
-    summary: 'Start a dry run…',
     to: '/syncs/dry-run/start',
     about: 'Reads the whole catalogue now and computes prices and stock, on a copy.',
     effect: {

@@ -11,8 +11,8 @@ export const effectList = (effect: Effect): Html =>
   html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
 export interface ActionForm {
-  /** The text that opens the action. It ends in "…". */
-  summary: string
+  /** The text that opens the action (default: that of the button). It ends in "…". */
+  summary?: string
   /** The path to which the form is posted: `/overview/freeze`. */
   to: string
   /** One sentence that says what the action does. */
@@ -29,7 +29,17 @@ export interface ActionForm {
 }
 
 /** Draws an action. A first click shows what the action will do, and a second click does it. */
-export const act = ({ summary, to, about, effect, fields, button, stops, isOpen, id }: ActionForm): Html =>
+export const act = ({
+  button,
+  summary = `${button}…`,
+  to,
+  about,
+  effect,
+  fields,
+  stops,
+  isOpen,
+  id,
+}: ActionForm): Html =>
   html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
 
 /** Lists actions that do not apply, each with its reason. */

@@ -7,7 +7,7 @@ import { forOperators } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
 import { nameOf, priceSteps } from './listing.ts'
-import { type Drawn, ignoreAct, listingPath, releaseAct } from './listing-actions.ts'
+import { type Drawn, listingAct, listingPath, releaseAct } from './listing-actions.ts'
 import { sectionHead } from './lists.ts'
 import { mark } from './marks.ts'
 import type { Visit } from './page.ts'
@@ -63,7 +63,7 @@ ${priceSteps(listing)}
       ? `While it is held, ${name} sells on at the price that it has.`
       : `While it is held, ${name} shows no stock of it.`
   }</p></div>
-<div>${forOperators('Release, ignore', visit, html`${releaseAct({ ...drawn, isAway: true, isOpen: index === 0 })}${ignoreAct({ ...drawn, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`)}</div></div></section>`
+<div>${forOperators('Release, ignore', visit, html`${releaseAct({ ...drawn, isAway: true, isOpen: index === 0 })}${listingAct('ignore', { ...drawn, isAway: true })}<p class="not-now">Or do nothing: the hold ends on its own when the price no longer jumps.</p>`)}</div></div></section>`
 }
 
 /** `, a rise of 84.7 %` */

@@ -3,7 +3,7 @@
 import { formatDecimal, parseDecimal } from '../domain/money.ts'
 import { Failure } from '../errors.ts'
 import type { AnswerOf } from '../http/api/table.ts'
-import { act, hidden, reasonField, textField } from './forms.ts'
+import { type ActionForm, act, hidden, reasonField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { type Action, byOperator, done, type Visit } from './page.ts'
 import { money } from './words.ts'
@@ -53,7 +53,6 @@ export function releaseAct({ visit, store, name, listing, isOpen, isAway }: Draw
   const text = money(price, known.currency)
   const units = explained?.stock.stock
   return act({
-    summary: `Release ${text}…`,
     to: `${listingPath(store, id)}/release`,
     about:
       'Lets this one price pass. If cost, rate or rule has changed since you opened this page, nothing happens and you see the new price.',
@@ -61,86 +60,86 @@ export function releaseAct({ visit, store, name, listing, isOpen, isAway }: Draw
     effect: {
       Money: `Nothing is spent. ${marginOf(listing, price) ?? ''}`,
       Store: `${name} gets ${text}${units == null ? '' : ` and ${units} units`} within seconds.`,
-      Undo: html`Not by a click. Set a fixed price for the SKU in the configuration.`,
+      Undo: 'Not by a click. Set a fixed price for the SKU in the configuration.',
     },
     button: `Release ${text}`,
     isOpen: isOpen === true,
   })
 }
 
-export const ignoreAct = ({ visit, store, name, listing, isAway }: Drawn): Html =>
-  act({
-    summary: `Ignore ${listing.known?.name ?? listing.id}…`,
-    to: `${listingPath(store, listing.id)}/ignore`,
-    about: 'Leaves the listing alone from now on.',
-    fields: html`${back(isAway)}${reasonField(visit, `ignore-${listing.id}`)}`,
-    effect: {
-      Money: 'Orders of it are not bought any more.',
-      Store: `${name} keeps what it has, its stock too, until you change it there.`,
-      Undo: 'Take the listing back at any time.',
+/** The actions of a listing that are on its page at any time, by the last piece of their path. */
+const actsOf = ({ visit, name, listing }: Drawn) =>
+  ({
+    ignore: {
+      summary: `Ignore ${listing.known?.name ?? listing.id}…`,
+      about: 'Leaves the listing alone from now on.',
+      effect: {
+        Money: 'Orders of it are not bought any more.',
+        Store: `${name} keeps what it has, its stock too, until you change it there.`,
+        Undo: 'Take the listing back at any time.',
+      },
+      fields: reasonField(visit, `ignore-${listing.id}`),
+      button: 'Ignore this listing',
+      stops: true,
     },
-    button: 'Ignore this listing',
-    stops: true,
-  })
+    unignore: {
+      summary: 'Take it back…',
+      about: 'Ends that it is ignored.',
+      effect: {
+        Money: 'Orders of it are bought again.',
+        Store: `${name} gets its price and stock next.`,
+        Undo: 'Ignore it again.',
+      },
+      button: 'Take this listing back',
+    },
+    retry: {
+      summary: 'Push again…',
+      about: `Pushes price and stock to ${name} at once, also while it is paused.`,
+      effect: {
+        Money: 'Nothing is spent.',
+        Store: 'Gets what it should have now. A price that jumps stays held.',
+        Undo: 'Not needed: it is what would be pushed anyway.',
+      },
+      button: 'Push this listing again',
+    },
+    link: {
+      summary: listing.linkedBy === 'sku' ? 'Link it to an offer…' : 'Link it to another offer…',
+      about: 'Names the offer of the supplier that is sold under this listing. Its SKU does not matter from then on.',
+      effect: {
+        Money: 'Later orders of it buy that offer.',
+        Store: `${name} gets its price and stock within seconds; a price that jumps is held.`,
+        Undo: 'Unlink it, or link it to another one.',
+      },
+      fields: textField(visit, {
+        label: "The supplier's SKU, or its id of the product",
+        name: 'offerSku',
+        isRequired: true,
+        at: 'link',
+      }),
+      button: 'Link this listing',
+    },
+    unlink: {
+      summary: 'Unlink…',
+      about: 'Takes the link back: the SKU counts again.',
+      effect: {
+        Money: 'Orders of it buy what the SKU names, or nothing.',
+        Store: `Without an offer under the SKU, ${name} gets no stock.`,
+        Undo: 'Link it again.',
+      },
+      button: 'Unlink this listing',
+      stops: true,
+    },
+  }) satisfies Record<string, Omit<ActionForm, 'to'>>
 
-export const unignoreAct = ({ store, name, listing }: Drawn): Html =>
-  act({
-    summary: 'Take it back…',
-    to: `${listingPath(store, listing.id)}/unignore`,
-    about: 'Ends that it is ignored.',
-    effect: {
-      Money: 'Orders of it are bought again.',
-      Store: `${name} gets its price and stock next.`,
-      Undo: 'Ignore it again.',
-    },
-    button: 'Take this listing back',
+export function listingAct(action: keyof ReturnType<typeof actsOf>, drawn: Drawn): Html {
+  const form: Omit<ActionForm, 'to'> = actsOf(drawn)[action]
+  const { store, listing, isAway } = drawn
+  return act({
+    ...form,
+    to: `${listingPath(store, listing.id)}/${action}`,
+    fields: html`${back(isAway)}${form.fields}`,
   })
-
-export const retryAct = ({ store, name, listing }: Drawn): Html =>
-  act({
-    summary: 'Push again…',
-    to: `${listingPath(store, listing.id)}/retry`,
-    about: `Pushes price and stock to ${name} at once, also while it is paused.`,
-    effect: {
-      Money: 'Nothing is spent.',
-      Store: 'Gets what it should have now. A price that jumps stays held.',
-      Undo: 'Not needed: it is what would be pushed anyway.',
-    },
-    button: 'Push this listing again',
-  })
-
-export const linkAct = ({ visit, store, name, listing }: Drawn): Html =>
-  act({
-    summary: listing.linkedBy === 'sku' ? 'Link it to an offer…' : 'Link it to another offer…',
-    to: `${listingPath(store, listing.id)}/link`,
-    about: 'Names the offer of the supplier that is sold under this listing. Its SKU does not matter from then on.',
-    fields: textField(visit, {
-      label: "The supplier's SKU, or its id of the product",
-      name: 'offerSku',
-      isRequired: true,
-      at: 'link',
-    }),
-    effect: {
-      Money: 'Later orders of it buy that offer.',
-      Store: `${name} gets its price and stock within seconds; a price that jumps is held.`,
-      Undo: 'Unlink it, or link it to another one.',
-    },
-    button: 'Link this listing',
-  })
-
-export const unlinkAct = ({ store, name, listing }: Drawn): Html =>
-  act({
-    summary: 'Unlink…',
-    to: `${listingPath(store, listing.id)}/unlink`,
-    about: 'Takes the link back: the SKU counts again.',
-    effect: {
-      Money: 'Orders of it buy what the SKU names, or nothing.',
-      Store: `Without an offer under the SKU, ${name} gets no stock.`,
-      Undo: 'Link it again.',
-    },
-    button: 'Unlink this listing',
-    stops: true,
-  })
+}
 
 const operation = (
   name: `${'release' | 'ignore' | 'unignore' | 'retry' | 'unlink'}Listing`,

@@ -5,16 +5,7 @@ import { listingLabels } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { forOperators, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
-import {
-  type Drawn,
-  ignoreAct,
-  linkAct,
-  listingActions,
-  releaseAct,
-  retryAct,
-  unignoreAct,
-  unlinkAct,
-} from './listing-actions.ts'
+import { type Drawn, listingAct, listingActions, releaseAct } from './listing-actions.ts'
 import { facts, section, steps } from './lists.ts'
 import { mark, stateMark } from './marks.ts'
 import type { Page } from './page.ts'
@@ -150,7 +141,7 @@ function actionsOf(drawn: Drawn): Html {
   const { listing } = drawn
   const isIgnored = listing.state === 'ignored'
   const release = isIgnored ? undefined : releaseAct({ ...drawn, isOpen: true })
-  return html`${release}${isIgnored ? unignoreAct(drawn) : retryAct(drawn)}${linkAct(drawn)}${listing.linkedBy !== 'sku' && unlinkAct(drawn)}${!isIgnored && ignoreAct(drawn)}${notNow(
+  return html`${release}${listingAct(isIgnored ? 'unignore' : 'retry', drawn)}${listingAct('link', drawn)}${listing.linkedBy !== 'sku' && listingAct('unlink', drawn)}${!isIgnored && listingAct('ignore', drawn)}${notNow(
     !release && 'Release: no price of it waits.',
     listing.linkedBy === 'sku' && 'Unlink: it is listed under its SKU, without a link.',
     isIgnored && 'Push again, ignore: it is ignored.',

@@ -1,6 +1,7 @@
 /** One order: what happened, its lines with their keys, and what a person can do now. */
 
 import { counted } from '../domain/figures.ts'
+import type { HoldReason } from '../domain/hold.ts'
 import { holdLabels, lineLabels, purchaseLabels } from '../domain/labels.ts'
 import { amountText, parseDecimal } from '../domain/money.ts'
 import { isOver } from '../domain/purchase.ts'
@@ -23,8 +24,6 @@ type Line = OrderHistoryView['lines'][number]
 type Purchase = Line['purchases'][number]
 type Key = Line['keys'][number]
 
-const PATH = '/orders/:store/:reference'
-
 /** Names an order by its store and reference, which the address of the page has. */
 const named = ({ path: { store = '', reference = '' } }: Pick<Visit, 'path'>) => ({
   path: { reference },
@@ -34,7 +33,7 @@ const named = ({ path: { store = '', reference = '' } }: Pick<Visit, 'path'>) =>
 const historyOf = (visit: Visit): Promise<OrderHistoryView> => visit.call('viewOrderHistory', named(visit))
 
 export const orderPage: Page = {
-  path: PATH,
+  path: '/orders/:store/:reference',
   below: '/orders',
   show: async (visit) => {
     const [order, status, stores] = await Promise.all([historyOf(visit), visit.status(), storeNames(visit)])
@@ -65,10 +64,9 @@ export const orderPage: Page = {
     cancel: byOperator(async (visit) => {
       const asked = { ...named(visit), body: maybeReason(visit.form) }
       const { state } = await visit.call('cancelOrder', asked)
-      const isOpen = state === 'open'
       return done(
         'Cancelled',
-        isOpen
+        state === 'open'
           ? 'What was never sent has ended. What may be bought is looked up, and ends or waits for a decision.'
           : 'What was not bought has ended, and the store is notified.',
       )
@@ -105,7 +103,7 @@ function contentOf(order: OrderHistoryView, around: Around): Html {
   const name = storeName(stores, order.store)
   return html`<header class="title"><p class="trail"><a href="/orders">Orders</a> / <a href="/orders?store=${encodeURIComponent(order.store)}">${name}</a></p><h1>Order ${order.reference}</h1>
 ${live({ tag: 'div', id: 'standing', from: `${here}/parts/standing`, content: standing(order, visit.now) })}</header>
-${order.lines.flatMap((line) => line.purchases.flatMap((purchase) => attention(line, purchase)))}
+${order.lines.map((line) => line.purchases.map((purchase) => attention(line, purchase)))}
 <div class="split">
 ${live({ id: 'log', labelledBy: 'log-h', from: `${here}/parts/log?${visit.query.toString()}`, content: logOf(order, visit, name) })}
 <div class="stack wide">
@@ -141,15 +139,15 @@ function waitsFor({ purchases }: Line): Purchase['holdReason'] | 'review' {
 }
 
 /** Draws what a person should see first. */
-function attention(line: Line, purchase: Purchase): Html[] {
-  const what = line.name ?? line.sku
-  if (purchase.state === 'review') {
-    const text = html`${sentenceOf(purchase.note ?? `${what} waits for a person`)} <a href="/reviews/${purchase.id}">See the evidence and decide</a>`
-    return [notice({ kind: 'held', word: `Line ${line.id} is in review`, text })]
-  }
-  if (!isHeld(purchase)) return []
-  const text = html`${sentenceOf(purchase.note ?? `${what} is held`)} Nothing is charged for it. <a href="#p-${purchase.id}">See what you can do</a>`
-  return [notice({ kind: 'held', word: `Line ${line.id} is held`, text })]
+function attention(line: Line, purchase: Purchase): Html | undefined {
+  const isInReview = purchase.state === 'review'
+  if (!isInReview && !isHeld(purchase)) return undefined
+  const said = sentenceOf(purchase.note ?? `${line.name ?? line.sku} ${isInReview ? 'waits for a person' : 'is held'}`)
+  const way = isInReview
+    ? html`<a href="/reviews/${purchase.id}">See the evidence and decide</a>`
+    : html`Nothing is charged for it. <a href="#p-${purchase.id}">See what you can do</a>`
+  const word = `Line ${line.id} is ${isInReview ? 'in review' : 'held'}`
+  return notice({ kind: 'held', word, text: html`${said} ${way}` })
 }
 
 /** How many entries one page shows. An order with more entries has parts that fail again and again. */
@@ -198,7 +196,7 @@ function lineSection(order: OrderHistoryView, line: Line, index: number, around:
         : stateMark(lineLabels[line.state])
   const actions = [
     left.length > 0 && visit.caller.role === 'admin' && revealForm(order, line, left, index, visit),
-    ...current.slice(0, PARTS_SHOWN).flatMap((purchase) => purchaseActions(order, line, purchase, around)),
+    ...current.slice(0, PARTS_SHOWN).map((purchase) => purchaseAction(order, line, purchase, around)),
   ].filter((one) => one !== false)
   return section(
     `l-${index}`,
@@ -216,25 +214,23 @@ const KEYS_SHOWN = 20
 
 function lineFacts(line: Line, current: readonly Purchase[], now: number): Fact[] {
   const [first] = current
-  const isOne = current.length === 1
-  const costs = line.purchases.flatMap(({ amount, currency }) => (amount === null ? [] : [{ amount, currency }]))
+  const one = current.length === 1 ? first : undefined
+  const charged = line.purchases.filter(({ amount }) => amount !== null)
   return [
     ['SKU', html`<span class="id">${line.sku}</span>`],
     ['Quantity', `${line.delivered} of ${line.quantity} handed over`],
-    costs.length > 0 && ['Cost', sumText(costs)],
-    Boolean(first && isHeld(first) && line.cost) && ['Cost now', `${money(line.cost, line.currency)} a unit`],
-    first !== undefined && ['Ceiling', `${money(first.ceiling, first.currency)} a unit`],
-    isOne &&
-      first?.supplierOrderId != null && ['Supplier order', html`<span class="id">${first.supplierOrderId}</span>`],
-    isOne && first !== undefined && ['Reference', html`<span class="id">${first.externalOrderId}</span>`],
-    isOne &&
-      first?.failureCode != null && [
-        'Why',
-        html`<code>${first.failureCode}</code>${first.failureMessage !== null && ` ${sentenceOf(first.failureMessage)}`}`,
-      ],
-    isOne && first !== undefined && isHeld(first) && ['Continues', continues(first, now)],
-    isOne && first !== undefined && first.state in underWay && ['Waits for', waitingFor(first)],
-    !isOne && first !== undefined && ['Parts', partsText(current)],
+    charged.length > 0 && ['Cost', mostOf(charged)],
+    first && isHeld(first) && line.cost && ['Cost now', `${money(line.cost, line.currency)} a unit`],
+    first && ['Ceiling', `${money(first.ceiling, first.currency)} a unit`],
+    one?.supplierOrderId != null && ['Supplier order', html`<span class="id">${one.supplierOrderId}</span>`],
+    one && ['Reference', html`<span class="id">${one.externalOrderId}</span>`],
+    one?.failureCode != null && [
+      'Why',
+      html`<code>${one.failureCode}</code>${one.failureMessage !== null && ` ${sentenceOf(one.failureMessage)}`}`,
+    ],
+    one && isHeld(one) && ['Continues', continues(one, now)],
+    one && one.state in underWay && ['Waits for', waitingFor(one)],
+    current.length > 1 && ['Parts', partsText(current)],
   ]
 }
 
@@ -248,10 +244,15 @@ const underWay: Partial<Record<Purchase['state'], string>> = {
 const waitingFor = ({ id, state }: Purchase): Html =>
   html`${underWay[state]}${state === 'accepted' && html` <a href="/reviews/${id}">See the evidence, or decide</a>`}`
 
-const sumText = (costs: readonly { amount: string; currency: string }[]): string => {
-  const currency = costs[0]?.currency ?? ''
-  const minor = costs.reduce((sum, { amount }) => sum + (parseDecimal(amount, currency) ?? 0), 0)
-  return amountText(minor, currency)
+/** Returns what purchases were charged, or may be charged at most where that is not known yet. */
+function mostOf(purchases: readonly Purchase[]): string {
+  const currency = purchases[0]?.currency ?? ''
+  const minor = ({ amount, ceiling, quantity }: Purchase) =>
+    amount === null ? (parseDecimal(ceiling, currency) ?? 0) * quantity : (parseDecimal(amount, currency) ?? 0)
+  return amountText(
+    purchases.reduce((sum, one) => sum + minor(one), 0),
+    currency,
+  )
 }
 
 const partsText = (current: readonly Purchase[]): string =>
@@ -308,88 +309,71 @@ function formOf(visit: Visit, name: string, value: string) {
 }
 
 /** What a person can do with one purchase now. */
-function purchaseActions(order: OrderHistoryView, line: Line, purchase: Purchase, around: Around): Html[] {
-  const { visit, status } = around
-  if (visit.caller.role === 'viewer') return []
+function purchaseAction(
+  order: OrderHistoryView,
+  line: Line,
+  purchase: Purchase,
+  { visit, status }: Around,
+): Html | false {
+  const { id, state, holdReason, currency, quantity } = purchase
+  if (visit.caller.role === 'viewer') return false
+  if (!isOver(state) && (!isHeld(purchase) || holdReason === 'frozen')) return false
   const of = currentParts(line.purchases).length > 1 ? ` part ${purchase.part}` : ''
-  const what = `${purchase.quantity} × ${line.name ?? line.sku}`
-  const most = mostText(purchase)
+  const what = `${quantity} × ${line.name ?? line.sku}`
+  const most = `At most ${mostOf([{ ...purchase, amount: null }])}.`
   const balance = status.balance ? ` Balance now: ${money(status.balance.amount, status.balance.currency)}.` : ''
-  if (isOver(purchase.state)) {
-    const { typed, own, isOpen } = formOf(visit, 'purchase', purchase.id)
-    const before = purchase.state === 'failed' && purchase.amount !== null
-    const lost = before
-      ? ` ${money(purchase.amount, purchase.currency)} of the order that failed is lost unless the supplier gives it back.`
-      : ''
-    return [
-      act({
-        summary: `Retry${of}…`,
-        to: `${orderPath(order)}/retry`,
-        about: `Buys ${what} again, what of it the store has no keys of, as generation ${purchase.generation + 1}.`,
-        effect: {
-          Money: `At most ${most}.${lost}${balance}`,
-          Store: 'Gets the keys when they come. It may have refunded the customer by now: look there first.',
-          Undo: 'Cancel it before it is sent; it is sent within seconds.',
-        },
-        fields: html`${own}${maybeReasonField(typed, `retry-${purchase.id}`)}`,
-        button: `Buy ${what} again`,
-        isOpen,
-      }),
-    ]
+  const { typed, own, isOpen } = formOf(visit, 'purchase', id)
+  if (isOver(state)) {
+    const lost =
+      state === 'failed' && purchase.amount !== null
+        ? ` ${money(purchase.amount, currency)} of the order that failed is lost unless the supplier gives it back.`
+        : ''
+    return act({
+      summary: `Retry${of}…`,
+      to: `${orderPath(order)}/retry`,
+      about: `Buys ${what} again, what of it the store has no keys of, as generation ${purchase.generation + 1}.`,
+      effect: {
+        Money: `${most}${lost}${balance}`,
+        Store: 'Gets the keys when they come. It may have refunded the customer by now: look there first.',
+        Undo: 'Cancel it before it is sent; it is sent within seconds.',
+      },
+      fields: html`${own}${maybeReasonField(typed, `retry-${id}`)}`,
+      button: `Buy ${what} again`,
+      isOpen,
+    })
   }
-  if (!isHeld(purchase) || purchase.holdReason === 'frozen') return []
-  return [releaseForm(order, line, purchase, { ...around, of, what, most, balance })]
-}
-
-const mostText = ({ ceiling, currency, quantity }: Purchase): string => {
-  const minor = (parseDecimal(ceiling, currency) ?? 0) * quantity
-  return amountText(minor, currency)
-}
-
-interface ReleaseWords extends Around {
-  of: string
-  what: string
-  most: string
-  balance: string
-}
-
-function releaseForm(order: OrderHistoryView, line: Line, purchase: Purchase, words: ReleaseWords): Html {
-  const { visit, of, what, most, balance } = words
-  const { typed, own, isOpen } = formOf(visit, 'purchase', purchase.id)
-  const isDear = purchase.holdReason === 'ceiling'
-  const isCapped = purchase.holdReason === 'spend_cap'
-  const per = money(line.cost, line.currency)
-  return html`<div id="p-${purchase.id}">${act({
-    summary: isDear
-      ? `Release${of} with a new ceiling…`
-      : isCapped
-        ? `Release${of} beyond the spend caps…`
-        : `Release${of}…`,
-    to: `${orderPath(order)}/release`,
-    about: isDear
-      ? `Buys ${what} now, if a unit costs no more than you allow here.`
-      : isCapped
-        ? `Buys ${what} now, whatever the spend caps say. Other purchases keep to them.`
-        : `Checks all rules for ${what} again now, and buys it if none holds it any more.`,
-    fields: html`${own}${
-      isDear &&
-      textField(typed, {
-        label: `New ceiling for one unit, ${purchase.currency}`,
+  const releases: Partial<Record<HoldReason, { way: string; about: string; money?: string; field: Html }>> = {
+    ceiling: {
+      way: ' with a new ceiling',
+      about: `Buys ${what} now, if a unit costs no more than you allow here.`,
+      money: `${quantity} × the ceiling at most; the supplier asks ${money(line.cost, line.currency)} a unit now.`,
+      field: textField(typed, {
+        label: `New ceiling for one unit, ${currency}`,
         name: 'ceiling',
         value: line.cost ?? purchase.ceiling,
         isRequired: true,
         isShort: true,
         isDecimal: true,
-        at: purchase.id,
-      })
-    }${isCapped && hidden('overrideSpendCap', 'true')}${maybeReasonField(typed, `release-${purchase.id}`)}`,
+        at: id,
+      }),
+    },
+    spend_cap: {
+      way: ' beyond the spend caps',
+      about: `Buys ${what} now, whatever the spend caps say. Other purchases keep to them.`,
+      field: hidden('overrideSpendCap', 'true'),
+    },
+  }
+  const release = holdReason === null ? undefined : releases[holdReason]
+  return html`<div id="p-${id}">${act({
+    summary: `Release${of}${release?.way ?? ''}…`,
+    to: `${orderPath(order)}/release`,
+    about: release?.about ?? `Checks all rules for ${what} again now, and buys it if none holds it any more.`,
     effect: {
-      Money: isDear
-        ? `${purchase.quantity} × the ceiling at most; the supplier asks ${per} a unit now.${balance}`
-        : `At most ${most}.${balance}`,
-      Store: `Gets ${counted(purchase.quantity, 'key')}, usually within seconds.`,
+      Money: `${release?.money ?? most}${balance}`,
+      Store: `Gets ${counted(quantity, 'key')}, usually within seconds.`,
       Undo: 'Not once it is sent.',
     },
+    fields: html`${own}${release?.field}${maybeReasonField(typed, `release-${id}`)}`,
     button: `Release ${what}`,
     isOpen,
   })}</div>`
@@ -444,7 +428,7 @@ function wholeOf(order: OrderHistoryView, store: string, visit: Visit): Html {
             effect: {
               Money:
                 sent.length > 0
-                  ? `What was charged stays charged: ${mostOf(sent)}.`
+                  ? `What was charged stays charged: ${mostOf(sent)} at most.`
                   : 'Nothing was charged, nothing is lost.',
               Store: html`Is notified with <code>line.failed</code>; refund the customer there. Keys that it has stay with it.`,
               Undo: 'No, but each purchase can be retried.',
@@ -487,19 +471,6 @@ ${notNow(...reasons)}`
 }
 
 const UPDATES_SHOWN = 5
-
-const mostOf = (purchases: readonly Purchase[]): string => {
-  const currency = purchases[0]?.currency ?? ''
-  const minor = purchases.reduce(
-    (sum, one) =>
-      sum +
-      (one.amount === null
-        ? (parseDecimal(one.ceiling, currency) ?? 0) * one.quantity
-        : (parseDecimal(one.amount, currency) ?? 0)),
-    0,
-  )
-  return `${amountText(minor, currency)} at most`
-}
 
 function revealedOf(items: AnswerOf<'revealKeys'>['items'], visit: Visit): Html {
   const { store = '', reference = '' } = visit.path

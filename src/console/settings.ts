@@ -149,7 +149,6 @@ function rotations(visit: Visit, settings: SettingsView, webhooks: readonly Item
     isReached &&
     webhooks.length > 0 &&
     act({
-      summary: 'Rotate the webhook secret…',
       to: '/settings/rotate-webhook',
       about: 'Creates a second webhook at the supplier, with a new secret, and verifies both from then on.',
       effect: {

@@ -88,9 +88,8 @@ export const LINK_GONE = `The link has expired, was used, or is not whole. A lin
 export const sessionPage: Page = {
   path: '/session',
   show: async ({ caller }) => {
-    const out = (scope: SignOutScope, summary: string, about: string, effect: string, button: string) =>
+    const out = (scope: SignOutScope, button: string, about: string, effect: string) =>
       act({
-        summary,
         to: '/signout',
         about,
         effect: { People: effect, Undo: html`Make a new link with <code>quayside console</code>.` },
@@ -109,9 +108,9 @@ ${section(
     ['In the audit log', html`<span class="id">${caller.actor}</span>`],
     ['Ends', '12 hours after its last use, 7 days after its beginning at the latest'],
   ])}
-<div>${out('here', 'Sign out here…', 'Ends this session.', 'Other browsers stay signed in.', 'Sign out here')}
-${out('own', `Sign out ${caller.name} everywhere…`, `Ends every session of ${caller.name}, on all browsers.`, `Unused links for ${caller.name} are worth nothing any more.`, `Sign out ${caller.name} everywhere`)}
-${caller.role === 'admin' && out('all', 'Sign out all people…', 'Ends every session of the console.', 'Everyone needs a new link, you too. Tokens of the API stay valid.', 'Sign out all people')}</div>`,
+<div>${out('here', 'Sign out here', 'Ends this session.', 'Other browsers stay signed in.')}
+${out('own', `Sign out ${caller.name} everywhere`, `Ends every session of ${caller.name}, on all browsers.`, `Unused links for ${caller.name} are worth nothing any more.`)}
+${caller.role === 'admin' && out('all', 'Sign out all people', 'Ends every session of the console.', 'Everyone needs a new link, you too. Tokens of the API stay valid.')}</div>`,
 )}`,
     }
   },
