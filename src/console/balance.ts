@@ -16,19 +16,17 @@ export const balancePage: Page = {
   path: '/balance',
   navigation: { group: 'Supplier', label: 'Balance' },
   show: async ({ call, query, now }) => {
-    const before = query.get('before')
-    const answer = await call('viewBalance', { query: { before } })
+    const answer = await call('viewBalance', { query: { before: query.get('before') } })
     const { balance, account, items, next } = answer
+    const head = html`<header class="title"><h1>Balance</h1><p>${headline(answer)}</p></header>`
     if (!balance) {
-      return {
-        title: 'Balance',
-        main: html`<header class="title"><h1>Balance</h1><p>The balance was not read yet.</p></header>${section('why-h', 'Where the money went', empty('No balance yet', 'It is read when the service starts, and every five minutes.'))}`,
-      }
+      const none = empty('No balance yet', 'It is read when the service starts, and every five minutes.')
+      return { title: 'Balance', main: html`${head}${section('why-h', 'Where the money went', none)}` }
     }
     const { currency } = balance
     return {
       title: 'Balance',
-      main: html`<header class="title"><h1>Balance</h1><p>${headline(answer)}</p></header>
+      main: html`${head}
 <div class="split">
 ${section('why-h', 'Where the money went', account ? explained(account, balance, now) : empty('No account yet', 'It begins with the first reading at which nothing was under way.'))}
 ${section(
@@ -76,7 +74,8 @@ type Account = NonNullable<BalanceView['account']>
 const isZero = (amount: string): boolean => Number(amount) === 0
 
 function headline({ balance, account }: BalanceView): Html | string {
-  if (!balance || !account) return 'The balance is read, and no account of it has begun.'
+  if (!balance) return 'The balance was not read yet.'
+  if (!account) return 'The balance is read, and no account of it has begun.'
   if (!isZero(account.pending)) {
     return html`${mark('held', 'not explained yet')} A difference of ${money(account.pending, balance.currency)} was seen once. It counts if the next reading shows it again.`
   }

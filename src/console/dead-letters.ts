@@ -67,9 +67,7 @@ ${!seen.mayAct && section('actions-h', 'Actions', notNow(needsRole('Send again, 
       )
     }),
     replay: byOperator(async ({ call, form }) => {
-      const { replayed, left } = await call('replayDeliveries', {
-        body: { ids: idsOf(form, 'replay') },
-      })
+      const { replayed, left } = await call('replayDeliveries', { body: { ids: idsOf(form, 'replay') } })
       return { notice: replayedNotice(replayed.length, left.length) }
     }),
   },

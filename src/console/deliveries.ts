@@ -148,7 +148,7 @@ export const replayedNotice = (replayed: number, left: number): Notice => ({
 })
 
 /** What replaying does. The effect is the same for all deliveries. */
-const replayEffect: Effect = {
+export const replayEffect: Effect = {
   Money: 'Nothing is bought. A delivery is only a hint to read an order.',
   Store: 'A key that was handed over does not go out again.',
   Undo: 'Not needed: replaying one that was applied is harmless.',

@@ -3,7 +3,7 @@
 import { counted, grouped } from '../domain/figures.ts'
 import { deliveryLabels } from '../domain/labels.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
-import { eventText, senderOf } from './deliveries.ts'
+import { eventText, replayEffect, senderOf } from './deliveries.ts'
 import { act, needsRole, notNow } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { type Fact, facts, notice, section } from './lists.ts'
@@ -27,10 +27,7 @@ export const deliveryPage: Page = {
       return done('Replayed', 'The delivery is in the inbox again, with a fresh count of attempts.')
     }),
     reveal: byAdmin(async (visit) => {
-      const one = await visit.call('viewDelivery', {
-        path: visit.path,
-        query: { reveal: 'true' },
-      })
+      const one = await visit.call('viewDelivery', { path: visit.path, query: { reveal: 'true' } })
       return { title: `Delivery ${one.id}`, main: await contentOf(one, visit) }
     }),
   },
@@ -90,11 +87,10 @@ ${section(
       to: `${at}/replay`,
       about: 'Puts the delivery back into the inbox with a fresh count of attempts.',
       effect: {
-        Money: isSupplier
-          ? 'Nothing is bought. A delivery is only a hint to read an order.'
-          : `The order is read from ${sender}. An order that was taken before is not bought twice.`,
-        Store: 'A key that was handed over does not go out again.',
-        Undo: 'Not needed: replaying one that was applied is harmless.',
+        ...replayEffect,
+        ...(!isSupplier && {
+          Money: `The order is read from ${sender}. An order that was taken before is not bought twice.`,
+        }),
       },
       button: 'Replay this delivery',
       isOpen: one.state === 'dead' || one.state === 'quarantined',

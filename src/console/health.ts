@@ -20,37 +20,36 @@ export interface HealthFacts {
   now: number
 }
 
-export interface Health {
-  sign: Sign
-  sentence: string
-  fact: string
-}
-
 /** Returns the worst of these: no worker, frozen, supplier silent, answers unreadable, balance low, attention needed, well. */
-export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): Health {
+export function healthOf({
+  status,
+  day,
+  daysLeft,
+  duties,
+  now,
+}: HealthFacts): Record<'sentence' | 'fact', string> & { sign: Sign } {
   const { freeze, supplier, unreadable, counts, balance, workerAbsentSince } = status
   const { orders, keys } = day.total
+  const waits = (count: number) => `${countedInWords(count, 'purchase waits', 'purchases wait', counts.upTo)}.`
+  const since = (at: string) => `Since ${clock(at, now)}, ${ageOf(at, now)}.`
   const done = `${counted(orders, 'order')} in 24 hours, ${counted(keys, 'key')} handed over.`
   if (workerAbsentSince) {
-    const since = `Since ${clock(workerAbsentSince, now)}, ${ageOf(workerAbsentSince, now)}.`
     return {
       sign: 'stop',
-      sentence: `No process is the worker. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait', counts.upTo)}.`,
-      fact: `${since} Orders are still accepted. Nothing is bought, read or handed over until one starts: quayside serve --role worker.`,
+      sentence: `No process is the worker. ${waits(supplier.waiting)}`,
+      fact: `${since(workerAbsentSince)} Orders are still accepted. Nothing is bought, read or handed over until one starts: quayside serve --role worker.`,
     }
   }
   if (freeze) {
-    const held = supplier.waiting + (counts.held.frozen ?? 0)
-    const sentence = `Buying is frozen. ${countedInWords(held, 'purchase waits', 'purchases wait', counts.upTo)}.`
+    const sentence = `Buying is frozen. ${waits(supplier.waiting + (counts.held.frozen ?? 0))}`
     const by = freeze.actor === 'quayside' ? 'Quayside' : freeze.actor
     return { sign: 'stop', sentence, fact: `Since ${clock(freeze.at, now)}, by ${by}: ${freeze.reason}` }
   }
   if (supplier.unreachableSince !== null) {
-    const since = `Since ${clock(supplier.unreachableSince, now)}, ${ageOf(supplier.unreachableSince, now)}.`
     return {
       sign: 'stop',
-      sentence: `The supplier does not answer. ${countedInWords(supplier.waiting, 'purchase waits', 'purchases wait', counts.upTo)}.`,
-      fact: `${since} Orders are still accepted, and nothing can be charged twice. They go out when the supplier is back.`,
+      sentence: `The supplier does not answer. ${waits(supplier.waiting)}`,
+      fact: `${since(supplier.unreachableSince)} Orders are still accepted, and nothing can be charged twice. They go out when the supplier is back.`,
     }
   }
   const unread = unreadable.find(({ pausesBuying }) => pausesBuying)
@@ -73,14 +72,9 @@ export function healthOf({ status, day, daysLeft, duties, now }: HealthFacts): H
     return { sign: 'review', sentence, fact: done }
   }
   if (day.countedSince === null) {
-    const offers = `${grouped(counts.offers.total)} offers`
-    const fact =
-      status.freshness.catalogueAt === null ? 'The catalogue is not read yet.' : `The catalogue is read, ${offers}.`
-    return {
-      sign: 'planned',
-      sentence: 'Ready. No order has come yet.',
-      fact: `${fact} Place a first order from your store.`,
-    }
+    const isRead = status.freshness.catalogueAt !== null
+    const fact = `The catalogue is ${isRead ? `read, ${grouped(counts.offers.total)} offers` : 'not read yet'}. Place a first order from your store.`
+    return { sign: 'planned', sentence: 'Ready. No order has come yet.', fact }
   }
   return { sign: 'done', sentence: 'All is well. Nothing needs attention.', fact: done }
 }

@@ -1,16 +1,15 @@
 /** What happened to an order, from the day it was placed to its last update, as entries of its timeline. */
 
 import { counted } from '../domain/figures.ts'
-import { plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
+import { decisionLabels, plainName, purchaseLabels, type Sign } from '../domain/labels.ts'
 import type { AnswerOf } from '../http/api/table.ts'
 import { type Html, html } from './html.ts'
-import type { LogEvent } from './lists.ts'
-import { inARow } from './lists.ts'
+import { inARow, type LogEvent } from './lists.ts'
 import { money, sentenceOf } from './words.ts'
 
 type OrderHistoryView = AnswerOf<'viewOrderHistory'>
 
-export interface OrderEvent extends LogEvent {
+interface OrderEvent extends LogEvent {
   /** The store's own id of the line that the event is about; undefined: the event is about the whole order. */
   line: string | undefined
 }
@@ -23,7 +22,7 @@ type Purchase = OrderHistoryView['lines'][number]['purchases'][number]
 type Found = { purchase: Purchase; line: OrderHistoryView['lines'][number] } | undefined
 
 /** An entry before the entries are sorted. Its `rank` puts a cause before what it caused in the same instant. */
-type Entry = Omit<OrderEvent, 'line' | 'tag'> & { rank: number; purchaseId: string | undefined }
+type Entry = Omit<OrderEvent, 'line' | 'tag'> & { rank: number; purchaseId?: string | undefined }
 
 /** Returns the events of an order, the oldest first. @param store the store's name */
 export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
@@ -46,7 +45,6 @@ export function eventsOf(order: OrderHistoryView, store: string): OrderEvent[] {
       sign: 'done',
       what: `${store} placed order ${order.reference}`,
       detail: `${counted(order.lines.length, 'line')}, ${counted(units, 'unit')}.`,
-      purchaseId: undefined,
     },
     ...[...purchases.values()].map(plannedEntry),
     ...order.attempts.map((attempt) => attemptEntry(attempt, find(attempt.purchaseId), movedBy(attempt, left))),
@@ -271,16 +269,11 @@ function updateEntry({ type, about, ...update }: Update, store: string): Entry {
 
 function outageEntries({ beganAt, endedAt, error }: OrderHistoryView['outages'][number], receivedAt: string): Entry[] {
   const isBefore = Date.parse(beganAt) < Date.parse(receivedAt)
-  const began: Entry = {
-    rank: 1,
-    at: isBefore ? receivedAt : beganAt,
-    sign: 'stop',
-    what: 'The supplier does not answer',
-    detail: `It ${error}${isBefore ? `, since ${beganAt}` : ''}.`,
-    purchaseId: undefined,
-  }
+  const at = isBefore ? receivedAt : beganAt
+  const detail = `It ${error}${isBefore ? `, since ${beganAt}` : ''}.`
+  const began: Entry = { rank: 1, at, sign: 'stop', what: 'The supplier does not answer', detail }
   if (endedAt === null) return [began]
-  return [began, { rank: 1, at: endedAt, sign: 'done', what: 'The supplier answers again', purchaseId: undefined }]
+  return [began, { rank: 1, at: endedAt, sign: 'done', what: 'The supplier answers again' }]
 }
 
 const deedWords: Record<string, string> = {
@@ -292,22 +285,14 @@ const deedWords: Record<string, string> = {
   'outbox.redeliver': 'had an update sent again',
   'purchase.retry': 'had it bought again',
   'purchase.release': 'released it',
-  'purchase.adopt': 'decided: adopt',
-  'purchase.hand_over': 'decided: hand over what came',
-  'purchase.close': 'decided: close it',
-  'purchase.buy_again': 'decided: write it off and buy again',
+  ...Object.fromEntries(
+    Object.entries(decisionLabels).map(([decision, { said }]) => [`purchase.${decision}`, `decided: ${said}`]),
+  ),
 }
 
 function deedEntry({ at, actor, action, detail, subject }: Deed, updates: ReadonlySet<string>): Entry {
   const who = actor.replace(/ \(.*\)$/, '')
   const purchaseId = action.startsWith('purchase.') && !updates.has(subject) ? subject : undefined
   const what = `${who} ${deedWords[action] ?? action}`
-  return {
-    rank: 2,
-    at,
-    sign: 'done',
-    what,
-    detail: detail === null || detail === '' ? undefined : sentenceOf(detail),
-    purchaseId,
-  }
+  return { rank: 2, at, sign: 'done', what, detail: detail && sentenceOf(detail), purchaseId }
 }

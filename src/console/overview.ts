@@ -10,7 +10,7 @@ import { act, reasonField } from './forms.ts'
 import { healthOf, WARN_DAYS } from './health.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { buyingMark } from './layout.ts'
-import { type Duty, duties, facts, figures, sectionHead, tabs } from './lists.ts'
+import { type Duty, duties, facts, figures, sectionHead, type Tab, tabs } from './lists.ts'
 import { live } from './live.ts'
 import { mark, sign } from './marks.ts'
 import { byOperator, done, type Page, type Visit } from './page.ts'
@@ -21,7 +21,12 @@ import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words
 type ActivityView = AnswerOf<'viewActivity'>
 
 const DAY_MS = 24 * 3_600_000
-const periods = { day: 'Day', week: 'Week', month: 'Month' } as const
+/** The spans of the figures: each with the span before it, and with the step of its plots. */
+const periods = {
+  day: { word: 'Day', title: 'Last 24 hours', before: 'the day before', step: 'hour' },
+  week: { word: 'Week', title: 'Last 7 days', before: 'the week before', step: 'six hours' },
+  month: { word: 'Month', title: 'Last 30 days', before: 'the month before', step: 'day' },
+}
 type Period = keyof typeof periods
 
 const periodOf = ({ query }: Visit): Period => {
@@ -50,13 +55,10 @@ const waitingHolds = ['ceiling', 'spend_cap', 'balance'] as const
 /** Returns what waits for a person, the oldest decision first. */
 async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
   const { counts, stores } = status
-  const reviews =
-    (counts.purchases.review ?? 0) > 0
-      ? await visit.call('listPurchases', {
-          query: { state: 'review', limit: String(REVIEWS_SHOWN) },
-        })
-      : { items: [] }
-  const decisions = reviews.items.toReversed().map(
+  const inReview = counts.purchases.review ?? 0
+  const asked = { query: { state: 'review', limit: String(REVIEWS_SHOWN) } }
+  const reviews = inReview > 0 ? (await visit.call('listPurchases', asked)).items : []
+  const decisions = reviews.toReversed().map(
     (review): Duty => ({
       sign: 'review',
       what: `Order ${review.order.reference} needs a decision: ${review.quantity} × ${review.name ?? review.sku}`,
@@ -69,12 +71,12 @@ async function dutiesOf(visit: Visit, status: StatusView): Promise<Duty[]> {
       since: review.since,
     }),
   )
-  const more = (counts.purchases.review ?? 0) - decisions.length
+  const more = inReview - decisions.length
   const grouping = (kind: Sign, count: number, what: string, to: string, why: Piece): Duty[] =>
     count > 0 ? [{ sign: kind, what, to, why }] : []
   const dead = (count: number, [one, several]: [string, string], to: string, why: string) =>
     grouping('stop', count, counted(count, one, several, counts.upTo), to, why)
-  const shown = new Set(reviews.items.map(({ id }) => id))
+  const shown = new Set(reviews.map(({ id }) => id))
   return [
     ...decisions,
     ...grouping(
@@ -206,7 +208,7 @@ async function buyingPart(visit: Visit): Promise<Html> {
   const { tier, spendCaps } = await visit.status()
   const caps = (['order', 'hour', 'day'] as const).flatMap((name) => {
     const cap = spendCaps[name]
-    return cap === null ? [] : [`${grouped(cap)} ${name === 'hour' ? 'an' : name === 'order' ? 'an' : 'a'} ${name}`]
+    return cap === null ? [] : [`${grouped(cap)} ${name === 'day' ? 'a' : 'an'} ${name}`]
   })
   return facts([
     ['VIP tier', tier ?? 'not stated'],
@@ -252,10 +254,6 @@ async function buyingActions(visit: Visit): Promise<Html | undefined> {
   })
 }
 
-const PERIOD_TITLE = { day: 'Last 24 hours', week: 'Last 7 days', month: 'Last 30 days' } as const
-const BEFORE = { day: 'the day before', week: 'the week before', month: 'the month before' } as const
-const STEP = { day: 'hour', week: 'six hours', month: 'day' } as const
-
 const labelOf = (period: Period) => (step: AnswerOf<'viewActivity'>['total']) => {
   if (period === 'day') return step.at.slice(11, 16)
   const day = dayOf(step.at)
@@ -268,6 +266,7 @@ async function livelyPart(visit: Visit): Promise<Html> {
   const period = periodOf(visit)
   const [status, activity] = [await visit.status(), await activityOf(visit, period)]
   const { total, totalBefore, steps, currency } = activity
+  const { title, before } = periods[period]
   const more = total.orders - totalBefore.orders
   const isComparable = activity.countedSince !== null && Date.parse(activity.countedSince) <= Date.parse(totalBefore.at)
   const { answerMs, quota } = status.supplier
@@ -279,8 +278,8 @@ async function livelyPart(visit: Visit): Promise<Html> {
       beside: !isComparable
         ? `no full ${period} before to compare`
         : more === 0
-          ? `as many as ${BEFORE[period]}`
-          : `${grouped(Math.abs(more))} ${more > 0 ? 'more' : 'fewer'} than ${BEFORE[period]}`,
+          ? `as many as ${before}`
+          : `${grouped(Math.abs(more))} ${more > 0 ? 'more' : 'fewer'} than ${before}`,
     },
     { name: 'Keys handed over', value: grouped(total.keys), beside: 'each one once' },
     figureOfTime('From order to keys', total.p50Ms, total.p95Ms, 'no keys yet'),
@@ -292,7 +291,7 @@ async function livelyPart(visit: Visit): Promise<Html> {
         cap !== null
           ? `cap ${grouped(cap)} a day`
           : isComparable
-            ? `${grouped(totalBefore.spend)} ${BEFORE[period]}`
+            ? `${grouped(totalBefore.spend)} ${before}`
             : 'charged by the supplier',
     },
     figureOfTime('Supplier answers in', answerMs?.p50 ?? null, answerMs?.p95 ?? null, 'no answer since the start'),
@@ -306,8 +305,9 @@ async function livelyPart(visit: Visit): Promise<Html> {
       : { name: 'Request quota', value: '–', beside: 'not stated by the supplier' },
   ])
   const labels = steps.map(labelOf(period))
-  const choice = tabs('Period', Object.entries(periods), period, (name) => `/overview?period=${name}`)
-  return html`<div class="stack"><div class="head"><h2 id="fig-h">${PERIOD_TITLE[period]}</h2>${choice}</div>
+  const words = Object.entries(periods).map(([name, { word }]): Tab => [name, word])
+  const choice = tabs('Period', words, period, (name) => `/overview?period=${name}`)
+  return html`<div class="stack"><div class="head"><h2 id="fig-h">${title}</h2>${choice}</div>
 ${shown}</div>
 <div class="plots">${deliveriesPlot(activity, period, labels)}${waitingTimes(activity, labels)}${spendPlot(activity, period, labels, status)}</div>`
 }
@@ -323,9 +323,9 @@ function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: 
   const refused = steps.map((step) => step.refused)
   return barPlot({
     id: 'p-del',
-    title: `Deliveries per ${STEP[period]}`,
+    title: `Deliveries per ${periods[period].step}`,
     figure: `${grouped(total.deliveries)} received, ${grouped(total.refused)} refused`,
-    description: `${grouped(Math.min(...values))} to ${grouped(Math.max(...values))} deliveries per ${STEP[period]}; ${grouped(total.refused)} were refused.`,
+    description: `${grouped(Math.min(...values))} to ${grouped(Math.max(...values))} deliveries per ${periods[period].step}; ${grouped(total.refused)} were refused.`,
     labels,
     values,
     refused,
@@ -334,15 +334,13 @@ function deliveriesPlot({ steps, total }: ActivityView, period: Period, labels: 
 }
 
 function waitingTimes({ steps, total }: ActivityView, labels: string[]): Html {
-  const isKnown = total.p50Ms !== null && total.p95Ms !== null
-  const text = isKnown
-    ? `half ${duration(total.p50Ms ?? 0)}, 95 % ${duration(total.p95Ms ?? 0)}`
-    : 'no keys in this time'
+  const { p50Ms: half, p95Ms: most } = total
+  const isKnown = half !== null && most !== null
   return timePlot({
     id: 'p-time',
     title: 'From order to keys',
-    figure: text,
-    description: `${isKnown ? `Half of the lines had their keys within ${duration(total.p50Ms ?? 0)}, 95 % within ${duration(total.p95Ms ?? 0)}` : 'No keys were handed over'}. Logarithmic scale.`,
+    figure: isKnown ? `half ${duration(half)}, 95 % ${duration(most)}` : 'no keys in this time',
+    description: `${isKnown ? `Half of the lines had their keys within ${duration(half)}, 95 % within ${duration(most)}` : 'No keys were handed over'}. Logarithmic scale.`,
     labels,
     p50: steps.map(({ p50Ms }) => p50Ms),
     p95: steps.map(({ p95Ms }) => p95Ms),
@@ -361,9 +359,9 @@ function spendPlot(
   const most = Math.max(...values)
   return barPlot({
     id: 'p-spend',
-    title: `Spend per ${STEP[period]}, ${currency}`,
+    title: `Spend per ${periods[period].step}, ${currency}`,
     figure: money(total.spend, currency),
-    description: `Spend per ${STEP[period]}, up to ${money(most.toFixed(2), currency)}.${cap === null ? '' : ` The cap is ${money(cap, currency)}.`}`,
+    description: `Spend per ${periods[period].step}, up to ${money(most.toFixed(2), currency)}.${cap === null ? '' : ` The cap is ${money(cap, currency)}.`}`,
     labels,
     values,
     // A cap far above what is spent would flatten the bars.
@@ -503,14 +501,10 @@ export const overviewPage: Page = {
       return { notice: { kind: 'stop', word: 'Buying is frozen', text } }
     }),
     unfreeze: byOperator(async ({ call, form }) => {
-      const { freeze } = await call('unfreeze', {
-        body: { causes: form.getAll('cause') },
-      })
-      if (freeze) {
-        const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
-        return { notice: { kind: 'held', word: 'Lifted', text } }
-      }
-      return done('Buying is on', 'What waited goes out now.')
+      const { freeze } = await call('unfreeze', { body: { causes: form.getAll('cause') } })
+      if (!freeze) return done('Buying is on', 'What waited goes out now.')
+      const text = `Buying is still frozen: ${counted(freeze.causes.length, 'cause')} left.`
+      return { notice: { kind: 'held', word: 'Lifted', text } }
     }),
   },
 }

@@ -97,14 +97,11 @@ export function consoleRouter(parts: RouterParts): Router {
   }
 
   async function act(response: Response, visit: Visit, page: Page, action: Action): Promise<void> {
-    let done: Awaited<ReturnType<Action['run']>>
-    try {
-      done = await action.run(visit)
-    } catch (thrown) {
-      visits.readAgain()
-      return sendFailed(response, visit, page, thrown)
-    }
-    visits.readAgain()
+    const done = await action
+      .run(visit)
+      .catch((thrown: unknown) => ({ thrown }))
+      .finally(visits.readAgain)
+    if ('thrown' in done) return sendFailed(response, visit, page, done.thrown)
     if ('main' in done) return sendPage(response, visit, page, done)
     notices.set(visit.caller.id, done.notice)
     response.redirect(303, done.to ?? filled(page.path, visit.path))

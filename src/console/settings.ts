@@ -3,15 +3,16 @@
 import { counted } from '../domain/figures.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
 import { act, needsRole, notNow, selectField, textField } from './forms.ts'
-import { type Html, html } from './html.ts'
+import { type Html, html, type Piece } from './html.ts'
 import { notice, section } from './lists.ts'
 import { mark } from './marks.ts'
-import { byAdmin, type Done, done, type Page, type Visit } from './page.ts'
+import { byAdmin, done, type Page, type Visit } from './page.ts'
 import { table } from './tables.ts'
 import { ago, clockTag, type StoreNames, storeName, storeNames } from './words.ts'
 
 type SettingsView = AnswerOf<'viewSettings'>
 type TokenView = ItemOf<'listTokens'>
+type SessionView = ItemOf<'listSessions'>
 
 export const settingsPage: Page = {
   path: '/settings',
@@ -25,8 +26,7 @@ export const settingsPage: Page = {
     }),
     'retire-webhook': byAdmin(async ({ call, form }) => {
       const { id } = await call('retireWebhook', { path: { id: form.get('webhook') } })
-      const text = `Later deliveries through ${id} are counted and have no effect.`
-      return done('Retired', text)
+      return done('Retired', `Later deliveries through ${id} are counted and have no effect.`)
     }),
     'rotate-key': byAdmin(async ({ call }) => {
       const { before, after } = await call('rotateKeys')
@@ -53,7 +53,7 @@ export const settingsPage: Page = {
       const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })
       return done('Revoked', `The token ${hint}… of ${name} is worth nothing any more.`)
     }),
-    'end-session': byAdmin(async ({ call, form }): Promise<Done> => {
+    'end-session': byAdmin(async ({ call, form }) => {
       await call('endSession', { path: { id: form.get('session') } })
       return done('Ended', 'That session is over. Signing in again needs a new link.')
     }),
@@ -70,13 +70,17 @@ async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
     isAdmin ? visit.call('listSessions') : { items: [] },
   ])
   const open = webhooks.items.filter(({ state }) => state !== 'retired')
+  // Revoked and expired tokens stay in the API's list and in the audit.
+  const good = tokens.items.filter(
+    ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > visit.now),
+  )
   return html`<header class="title"><h1>Settings</h1><p>${headline(settings)} <span class="quiet">Read at the start from <span class="id">${settings.file}</span>: change the file, then restart.</span></p></header>
 ${first}
 <div class="split"><div class="stack wide">${secretsPart(settings, open, visit.now)}</div>
 <div class="stack">${section('secret-actions-h', 'Rotate', rotations(visit, settings, open))}</div></div>
 <div class="split"><div class="stack wide">${sessionsPart(visit, sessions.items)}
-${tokensPart(visit, tokens.items, names)}</div>
-<div class="stack">${section('people-actions-h', 'Let in, lock out', peopleActions({ visit, tokens: tokens.items, sessions: sessions.items, names }))}</div></div>
+${tokensPart(visit, tokens.items.length, good, names)}</div>
+<div class="stack">${section('people-actions-h', 'Let in, lock out', peopleActions(visit, good, sessions.items, names))}</div></div>
 ${settingsPart(settings)}`
 }
 
@@ -89,12 +93,7 @@ function headline({ secrets, keyInUse, keyConfigured }: SettingsView): Html | st
   return 'Every secret that is needed is set.'
 }
 
-interface SecretRow {
-  name: Html | string
-  about: string
-  state: Html
-  more: Html | string
-}
+type SecretRow = Record<'name' | 'about' | 'state' | 'more', Piece>
 
 function secretsPart(
   { secrets, keyInUse }: SettingsView,
@@ -204,7 +203,7 @@ ${notNow(
 <p class="small quiet">Secrets of callbacks are rotated on the page of each <a href="/stores">store</a>.</p>`
 }
 
-function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSessions'>[]): Html {
+function sessionsPart({ caller, now }: Visit, sessions: readonly SessionView[]): Html {
   const isAdmin = caller.role === 'admin'
   return section(
     'sessions-h',
@@ -230,19 +229,11 @@ function sessionsPart({ caller, now }: Visit, sessions: readonly ItemOf<'listSes
   )
 }
 
-/** Whether a token is good. Revoked and expired tokens stay in the API's list and in the audit. */
-const isGood = ({ revokedAt, expiresAt }: TokenView, now: number): boolean =>
-  revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > now)
-
-function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names: StoreNames): Html {
+function tokensPart({ caller, now }: Visit, total: number, good: readonly TokenView[], names: StoreNames): Html {
   if (caller.role !== 'admin') {
-    return section(
-      'tokens-h',
-      'Tokens of the API',
-      notNow(`Tokens: seeing them needs the role admin; you are ${caller.role}.`),
-    )
+    const why = `Tokens: seeing them needs the role admin; you are ${caller.role}.`
+    return section('tokens-h', 'Tokens of the API', notNow(why))
   }
-  const good = tokens.filter((token) => isGood(token, now))
   return section(
     'tokens-h',
     'Tokens of the API',
@@ -265,23 +256,18 @@ function tokensPart({ caller, now }: Visit, tokens: readonly TokenView[], names:
         ['Expires', ({ expiresAt }) => (expiresAt ? clockTag(expiresAt, now, 'minutes') : 'never')],
       ],
     }),
-    html`<span class="small quiet">${counted(good.length, 'token')} in use${tokens.length > good.length && `, ${tokens.length - good.length} over`}</span>`,
+    html`<span class="small quiet">${counted(good.length, 'token')} in use${total > good.length && `, ${total - good.length} over`}</span>`,
   )
 }
 
-interface People {
-  visit: Visit
-  tokens: readonly TokenView[]
-  sessions: readonly ItemOf<'listSessions'>[]
-  names: StoreNames
-}
-
-function peopleActions({ visit, tokens, sessions, names }: People): Html {
-  const { caller, form, faults, now } = visit
-  if (caller.role !== 'admin') {
-    return html`${notNow(needsRole('Tokens, sessions', 'admin', visit))}`
-  }
-  const good = tokens.filter((token) => isGood(token, now))
+function peopleActions(
+  visit: Visit,
+  good: readonly TokenView[],
+  sessions: readonly SessionView[],
+  names: StoreNames,
+): Piece {
+  const { caller, form, faults } = visit
+  if (caller.role !== 'admin') return notNow(needsRole('Tokens, sessions', 'admin', visit))
   const others = sessions.filter(({ id }) => id !== caller.id)
   return html`<div>${act({
     summary: 'Create a token for a person…',

@@ -4,6 +4,7 @@ import { counted, duration, grouped } from '../domain/figures.ts'
 import { countsByWord, listingLabels, type Sign } from '../domain/labels.ts'
 import type { ListingState } from '../domain/listing.ts'
 import type { AnswerOf, ItemOf } from '../http/api/table.ts'
+import { triggerBody } from '../http/input.ts'
 import { act, needsRole, notNow, selectField, textField } from './forms.ts'
 import { type Html, html } from './html.ts'
 import { listPage } from './list-page.ts'
@@ -42,10 +43,8 @@ function headline(stores: readonly StoreView[]): string {
   const troubled = stores.filter((store) => problemOf(store) !== undefined)
   const [one] = troubled
   if (stores.length === 0) return 'No store is connected.'
-  if (!one)
-    return stores.length === 1
-      ? 'The store is up to date.'
-      : `${stores.length === 2 ? 'Both' : `All ${stores.length}`} stores are up to date.`
+  if (stores.length === 1 && !one) return 'The store is up to date.'
+  if (!one) return `${stores.length === 2 ? 'Both' : `All ${stores.length}`} stores are up to date.`
   if (troubled.length === 1) return `${one.name} needs a look: ${problemOf(one)?.text}.`
   return `${countedInWords(troubled.length, 'store')} need a look: ${troubled.map(({ name }) => name).join(', ')}.`
 }
@@ -54,10 +53,8 @@ function headline(stores: readonly StoreView[]): string {
 function problemOf({ shop, pausedUntil, listings }: StoreView): { sign: Sign; word: string; text: string } | undefined {
   if (shop?.failingSince) return { sign: 'stop', word: 'orders not read', text: 'its orders cannot be read' }
   if (pausedUntil) return { sign: 'held', word: 'paused', text: 'it refused its listings, and is tried again later' }
-  const failed = listings.failed ?? 0
-  if (failed > 0)
-    return { sign: 'stop', word: `${counted(failed, 'listing')} failed`, text: `${counted(failed, 'listing')} failed` }
-  return undefined
+  const failed = `${counted(listings.failed ?? 0, 'listing')} failed`
+  return listings.failed ? { sign: 'stop', word: failed, text: failed } : undefined
 }
 
 function stateOf(store: StoreView): Html {
@@ -69,15 +66,6 @@ function stateOf(store: StoreView): Html {
 const pagesText = (count: number): string => (count === 0 ? 'nothing' : counted(count, 'page'))
 
 const listingsText = ({ listings }: StoreView): string => countsByWord(listings, listingLabels) || 'none yet'
-
-/** The types of callbacks of which a backend can get an example. */
-const exampleTypes: AnswerOf<'triggerUpdate'>['type'][] = [
-  'line.fulfilled',
-  'line.failed',
-  'line.held',
-  'line.resumed',
-  'order.closed',
-]
 
 const findingSigns = { ok: 'done', doubtful: 'held', failed: 'stop' } as const
 
@@ -96,15 +84,10 @@ export const storePage: Page = {
     }),
     example: byOperator(async ({ call, path, form }) => {
       const type = form.get('type') ?? ''
-      const { outcome, detail, ms } = await call('triggerUpdate', {
-        path: { store: path.store },
-        body: { type },
-      })
-      const took = `after ${duration(ms)}`
-      if (outcome === 'confirmed') {
-        return done('Confirmed', `The store took the example of ${type} ${took}.`)
-      }
-      const text = `The store did not take the example of ${type} ${took}: ${detail ?? outcome}`
+      const { outcome, detail, ms } = await call('triggerUpdate', { path, body: { type } })
+      const example = `the example of ${type} after ${duration(ms)}`
+      if (outcome === 'confirmed') return done('Confirmed', `The store took ${example}.`)
+      const text = `The store did not take ${example}: ${detail ?? outcome}`
       return { notice: { kind: 'held', word: outcome === 'refused' ? 'Refused' : 'No answer', text } }
     }),
     'rotate-secret': byAdmin(async (visit) => {
@@ -202,7 +185,6 @@ const shopFacts = (shop: NonNullable<StoreView['shop']>, now: number): Fact[] =>
 function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreView): Html {
   const { role } = visit.caller
   const isOperator = role !== 'viewer'
-  const { faults } = visit
   return html`<div>${
     isOperator &&
     act({
@@ -222,7 +204,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
       fields: selectField({
         label: 'Callback',
         name: 'type',
-        options: exampleTypes,
+        options: triggerBody.shape.type.options,
         chosen: visit.form.get('type') ?? 'line.fulfilled',
       }),
       effect: { Store: 'It must know that `test: true` is no order.', Undo: 'Not needed.' },
@@ -248,7 +230,7 @@ function actionsOf(visit: Visit, { id, name, kindLabel, callbackSecret }: StoreV
         Undo: 'None: rotate again.',
       },
       button: `Rotate the secret of ${name}`,
-      isOpen: faults.has('overlapHours'),
+      isOpen: visit.faults.has('overlapHours'),
       stops: true,
     })
   }</div>

@@ -65,9 +65,7 @@ function freshness({ freshness: { catalogueAt, catalogueFailure }, counts }: Sta
 
 async function runsPart({ call, query, now }: Visit): Promise<Html> {
   const before = query.get('before')
-  const { items, next } = await call('listSyncRuns', {
-    query: { limit: '25', before },
-  })
+  const { items, next } = await call('listSyncRuns', { query: { limit: '25', before } })
   const page = new URLSearchParams(before ? { before } : {})
   return html`${sectionHead('runs-h', 'Runs')}${table({
     none: ['No sync yet', 'The first one begins when the service starts, and then by the schedule.'],
@@ -123,10 +121,7 @@ export const syncPage: Page = {
     const [field, after] = [query.get('field') ?? '', query.get('after')]
     const run = await runOf(visit)
     const [changes, held] = await Promise.all([
-      call('listSyncChanges', {
-        path: { id },
-        query: { limit: '100', field, after },
-      }),
+      call('listSyncChanges', { path: { id }, query: { limit: '100', field, after } }),
       call('listHeldPrices', { query: { limit: '50' } }),
     ])
     const products = new Set(changes.items.map(({ productId }) => productId))
