@@ -1,7 +1,7 @@
 /** The demo's customer buys slowly in the demo store, through the same API as any store. */
 import { messageOf } from '../errors.ts'
 
-export interface CustomerOptions {
+interface CustomerOptions {
   /** Returns the address of the service. */
   url: () => string
   /** Returns the token of the store in which it buys. */
@@ -53,13 +53,13 @@ export function createCustomer({ url, token, number, random = Math.random, now =
       ...(body && { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
-    const { data, error } = (await response.json()) as {
+    const { data = {}, error } = (await response.json()) as {
       data?: Record<string, unknown>
       error?: { message: string }
     }
     if (!response.ok && response.status !== 409)
       throw new Error(error?.message ?? `the API answered ${response.status}`)
-    return { status: response.status, data: data ?? {} }
+    return { status: response.status, data }
   }
 
   async function choose(): Promise<{ sku: string; quantity: number }> {

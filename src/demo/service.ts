@@ -41,15 +41,9 @@ const API_KEY = 'demo-key-of-the-embedded-sandbox'
 const DIALECT = 'reseller-v1.1'
 const PORT_MAX = 65_535
 
-export async function openDemo({
-  port: wanted,
-  dataDir,
-  onFatal,
-  out,
-  commandLine,
-  showLink,
-}: DemoOptions): Promise<{ close: () => Promise<void> }> {
-  const folder = path.resolve(dataDir)
+export async function openDemo(options: DemoOptions): Promise<{ close: () => Promise<void> }> {
+  const { port: wanted, out, commandLine } = options
+  const folder = path.resolve(options.dataDir)
   makeFolder(folder)
   // A second demo in this folder must not write its ports over the ports of the first demo.
   assertFree(databaseFileOf(folder))
@@ -70,9 +64,11 @@ export async function openDemo({
     file: path.join(folder, 'sandbox.db'),
     demo: { customer, consoleUrl: `http://127.0.0.1:${ports.console}` },
   })
-  const place = { folder, baseUrl: sandbox.baseUrl, apiKey: API_KEY, dialect: DIALECT }
   const configFile = writeDemoConfig({
-    ...place,
+    folder,
+    baseUrl: sandbox.baseUrl,
+    apiKey: API_KEY,
+    dialect: DIALECT,
     port: ports.service,
     storePort: ports.store,
     consolePort: ports.console,
@@ -100,9 +96,9 @@ export async function openDemo({
   // A log that cannot be written makes the start fail here, and nothing fails because of it later.
   append('')
   const log = createLog({ level: 'info', write: append })
-  const app = await openApp({ config, log, onFatal, sandboxUrl: new URL(sandbox.baseUrl).origin })
+  const app = await openApp({ config, log, onFatal: options.onFatal, sandboxUrl: new URL(sandbox.baseUrl).origin })
   const link = await app.consoleLink()
-  if (link !== null) showLink?.(link)
+  if (link !== null) options.showLink?.(link)
   out.write('Reading the catalogue of the sandbox …\n')
   await app.sync()
   const [store] = config.stores as [Config['stores'][number]]
@@ -187,7 +183,8 @@ export function callbackLine({ type, data, test }: ShopCallback): string {
   }
 }
 
-interface Shown {
+/** Returns what the demo says when everything runs. A terminal of 80 columns shows the whole text. */
+export function banner(shown: {
   /** The address of the service. */
   url: string
   consoleUrl: string
@@ -199,22 +196,9 @@ interface Shown {
   count: number
   folder: string
   commandLine: DemoOptions['commandLine']
-}
-
-/** Returns what the demo says when everything runs. A terminal of 80 columns shows the whole text. */
-export function banner({
-  url,
-  consoleUrl,
-  sandboxUrl,
-  shopUrl,
-  token,
-  reference,
-  sku,
-  count,
-  folder,
-  commandLine,
-}: Shown): string {
-  const shown = path.relative(process.cwd(), folder) || '.'
+}): string {
+  const { url, token, reference, commandLine } = shown
+  const folder = path.relative(process.cwd(), shown.folder) || '.'
   const next = [
     [commandLine(`orders show ${reference}`), 'from the store order to the keys'],
     [commandLine('status'), 'balance, freshness, queue'],
@@ -224,21 +208,21 @@ export function banner({
   return `
 Quayside is running as a demo: nothing is configured, no real money moves.
 
-  console   ${consoleUrl}  pages for people: \`${commandLine('console')}\`
+  console   ${shown.consoleUrl}  pages for people: \`${commandLine('console')}\`
   service   ${url}
   its API   ${url}/api/v1/docs
-  supplier  ${new URL(sandboxUrl).origin}  the sandbox, ${count} products: break it there
-  store     ${shopUrl}  its callbacks are printed here
+  supplier  ${new URL(shown.sandboxUrl).origin}  the sandbox, ${shown.count} products: break it there
+  store     ${shown.shopUrl}  its callbacks are printed here
   customer  orders about twice a minute; the page of the sandbox stops it
-  data      ${shown}
-  its log   ${path.join(shown, 'quayside.log')}
+  data      ${folder}
+  its log   ${path.join(folder, 'quayside.log')}
 
 Place an order:
 
   curl -s ${url}/api/v1/orders \\
    -H 'Authorization: Bearer ${token}' \\
    -H 'Content-Type: application/json' \\
-   -d '{"reference":"${reference}","lines":[{"id":"1","sku":"${sku}","quantity":2}]}'
+   -d '{"reference":"${reference}","lines":[{"id":"1","sku":"${shown.sku}","quantity":2}]}'
 
 Then look at it, from another terminal:
 

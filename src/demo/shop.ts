@@ -49,34 +49,14 @@ export interface ShopOptions {
   onCallback?: (callback: ShopCallback) => void
 }
 
-export interface Shop {
-  /** Where callbacks are to be sent. */
-  url: string
-  /** Returns the recorded callbacks in order, each callback once. */
-  received: () => ShopCallback[]
-  /** Licence keys by `reference/line`, in the order they came. */
-  keys: () => Map<string, string[]>
-  /** Keys handed over twice, or to two lines; empty when all went well. */
-  duplicates: () => DuplicateKey[]
-  /** How many requests were refused because they were not authentic. */
-  refused: () => number
-  /** How many authentic callbacks came again under an id that was recorded. */
-  repeated: () => number
-  /** Returns what the shop sells, by id. Of each listing, the push with the largest revision counts. */
-  listings: () => Map<string, ShopListing>
-  /** Sets how listings are answered from now on. A listing with the answer undefined is left out; `simple` answers with no body. */
-  answerListings: (answer: ((listing: ShopListing) => ListingResult | undefined) | 'simple') => void
-  /** Answers the next authentic callbacks with this status. They are not recorded, unless `recorded` asks for a lost answer. */
-  answerNext: (status: number, times?: number, recorded?: 'recorded') => void
-  close: () => Promise<void>
-}
+export type Shop = Awaited<ReturnType<typeof startShop>>
 
 /** Standard Webhooks' usual tolerance. */
 const toleranceMs = 300_000
 const bodyMax = 1_048_576
 
 /** Starts the demo store. It takes in callbacks, trusts nothing unsigned, and records each callback once. */
-export async function startShop(options: ShopOptions): Promise<Shop> {
+export async function startShop(options: ShopOptions) {
   const { secret, file, now = Date.now, onCallback } = options
   const callbacks = file !== undefined && existsSync(file) ? readRecord(file) : []
   const ids = new Set(callbacks.map(({ id }) => id))
@@ -134,17 +114,26 @@ export async function startShop(options: ShopOptions): Promise<Shop> {
   })
   await listen(server, options.port, options.host)
   return {
+    /** Where callbacks are to be sent. */
     url: `${addressOf(server)}/callbacks`,
+    /** Returns the recorded callbacks in order, each callback once. */
     received: () => [...callbacks],
+    /** Licence keys by `reference/line`, in the order they came. */
     keys: () => keysByLine(callbacks),
+    /** Keys handed over twice, or to two lines; empty when all went well. */
     duplicates: () => duplicatesIn(callbacks),
+    /** How many requests were refused because they were not authentic. */
     refused: () => refused,
+    /** How many authentic callbacks came again under an id that was recorded. */
     repeated: () => repeated,
+    /** Returns what the shop sells, by id. Of each listing, the push with the largest revision counts. */
     listings: () => new Map(listings),
-    answerListings: (answer) => {
+    /** Sets how listings are answered from now on. A listing with the answer undefined is left out; `simple` answers with no body. */
+    answerListings: (answer: typeof answerFor) => {
       answerFor = answer
     },
-    answerNext: (status, times = 1, recorded) => {
+    /** Answers the next authentic callbacks with this status. They are not recorded, unless `recorded` asks for a lost answer. */
+    answerNext: (status: number, times = 1, recorded?: 'recorded') => {
       planned = [...planned, ...Array.from({ length: times }, () => ({ status, recorded: recorded === 'recorded' }))]
     },
     close: () => closeServer(server),
