@@ -144,7 +144,6 @@ const aboutCell = (one: AlertView): Piece =>
 
 const severityMark = ({ severity }: AlertView): Html => mark(severity === 'critical' ? 'stop' : 'held', severity)
 
-/** Says what a person does about an alert. */
 function attended({ acknowledgedBy, acknowledgedAt, mutedUntil }: AlertView, now: number): Piece {
   const isMuted = mutedUntil !== null && Date.parse(mutedUntil) > now
   if (acknowledgedAt === null && !isMuted) return undefined

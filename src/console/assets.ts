@@ -23,7 +23,6 @@ const read = Object.entries(files).map(([key, { name, type, file }]) => {
   return { key, type, bytes, path: `/assets/${digest}/${name}` }
 })
 
-/** The address of each file. */
 export const assets = Object.fromEntries(read.map(({ key, path }) => [key, path])) as Record<keyof typeof files, string>
 
 /** Serves these files. They are the same for all people and need no sign-in. */

@@ -147,14 +147,12 @@ export const replayedNotice = (replayed: number, left: number): Notice => ({
   text: `${countedInWords(replayed, 'delivery is', 'deliveries are')} in the inbox again.${left > 0 ? ` ${countedInWords(left, 'other')} cannot be read again: the body was deleted.` : ''}`,
 })
 
-/** What replaying does. The effect is the same for all deliveries. */
 export const replayEffect: Effect = {
   Money: 'Nothing is bought. A delivery is only a hint to read an order.',
   Store: 'A key that was handed over does not go out again.',
   Undo: 'Not needed: replaying one that was applied is harmless.',
 }
 
-/** @param to the path to which the form is posted */
 export const replayForm = (visit: Visit, items: readonly DeliveryView[], to: string): Html =>
   html`<div>${actOnSeveral(visit, {
     id: 'replay',

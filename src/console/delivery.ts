@@ -103,7 +103,6 @@ ${section(
 </div></div>`
 }
 
-/** Returns the store order that the purchase of the delivery belongs to, where there is a purchase. */
 const ordersOf = async ({ purchaseId }: DeliveryDetailView, { call }: Visit): Promise<ItemOf<'listOrders'>[]> =>
   purchaseId === null ? [] : (await call('listOrders', { query: { search: purchaseId, limit: '1' } })).items
 

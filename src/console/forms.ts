@@ -42,7 +42,6 @@ export const act = ({
 }: ActionForm): Html =>
   html`<details class="act${stops && ' stop'}"${isOpen && ' open'}><summary>${summary}</summary><form method="post" action="${to}"${id && html` id="${id}"`}><p>${about}</p>${fields}${effectList(effect)}<button class="${stops ? 'stop' : 'go'}">${button}</button></form></details>`
 
-/** Lists actions that do not apply, each with its reason. */
 export function notNow(...given: (string | false)[]): Html | undefined {
   const reasons = given.filter((reason) => reason !== false)
   return reasons.length === 0
@@ -81,15 +80,12 @@ export function textField({ form, faults }: Pick<Visit, 'form' | 'faults'>, fiel
   return html`<label for="${id}">${label}${input}</label>${fault && html`<p class="fault small" id="${id}-fault">${fault}</p>`}`
 }
 
-/** Draws the field of the reason that the audit log keeps. */
 export const reasonField = (visit: Pick<Visit, 'form' | 'faults'>, at = ''): Html =>
   textField(visit, { label: 'Reason, for the audit log', name: 'reason', isRequired: true, at })
 
-/** Draws the field of the reason for an action that needs no reason. */
 export const maybeReasonField = (visit: Pick<Visit, 'form' | 'faults'>, at: string): Html =>
   textField(visit, { label: 'Reason, for the audit log (optional)', name: 'reason', maxLength: 500, at })
 
-/** Returns the typed reason in the form that operations take. */
 export function maybeReason(form: URLSearchParams): { reason?: string } {
   const reason = form.get('reason')?.trim()
   return reason ? { reason } : {}
@@ -121,7 +117,6 @@ export interface SelectField {
   at?: string
 }
 
-/** Draws a list to choose from. */
 export function selectField({ label, name, options, chosen, at = '' }: SelectField): Html {
   const id = `f-${name}${at && `-${at}`}`
   return html`<label for="${id}">${label}<select id="${id}" name="${name}">${options.map((option) => {

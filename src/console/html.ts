@@ -1,7 +1,6 @@
 /** The template for markup. It escapes what is put into it, except markup that was made by the same template. */
 import { html as template } from 'hono/html'
 
-/** Finished markup. */
 export interface Html {
   readonly isEscaped: true
   toString(): string

@@ -41,7 +41,6 @@ export interface Frame extends Shown {
   footer: string
 }
 
-/** A page for a person who is signed in. */
 export function framed({ title, main, caller, navigation, current, status, notice, footer }: Frame): Html {
   return html`<!doctype html>
 <html lang="en" id="top">
@@ -84,7 +83,6 @@ function groupOf(
   return html`<div>${group && html`<h2>${group}</h2>`}<ul>${entries}</ul></div>\n`
 }
 
-/** Shows by a mark whether buying is on. */
 export function buyingMark(
   { freeze, unreadable, workerAbsentSince }: StatusView,
   words = ['Buying is on', 'Buying is frozen', 'Buying is paused', 'No worker buys'],

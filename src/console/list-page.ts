@@ -7,7 +7,6 @@ import type { NavigationEntry, OperationInput, Page, Shown, Visit } from './page
 import { type Column, empty, type None, pager, table } from './tables.ts'
 import { type StoreNames, storeNames } from './words.ts'
 
-/** The operations whose answer is a list. */
 type ListId = { [N in OperationId]: AnswerOf<N> extends List ? N : never }[OperationId]
 
 interface List {

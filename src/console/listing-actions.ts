@@ -8,7 +8,6 @@ import { type Html, html } from './html.ts'
 import { type Action, byOperator, done, type Visit } from './page.ts'
 import { money } from './words.ts'
 
-/** The path of the page of a listing. */
 export const listingPath = (store: string, id: string): string =>
   `/listings/${encodeURIComponent(store)}/${encodeURIComponent(id)}`
 
@@ -156,7 +155,6 @@ const followedBy = (form: URLSearchParams) => (form.get('back') === BACK ? BACK 
 
 const reasonIn = (form: URLSearchParams) => ({ reason: form.get('reason') ?? '' })
 
-/** The actions of the page of a listing. */
 export const listingActions: Record<string, Action> = {
   release: operation(
     'releaseListing',

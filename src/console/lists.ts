@@ -48,7 +48,6 @@ export interface Duty {
   since?: string | undefined
 }
 
-/** Draws what waits for a person. */
 export const duties = (all: readonly Duty[], now: number): Html =>
   html`<ul class="duties">${all.map(
     (duty) =>

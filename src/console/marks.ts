@@ -18,9 +18,7 @@ const classOf = (sign: Sign): string => `is-${sign === 'planned' ? 'off' : sign}
 export const sign = (kind: Sign): Html =>
   html`<svg class="${classOf(kind)}" viewBox="0 0 12 12" aria-hidden="true">${shapes[kind]}</svg>`
 
-/** Draws a shape and its word. */
 export const mark = (kind: Sign, word: string): Html =>
   html`<span class="mark ${classOf(kind)}"><svg viewBox="0 0 12 12" aria-hidden="true">${shapes[kind]}</svg>${word}</span>`
 
-/** Draws a state as the shape and the word of its label. */
 export const stateMark = ({ sign, word }: Pick<Label, 'sign' | 'word'>): Html => mark(sign, word)

@@ -234,7 +234,6 @@ function lineFacts(line: Line, current: readonly Purchase[], now: number): Fact[
   ]
 }
 
-/** What a purchase that was sent waits for. */
 const underWay: Partial<Record<Purchase['state'], string>> = {
   sending: 'the answer of the supplier.',
   unknown: 'a look-up at the supplier, which goes on by itself.',
@@ -308,7 +307,6 @@ function formOf(visit: Visit, name: string, value: string) {
   return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }
 }
 
-/** What a person can do with one purchase now. */
 function purchaseAction(
   order: OrderHistoryView,
   line: Line,

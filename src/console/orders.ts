@@ -15,7 +15,6 @@ import { clockTag, countedInWords, money, sentenceStart, storeName } from './wor
 
 type OrderEntryView = ItemOf<'listOrders'>
 
-/** Returns the path of the page that shows an order. */
 export const orderPath = ({ store, reference }: Pick<OrderEntryView, 'store' | 'reference'>): string =>
   `/orders/${encodeURIComponent(store)}/${encodeURIComponent(reference)}`
 
@@ -87,7 +86,6 @@ const newerPath = (query: URLSearchParams, newest: string): string => {
   return `/orders/parts/newer?${wanted.toString()}`
 }
 
-/** The filters of the page as the operation takes them. */
 const askedOf = (query: URLSearchParams) => ({
   store: query.get('store'),
   state: query.get('state'),

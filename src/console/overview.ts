@@ -216,7 +216,6 @@ async function buyingPart(visit: Visit): Promise<Html> {
   ])
 }
 
-/** Draws the action that freezes or unfreezes buying, for people who may do it. */
 async function buyingActions(visit: Visit): Promise<Html | undefined> {
   const { freeze, supplier, counts } = await visit.status()
   if (visit.caller.role === 'viewer') return html`<p class="small quiet">Freezing needs the role operator.</p>`

@@ -5,7 +5,6 @@ import type { StatusView } from '../http/api/status.ts'
 import type { AnswerOf, OperationId, PathNameOf, QueryNameOf } from '../http/api/table.ts'
 import type { Html } from './html.ts'
 
-/** What the navigation needs of a page. */
 export interface NavigationEntry {
   /** Pieces that vary start with a colon: `/orders/:id`. */
   path: string
@@ -54,14 +53,11 @@ export const byAdmin = (run: Action['run']): Action => ({ role: 'admin', run })
 export interface Done {
   notice: Notice
   /** The page that follows (default: the page of the action). */
-  to?: string
+  to?: string | undefined
 }
 
 /** @param to the page that follows */
-export const done = (word: string, text: string, to?: string): Done => ({
-  notice: { kind: 'done', word, text },
-  ...(to !== undefined && { to }),
-})
+export const done = (word: string, text: string, to?: string): Done => ({ notice: { kind: 'done', word, text }, to })
 
 /** The answer to a click. */
 export interface Notice {

@@ -4,7 +4,7 @@
  */
 
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'
-import { type Html, html, type Piece } from './html.ts'
+import { type Html, html } from './html.ts'
 import { numbersTable } from './tables.ts'
 
 /** The area in which a plot draws, in units of its view box of 360 by 164. */
@@ -67,7 +67,6 @@ export interface BarPlot extends PlotWords {
   text?: (value: number) => string
 }
 
-/** Draws counts or amounts, with a bar for each step. */
 export function barPlot(given: BarPlot): Html {
   const { values, refused = [], limit, isSoft = false, labels, heads, text = grouped } = given
   const width = (RIGHT - LEFT) / values.length
@@ -93,7 +92,7 @@ ${values.map((value, index) => [bar(isSoft ? 'bar-soft' : 'bar', index, 0, value
     numbersTable(
       given.title,
       heads,
-      labels.map((label, index): [Piece, ...Piece[]] => {
+      labels.map((label, index) => {
         const second = refused.length > 0 ? [text(refused[index] ?? 0)] : []
         return [label, text(values[index] ?? 0), ...second]
       }),
@@ -146,7 +145,7 @@ export function timePlot(given: TimePlot): Html {
     numbersTable(
       given.title,
       ['Time', 'Half within', '95 % within'],
-      labels.map((label, index): [Piece, ...Piece[]] => [
+      labels.map((label, index) => [
         label,
         ...[p50[index], p95[index]].map((ms) => (ms == null ? none : duration(ms))),
       ]),
@@ -181,12 +180,10 @@ export function monotonePath(points: readonly (readonly [x: number, y: number])[
   )
 }
 
-export interface TideCurve {
+interface TideCurve extends Pick<PlotWords, 'labels'> {
   /** The orders of each hour. The last hour is still under way. */
   orders: readonly number[]
   ordersBefore: readonly number[]
-  /** `10:00` */
-  labels: readonly string[]
 }
 
 /** Draws the orders of 24 hours over the whole width, and the day before as dots. The SVG is stretched, so the hours are HTML. */
@@ -206,7 +203,7 @@ export function tideCurve({ orders, ordersBefore, labels }: TideCurve): Html {
 ${numbersTable(
   title,
   ['Hour', 'Orders', 'The day before'],
-  labels.map((label, index): [Piece, ...Piece[]] => [label, orders[index] ?? 0, ordersBefore[index] ?? 0]),
+  labels.map((label, index) => [label, orders[index] ?? 0, ordersBefore[index] ?? 0]),
 )}`
 }
 

@@ -182,12 +182,13 @@ const whose = ({ id, own, takenBy, generation }: Order): Piece => {
 }
 
 function readAgain({ orders, purchase }: EvidenceView, { caller }: Visit, isRead: boolean): Html {
-  const unread = orders.filter(({ reading, unread }) => reading === null && unread !== null)
   const why =
     isRead &&
-    unread.map(
-      ({ id, unread: message }) =>
-        html`<p class="small"><span class="id">${id}</span>: ${sentenceOf(message ?? '')}</p>`,
+    orders.map(
+      ({ id, reading, unread }) =>
+        reading === null &&
+        unread !== null &&
+        html`<p class="small"><span class="id">${id}</span>: ${sentenceOf(unread)}</p>`,
     )
   if (orders.length === 0) return html`<p class="small quiet">No order of it is known at the supplier.</p>`
   if (caller.role === 'viewer')
@@ -247,28 +248,25 @@ function effectOf(decision: Decision, does: string, { purchase, keys, orders }: 
   const charged = amount === null ? `Up to ${all} may be charged` : `${money(amount, currency)} is charged`
   const most = amountText(ceiling * (quantity - keys.left), currency)
   const missing = quantity - keys.stored
-  const texts: Record<Decision, { money: string; undo: string }> = {
-    adopt: {
-      money: 'Nothing more is spent.',
-      undo: 'Not needed: if it does not settle it, the purchase comes back here.',
-    },
-    hand_over: {
-      money:
-        missing > 0
-          ? `${charged}; what the missing ${missing === 1 ? 'unit' : 'units'} cost stays so, unless the supplier refunds it.`
-          : 'Nothing more is spent.',
-      undo: 'No: keys cannot be called back.',
-    },
-    close: {
-      money: `${charged}, and stays so unless the supplier refunds it.`,
-      undo: 'Retry the purchase later; that buys it again.',
-    },
-    buy_again: {
-      money: `At most ${most} more. ${charged}, and is lost unless the supplier refunds it.`,
-      undo: 'Not once it is sent.',
-    },
+  const texts: Record<Decision, readonly [money: string, undo: string]> = {
+    adopt: ['Nothing more is spent.', 'Not needed: if it does not settle it, the purchase comes back here.'],
+    hand_over: [
+      missing > 0
+        ? `${charged}; what the missing ${missing === 1 ? 'unit' : 'units'} cost stays so, unless the supplier refunds it.`
+        : 'Nothing more is spent.',
+      'No: keys cannot be called back.',
+    ],
+    close: [
+      `${charged}, and stays so unless the supplier refunds it.`,
+      'Retry the purchase later; that buys it again.',
+    ],
+    buy_again: [
+      `At most ${most} more. ${charged}, and is lost unless the supplier refunds it.`,
+      'Not once it is sent.',
+    ],
   }
-  return { Money: texts[decision].money, Does: does, Undo: texts[decision].undo }
+  const [spent, undo] = texts[decision]
+  return { Money: spent, Does: does, Undo: undo }
 }
 
 function purchaseFacts({ purchase, order, generations, discrepancies }: EvidenceView, now: number): Html {

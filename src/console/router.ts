@@ -43,7 +43,6 @@ export interface RouterParts {
   version: string
 }
 
-/** One route of a page. */
 export interface Route {
   method: 'get' | 'post'
   path: string
@@ -53,7 +52,6 @@ export interface Route {
   part?: (visit: Visit) => Promise<Html>
 }
 
-/** Every route of the pages. */
 export const routesOf = (pages: readonly Page[]): Route[] =>
   pages.flatMap((page) => [
     { method: 'get', path: page.path, role: 'viewer', page },
@@ -200,7 +198,6 @@ function openVisits({ access, monotonic, operations }: RouterParts) {
   }
 }
 
-/** Returns the function that sends a page with its frame. */
 function pageSender({ monotonic, version, sandboxUrl }: RouterParts) {
   const startedAt = monotonic()
   const navigation: readonly NavigationEntry[] = sandboxUrl
@@ -283,7 +280,6 @@ type Values = Record<string, string | null | undefined>
 const filledIn = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? '']))
 
-/** Returns the entries that have a value. */
 const given = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 

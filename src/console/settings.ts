@@ -44,10 +44,8 @@ export const settingsPage: Page = {
           ...(days !== '' && { expiresInDays: /^\d+$/.test(days) ? Number(days) : days }),
         },
       })
-      return {
-        title: 'New token',
-        main: await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made)),
-      }
+      const main = await settingsMain({ ...visit, form: new URLSearchParams() }, tokenMade(made))
+      return { title: 'New token', main }
     }),
     'revoke-token': byAdmin(async ({ call, form }) => {
       const { name, hint } = await call('revokeToken', { path: { id: form.get('token') } })

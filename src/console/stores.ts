@@ -241,7 +241,6 @@ ${notNow(
 )}`
 }
 
-/** Draws what a test found, which is shown this once. */
 const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
   section(
     'tested-h',
@@ -258,7 +257,6 @@ const testedPart = ({ healthy, findings }: AnswerOf<'testStore'>): Html =>
     healthy ? mark('done', 'nothing failed') : mark('stop', 'something failed'),
   )
 
-/** Draws the new secret, which is shown this once. */
 const rotatedPart = ({ secret, generation, previousUntil }: AnswerOf<'rotateCallbackSecret'>, now: number): Html =>
   html`${notice({ kind: 'done', word: 'Rotated', text: html`Generation ${generation} is in use. The one before stays valid until ${clockTag(previousUntil, now, 'minutes')}.` })}
 <section class="sheet stack" aria-labelledby="new-h"><h2 id="new-h">The new secret, shown this once</h2><pre tabindex="0" id="secret">${secret}</pre><p class="small quiet">Put it into the store now. When you leave this page it is gone; only another rotation makes one.</p></section>`

@@ -196,7 +196,6 @@ const fields: Record<string, string> = {
   providerStock: "provider's stock",
 }
 
-/** Draws what changed, with the old and the new value. */
 export const changesTable = (items: readonly Omit<ItemOf<'listSyncChanges'>, 'id'>[], none: None): Html =>
   table<Omit<ItemOf<'listSyncChanges'>, 'id'>>({
     none,

@@ -41,11 +41,7 @@ export function table<R>({ caption, columns, rows, isPairs, none }: Table<R>): H
 }
 
 /** Draws the numbers of a plot, in a region that the keyboard can reach. */
-export const numbersTable = (
-  caption: string,
-  heads: readonly string[],
-  rows: readonly (readonly [head: Piece, ...cells: Piece[]])[],
-): Html =>
+export const numbersTable = (caption: string, heads: readonly string[], rows: readonly (readonly Piece[])[]): Html =>
   html`<details class="more"><summary>As a table</summary><div class="scroll" role="region" aria-label="${caption}, table" tabindex="0"><table class="tight"><caption class="hide">${caption}</caption><thead><tr>${heads.map(
     (head, index) => html`<th scope="col"${index > 0 && html` class="num"`}>${head}</th>`,
   )}</tr></thead><tbody>
@@ -56,13 +52,11 @@ export const empty = (title: string, about: Piece): Html =>
   html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><p><b>${title}</b></p><p class="quiet small">${about}</p></div>`
 
 export interface Pager {
-  /** Path of the list. */
   at: string
   /** Filters, and the `before` or `after` of this page. */
   query: URLSearchParams
   /** The `next` of the page that the API answered. */
   next: string | null
-  /** The parameter that asks for the next page of the list. */
   by?: 'before' | 'after'
 }
 
