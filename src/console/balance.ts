@@ -55,7 +55,7 @@ ${section(
       ['What', ({ kind }) => movements[kind] ?? kind, 'plain'],
       ['Amount', ({ amount }) => signed(amount, currency), 'top number'],
     ],
-  })}${items.length > 0 && pager({ at: '/balance', query, next })}`,
+  })}${items.length > 0 && pager('/balance', query, next)}`,
 )}`,
     }
   },

@@ -87,7 +87,7 @@ export function listPage<N extends ListId>(list: ListPage<N>) {
       mayAct: visit.caller.role !== 'viewer',
       isFiltered: [...filters, by].some((name) => query.get(name)),
     }
-    const content = html`${await rowsOf(seen)}${items.length > 0 && pager({ at: path, query, next, by })}`
+    const content = html`${await rowsOf(seen)}${items.length > 0 && pager(path, query, next, by)}`
     const [title, beside] = list.heading?.(seen) ?? []
     return {
       title: navigation.label,

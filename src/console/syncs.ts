@@ -83,7 +83,7 @@ async function runsPart({ call, query, now }: Visit): Promise<Html> {
       ['Changed', ({ offersChanged }) => grouped(offersChanged), 'number'],
       ['Gone', ({ offersGone }) => grouped(offersGone), 'number'],
     ],
-  })}${items.length > 0 && pager({ at: '/syncs', query: page, next })}`
+  })}${items.length > 0 && pager('/syncs', page, next)}`
 }
 
 /** Causes of syncs and sweeps. */
@@ -139,7 +139,7 @@ ${section(
         'A dry run changes nothing',
         html`The newest one is on the <a href="/syncs/dry-run">page of dry runs</a>, with what would have changed.`,
       )
-    : html`${changesTable(changes.items, ['No changes', noChanges(run, field)])}${changes.items.length > 0 && pager({ at: `/syncs/${id}`, query, next: changes.next, by: 'after' })}`,
+    : html`${changesTable(changes.items, ['No changes', noChanges(run, field)])}${changes.items.length > 0 && pager(`/syncs/${id}`, query, changes.next, 'after')}`,
   isFiltered && tabs('Kinds of changes', kinds, field, (name) => `/syncs/${id}${name && `?field=${name}`}`),
 )}`,
     }

@@ -51,17 +51,13 @@ ${rows.map(([head, ...cells]) => html`<tr><th scope="row">${head}</th>${cells.ma
 export const empty = (title: string, about: Piece): Html =>
   html`<div class="empty"><svg viewBox="0 0 72 40" aria-hidden="true"><path d="M36 5 43 18H29zM30 18h12l-2 5h-8zM4 28c8 0 8-4 16-4s8 4 16 4 8-4 16-4 8 4 16 4M14 37c6 0 6-3 12-3s6 3 12 3 6-3 12-3"/></svg><p><b>${title}</b></p><p class="quiet small">${about}</p></div>`
 
-export interface Pager {
-  at: string
-  /** Filters, and the `before` or `after` of this page. */
-  query: URLSearchParams
-  /** The `next` of the page that the API answered. */
-  next: string | null
-  by?: 'before' | 'after'
-}
-
-/** Draws links to the first page and to the next page; nothing where a list has one page. */
-export function pager({ at, query, next, by = 'before' }: Pager): Html | undefined {
+/**
+ * Draws links to the first page of a list and to the next page; nothing where a list has one page.
+ *
+ * @param next the `next` of the page that the API answered
+ * @param by the parameter that asks for the next page
+ */
+export function pager(at: string, query: URLSearchParams, next: string | null, by = 'before'): Html | undefined {
   const linkTo = (cursor: string | null) => {
     const wanted = new URLSearchParams(query)
     wanted.delete(by)
