@@ -96,8 +96,6 @@ interface Declaration<
   A extends z.ZodType,
   S extends number,
 > {
-  /** The operationId. */
-  name: string
   route: R
   /** Says in one sentence for people what the operation does. */
   summary: string
@@ -125,28 +123,34 @@ type LooseCall = Call<Record<string, unknown>, unknown>
 
 /** An operation without its precise types. Its route is divided into method and path. */
 export interface Operation extends Omit<Loose, 'handle' | 'needsWorker'> {
+  /** The operationId. */
+  name: string
   method: 'get' | 'post' | 'delete'
   path: string
   needsWorker?: boolean | ((call: LooseCall) => boolean)
   handle: (call: LooseCall) => Promise<{ status: number; data: unknown }>
 }
 
-/** An operation that fits a list of operations. It keeps the types of its route, input and answer for its callers. */
-type Declared<N, R, Q, B, A> = Operation & { name: N; route: R; types?: { query: Q; body: B; answer: A } }
+/** An operation whose name is its key in an object. It keeps the types of its route, input and answer for its callers. */
+type Declared<R, Q, B, A> = Nameless & { route: R; types?: { query: Q; body: B; answer: A } }
+type Nameless = Omit<Operation, 'name'>
 
-/** Lets the compiler check a handler against the operation's shapes. The result fits a list of operations. */
+/** Lets the compiler check a handler against the operation's shapes. */
 export function operation<
-  const N extends string,
   const R extends Route,
   A extends z.ZodType,
   S extends number,
   Q extends z.core.$ZodLooseShape = Record<never, never>,
   B extends z.ZodType = z.ZodUndefined,
->(declared: Declaration<R, Q, B, A, S> & { name: N }) {
+>(declared: Declaration<R, Q, B, A, S>) {
   const [method = '', path] = declared.route.split(' ')
   const made = { ...declared, method: method.toLowerCase(), path }
-  return made as unknown as Declared<N, R, Q, z.input<B>, z.output<A>>
+  return made as unknown as Declared<R, Q, z.input<B>, z.output<A>>
 }
+
+/** Lists operations under the names that are their keys. */
+export const listed = (operations: Record<string, Nameless>): Operation[] =>
+  Object.entries(operations).map(([name, one]) => ({ ...one, name }))
 
 /** Who may call: people with this role or a higher role. */
 export const viewer = { people: 'viewer' } as const

@@ -57,9 +57,8 @@ export type ActivityView = z.output<typeof ActivityAnswer>
 /** What happened in the last day, week or month. */
 export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db, now, dialect } = ordering
-  return [
-    operation({
-      name: 'viewActivity',
+  return {
+    viewActivity: operation({
       route: 'GET /activity',
       allowed: viewer,
       query: {
@@ -83,5 +82,5 @@ export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok({ period, currency, countedSince, stepMs, ...activityOf(period, instant, counts, currency) })
       },
     }),
-  ]
+  }
 }

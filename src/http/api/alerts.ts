@@ -63,9 +63,8 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
   const { db } = ordering
   const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))
   const failures = { 404: 'unknown id' }
-  return [
-    listOperation({
-      name: 'listAlerts',
+  return {
+    listAlerts: listOperation({
       route: 'GET /alerts',
       allowed: viewer,
       filters: { state: choice(alertStates, 'Only alerts that are open, or that ended') },
@@ -74,8 +73,7 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
       success: { 200: 'A page of alerts; those that ended go after 90 days' },
       read: async (asked) => (await db.query(listAlerts(asked))).map((row) => standingOf(row)),
     }),
-    operation({
-      name: 'listAlertChannels',
+    listAlertChannels: operation({
       route: 'GET /alerts/channels',
       allowed: viewer,
       summary: 'The channels by which people are notified of alerts, and how sending to each goes.',
@@ -83,8 +81,7 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
       success: { 200: 'All that the configuration names' },
       handle: async () => ok({ items: readChannels(await db.query(allAlertChannels()), alerting.channels) }),
     }),
-    operation({
-      name: 'acknowledgeAlert',
+    acknowledgeAlert: operation({
       route: 'POST /alerts/:id/acknowledge',
       allowed: operator,
       body: alertBody,
@@ -97,8 +94,7 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
         return ok(await alertAt(id))
       },
     }),
-    operation({
-      name: 'muteAlert',
+    muteAlert: operation({
       route: 'POST /alerts/:id/mute',
       allowed: operator,
       body: muteBody,
@@ -111,8 +107,7 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
         return ok(await alertAt(id))
       },
     }),
-    operation({
-      name: 'unmuteAlert',
+    unmuteAlert: operation({
       route: 'POST /alerts/:id/unmute',
       allowed: operator,
       body: alertBody,
@@ -125,8 +120,7 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
         return ok(await alertAt(id))
       },
     }),
-    operation({
-      name: 'testAlertChannels',
+    testAlertChannels: operation({
       route: 'POST /alerts/test',
       needsWorker: true,
       allowed: operator,
@@ -142,5 +136,5 @@ export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'orderi
         return ok({ items: await tryChannels(ordering, alerting.channels, channel, caller.actor) })
       },
     }),
-  ]
+  }
 }

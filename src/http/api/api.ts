@@ -3,7 +3,7 @@ import type { Authenticate } from '../../access/tokens.ts'
 import { methodNotAllowed } from '../answers.ts'
 import { referenceRouter } from '../docs.ts'
 import { openApiDocument } from '../openapi.ts'
-import { type ApiContext, type Operation, routerOf } from '../operation.ts'
+import { type ApiContext, listed, type Operation, routerOf } from '../operation.ts'
 import { activityOperations } from './activity.ts'
 import { alertOperations } from './alerts.ts'
 import { auditOperations } from './audit.ts'
@@ -36,7 +36,12 @@ export function apiRouter(operations: Operation[], authenticate: Authenticate): 
     .use(referenceRouter())
 }
 
-export const apiOperations = (context: ApiContext) => [
+export const apiOperations = (context: ApiContext): Operation[] => listed(operationsByName(context))
+
+/** Each operation by its name. */
+export type Operations = ReturnType<typeof operationsByName>
+
+const operationsByName = (context: ApiContext) => ({
   ...orderOperations(context),
   // These routes come before the other routes of listings, which would read `export` as the id of a listing.
   ...listingFileOperations(context),
@@ -61,4 +66,4 @@ export const apiOperations = (context: ApiContext) => [
   ...webhookOperations(context),
   ...dialectOperations(context),
   ...backupOperations(context),
-]
+})

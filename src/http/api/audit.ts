@@ -18,9 +18,8 @@ const Entry = z
 
 /** The operation that lists what people and stores did. Entries are added and never changed. */
 export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>) {
-  return [
-    listOperation({
-      name: 'listAudit',
+  return {
+    listAudit: listOperation({
       route: 'GET /audit',
       allowed: viewer,
       summary: 'What people and stores did, newest first.',
@@ -29,5 +28,5 @@ export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering
       success: { 200: 'A page of entries' },
       read: (asked) => db.query(listAudit(asked)),
     }),
-  ]
+  }
 }

@@ -37,9 +37,8 @@ const Rotated = z.object({
 
 /** The operations of backups, and of the key under which the database is sealed. */
 export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>) {
-  return [
-    operation({
-      name: 'listBackups',
+  return {
+    listBackups: operation({
       route: 'GET /backups',
       allowed: viewer,
       answer: BackupList,
@@ -48,8 +47,7 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       failures: { 409: 'the database is on a server, whose operator backs it up' },
       handle: async () => ok({ folder: backups.folder, items: backups.list(), next: null }),
     }),
-    operation({
-      name: 'makeBackup',
+    makeBackup: operation({
       route: 'POST /backups',
       allowed: operator,
       answer: Made,
@@ -61,8 +59,7 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
         data: { folder: backups.folder, backup: await backups.make(caller.actor) },
       }),
     }),
-    operation({
-      name: 'rotateKeys',
+    rotateKeys: operation({
       route: 'POST /keys/rotate',
       needsWorker: true,
       allowed: admin,
@@ -72,5 +69,5 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       failures: { 409: 'there is no next key, or it is the one in use' },
       handle: async ({ caller }) => ok(await keys.rotate(caller.actor)),
     }),
-  ]
+  }
 }

@@ -127,9 +127,8 @@ const KeptDryRun = z
 
 /** The operations that read what the supplier sells. */
 export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>) {
-  return [
-    operation({
-      name: 'requestSync',
+  return {
+    requestSync: operation({
       route: 'POST /sync',
       needsWorker: true,
       allowed: operator,
@@ -141,8 +140,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
         data: { run: await syncs.start(caller.actor) },
       }),
     }),
-    listOperation({
-      name: 'listSyncRuns',
+    listSyncRuns: listOperation({
       route: 'GET /sync/runs',
       allowed: viewer,
       summary: 'Sync runs, newest first.',
@@ -150,8 +148,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
       success: { 200: 'A page of runs' },
       read: (asked) => db.query(listSyncRuns(asked)),
     }),
-    operation({
-      name: 'viewSyncRun',
+    viewSyncRun: operation({
       route: 'GET /sync/runs/:id',
       allowed: viewer,
       summary: `One sync run with the changes that it found, at most ${CHANGES_MAX}.`,
@@ -164,8 +161,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
         return ok({ ...run, changes: query.changes ? await db.query(changesOfRun(run.id, '', CHANGES_MAX)) : [] })
       },
     }),
-    listOperation({
-      name: 'listSyncChanges',
+    listSyncChanges: listOperation({
       route: 'GET /sync/runs/:id/changes',
       allowed: viewer,
       filters: { field: changedField },
@@ -179,15 +175,14 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
         return db.query(changesOfRun(run.id, after, limit, field))
       },
     }),
-  ]
+  }
 }
 
 /** The operations of a sync run on a copy. The run reports each change when it is found. */
 export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
   const latest = () => ok({ run: dryRuns.latest() ?? null })
-  return [
-    operation({
-      name: 'startDryRun',
+  return {
+    startDryRun: operation({
       route: 'POST /sync/dry-runs',
       allowed: operator,
       summary: 'Start a dry run that goes on by itself; it is kept until the next one, or the end of the service.',
@@ -196,8 +191,7 @@ export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
       failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
       handle: async ({ caller }) => ({ status: 202, data: { run: await dryRuns.start(caller.actor) } }),
     }),
-    operation({
-      name: 'viewDryRun',
+    viewDryRun: operation({
       route: 'GET /sync/dry-runs',
       allowed: viewer,
       summary: 'The newest dry run that was started so: how far it is, or what it found.',
@@ -205,8 +199,7 @@ export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
       success: { 200: 'As of now; null when there was none since the service started' },
       handle: async () => latest(),
     }),
-    operation({
-      name: 'stopDryRun',
+    stopDryRun: operation({
       route: 'POST /sync/dry-runs/stop',
       allowed: operator,
       summary: 'End the dry run that was started so, if it is under way.',
@@ -217,8 +210,7 @@ export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
         return latest()
       },
     }),
-    operation({
-      name: 'dryRunSync',
+    dryRunSync: operation({
       route: 'POST /sync/dry-run',
       allowed: operator,
       query: { most },
@@ -230,5 +222,5 @@ export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
       failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
       handle: async ({ query }) => ok(await dryRuns.begin(query)),
     }),
-  ]
+  }
 }

@@ -37,9 +37,8 @@ export function consoleOperations({
   consoleAddress,
 }: Pick<ApiContext, 'ordering' | 'randomBytes' | 'consoleAddress'>) {
   const { db, now, newId } = ordering
-  return [
-    operation({
-      name: 'listSessions',
+  return {
+    listSessions: operation({
       route: 'GET /console/sessions',
       allowed: admin,
       summary: 'The sessions of the console that are open, the last one begun first.',
@@ -47,8 +46,7 @@ export function consoleOperations({
       success: { 200: 'All of them' },
       handle: async () => ok({ items: await db.query(openSessions(now())), next: null }),
     }),
-    operation({
-      name: 'endSession',
+    endSession: operation({
       route: 'DELETE /console/sessions/:id',
       allowed: admin,
       summary: 'End a session of the console at once. Signing in again needs a new link.',
@@ -60,8 +58,7 @@ export function consoleOperations({
         return ok({ id })
       },
     }),
-    operation({
-      name: 'createConsoleLink',
+    createConsoleLink: operation({
       route: 'POST /console/links',
       allowed: admin,
       body: consoleLinkBody,
@@ -85,5 +82,5 @@ export function consoleOperations({
         return { status: 201, data: { link: text, name: row.name, role: row.role, expiresAt: row.endsAt } }
       },
     }),
-  ]
+  }
 }

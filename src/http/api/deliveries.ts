@@ -48,9 +48,8 @@ const Replayed = z.object({
 export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
   const found = (id = '') => need(db, deliveryById(id), 'delivery', id)
-  return [
-    listOperation({
-      name: 'listDeliveries',
+  return {
+    listDeliveries: listOperation({
       route: 'GET /deliveries',
       allowed: viewer,
       summary: 'Deliveries of the supplier, newest first.',
@@ -70,8 +69,7 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return db.query(listDeliveries({ ...filter, ...bounds }))
       },
     }),
-    operation({
-      name: 'viewDelivery',
+    viewDelivery: operation({
       route: 'GET /deliveries/:id',
       allowed: viewer,
       summary: 'One delivery. An admin sees its body with reveal=true, which the audit records.',
@@ -87,8 +85,7 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok({ ...delivery, body: await revealBody(ordering, delivery.id, caller.actor) })
       },
     }),
-    operation({
-      name: 'replayDelivery',
+    replayDelivery: operation({
       route: 'POST /deliveries/:id/replay',
       allowed: operator,
       summary: 'Put a delivery back into the inbox; replaying one that was applied is harmless.',
@@ -101,8 +98,7 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(await found(id))
       },
     }),
-    operation({
-      name: 'replayDeliveries',
+    replayDeliveries: operation({
       route: 'POST /deliveries/replay',
       allowed: operator,
       body: replayBody,
@@ -114,7 +110,7 @@ export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok({ replayed, left: ids.filter((id) => !replayed.includes(id)) })
       },
     }),
-  ]
+  }
 }
 
 interface ShownWebhook {
@@ -171,9 +167,8 @@ export function webhookOperations({
     503: 'it may exist, and its secret was lost: the check replaces it',
   }
 
-  return [
-    operation({
-      name: 'listWebhooks',
+  return {
+    listWebhooks: operation({
       route: 'GET /webhooks',
       allowed: viewer,
       summary: 'Webhooks of ours at the supplier.',
@@ -181,8 +176,7 @@ export function webhookOperations({
       success: { 200: 'All of them' },
       handle: async () => ok({ items: await viewAll(), next: null }),
     }),
-    operation({
-      name: 'createWebhook',
+    createWebhook: operation({
       route: 'POST /webhooks',
       needsWorker: true,
       allowed: admin,
@@ -196,8 +190,7 @@ export function webhookOperations({
         data: await view(await webhooks.create(body.url, caller.actor)),
       }),
     }),
-    operation({
-      name: 'rotateWebhook',
+    rotateWebhook: operation({
       route: 'POST /webhooks/rotate',
       needsWorker: true,
       allowed: admin,
@@ -211,8 +204,7 @@ export function webhookOperations({
         return { status: 201, data: { webhook: await view(webhook), replaces } }
       },
     }),
-    operation({
-      name: 'retireWebhook',
+    retireWebhook: operation({
       route: 'POST /webhooks/:id/retire',
       needsWorker: true,
       allowed: admin,
@@ -222,8 +214,7 @@ export function webhookOperations({
       failures: { 404: 'unknown id', 409: '`not_replaced`: no later webhook has taken over' },
       handle: async ({ caller, path }) => ok(await view(await webhooks.retire(path.id, caller.actor))),
     }),
-    operation({
-      name: 'checkWebhooks',
+    checkWebhooks: operation({
       route: 'POST /webhooks/check',
       needsWorker: true,
       allowed: operator,
@@ -237,7 +228,7 @@ export function webhookOperations({
       success: { 200: 'As of now' },
       handle: async () => ok(await webhooks.check()),
     }),
-  ]
+  }
 }
 
 const CaptureState = z
@@ -261,9 +252,8 @@ const CaptureDetail = z.object({
 
 /** The operations of refused deliveries, which are kept for a while so that people can fit a dialect. */
 export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
-  return [
-    operation({
-      name: 'startCapture',
+  return {
+    startCapture: operation({
       route: 'POST /captures',
       allowed: admin,
       answer: CaptureState,
@@ -271,8 +261,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
       success: { 201: 'Started; deliveries kept before are deleted' },
       handle: async ({ caller }) => ({ status: 201, data: await captures.start(caller.actor) }),
     }),
-    operation({
-      name: 'listCaptures',
+    listCaptures: operation({
       route: 'GET /captures',
       allowed: admin,
       answer: CaptureList,
@@ -280,8 +269,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
       success: { 200: 'All of them' },
       handle: async () => ok({ open: captures.open() ?? null, items: await captures.list() }),
     }),
-    operation({
-      name: 'viewCapture',
+    viewCapture: operation({
       route: 'GET /captures/:id',
       allowed: admin,
       answer: CaptureDetail,
@@ -290,5 +278,5 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
       failures: { 404: 'unknown id, or deleted already' },
       handle: async ({ caller, path: { id } }) => ok(await captures.show(id, caller.actor)),
     }),
-  ]
+  }
 }

@@ -17,9 +17,8 @@ const ServiceEvent = z
 
 /** The operation that shows events of the service while they happen. */
 export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 'tail' | 'workerAbsentSince'>) {
-  return [
-    operation({
-      name: 'watchEvents',
+  return {
+    watchEvents: operation({
       route: 'GET /events',
       summary: 'The records of the log from now on, a line of JSON each, until the client or the service ends.',
       allowed: viewer,
@@ -35,5 +34,5 @@ export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 't
         return ok(records)
       },
     }),
-  ]
+  }
 }

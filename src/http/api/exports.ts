@@ -140,10 +140,9 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
     },
     success: { 200: 'A row for each delivery, newest first' },
   }
-  return [
-    operation({
+  return {
+    exportOrders: operation({
       ...orders,
-      name: 'exportOrders',
       route: 'GET /exports/orders',
       allowed: viewer,
       summary: 'Store orders as a file, without licence keys.',
@@ -153,9 +152,8 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(fileOf(orderFile, format, pages))
       },
     }),
-    operation({
+    exportOrdersWithKeys: operation({
       ...orders,
-      name: 'exportOrdersWithKeys',
       route: 'POST /exports/orders',
       allowed: admin,
       summary: 'Store orders as a file, with the licence keys that stores have, or are being given.',
@@ -166,9 +164,8 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(fileOf(keyedOrderFile, format, pages))
       },
     }),
-    operation({
+    exportDeliveries: operation({
       ...deliveries,
-      name: 'exportDeliveries',
       route: 'GET /exports/deliveries',
       allowed: viewer,
       summary: 'Deliveries as a file, without their bodies.',
@@ -178,9 +175,8 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(fileOf(deliveryFile, format, pages))
       },
     }),
-    operation({
+    exportDeliveriesWithBodies: operation({
       ...deliveries,
-      name: 'exportDeliveriesWithBodies',
       route: 'POST /exports/deliveries',
       allowed: admin,
       summary: 'Deliveries as a file, with their bodies as they were received.',
@@ -191,5 +187,5 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(fileOf(fullDeliveryFile, format, pages))
       },
     }),
-  ]
+  }
 }

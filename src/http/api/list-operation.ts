@@ -22,8 +22,7 @@ type Filters = z.core.$ZodLooseShape
 type Query<C extends keyof typeof cursors, F extends Filters> = (typeof cursors)[C] & F
 type Asked<Q extends Filters> = z.infer<z.ZodObject<Q>>
 
-interface ListDeclaration<N, R extends Route, I extends z.ZodType, C extends keyof typeof cursors, F extends Filters> {
-  name: N
+interface ListDeclaration<R extends Route, I extends z.ZodType, C extends keyof typeof cursors, F extends Filters> {
   route: R
   allowed: Allowed
   summary: string
@@ -42,12 +41,11 @@ interface ListDeclaration<N, R extends Route, I extends z.ZodType, C extends key
 
 /** Makes an operation that answers a list. */
 export function listOperation<
-  const N extends string,
   const R extends Route,
   I extends z.ZodType,
   C extends keyof typeof cursors = 'before',
   F extends Filters = Record<never, never>,
->({ filters, by, item, read, cursor = byId as never, ...declared }: ListDeclaration<N, R, I, C, F>) {
+>({ filters, by, item, read, cursor = byId as never, ...declared }: ListDeclaration<R, I, C, F>) {
   const query = { ...cursors[by ?? 'before'], ...filters } as unknown as Query<C, F>
   return operation({
     ...declared,

@@ -181,9 +181,8 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
   const change = { answer: Detail, allowed: operator } as const
   const unknown = 'no such store or listing'
 
-  return [
-    operation({
-      name: 'listListings',
+  return {
+    listListings: operation({
       route: 'GET /listings',
       allowed: { store: 'orders' },
       summary: 'What the store can sell, with price and stock.',
@@ -195,8 +194,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
         return ok({ items: listings, next })
       },
     }),
-    operation({
-      name: 'viewListing',
+    viewListing: operation({
       route: 'GET /listings/:sku',
       allowed: { store: 'orders' },
       summary: 'One listing, by its id or its SKU.',
@@ -209,8 +207,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
         return ok(listing)
       },
     }),
-    listOperation({
-      name: 'listStoreListings',
+    listStoreListings: listOperation({
       route: 'GET /stores/:store/listings',
       allowed: both,
       summary: 'The listings of a store with what was pushed to it, by id.',
@@ -226,8 +223,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
         return db.query(pageOfListings({ ...filter, store, limit }))
       },
     }),
-    listOperation({
-      name: 'listListingProblems',
+    listListingProblems: listOperation({
       route: 'GET /stores/:store/listing-problems',
       allowed: both,
       summary: 'Listings that need a link: ambiguous, missing and duplicate SKUs.',
@@ -239,8 +235,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       read: async (asked, { caller, path }) =>
         db.query(pageOfListings({ ...asked, store: storeIn(caller, path), state: 'held', reasons: unclear })),
     }),
-    listOperation({
-      name: 'listHeldPrices',
+    listHeldPrices: listOperation({
       route: 'GET /held-prices',
       allowed: viewer,
       summary: 'Prices that jumped and wait for approval, in all stores, by store and id.',
@@ -253,8 +248,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
         return db.query(waitingListings({ ...(store && { store }), ...(variant && { variant }), limit }))
       },
     }),
-    operation({
-      name: 'viewStoreListing',
+    viewStoreListing: operation({
       route: 'GET /stores/:store/listings/:variant',
       allowed: both,
       summary: 'One listing: what the store has, what it should have, and its earlier prices.',
@@ -264,8 +258,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       handle: async ({ caller, path }) =>
         ok(await viewListing(db, selling(storeIn(caller, path)), path.variant, now())),
     }),
-    operation({
-      name: 'linkListing',
+    linkListing: operation({
       route: 'POST /stores/:store/listings/:variant/link',
       ...change,
       body: linkBody,
@@ -274,8 +267,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       failures: { 404: 'no such store or offer', 409: '`ambiguous_sku`: several offers have the SKU' },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'link' }),
     }),
-    operation({
-      name: 'unlinkListing',
+    unlinkListing: operation({
       route: 'POST /stores/:store/listings/:variant/unlink',
       ...change,
       summary: 'Remove a link: the SKU counts again; without an offer under it the store gets no stock.',
@@ -283,8 +275,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       failures: { 404: unknown, 409: '`not_linked`: it is listed under its SKU' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'unlink' }),
     }),
-    operation({
-      name: 'ignoreListing',
+    ignoreListing: operation({
       route: 'POST /stores/:store/listings/:variant/ignore',
       ...change,
       body: reasonBody,
@@ -293,8 +284,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       failures: { 404: 'no such store' },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'ignore' }),
     }),
-    operation({
-      name: 'unignoreListing',
+    unignoreListing: operation({
       route: 'POST /stores/:store/listings/:variant/unignore',
       ...change,
       summary: 'Resume a variant that was ignored.',
@@ -302,8 +292,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       failures: { 404: unknown, 409: '`not_ignored`' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'unignore' }),
     }),
-    operation({
-      name: 'releaseListing',
+    releaseListing: operation({
       route: 'POST /stores/:store/listings/:variant/release',
       ...change,
       body: approvalBody,
@@ -315,8 +304,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'release' }),
     }),
-    operation({
-      name: 'retryListing',
+    retryListing: operation({
       route: 'POST /stores/:store/listings/:variant/retry',
       ...change,
       summary: 'Push the listing again at once, even to a store that is paused.',
@@ -324,7 +312,7 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
       failures: { 404: unknown, 409: '`ignored`' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'retry' }),
     }),
-  ]
+  }
 }
 
 const ImportReport = z.object({
@@ -342,9 +330,8 @@ const ImportReport = z.object({
 
 /** The operations that export and import the listings of a store as a CSV file. */
 export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>) {
-  return [
-    operation({
-      name: 'exportListings',
+  return {
+    exportListings: operation({
       route: 'GET /stores/:store/listings/export',
       allowed: { store: 'orders', people: 'viewer' },
       answer: csvFile,
@@ -356,8 +343,7 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
         return ok({ name: `listings-${store}.csv`, pieces: exportLinks(ordering.db, store) })
       },
     }),
-    operation({
-      name: 'importListings',
+    importListings: operation({
       route: 'POST /stores/:store/listings/import',
       allowed: operator,
       answer: ImportReport,
@@ -372,7 +358,7 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
         return ok(await importLinks(linkingOf(ordering), asked, file))
       },
     }),
-  ]
+  }
 }
 
 export const Price = view(
@@ -399,9 +385,8 @@ export const Price = view(
 /** The operation that shows how the prices of a store come about. */
 export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
   const { db, now } = context.ordering
-  return [
-    operation({
-      name: 'explainPrice',
+  return {
+    explainPrice: operation({
       route: 'GET /stores/:store/prices/:sku',
       allowed: viewer,
       summary: 'How the price of one SKU in one store is computed, step by step, and the stock that is shown.',
@@ -412,5 +397,5 @@ export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         return ok({ store, ...(await explainOffer(db, configuredStore(context, store), sku, now())) })
       },
     }),
-  ]
+  }
 }

@@ -208,9 +208,8 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
   }
   const ambiguous = 'several stores have an order under this reference: `ambiguous_reference`'
 
-  return [
-    operation({
-      name: 'takeOrder',
+  return {
+    takeOrder: operation({
       route: 'POST /orders',
       allowed: { store: 'orders' },
       summary: 'Place a paid store order. Repeats are safe: the order is taken once.',
@@ -231,8 +230,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
     }),
 
-    listOperation({
-      name: 'listOrders',
+    listOrders: listOperation({
       route: 'GET /orders',
       allowed: { store: 'orders', people: 'viewer' },
       summary: 'Store orders with their lines, newest first. A store token sees the orders of its own store.',
@@ -247,8 +245,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         statesOfOrders(db, await askedOrders(db, { ...filter, store: storeAsked(caller, store) })),
     }),
 
-    operation({
-      name: 'viewOrderHistory',
+    viewOrderHistory: operation({
       route: 'GET /orders/:reference/history',
       allowed: viewer,
       summary: 'All that is known of an order: purchases, requests, changes, updates of its store, deliveries, people.',
@@ -259,8 +256,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       handle: async (call) => ok(await orderHistory(ordering, await idOf(call))),
     }),
 
-    operation({
-      name: 'revealKeys',
+    revealKeys: operation({
       route: 'POST /orders/:reference/keys',
       allowed: admin,
       summary:
@@ -276,8 +272,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
     }),
 
-    operation({
-      name: 'viewOrder',
+    viewOrder: operation({
       route: 'GET /orders/:reference',
       allowed: { store: 'orders', people: 'viewer' },
       summary: 'One store order. Licence keys are shown to store tokens with the scope `keys` only.',
@@ -288,8 +283,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       handle: async (call) => ok(await view(await idOf(call), call.caller)),
     }),
 
-    operation({
-      name: 'cancelOrder',
+    cancelOrder: operation({
       route: 'POST /orders/:reference/cancel',
       allowed: { store: 'orders', people: 'operator' },
       summary:
@@ -306,8 +300,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
     }),
 
-    operation({
-      name: 'takeShopOrder',
+    takeShopOrder: operation({
       route: 'POST /orders/:reference/take',
       needsWorker: true,
       allowed: operator,
@@ -327,8 +320,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
     }),
 
-    operation({
-      name: 'releaseShopOrder',
+    releaseShopOrder: operation({
       route: 'POST /orders/:reference/release',
       needsWorker: true,
       allowed: operator,
@@ -349,8 +341,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       },
     }),
 
-    operation({
-      name: 'resendOrder',
+    resendOrder: operation({
       route: 'POST /orders/:reference/resend',
       needsWorker: true,
       allowed: operator,
@@ -368,7 +359,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
       handle: async ({ body: { reason }, ...call }) =>
         ok(await resendKeys(ordering, await idOf(call), call.caller.actor, reason)),
     }),
-  ]
+  }
 }
 
 /** Returns the store to which a token is bound. */

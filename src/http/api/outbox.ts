@@ -40,9 +40,8 @@ const effectKinds = ['callback', 'alert'] as const
 /** The operations of messages that are queued for stores and operators. */
 export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
   const { db } = ordering
-  return [
-    listOperation({
-      name: 'listOutbox',
+  return {
+    listOutbox: listOperation({
       route: 'GET /outbox',
       allowed: viewer,
       summary: 'Callbacks and alerts, queued or sent, newest first.',
@@ -60,8 +59,7 @@ export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return rows.map((row) => ({ ...row, reference: references.get(row.orderId ?? '') ?? null }))
       },
     }),
-    operation({
-      name: 'redeliverEffect',
+    redeliverEffect: operation({
       route: 'POST /outbox/:id/redeliver',
       allowed: operator,
       summary: 'Send a waiting or dead callback again at once; its attempts start over.',
@@ -73,5 +71,5 @@ export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(await need(db, outboxById(path.id), 'outbox row', path.id))
       },
     }),
-  ]
+  }
 }

@@ -226,9 +226,8 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
     return { ...purchase, attempts, transitions, outages, since: entry?.since ?? purchase.createdAt }
   }
 
-  return [
-    listOperation({
-      name: 'listPurchases',
+  return {
+    listPurchases: listOperation({
       route: 'GET /purchases',
       allowed: viewer,
       summary: 'Purchases at the supplier, newest first.',
@@ -249,8 +248,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return listed(await db.query(statement))
       },
     }),
-    operation({
-      name: 'viewPurchase',
+    viewPurchase: operation({
       route: 'GET /purchases/:id',
       allowed: viewer,
       summary: 'One purchase with its requests and transitions.',
@@ -259,8 +257,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
       failures: { 404: 'unknown id' },
       handle: async ({ path }) => ok(await detailOf(path.id)),
     }),
-    operation({
-      name: 'retryPurchase',
+    retryPurchase: operation({
       route: 'POST /purchases/:id/retry',
       allowed: operator,
       summary: 'Buy a purchase that ended without keys again, as a new generation.',
@@ -273,8 +270,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(await detailOf(path.id))
       },
     }),
-    operation({
-      name: 'releasePurchase',
+    releasePurchase: operation({
       route: 'POST /purchases/:id/release',
       allowed: operator,
       summary: 'Lift the hold of a purchase, with a new ceiling for one unit or beyond the spend caps where given.',
@@ -292,8 +288,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(await detailOf(id))
       },
     }),
-    operation({
-      name: 'viewEvidence',
+    viewEvidence: operation({
       route: 'GET /purchases/:id/evidence',
       needsWorker: ({ query }) => query.read,
       allowed: viewer,
@@ -308,8 +303,7 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(await viewEvidence(ordering, path.id, { read }))
       },
     }),
-    operation({
-      name: 'decidePurchase',
+    decidePurchase: operation({
       route: 'POST /purchases/:id/decision',
       needsWorker: true,
       allowed: operator,
@@ -330,5 +324,5 @@ export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
         return ok(await viewEvidence(ordering, id, { read: false }))
       },
     }),
-  ]
+  }
 }

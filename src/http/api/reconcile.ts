@@ -95,9 +95,8 @@ const Balance = z.object({
 
 /** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
 export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>) {
-  return [
-    operation({
-      name: 'requestSweep',
+  return {
+    requestSweep: operation({
       route: 'POST /sweeps',
       needsWorker: true,
       allowed: operator,
@@ -110,8 +109,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
         data: { sweep: await sweeps.start(caller.actor) },
       }),
     }),
-    listOperation({
-      name: 'listSweeps',
+    listSweeps: listOperation({
       route: 'GET /sweeps',
       allowed: viewer,
       summary: 'Sweeps, newest first.',
@@ -119,8 +117,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       success: { 200: 'A page of sweeps' },
       read: (asked) => db.query(listSweeps(asked)),
     }),
-    operation({
-      name: 'viewSweep',
+    viewSweep: operation({
       route: 'GET /sweeps/:id',
       allowed: viewer,
       summary: 'One sweep; the differences that it found are discrepancies.',
@@ -131,8 +128,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
         return ok(await need(db, sweepById(path.id), 'sweep', path.id))
       },
     }),
-    operation({
-      name: 'viewBalance',
+    viewBalance: operation({
       route: 'GET /balance',
       allowed: viewer,
       query: paging,
@@ -151,8 +147,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
         })
       },
     }),
-    listOperation({
-      name: 'listDiscrepancies',
+    listDiscrepancies: listOperation({
       route: 'GET /discrepancies',
       allowed: viewer,
       summary: 'Differences between our purchases and the orders of the supplier, newest first.',
@@ -160,5 +155,5 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
       success: { 200: 'A page of discrepancies' },
       read: (asked) => db.query(listDiscrepancies(asked)),
     }),
-  ]
+  }
 }

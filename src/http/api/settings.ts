@@ -37,9 +37,8 @@ const Settings = z
 
 /** The operation that shows the settings of the service. */
 export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>) {
-  return [
-    operation({
-      name: 'viewSettings',
+  return {
+    viewSettings: operation({
       route: 'GET /settings',
       allowed: viewer,
       summary: 'The settings in force, and which secrets are set.',
@@ -54,7 +53,7 @@ export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' |
           keyConfigured: nameOfKey(config.keyEncryptionKey),
         }),
     }),
-  ]
+  }
 }
 
 function secretsOf(config: Config): z.input<typeof Secret>[] {

@@ -253,9 +253,8 @@ export function statusOperations(service: StatusContext) {
   const { ordering, alerting } = service
   const { db } = ordering
   const freezeNow = async () => ({ freeze: (await currentFreeze(db)) ?? null })
-  return [
-    operation({
-      name: 'viewStatus',
+  return {
+    viewStatus: operation({
       route: 'GET /status',
       allowed: viewer,
       answer: Status,
@@ -266,8 +265,7 @@ export function statusOperations(service: StatusContext) {
         return ok({ status, alerts: await readAlerts(db, status, alerting.service, ordering.now()), service })
       },
     }),
-    operation({
-      name: 'freeze',
+    freeze: operation({
       route: 'POST /freeze',
       allowed: operator,
       body: freezeBody,
@@ -279,8 +277,7 @@ export function statusOperations(service: StatusContext) {
         return ok(await freezeNow())
       },
     }),
-    operation({
-      name: 'unfreeze',
+    unfreeze: operation({
       route: 'POST /unfreeze',
       allowed: operator,
       body: unfreezeBody,
@@ -295,5 +292,5 @@ export function statusOperations(service: StatusContext) {
         return ok(await freezeNow())
       },
     }),
-  ]
+  }
 }

@@ -118,9 +118,8 @@ export function storeOperations({
   publicUrl,
 }: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores' | 'publicUrl'>) {
   const { db } = ordering
-  return [
-    operation({
-      name: 'listStores',
+  return {
+    listStores: operation({
       route: 'GET /stores',
       allowed: viewer,
       summary: 'The stores, where each is, the state of publishing to it, and which callback secret is in use.',
@@ -166,8 +165,7 @@ export function storeOperations({
         return ok({ items })
       },
     }),
-    operation({
-      name: 'testStore',
+    testStore: operation({
       route: 'POST /stores/:store/test',
       needsWorker: true,
       summary: 'Try a store: whether it lets us in, its webhook, how its orders are read, what it did not take.',
@@ -185,8 +183,7 @@ export function storeOperations({
         return ok({ store, healthy, findings })
       },
     }),
-    operation({
-      name: 'triggerUpdate',
+    triggerUpdate: operation({
       route: 'POST /stores/:store/trigger',
       needsWorker: true,
       summary: 'Send the store an example of a callback, marked `test: true`. It is sent once and stored nowhere.',
@@ -213,8 +210,7 @@ export function storeOperations({
         return ok({ id: `msg_${id}`, type, outcome: result.outcome, detail, ms: Math.round(monotonic() - began) })
       },
     }),
-    operation({
-      name: 'rotateCallbackSecret',
+    rotateCallbackSecret: operation({
       route: 'POST /stores/:store/rotate-secret',
       needsWorker: true,
       summary: 'Take a new callback secret into use. Its text is in this answer and never shown again.',
@@ -232,5 +228,5 @@ export function storeOperations({
         return { status: 201, data: { ...made, store, secret: made.secret.reveal() } }
       },
     }),
-  ]
+  }
 }

@@ -1,16 +1,12 @@
 /** The operations of the API as types: the input and the answer of each operation. The types do not exist at run time. */
 import type { Events, PieceOf } from '../operation.ts'
-import type { apiOperations } from './api.ts'
-
-type Declared = ReturnType<typeof apiOperations>[number]
-
-/** Each operation by its name. */
-type Operations = { [O in Declared as O['name']]: NonNullable<O['types']> & Pick<O, 'route'> }
+import type { Operations } from './api.ts'
 
 export type OperationId = keyof Operations
+type TypesOf<N extends OperationId> = NonNullable<Operations[N]['types']>
 
 /** The type of `data` in the answer of an operation. */
-export type AnswerOf<N extends OperationId> = Operations[N]['answer']
+export type AnswerOf<N extends OperationId> = TypesOf<N>['answer']
 
 /** An entry of the list that the operation answers. */
 export type ItemOf<N extends OperationId> = N extends OperationId
@@ -23,10 +19,10 @@ export type ItemOf<N extends OperationId> = N extends OperationId
 export type EventOf<N extends OperationId> = AnswerOf<N> extends Events<infer E> ? E : never
 
 /** The type of the body of an operation; `unknown` where the operation takes no body. */
-export type BodyOf<N extends OperationId> = Operations[N]['body']
+export type BodyOf<N extends OperationId> = TypesOf<N>['body']
 
 /** The names of an operation's query parameters. */
-export type QueryNameOf<N extends OperationId> = keyof Operations[N]['query'] & string
+export type QueryNameOf<N extends OperationId> = keyof TypesOf<N>['query'] & string
 
 /** The names of the varying pieces of an operation's path. */
 export type PathNameOf<N extends OperationId> = PieceOf<Operations[N]['route']>

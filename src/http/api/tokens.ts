@@ -28,9 +28,8 @@ export function tokenOperations({
 }: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>) {
   const { db, now, newId } = ordering
   const context = { db, now, newId, randomBytes }
-  return [
-    operation({
-      name: 'listTokens',
+  return {
+    listTokens: operation({
       route: 'GET /tokens',
       allowed: admin,
       summary: 'All tokens, revoked ones too, without their text.',
@@ -38,8 +37,7 @@ export function tokenOperations({
       success: { 200: 'All of them' },
       handle: async () => ok({ items: await db.query(allTokens()), next: null }),
     }),
-    operation({
-      name: 'createToken',
+    createToken: operation({
       route: 'POST /tokens',
       allowed: admin,
       body: tokenBody,
@@ -55,8 +53,7 @@ export function tokenOperations({
         return { status: 201, data: { ...row, token: token.reveal() } }
       },
     }),
-    operation({
-      name: 'revokeToken',
+    revokeToken: operation({
       route: 'DELETE /tokens/:id',
       allowed: admin,
       summary: 'Revoke a token at once. The owner token cannot be revoked: it changes with each start.',
@@ -65,5 +62,5 @@ export function tokenOperations({
       failures: { 404: 'unknown id, or already revoked' },
       handle: async ({ caller, path }) => ok(await revokeToken(context, path.id, caller.actor)),
     }),
-  ]
+  }
 }
