@@ -103,7 +103,7 @@ const line = fields({
   id: reference(100, "The store's own id of the line, unique in the order, which callbacks carry"),
   sku: text(100, 'What was bought: the `id` or the `sku` of a listing'),
   /** At most 10,000: far more than a customer buys, and far too few to flood the supplier with parts of an order. */
-  quantity: whole(1, 10_000).meta({ description: 'How many licence keys the customer bought' }),
+  quantity: whole(1, 10_000).describe('How many licence keys the customer bought'),
   unitPrice: decimal('decimal text such as "19.99"')
     .optional()
     .meta({
@@ -135,7 +135,7 @@ export const orderBody = fields({
     .array(line, { error: must('a list of 1 to 100 lines') })
     .min(1, { error: must('a list of 1 to 100 lines') })
     .max(100, { error: must('a list of 1 to 100 lines') })
-    .meta({ description: 'What was bought: one item and quantity in each line' }),
+    .describe('What was bought: one item and quantity in each line'),
 })
   .superRefine(({ lines }, context) => {
     const first = new Map<string, number>()
@@ -191,7 +191,7 @@ const instant = z.iso.datetime({ offset: true })
 const overrideSpendCap = z
   .boolean({ error: must('true or false') })
   .optional()
-  .meta({ description: 'Let this purchase exceed the spend caps of its order, the hour and the day' })
+  .describe('Let this purchase exceed the spend caps of its order, the hour and the day')
 const reason = (min = 1) => text(500, 'Why, for the audit', min)
 /** Describes a body that has only a reason, with an example of the reason. */
 const reasonOnly = (example: string, min?: number) =>
@@ -210,7 +210,7 @@ export const releaseBody = fields({
 export const maybeReasonBody = maybeReasonOnly('the customer asked for it')
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
-  decision: oneOf(decisionTypes).meta({ description: 'The evidence says what each would do now' }),
+  decision: oneOf(decisionTypes).describe('The evidence says what each would do now'),
   orderId: text(200, "The supplier's order that is to be adopted; goes with `adopt` alone").optional(),
   /** Goes with `buy_again` alone. */
   overrideSpendCap,
@@ -238,7 +238,7 @@ export const exportBody = reasonOnly('the audit of the year 2026', 3)
 export const reasonBody = reasonOnly('sold by hand')
 /** Body of the approval of a held price. It carries the price that was shown. */
 export const approvalBody = fields({
-  price: decimal('decimal text such as "23.99"').meta({ description: 'The `wantedPrice` that was shown' }),
+  price: decimal('decimal text such as "23.99"').describe('The `wantedPrice` that was shown'),
   reason: reason(),
 }).meta({
   examples: [{ price: '23.99', reason: 'the supplier confirmed it' }],
@@ -262,14 +262,14 @@ export const unfreezeBody = fields({
     .array(text(20, 'Id of a cause'), { error: must('a list of ids of causes') })
     .min(1, { error: must('one cause or more') })
     .max(1_000)
-    .meta({ description: 'The causes that were shown by GET /status; a newer one stays' }),
+    .describe('The causes that were shown by GET /status; a newer one stays'),
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
 export const alertStates = ['open', 'ended'] as const
 /** Body of a request by which a person acts on an alert. */
 export const alertBody = maybeReasonOnly('the hoster works on it')
 /** Body of a request that mutes an alert. An alert is muted for a month at most, so that a person looks at it again. */
 export const muteBody = fields({
-  hours: whole(1, 720).default(24).meta({ description: 'For how long nothing of it is sent' }),
+  hours: whole(1, 720).default(24).describe('For how long nothing of it is sent'),
   reason: reason().optional(),
 }).meta({ examples: [{ hours: 8, reason: 'known until the shop has moved' }] })
 export const alertTestBody = fields({
@@ -277,28 +277,28 @@ export const alertTestBody = fields({
 }).meta({ examples: [{ channel: 'on-duty' }] })
 /** Body of a test callback. */
 export const triggerBody = fields({
-  type: oneOf(updateTypes).meta({ description: 'Which callback: an example of it is sent' }),
+  type: oneOf(updateTypes).describe('Which callback: an example of it is sent'),
 }).meta({ examples: [{ type: 'line.fulfilled' }] })
 /** Body of the rotation of a callback secret. A week is enough to install the new secret, even with a weekend in it. */
 export const rotateSecretBody = fields({
-  overlapHours: whole(0, 720).default(168).meta({ description: 'How long the previous secret stays valid' }),
+  overlapHours: whole(0, 720).default(168).describe('How long the previous secret stays valid'),
 }).meta({ examples: [{ overlapHours: 168 }] })
 export const webhookBody = fields({
   url: z
     .url({ protocol: /^https?$/, error: must('an address that starts with http:// or https://') })
     .optional()
-    .meta({ description: 'Where the supplier reaches this service; else `publicUrl` of the configuration' }),
+    .describe('Where the supplier reaches this service; else `publicUrl` of the configuration'),
 }).meta({ examples: [{ url: 'https://quayside.example' }] })
 export const tokenBody = fields({
   name: reference(100, 'Whose token it is, for people'),
-  role: oneOf(roles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
+  role: oneOf(roles).describe('Each person may what the one before may: viewer, operator, admin'),
   store: text(50, 'Id of the store that a store token speaks for').optional(),
   scopes: z
     .array(oneOf(scopes), { error: must('a list of scopes') })
     .max(scopes.length)
     .optional()
-    .meta({ description: 'Of a store token: `orders` places and reads orders, `keys` shows licence keys' }),
-  expiresInDays: whole(1, 3650).optional().meta({ description: 'Never, if it is left out' }),
+    .describe('Of a store token: `orders` places and reads orders, `keys` shows licence keys'),
+  expiresInDays: whole(1, 3650).optional().describe('Never, if it is left out'),
 })
   .superRefine(({ role, store, scopes }, context) => {
     const fault = faultsOf(context)
@@ -311,13 +311,13 @@ export const tokenBody = fields({
 
 export const consoleLinkBody = fields({
   name: reference(100, 'Who will use it, for the audit log'),
-  role: oneOf(personRoles).meta({ description: 'Each person may what the one before may: viewer, operator, admin' }),
+  role: oneOf(personRoles).describe('Each person may what the one before may: viewer, operator, admin'),
 }).meta({ examples: [{ name: 'anna', role: 'operator' }] })
 
 /** Query of every list: how many entries a page has at most, and the id of the last entry of the page before. */
 export const paging = {
   limit: queryNumber(1, 200, 50, 'How many a page has at most'),
-  before: id.optional().meta({ description: '`next` of the page before this one' }),
+  before: id.optional().describe('`next` of the page before this one'),
 }
 export const eventName = queryText('Only deliveries of this event, such as order.completed')
 /** A request replays at most a page of deliveries, so that a person has seen each of them. */
@@ -326,7 +326,7 @@ export const replayBody = fields({
     .array(id, { error: must('a list of ids') })
     .min(1, { error: must('one id or more') })
     .max(200, { error: must('at most 200 ids') })
-    .meta({ description: 'Ids of deliveries' }),
+    .describe('Ids of deliveries'),
 }).meta({ examples: [{ ids: ['01jtq3k5ze0000qsv1a2b3c4d5'] }] })
 /** Takes the place of `before` in a list that goes by the store's own ids. */
 export const after = queryText('`next` of the page before this one')
@@ -363,7 +363,7 @@ export const invalidField = (field: string, message: string): Failure =>
 
 /** Describes an optional filter in a query. @param about the purpose of the filter */
 export const choice = <const T extends readonly string[]>(values: T, about: string) =>
-  oneOf(values).optional().meta({ description: about })
+  oneOf(values).optional().describe(about)
 
 /** The most faults that one answer lists. An input with more faults was not made for this API. */
 const FAULTS_MAX = 100

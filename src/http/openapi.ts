@@ -76,21 +76,21 @@ const ErrorCode = z.enum(Object.keys(errorCodes) as Code[]).meta({
 
 const Failed = z
   .object({
-    success: z.literal(false).meta({ description: 'Always false' }),
+    success: z.literal(false).describe('Always false'),
     error: z.object({
       code: ErrorCode,
-      message: z.string().meta({ description: 'What is wrong, for people: the words may change' }),
+      message: z.string().describe('What is wrong, for people: the words may change'),
       fields: z
         .array(
           z.object({
-            field: z.string().meta({ description: 'Path of the field, such as `lines.0.quantity`' }),
-            message: z.string().meta({ description: 'What is wrong with it, and what would be right' }),
+            field: z.string().describe('Path of the field, such as `lines.0.quantity`'),
+            message: z.string().describe('What is wrong with it, and what would be right'),
           }),
         )
         .optional()
-        .meta({ description: 'Every fault of the input, not only the first' }),
+        .describe('Every fault of the input, not only the first'),
     }),
-    request_id: z.string().nullable().meta({ description: 'The log has the request under it; as in X-Request-Id' }),
+    request_id: z.string().nullable().describe('The log has the request under it; as in X-Request-Id'),
   })
   .meta({
     id: 'Failed',
@@ -188,7 +188,7 @@ function describe(one: Operation): ZodOpenApiOperationObject {
   const success = successOf(one)
   const pieces = [...one.path.matchAll(/:(\w+)/g)].map(([, name = '']) => [
     name,
-    z.string().meta({ description: piecesOfPaths[name] ?? 'As its list shows it' }),
+    z.string().describe(piecesOfPaths[name] ?? 'As its list shows it'),
   ])
   const body = one.body && {
     required: !one.body.safeParse({}).success,
@@ -203,7 +203,7 @@ function describe(one: Operation): ZodOpenApiOperationObject {
     requestParams: {
       path: z.object(Object.fromEntries(pieces)),
       query: fields(one.query ?? {}),
-      ...(one.ifMatch && { header: z.object({ 'If-Match': z.string().meta({ description: one.ifMatch }) }) }),
+      ...(one.ifMatch && { header: z.object({ 'If-Match': z.string().describe(one.ifMatch) }) }),
     },
     ...(body && { requestBody: body }),
     ...(one.file && { requestBody: { required: true, content: csv } }),
@@ -234,7 +234,7 @@ function successOf({ name, answer }: Operation): Omit<ZodOpenApiResponseObject, 
   // Each line of a stream is one document.
   if (line) return { headers, content: { 'application/x-ndjson': { schema: named(line, `${name}Line`) } } }
   const envelope = z.object({
-    success: z.literal(true).meta({ description: 'Always true' }),
+    success: z.literal(true).describe('Always true'),
     data: named(answer, `${name}Answer`),
   })
   return { headers, content: json(named(envelope, `${name}Success`)) }
@@ -268,15 +268,11 @@ const json = (schema: z.ZodType): ZodOpenApiContentObject => ({ 'application/jso
 const csv: ZodOpenApiContentObject = { 'text/csv': { schema: { type: 'string' } } }
 
 const callbackHeaders = z.object({
-  'webhook-id': z.string().meta({
-    description: 'The same at every attempt: answer 2xx to one that you have, and do nothing',
-  }),
-  'webhook-timestamp': z.string().meta({
-    description: 'Seconds since 1970 of this attempt; refuse what is older than 5 minutes',
-  }),
-  'webhook-signature': z.string().meta({
-    description: '`v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` (Standard Webhooks)',
-  }),
+  'webhook-id': z.string().describe('The same at every attempt: answer 2xx to one that you have, and do nothing'),
+  'webhook-timestamp': z.string().describe('Seconds since 1970 of this attempt; refuse what is older than 5 minutes'),
+  'webhook-signature': z
+    .string()
+    .describe('`v1,` and the base64 HMAC-SHA256 of `id.timestamp.body` (Standard Webhooks)'),
 })
 
 const webhook = ({ type, when, data, answer }: (typeof callbacks)[number]) => ({
@@ -291,7 +287,7 @@ const webhook = ({ type, when, data, answer }: (typeof callbacks)[number]) => ({
         z.object({
           type: z.literal(type),
           timestamp: z.string().meta({ format: 'date-time' }),
-          test: z.literal(true).optional().meta({ description: 'An example of `quayside trigger`: nothing happened' }),
+          test: z.literal(true).optional().describe('An example of `quayside trigger`: nothing happened'),
           data: data.meta({ id: pascal(type) }),
         }),
       ),

@@ -244,7 +244,7 @@ export type Events<E> = AsyncIterableIterator<E, void>
 
 const Broken = z
   .object({ type: z.literal('error'), code: z.enum(Object.keys(failureCodes) as FailureCode[]), message: z.string() })
-  .meta({ description: 'The last line of a run that broke off: the lines before are incomplete' })
+  .describe('The last line of a run that broke off: the lines before are incomplete')
 
 const lineShapes = new WeakMap<z.ZodType, z.ZodType>()
 

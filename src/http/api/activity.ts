@@ -3,36 +3,30 @@ import { type Activity, type ActivityPeriod, activityOf, activityPeriods, period
 import { countsBetween, firstCountedHour } from '../../storage/hourly-counts.ts'
 import { choice } from '../input.ts'
 import { type ApiContext, ok, operation, viewer } from '../operation.ts'
-import { amount, amountOf, at, count, currency, maybeAt, view } from './views.ts'
+import { amount, amountOf, at, component, count, currency, maybeAt, view } from './views.ts'
 
 const ms = count.nullable()
-const step = z
-  .object({
-    at,
-    orders: count.meta({ description: 'Store orders that were taken' }),
-    deliveries: count.meta({ description: 'Authentic deliveries, repeats too' }),
-    refused: count.meta({ description: 'Deliveries that were refused' }),
-    keys: count.meta({ description: 'Licence keys that a store has got' }),
-    spend: amount.meta({ description: 'What purchases cost, counted when the supplier first says so' }),
-    p50Ms: ms.meta({
-      description: 'Half of the lines had their keys within this time from their order; null: none did',
-    }),
-    p95Ms: ms.meta({ description: '95 % of them' }),
-  })
-  .meta({ id: 'ActivityStep' })
+const step = component('ActivityStep', {
+  at,
+  orders: count.describe('Store orders that were taken'),
+  deliveries: count.describe('Authentic deliveries, repeats too'),
+  refused: count.describe('Deliveries that were refused'),
+  keys: count.describe('Licence keys that a store has got'),
+  spend: amount.describe('What purchases cost, counted when the supplier first says so'),
+  p50Ms: ms.describe('Half of the lines had their keys within this time from their order; null: none did'),
+  p95Ms: ms.describe('95 % of them'),
+})
 
-const shape = z
-  .object({
-    period: z.enum(Object.keys(activityPeriods) as ActivityPeriod[]),
-    currency: currency.meta({ description: 'Of `spend`: the one that the supplier sells in' }),
-    countedSince: maybeAt.meta({ description: 'The first hour that was counted; null: nothing was yet' }),
-    stepMs: count.meta({ description: 'Length of a step in milliseconds; the last one is under way' }),
-    steps: z.array(step),
-    total: step,
-    stepsBefore: z.array(step).meta({ description: 'The same of the period before, which is as long' }),
-    totalBefore: step,
-  })
-  .meta({ id: 'Activity' })
+const shape = component('Activity', {
+  period: z.enum(Object.keys(activityPeriods) as ActivityPeriod[]),
+  currency: currency.describe('Of `spend`: the one that the supplier sells in'),
+  countedSince: maybeAt.describe('The first hour that was counted; null: nothing was yet'),
+  stepMs: count.describe('Length of a step in milliseconds; the last one is under way'),
+  steps: z.array(step),
+  total: step,
+  stepsBefore: z.array(step).describe('The same of the period before, which is as long'),
+  totalBefore: step,
+})
 
 type Whole = ReturnType<typeof activityOf> & {
   period: ActivityPeriod

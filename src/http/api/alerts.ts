@@ -11,51 +11,47 @@ import { need } from '../../storage/database.ts'
 import { alertBody, alertStates, alertTestBody, choice, muteBody } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation } from './list-operation.ts'
-import { at, count, maybeAt, meaningsText, view, words } from './views.ts'
+import { at, component, count, maybeAt, meaningsText, view, words } from './views.ts'
 
 const NAMES = `Name of the alert; another version may have others\n\n${meaningsText(alertWords)}`
 
 export const Alert = view(
-  z
-    .object({
-      id: z.string(),
-      type: z.custom<StoredKind>().meta({ description: NAMES, examples: ['freeze'], override: { type: 'string' } }),
-      severity: z.enum(severities).meta({ description: '`critical`: money or keys are at stake, or nothing is sold' }),
-      subject: words.meta({ description: 'The id of what it is about; null for the service as a whole' }),
-      order: words.meta({ description: 'The number of the order in its store; null where it is about none' }),
-      note: words,
-      advice: z.string().meta({ description: 'What to do' }),
-      command: z.string().meta({ description: 'The command to begin with', examples: ['quayside reviews'] }),
-      at,
-      state: z.enum(alertStates).meta({ description: 'Ended when what it reports is over' }),
-      endedAt: maybeAt.meta({ description: 'When it was found to be over' }),
-      acknowledgedAt: maybeAt.meta({ description: 'When a person said that it is being looked after' }),
-      acknowledgedBy: words,
-      mutedUntil: maybeAt.meta({ description: 'No channel is sent anything of it until then' }),
-    })
-    .meta({ id: 'Alert' }),
+  component('Alert', {
+    id: z.string(),
+    type: z.custom<StoredKind>().meta({ description: NAMES, examples: ['freeze'], override: { type: 'string' } }),
+    severity: z.enum(severities).describe('`critical`: money or keys are at stake, or nothing is sold'),
+    subject: words.describe('The id of what it is about; null for the service as a whole'),
+    order: words.describe('The number of the order in its store; null where it is about none'),
+    note: words,
+    advice: z.string().describe('What to do'),
+    command: z.string().meta({ description: 'The command to begin with', examples: ['quayside reviews'] }),
+    at,
+    state: z.enum(alertStates).describe('Ended when what it reports is over'),
+    endedAt: maybeAt.describe('When it was found to be over'),
+    acknowledgedAt: maybeAt.describe('When a person said that it is being looked after'),
+    acknowledgedBy: words,
+    mutedUntil: maybeAt.describe('No channel is sent anything of it until then'),
+  }),
   ({ isOver, ...alert }: StandingAlert) => ({ ...alert, state: isOver ? ('ended' as const) : ('open' as const) }),
 )
 
 /** A channel for alerts, and how sending to it goes. */
-export const AlertChannel = z
-  .object({
-    channel: z.string(),
-    kind: z.enum(['webhook', 'slack', 'email']),
-    least: z.enum(severities).meta({ description: 'Less severe alerts are not sent to it' }),
-    sentAt: maybeAt.meta({ description: 'When it last took a message' }),
-    failingSince: maybeAt.meta({ description: 'Since then it takes none' }),
-    nextTryAt: maybeAt,
-    error: words.meta({ description: 'Why it takes none, or for whom the last message was not taken' }),
-  })
-  .meta({ id: 'AlertChannel' })
+export const AlertChannel = component('AlertChannel', {
+  channel: z.string(),
+  kind: z.enum(['webhook', 'slack', 'email']),
+  least: z.enum(severities).describe('Less severe alerts are not sent to it'),
+  sentAt: maybeAt.describe('When it last took a message'),
+  failingSince: maybeAt.describe('Since then it takes none'),
+  nextTryAt: maybeAt,
+  error: words.describe('Why it takes none, or for whom the last message was not taken'),
+})
 
 const Tried = z.object({
   channel: z.string(),
   kind: z.enum(['webhook', 'slack', 'email']),
   outcome: z.enum(['sent', 'not_sent']),
-  detail: words.meta({ description: 'Why it was not sent, or for whom' }),
-  ms: count.meta({ description: 'How long it took, in milliseconds' }),
+  detail: words.describe('Why it was not sent, or for whom'),
+  ms: count.describe('How long it took, in milliseconds'),
 })
 
 /** The operations of alerts: people read alerts and act on them, and see and test the channels that notify people. */

@@ -3,18 +3,16 @@ import { listAudit } from '../../storage/evidence.ts'
 import { auditAction, auditActor, auditSubject } from '../input.ts'
 import { type ApiContext, viewer } from '../operation.ts'
 import { listOperation } from './list-operation.ts'
-import { at, words } from './views.ts'
+import { at, component, words } from './views.ts'
 
-const Entry = z
-  .object({
-    id: z.string(),
-    at,
-    actor: z.string().meta({ description: 'Who did it: a name, with its session or token', examples: ['anna (01k…)'] }),
-    action: z.string().meta({ examples: ['purchase.release'] }),
-    subject: z.string().meta({ description: 'What it was done to: an id, or a word such as `buying`' }),
-    detail: words.meta({ description: 'The reason that was given, or what changed' }),
-  })
-  .meta({ id: 'AuditEntry' })
+const Entry = component('AuditEntry', {
+  id: z.string(),
+  at,
+  actor: z.string().meta({ description: 'Who did it: a name, with its session or token', examples: ['anna (01k…)'] }),
+  action: z.string().meta({ examples: ['purchase.release'] }),
+  subject: z.string().describe('What it was done to: an id, or a word such as `buying`'),
+  detail: words.describe('The reason that was given, or what changed'),
+})
 
 /** The operation that lists what people and stores did. Entries are added and never changed. */
 export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>) {

@@ -1,23 +1,18 @@
 import { z } from 'zod'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
 import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
-import { count, maybeAt, view, words } from './views.ts'
+import { component, count, maybeAt, view, words } from './views.ts'
 
 const Backup = view(
-  z
-    .object({
-      file: z.string().meta({ description: 'Name in the folder of the backups' }),
-      bytes: count,
-      readable: z.boolean().meta({ description: 'False for a file that is no backup of this kind' }),
-      madeAt: maybeAt,
-      epoch: z
-        .int()
-        .nullable()
-        .meta({ description: '1 for a database that was never restored; one more for each restore' }),
-      stores: z.array(z.string()).meta({ description: 'Permanent ids of the stores that it holds orders of' }),
-      keyName: words.meta({ description: 'The key-encryption key that it needs', examples: ['3f9a01c2'] }),
-    })
-    .meta({ id: 'Backup' }),
+  component('Backup', {
+    file: z.string().describe('Name in the folder of the backups'),
+    bytes: count,
+    readable: z.boolean().describe('False for a file that is no backup of this kind'),
+    madeAt: maybeAt,
+    epoch: z.int().nullable().describe('1 for a database that was never restored; one more for each restore'),
+    stores: z.array(z.string()).describe('Permanent ids of the stores that it holds orders of'),
+    keyName: words.meta({ description: 'The key-encryption key that it needs', examples: ['3f9a01c2'] }),
+  }),
   ({ file, bytes, header }: BackupRecord) => ({
     file,
     bytes,
@@ -31,8 +26,8 @@ const Backup = view(
 const BackupList = z.object({ folder: z.string(), items: z.array(Backup), next: z.null() })
 const Made = z.object({ folder: z.string(), backup: Backup })
 const Rotated = z.object({
-  before: z.string().meta({ description: 'Name of the previous key-encryption key' }),
-  after: z.string().meta({ description: 'Name of the key that the service needs from its next start on' }),
+  before: z.string().describe('Name of the previous key-encryption key'),
+  after: z.string().describe('Name of the key that the service needs from its next start on'),
 })
 
 /** The operations of backups, and of the key under which the database is sealed. */

@@ -7,34 +7,34 @@ import { changedField, most, queryFlag } from '../input.ts'
 import { type ApiContext, jsonLines, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation } from './list-operation.ts'
 import { RunState } from './reconcile.ts'
-import { at, count, enumeration, maybeAt, view, words } from './views.ts'
+import { at, component, count, enumeration, maybeAt, view, words } from './views.ts'
 
 export const ListingState = enumeration('ListingState', listingLabels)
 
-const syncRun = z
-  .object({
-    id: z.string(),
-    cause: z.string(),
-    state: RunState,
-    startedAt: at,
-    finishedAt: maybeAt,
-    pages: count,
-    pagesTotal: count.nullable(),
-    offersSeen: count,
-    offersNew: count,
-    offersChanged: count,
-    offersUnreadable: count,
-    offersGone: count,
-    dry: z.boolean().meta({ description: 'A dry run: it changed nothing, and lists no changes' }),
-    error: words,
-    requestId: words,
-    pagesBroken: count.meta({ description: 'Pages that could not be read: the run ends as failed' }),
-    firstUnreadable: z.object({ field: z.string(), path: z.string(), value: z.string() }).nullable().meta({
-      description:
-        'The first field that made an offer unreadable: its setting in the dialect, its path, and what was there',
-    }),
-  })
-  .meta({ id: 'SyncRun' })
+const syncRun = component('SyncRun', {
+  id: z.string(),
+  cause: z.string(),
+  state: RunState,
+  startedAt: at,
+  finishedAt: maybeAt,
+  pages: count,
+  pagesTotal: count.nullable(),
+  offersSeen: count,
+  offersNew: count,
+  offersChanged: count,
+  offersUnreadable: count,
+  offersGone: count,
+  dry: z.boolean().describe('A dry run: it changed nothing, and lists no changes'),
+  error: words,
+  requestId: words,
+  pagesBroken: count.describe('Pages that could not be read: the run ends as failed'),
+  firstUnreadable: z
+    .object({ field: z.string(), path: z.string(), value: z.string() })
+    .nullable()
+    .describe(
+      'The first field that made an offer unreadable: its setting in the dialect, its path, and what was there',
+    ),
+})
 const SyncRun = view(syncRun, (row: SyncRunRow) => row)
 
 /** One difference in one offer. */
@@ -42,46 +42,46 @@ const offerChange = {
   productId: z.string(),
   sku: z.string(),
   name: z.string(),
-  field: z.string().meta({ description: '`presence` for one that is new, listed again or gone' }),
+  field: z.string().describe('`presence` for one that is new, listed again or gone'),
   before: words,
   after: words,
 }
 
-const ListedChange = z.object({ id: z.string(), ...offerChange }).meta({ id: 'OfferChange' })
+const ListedChange = component('OfferChange', { id: z.string(), ...offerChange })
 
-const detail = syncRun.extend({ changes: z.array(z.object(offerChange)) }).meta({ id: 'SyncRunDetail' })
+const detail = component('SyncRunDetail', { ...syncRun.shape, changes: z.array(z.object(offerChange)) })
 const SyncRunDetail = view(detail, (row: SyncRunRow & Pick<z.input<typeof detail>, 'changes'>) => row)
 
 /** The most changes of one sync run that are shown. People read fewer than this, and the run counts all changes. */
 const CHANGES_MAX = 1000
 
-const requestId = words.meta({ description: "The supplier's id of the request" })
+const requestId = words.describe("The supplier's id of the request")
 
 const Start = z.object({
   type: z.literal('start'),
   at,
-  syncUnderWay: words.meta({ description: 'A running sync run that changes the same offers' }),
+  syncUnderWay: words.describe('A running sync run that changes the same offers'),
 })
 const Progress = z.object({
   type: z.literal('progress'),
   pages: count,
   pagesTotal: count.nullable(),
   offers: count,
-  new: count.meta({ description: 'Offers that would be new' }),
-  changed: count.meta({ description: 'Offers that would be changed' }),
-  listings: count.meta({ description: 'Listings that would change; they are decided once every page is read' }),
+  new: count.describe('Offers that would be new'),
+  changed: count.describe('Offers that would be changed'),
+  listings: count.describe('Listings that would change; they are decided once every page is read'),
 })
 const Offer = z.object({ type: z.literal('offer'), ...offerChange })
 const Doubt = z
   .object({ type: z.literal('doubt'), page: count.nullable(), message: z.string(), requestId })
-  .meta({ description: 'What is uncertain about this run' })
+  .describe('What is uncertain about this run')
 const Listing = z.object({
   type: z.literal('listing'),
   store: z.string(),
   variant: z.string(),
   sku: z.string(),
   productId: words,
-  pushed: z.boolean().meta({ description: 'Whether the store would get it' }),
+  pushed: z.boolean().describe('Whether the store would get it'),
   state: ListingState,
   changes: z.array(z.object({ field: z.string(), before: words, after: words, reason: z.string() })),
 })
@@ -99,31 +99,27 @@ const End = z
       new: count,
       changed: count,
       gone: count,
-      missed: count.meta({ description: 'Not seen for the first time: gone when the next run misses them too' }),
+      missed: count.describe('Not seen for the first time: gone when the next run misses them too'),
       unreadable: count,
       costFaults: count,
     }),
     stores: z.array(z.object({ store: z.string(), pushed: count, held: count })),
-    truncated: z.boolean().meta({ description: 'More would change than the lines list' }),
+    truncated: z.boolean().describe('More would change than the lines list'),
   })
-  .meta({ description: 'The last line; its counts are complete' })
+  .describe('The last line; its counts are complete')
 
-const KeptDryRun = z
-  .object({
-    state: z.enum(['running', 'complete', 'failed', 'stopped']),
-    actor: z.string(),
-    startedAt: at,
-    endedAt: maybeAt,
-    error: words,
-    progress: Progress.omit({ type: true }).nullable(),
-    doubts: z.array(Doubt.omit({ type: true })),
-    offers: z.array(Offer.omit({ type: true })).meta({ description: 'At most 500' }),
-    listings: z.array(Listing.omit({ type: true })).meta({ description: 'At most 500' }),
-    end: End.omit({ type: true })
-      .nullable()
-      .meta({ description: 'Its counts are complete; null while it goes on or broke off' }),
-  })
-  .meta({ id: 'KeptDryRun' })
+const KeptDryRun = component('KeptDryRun', {
+  state: z.enum(['running', 'complete', 'failed', 'stopped']),
+  actor: z.string(),
+  startedAt: at,
+  endedAt: maybeAt,
+  error: words,
+  progress: Progress.omit({ type: true }).nullable(),
+  doubts: z.array(Doubt.omit({ type: true })),
+  offers: z.array(Offer.omit({ type: true })).describe('At most 500'),
+  listings: z.array(Listing.omit({ type: true })).describe('At most 500'),
+  end: End.omit({ type: true }).nullable().describe('Its counts are complete; null while it goes on or broke off'),
+})
 
 /** The operations that read what the supplier sells. */
 export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>) {

@@ -5,30 +5,26 @@ import { openSessions } from '../../storage/sessions.ts'
 import { consoleLinkBody } from '../input.ts'
 import { type ApiContext, admin, ok, operation } from '../operation.ts'
 import { page } from './list-operation.ts'
-import { at, oneOf } from './views.ts'
+import { at, component, oneOf } from './views.ts'
 
-const ConsoleLink = z
-  .object({
-    link: z.string().meta({
-      description: 'Shown this once: the first who opens it is signed in',
-      examples: ['http://127.0.0.1:8081/signin?link=…'],
-    }),
-    name: z.string(),
-    role: oneOf(personRoles),
-    expiresAt: at,
-  })
-  .meta({ id: 'ConsoleLink' })
+const ConsoleLink = component('ConsoleLink', {
+  link: z.string().meta({
+    description: 'Shown this once: the first who opens it is signed in',
+    examples: ['http://127.0.0.1:8081/signin?link=…'],
+  }),
+  name: z.string(),
+  role: oneOf(personRoles),
+  expiresAt: at,
+})
 
-const Session = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    role: oneOf(personRoles),
-    createdAt: at,
-    seenAt: at.meta({ description: 'Its last use, to five minutes' }),
-    endsAt: at.meta({ description: 'Unless it is used again' }),
-  })
-  .meta({ id: 'ConsoleSession' })
+const Session = component('ConsoleSession', {
+  id: z.string(),
+  name: z.string(),
+  role: oneOf(personRoles),
+  createdAt: at,
+  seenAt: at.describe('Its last use, to five minutes'),
+  endsAt: at.describe('Unless it is used again'),
+})
 
 /** The operations of the console: links that sign people in, and the sessions of people who are signed in. */
 export function consoleOperations({

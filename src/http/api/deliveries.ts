@@ -12,36 +12,35 @@ import { plainLength } from '../../vault/vault.ts'
 import { choice, eventName, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
 import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation, page } from './list-operation.ts'
-import { at, count, enumeration, maybeAt, view, words } from './views.ts'
+import { at, component, count, enumeration, maybeAt, view, words } from './views.ts'
 
 const State = enumeration('DeliveryState', deliveryLabels)
 
-export const Delivery = z
-  .object({
-    id: z.string(),
-    source: z.string(),
-    deliveryId: z.string(),
-    state: State,
-    event: words,
-    supplierOrderId: words,
-    purchaseId: words,
-    signedAt: at,
-    receivedAt: at,
-    attempts: count,
-    notBefore: at,
-    lastError: words,
-    finishedAt: maybeAt,
-  })
-  .meta({ id: 'Delivery' })
-const DeliveryDetail = Delivery.extend({
+export const Delivery = component('Delivery', {
+  id: z.string(),
+  source: z.string(),
+  deliveryId: z.string(),
+  state: State,
+  event: words,
+  supplierOrderId: words,
+  purchaseId: words,
+  signedAt: at,
+  receivedAt: at,
+  attempts: count,
+  notBefore: at,
+  lastError: words,
+  finishedAt: maybeAt,
+})
+const DeliveryDetail = component('DeliveryDetail', {
+  ...Delivery.shape,
   bytes: count
     .nullable()
-    .meta({ description: 'Length of the body; null: it was deleted after thirty days, that of a store after seven' }),
-  body: z.string().optional().meta({ description: 'As received; only with reveal=true' }),
-}).meta({ id: 'DeliveryDetail' })
+    .describe('Length of the body; null: it was deleted after thirty days, that of a store after seven'),
+  body: z.string().optional().describe('As received; only with reveal=true'),
+})
 const Replayed = z.object({
-  replayed: z.array(z.string()).meta({ description: 'Ids of the deliveries that are stored again' }),
-  left: z.array(z.string()).meta({ description: 'Ids of the others: they or their bodies are deleted' }),
+  replayed: z.array(z.string()).describe('Ids of the deliveries that are stored again'),
+  left: z.array(z.string()).describe('Ids of the others: they or their bodies are deleted'),
 })
 
 /** The operations of deliveries that came in. */
@@ -121,20 +120,18 @@ interface ShownWebhook {
 }
 
 const Webhook = view(
-  z
-    .object({
-      id: z.string(),
-      url: z.string(),
-      events: z.array(z.string()),
-      createdAt: at,
-      state: z.enum(['live', 'replaced', 'retired']).meta({
-        description: '`replaced`: another one took over, both are valid; `retired`: its deliveries have no effect',
-      }),
-      retiredAt: maybeAt,
-      received: count.meta({ description: 'Authentic deliveries that came through it since the service started' }),
-      lastReceivedAt: maybeAt,
-    })
-    .meta({ id: 'Webhook' }),
+  component('Webhook', {
+    id: z.string(),
+    url: z.string(),
+    events: z.array(z.string()),
+    createdAt: at,
+    state: z
+      .enum(['live', 'replaced', 'retired'])
+      .describe('`replaced`: another one took over, both are valid; `retired`: its deliveries have no effect'),
+    retiredAt: maybeAt,
+    received: count.describe('Authentic deliveries that came through it since the service started'),
+    lastReceivedAt: maybeAt,
+  }),
   ({ row, newest, traffic }: ShownWebhook) => ({
     ...row,
     state:
@@ -222,8 +219,8 @@ export function webhookOperations({
       answer: z.object({
         unheld: z
           .array(z.object({ id: z.string(), url: z.string(), seenAt: at, replacedBy: z.string().nullable() }))
-          .meta({ description: 'They lead here with a secret that is missing here: remove them at the supplier' }),
-        gone: z.array(z.string()).meta({ description: 'Ids of ours that the supplier no longer lists' }),
+          .describe('They lead here with a secret that is missing here: remove them at the supplier'),
+        gone: z.array(z.string()).describe('Ids of ours that the supplier no longer lists'),
       }),
       success: { 200: 'As of now' },
       handle: async () => ok(await webhooks.check()),
@@ -231,23 +228,21 @@ export function webhookOperations({
   }
 }
 
-const CaptureState = z
-  .object({
-    closesAt: at.meta({ description: 'Until then refused deliveries are kept' }),
-    keptUntil: at.meta({ description: 'Then they are deleted' }),
-    left: count.meta({ description: 'How many more are kept' }),
-  })
-  .meta({ id: 'CaptureState' })
+const CaptureState = component('CaptureState', {
+  closesAt: at.describe('Until then refused deliveries are kept'),
+  keptUntil: at.describe('Then they are deleted'),
+  left: count.describe('How many more are kept'),
+})
 const entry = { id: z.string(), path: z.string(), reason: z.string(), receivedAt: at }
 const CaptureList = z.object({
-  open: CaptureState.nullable().meta({ description: 'The capture that is open' }),
+  open: CaptureState.nullable().describe('The capture that is open'),
   items: z.array(z.object(entry)),
 })
 const CaptureDetail = z.object({
   ...entry,
   headers: z.record(z.string(), z.array(z.string())),
-  body: z.string().meta({ description: 'The bytes as received, in base64' }),
-  signature: z.record(z.string(), z.unknown()).nullable().meta({ description: 'How it verifies under a held secret' }),
+  body: z.string().describe('The bytes as received, in base64'),
+  signature: z.record(z.string(), z.unknown()).nullable().describe('How it verifies under a held secret'),
 })
 
 /** The operations of refused deliveries, which are kept for a while so that people can fit a dialect. */

@@ -2,18 +2,17 @@ import { z } from 'zod'
 import { Failure } from '../../errors.ts'
 import { recordOf } from '../../log.ts'
 import { type ApiContext, jsonLines, ok, operation, viewer } from '../operation.ts'
+import { component } from './views.ts'
 
-const ServiceEvent = z
-  .object({
-    time: z.string().meta({ format: 'date-time', description: 'When it happened' }),
-    level: z.enum(['info', 'warn', 'error']).meta({ description: 'How urgent it is' }),
-    event: z.string().meta({
-      description: 'What happened',
-      examples: ['delivery.applied', 'purchase.accepted', 'callback.confirmed'],
-    }),
-    fields: z.record(z.string(), z.unknown()).meta({ description: 'Texts, numbers, yes or no, or null, by name' }),
-  })
-  .meta({ id: 'ServiceEvent' })
+const ServiceEvent = component('ServiceEvent', {
+  time: z.string().meta({ format: 'date-time', description: 'When it happened' }),
+  level: z.enum(['info', 'warn', 'error']).describe('How urgent it is'),
+  event: z.string().meta({
+    description: 'What happened',
+    examples: ['delivery.applied', 'purchase.accepted', 'callback.confirmed'],
+  }),
+  fields: z.record(z.string(), z.unknown()).describe('Texts, numbers, yes or no, or null, by name'),
+})
 
 /** The operation that shows events of the service while they happen. */
 export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 'tail' | 'workerAbsentSince'>) {

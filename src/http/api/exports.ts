@@ -8,7 +8,7 @@ import { csvText, FILE_START } from '../../listings/links-file.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
 import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from '../input.ts'
 import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
-import { amount, amountOf, at, count, currency, maybeAt, view, words } from './views.ts'
+import { amount, amountOf, at, component, count, currency, maybeAt, view, words } from './views.ts'
 
 const orderShape = {
   store: z.string(),
@@ -54,8 +54,8 @@ function fileKind<V, K extends string>(
   columns: Record<K, string>,
   show: (row: V) => object,
 ) {
-  const cells = (Object.keys(columns) as K[]).map((name) => [name, shape[name].meta({ description: columns[name] })])
-  const row: z.ZodType<object, object> = z.object(Object.fromEntries(cells)).meta({ id: names.row })
+  const cells = (Object.keys(columns) as K[]).map((name) => [name, shape[name].describe(columns[name])])
+  const row: z.ZodType<object, object> = component(names.row, Object.fromEntries(cells))
   return { name: names.file, columns: Object.keys(columns), row: view<V, typeof row>(row, show) }
 }
 

@@ -32,50 +32,46 @@ import { ListingState } from './catalogue.ts'
 import { listOperation, page } from './list-operation.ts'
 import { storeOf } from './orders.ts'
 import { storeAt } from './stores.ts'
-import { amount, amountOf, at, count, currency, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
+import { amount, amountOf, at, component, count, currency, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
 
 const content = {
-  name: z.string().meta({ description: 'Of the product, in the words of the supplier' }),
-  category: words.meta({ description: 'In the words of the supplier; null for none' }),
-  price: amount.meta({ description: 'Decimal text: what the customer pays for one unit' }),
-  compareAt: amount.nullable().meta({ description: 'The earlier price, for display; above the price' }),
-  currency: currency.meta({ description: 'Of the prices, ISO 4217' }),
-  stock: count.nullable().meta({ description: 'Null when it is available and not counted' }),
-  available: z.boolean().meta({ description: 'Whether it can be sold now' }),
+  name: z.string().describe('Of the product, in the words of the supplier'),
+  category: words.describe('In the words of the supplier; null for none'),
+  price: amount.describe('Decimal text: what the customer pays for one unit'),
+  compareAt: amount.nullable().describe('The earlier price, for display; above the price'),
+  currency: currency.describe('Of the prices, ISO 4217'),
+  stock: count.nullable().describe('Null when it is available and not counted'),
+  available: z.boolean().describe('Whether it can be sold now'),
 }
-const variant = z.string().meta({ description: "The store's own reference of what it sells; without a link, the SKU" })
+const variant = z.string().describe("The store's own reference of what it sells; without a link, the SKU")
 
-export const Listing = z
-  .object({
-    id: variant,
-    sku: z.string().meta({ description: "The supplier's SKU, or the store's own of a linked variant" }),
-    ...content,
-  })
-  .meta({ id: 'Listing' })
+export const Listing = component('Listing', {
+  id: variant,
+  sku: z.string().describe("The supplier's SKU, or the store's own of a linked variant"),
+  ...content,
+})
 
 const Content = view(z.object(content), ({ priceMinor, compareAtMinor, ...rest }: ListingContent) => ({
   ...rest,
   ...priceTexts({ priceMinor, compareAtMinor, currency: rest.currency }),
 }))
 
-const storeListing = z
-  .object({
-    id: variant,
-    sku: z.string(),
-    variation: words,
-    productId: words,
-    linkedBy: z.enum(linkers),
-    state: ListingState,
-    reason: words.meta({ description: 'Why it is held or failed, or why it has no stock', examples: ['price_jump'] }),
-    detail: words,
-    attempts: count,
-    nextTryAt: maybeAt,
-    pushedAt: maybeAt,
-    known: Content.nullable().meta({ description: 'What the store confirmed last; null: nothing yet' }),
-    wantedPrice: amount.nullable().meta({ description: 'A held price that waits for approval' }),
-    changedAt: at,
-  })
-  .meta({ id: 'StoreListing' })
+const storeListing = component('StoreListing', {
+  id: variant,
+  sku: z.string(),
+  variation: words,
+  productId: words,
+  linkedBy: z.enum(linkers),
+  state: ListingState,
+  reason: words.meta({ description: 'Why it is held or failed, or why it has no stock', examples: ['price_jump'] }),
+  detail: words,
+  attempts: count,
+  nextTryAt: maybeAt,
+  pushedAt: maybeAt,
+  known: Content.nullable().describe('What the store confirmed last; null: nothing yet'),
+  wantedPrice: amount.nullable().describe('A held price that waits for approval'),
+  changedAt: at,
+})
 const shown = (row: ListingRow) => ({
   ...row,
   id: row.variant,
@@ -84,13 +80,13 @@ const shown = (row: ListingRow) => ({
 })
 const StoreListing = view(storeListing, shown)
 
-const units = count.nullable().meta({ description: 'Null when the supplier states no count' })
-const why = z.string().meta({ description: 'What was done, and why' })
+const units = count.nullable().describe('Null when the supplier states no count')
+const why = z.string().describe('What was done, and why')
 
 const PriceStep = view(
   z.object({
     step: z.enum(['cost', 'currency', 'rule', 'band', 'floor', 'rounding', 'compare_at', 'held']),
-    amount: amount.nullable().meta({ description: 'The price after the step' }),
+    amount: amount.nullable().describe('The price after the step'),
     currency,
     detail: why,
   }),
@@ -104,9 +100,9 @@ const explanation = {
   name: z.string(),
   category: words,
   outcome: z.enum(['priced', 'held']),
-  price: amount.nullable().meta({ description: 'Null while it is held' }),
-  compareAt: amount.nullable().meta({ description: 'Above the price, or null' }),
-  floor: amount.nullable().meta({ description: 'Cost plus margin: no price is below it' }),
+  price: amount.nullable().describe('Null while it is held'),
+  compareAt: amount.nullable().describe('Above the price, or null'),
+  floor: amount.nullable().describe('Cost plus margin: no price is below it'),
   currency,
   reason: z
     .string()
@@ -127,24 +123,23 @@ const explanationOf = ({ offer, price, stock }: OfferExplanation) => ({
 })
 
 const Detail = view(
-  storeListing
-    .extend({
-      wanted: Content.nullable().meta({ description: 'What the store should have now' }),
-      explained: view(z.object(explanation), explanationOf)
-        .nullable()
-        .meta({ description: 'How its price and stock come about by the current rules; null while it has no offer' }),
-      prices: z.array(
-        view(
-          z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved', 'shop']) }),
-          withAmounts<ListingPrice>,
-        ),
+  component('StoreListingDetail', {
+    ...storeListing.shape,
+    wanted: Content.nullable().describe('What the store should have now'),
+    explained: view(z.object(explanation), explanationOf)
+      .nullable()
+      .describe('How its price and stock come about by the current rules; null while it has no offer'),
+    prices: z.array(
+      view(
+        z.object({ at, price: amount, currency, cause: oneOf(['first', 'cost', 'policy', 'approved', 'shop']) }),
+        withAmounts<ListingPrice>,
       ),
-    })
-    .meta({ id: 'StoreListingDetail' }),
+    ),
+  }),
   ({ row, ...rest }: ListingHistory) => ({ ...shown(row), ...rest }),
 )
 
-const HeldPrice = view(storeListing.extend({ store: z.string() }).meta({ id: 'HeldPrice' }), shown)
+const HeldPrice = view(component('HeldPrice', { ...storeListing.shape, store: z.string() }), shown)
 
 /** The last character of Unicode: a prefix with this character after it sorts after every text with the prefix. */
 const END = '\u{10ffff}'
@@ -316,16 +311,16 @@ export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores
 }
 
 const ImportReport = z.object({
-  lines: count.meta({ description: 'Lines below the header; each is counted once below' }),
+  lines: count.describe('Lines below the header; each is counted once below'),
   linked: count,
   unlinked: count,
   ignored: count,
-  unchanged: count.meta({ description: 'The listing was already as the line says' }),
-  refused: count.meta({ description: 'Nothing was done for the line' }),
+  unchanged: count.describe('The listing was already as the line says'),
+  refused: count.describe('Nothing was done for the line'),
   problems: z
     .array(z.object({ line: z.int().min(1), column: words, message: z.string() }))
-    .meta({ description: `By line, at most ${PROBLEMS_MAX}; line 1 is the header` }),
-  truncated: z.boolean().meta({ description: 'There are more problems than are listed' }),
+    .describe(`By line, at most ${PROBLEMS_MAX}; line 1 is the header`),
+  truncated: z.boolean().describe('There are more problems than are listed'),
 })
 
 /** The operations that export and import the listings of a store as a CSV file. */
@@ -362,17 +357,16 @@ export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'or
 }
 
 export const Price = view(
-  z
-    .object({
-      store: z.string(),
-      ...explanation,
-      listings: z.array(StoreListing).meta({ description: 'The listings in the store, which may have another price' }),
-      takenBy: z.object({ id: z.string(), productId: words }).nullable().meta({
-        description: 'A listing of another offer under the SKU: as long as it exists, this offer gets none',
-      }),
-      passes: z.boolean().meta({ description: 'Whether it matches the import filters of the store' }),
-    })
-    .meta({ id: 'Price' }),
+  component('Price', {
+    store: z.string(),
+    ...explanation,
+    listings: z.array(StoreListing).describe('The listings in the store, which may have another price'),
+    takenBy: z
+      .object({ id: z.string(), productId: words })
+      .nullable()
+      .describe('A listing of another offer under the SKU: as long as it exists, this offer gets none'),
+    passes: z.boolean().describe('Whether it matches the import filters of the store'),
+  }),
   ({ store, listings, takenBy, passes, ...explained }: Explanation & { store: string }) => ({
     ...explanationOf(explained),
     store,

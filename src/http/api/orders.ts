@@ -40,143 +40,120 @@ import { Delivery } from './deliveries.ts'
 import { listOperation } from './list-operation.ts'
 import { Effect } from './outbox.ts'
 import { Attempt, audited, Purchase, purchaseShape, repeated, Transition } from './purchases.ts'
-import { amount, at, count, currency, enumeration, maybeAt, view, withAmounts, words } from './views.ts'
+import { amount, at, component, count, currency, enumeration, maybeAt, view, withAmounts, words } from './views.ts'
 
 const OrderState = enumeration('OrderState', orderLabels)
 const LineState = enumeration('LineState', lineLabels)
 
 const head = {
-  store: z.string().meta({ description: 'Id of the store' }),
+  store: z.string().describe('Id of the store'),
   reference: z.string().meta({ description: "The store's own number of the order", examples: ['1001'] }),
   state: OrderState,
-  receivedAt: at.meta({ description: 'When it was taken' }),
-  cancelRequestedAt: maybeAt.meta({ description: 'When its cancellation was requested' }),
-  closedAt: maybeAt.meta({ description: 'When its last line ended' }),
+  receivedAt: at.describe('When it was taken'),
+  cancelRequestedAt: maybeAt.describe('When its cancellation was requested'),
+  closedAt: maybeAt.describe('When its last line ended'),
 }
 
 const line = {
   id: z.string().meta({ description: "The store's own id of the line", examples: ['1'] }),
   sku: z.string().meta({ description: 'As the store wrote it', examples: ['GAM-RAIL4'] }),
-  quantity: z.int().meta({ description: 'How many licence keys were ordered' }),
+  quantity: z.int().describe('How many licence keys were ordered'),
   state: LineState,
-  delivered: count.meta({ description: 'Licence keys that the store has confirmed' }),
+  delivered: count.describe('Licence keys that the store has confirmed'),
 }
-const name = words.meta({ description: 'Of the product; null for a line that is not one of the listings' })
-const LineEntry = z
-  .object({
-    ...line,
-    name,
-    waitsFor: z
-      .enum(['review', ...holdReasons])
-      .nullable()
-      .meta({ description: 'What keeps it: the decision of an operator, or a hold' }),
-  })
-  .meta({ id: 'OrderLineEntry' })
+const name = words.describe('Of the product; null for a line that is not one of the listings')
+const LineEntry = component('OrderLineEntry', {
+  ...line,
+  name,
+  waitsFor: z
+    .enum(['review', ...holdReasons])
+    .nullable()
+    .describe('What keeps it: the decision of an operator, or a hold'),
+})
 const OrderEntry = view(
-  z
-    .object({
-      id: z.string().meta({ description: 'Id of the order here' }),
-      ...head,
-      cost: amount.nullable().meta({ description: 'What its purchases cost, as far as it is known' }),
-      currency: currency.nullable().meta({ description: 'Of `cost`: the one that the supplier sells in' }),
-      lastKeyAt: maybeAt.meta({ description: 'When the store confirmed the last licence key that it has' }),
-      lines: z.array(LineEntry).meta({ description: 'As the store ordered them' }),
-    })
-    .meta({ id: 'OrderEntry' }),
+  component('OrderEntry', {
+    id: z.string().describe('Id of the order here'),
+    ...head,
+    cost: amount.nullable().describe('What its purchases cost, as far as it is known'),
+    currency: currency.nullable().describe('Of `cost`: the one that the supplier sells in'),
+    lastKeyAt: maybeAt.describe('When the store confirmed the last licence key that it has'),
+    lines: z.array(LineEntry).describe('As the store ordered them'),
+  }),
   withAmounts<ListedOrder>,
 )
 
-const Line = z
-  .object({
-    ...line,
-    name,
-    keys: z
-      .array(z.string())
-      .optional()
-      .meta({ description: 'The licence keys that were handed over; only for a token with the scope `keys`' }),
-    purchases: z
-      .array(Purchase)
-      .meta({ description: 'What was bought for it at the supplier, and what is to be bought' }),
-  })
-  .meta({ id: 'OrderLine' })
+const Line = component('OrderLine', {
+  ...line,
+  name,
+  keys: z
+    .array(z.string())
+    .optional()
+    .describe('The licence keys that were handed over; only for a token with the scope `keys`'),
+  purchases: z.array(Purchase).describe('What was bought for it at the supplier, and what is to be bought'),
+})
 
-const TimelineEntry = z
-  .object({
-    at: at.meta({ description: 'When it happened' }),
-    what: z.string().meta({ description: 'What happened, for people', examples: ['purchase accepted'] }),
-    detail: words.meta({ description: 'More about it, for people' }),
-  })
-  .meta({ id: 'TimelineEntry' })
+const TimelineEntry = component('TimelineEntry', {
+  at: at.describe('When it happened'),
+  what: z.string().meta({ description: 'What happened, for people', examples: ['purchase accepted'] }),
+  detail: words.describe('More about it, for people'),
+})
 
-const Order = z
-  .object({
-    ...head,
-    lines: z.array(Line).meta({ description: 'As the store ordered them' }),
-    timeline: z.array(TimelineEntry).meta({ description: 'What happened, the oldest first' }),
-  })
-  .meta({ id: 'Order' })
+const Order = component('Order', {
+  ...head,
+  lines: z.array(Line).describe('As the store ordered them'),
+  timeline: z.array(TimelineEntry).describe('What happened, the oldest first'),
+})
 
 const LineHistory = view(
-  z
-    .object({
-      ...line,
-      name,
-      cost: amount.nullable().meta({ description: 'What the supplier asks for one unit now' }),
-      currency: currency.nullable(),
-      purchases: z.array(
-        view(
-          purchaseShape
-            .extend({
-              createdAt: at,
-              deadlineAt: at.meta({ description: 'If it is not sent by then, it ends' }),
-              idempotencyKey: z.string().meta({ description: 'By it the supplier knows a repeat' }),
-              body: z.string().meta({ description: 'The request, as it is sent each time' }),
-            })
-            .meta({ id: 'HistoryPurchase' }),
-          withAmounts<PurchaseRow>,
-        ),
+  component('LineHistory', {
+    ...line,
+    name,
+    cost: amount.nullable().describe('What the supplier asks for one unit now'),
+    currency: currency.nullable(),
+    purchases: z.array(
+      view(
+        component('HistoryPurchase', {
+          ...purchaseShape.shape,
+          createdAt: at,
+          deadlineAt: at.describe('If it is not sent by then, it ends'),
+          idempotencyKey: z.string().describe('By it the supplier knows a repeat'),
+          body: z.string().describe('The request, as it is sent each time'),
+        }),
+        withAmounts<PurchaseRow>,
       ),
-      keys: z.array(
-        z
-          .object({ purchaseId: z.string(), ordinal: z.int(), storedAt: at, begunAt: maybeAt, handedOverAt: maybeAt })
-          .meta({ id: 'KeyStanding', description: 'A licence key without its text' }),
-      ),
-    })
-    .meta({ id: 'LineHistory' }),
+    ),
+    keys: z.array(
+      z
+        .object({ purchaseId: z.string(), ordinal: z.int(), storedAt: at, begunAt: maybeAt, handedOverAt: maybeAt })
+        .meta({ id: 'KeyStanding', description: 'A licence key without its text' }),
+    ),
+  }),
   withAmounts<LineHistoryRow>,
 )
 const ofPurchase = { purchaseId: z.string() }
 const History = view(
-  z
-    .object({
-      id: z.string().meta({ description: 'Id of the order here' }),
-      ...head,
-      lines: z.array(LineHistory).meta({ description: 'As the store ordered them' }),
-      purchases: count.meta({
-        description: `How many purchases it has; what follows is about the ${HISTORY_MAX} that changed last`,
-      }),
-      attempts: z.array(
-        Attempt.extend({ ...ofPurchase, answerDigest: words.meta({ description: 'SHA-256 of the answer' }) }),
-      ),
-      transitions: z.array(Transition.extend({ ...ofPurchase, ...repeated })),
-      updates: z.array(Effect).meta({ description: 'What is queued for its store, or was sent' }),
-      deliveries: z.array(Delivery).meta({ description: 'What the supplier sent about its purchases' }),
-      outages: z.array(z.object({ beganAt: at, endedAt: maybeAt, error: z.string() })),
-      audit: z
-        .array(z.object({ ...audited, subject: z.string() }))
-        .meta({ description: 'What people did to the order and to its purchases' }),
-      resendRefusal: words.meta({
-        description: 'Why its store cannot send the customer the keys again; null when it can',
-      }),
-    })
-    .meta({ id: 'OrderHistory' }),
+  component('OrderHistory', {
+    id: z.string().describe('Id of the order here'),
+    ...head,
+    lines: z.array(LineHistory).describe('As the store ordered them'),
+    purchases: count.describe(`How many purchases it has; what follows is about the ${HISTORY_MAX} that changed last`),
+    attempts: z.array(Attempt.extend({ ...ofPurchase, answerDigest: words.describe('SHA-256 of the answer') })),
+    transitions: z.array(Transition.extend({ ...ofPurchase, ...repeated })),
+    updates: z.array(Effect).describe('What is queued for its store, or was sent'),
+    deliveries: z.array(Delivery).describe('What the supplier sent about its purchases'),
+    outages: z.array(z.object({ beganAt: at, endedAt: maybeAt, error: z.string() })),
+    audit: z
+      .array(z.object({ ...audited, subject: z.string() }))
+      .describe('What people did to the order and to its purchases'),
+    resendRefusal: words.describe('Why its store cannot send the customer the keys again; null when it can'),
+  }),
   ({ order, ...rest }: OrderHistoryRow) => ({ ...order, ...rest }),
 )
 
 const Revealed = z.object({
   items: z.array(
     z.object({
-      line: z.string().meta({ description: "The store's own id of the line" }),
+      line: z.string().describe("The store's own id of the line"),
       keys: z.array(
         z.object({
           purchaseId: z.string(),
@@ -349,7 +326,7 @@ export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>
         'Have the shop send the customer the keys of an order again: those that were handed over, and no others.',
       query: storeQuery,
       body: maybeReasonBody,
-      answer: z.object({ keys: count.meta({ description: 'How many licence keys were sent again' }) }),
+      answer: z.object({ keys: count.describe('How many licence keys were sent again') }),
       success: { 200: 'The shop has sent them' },
       failures: {
         404: unknown,

@@ -7,31 +7,27 @@ import { referencesOfOrders } from '../../storage/store-orders.ts'
 import { choice } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation } from './list-operation.ts'
-import { at, count, enumeration, maybeAt, view, words } from './views.ts'
+import { at, component, count, enumeration, maybeAt, view, words } from './views.ts'
 
-const shape = z
-  .object({
-    id: z.string(),
-    kind: z.string(),
-    type: z.string(),
-    store: words,
-    orderId: words,
-    state: enumeration('EffectState', effectLabels),
-    attempts: count,
-    notBefore: at,
-    lastError: words,
-    createdAt: at,
-    doneAt: maybeAt,
-    about: z.record(z.string(), z.unknown()).meta({ description: 'What it is about: ids and notes, never keys' }),
-  })
-  .meta({ id: 'Effect' })
+const shape = component('Effect', {
+  id: z.string(),
+  kind: z.string(),
+  type: z.string(),
+  store: words,
+  orderId: words,
+  state: enumeration('EffectState', effectLabels),
+  attempts: count,
+  notBefore: at,
+  lastError: words,
+  createdAt: at,
+  doneAt: maybeAt,
+  about: z.record(z.string(), z.unknown()).describe('What it is about: ids and notes, never keys'),
+})
 const withAbout = <R extends OutboxRow>(row: R) => ({ ...row, about: { ...row.payload } })
 export const Effect = view(shape, withAbout<OutboxRow>)
 
 const ListedEffect = view(
-  shape
-    .extend({ reference: words.meta({ description: "The store's own number of the order" }) })
-    .meta({ id: 'ListedEffect' }),
+  component('ListedEffect', { ...shape.shape, reference: words.describe("The store's own number of the order") }),
   withAbout<OutboxRow & { reference: string | null }>,
 )
 

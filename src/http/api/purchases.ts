@@ -24,102 +24,101 @@ import { type ApiContext, ok, operation, operator, viewer } from '../operation.t
 import { byId, listOperation } from './list-operation.ts'
 import { Discrepancy } from './reconcile.ts'
 import { Freeze } from './status.ts'
-import { amount, at, count, currency, enumeration, maybeAt, meaningsText, view, withAmounts, words } from './views.ts'
+import {
+  amount,
+  at,
+  component,
+  count,
+  currency,
+  enumeration,
+  maybeAt,
+  meaningsText,
+  view,
+  withAmounts,
+  words,
+} from './views.ts'
 
 const State = enumeration('PurchaseState', purchaseLabels)
 /** This shape has no name, because generators for OpenAPI 3.0 know no reference that may be null. */
 const Hold = z
   .enum(holdReasons)
   .nullable()
-  .meta({
-    description: `What keeps it from being bought now\n\n${meaningsText(meansOf(holdLabels))}`,
-  })
+  .describe(`What keeps it from being bought now\n\n${meaningsText(meansOf(holdLabels))}`)
 
-export const purchaseShape = z
-  .object({
-    id: z.string().meta({ description: 'Id of the purchase' }),
-    part: z.int().meta({
-      description:
-        'Which part of its line, from 1: a quantity above what the supplier sells at once is bought in several',
-    }),
-    generation: z
-      .int()
-      .meta({ description: '1 for the first purchase of the part, one more each time it is bought again' }),
-    state: State,
-    holdReason: Hold,
-    note: words.meta({ description: 'About the hold or the review, for people' }),
-    notBefore: maybeAt.meta({ description: 'Nothing is done with it before' }),
-    quantity: z.int().meta({ description: 'Units that it buys' }),
-    cancelRequestedAt: maybeAt.meta({
-      description: 'When the store asked to cancel it; what was bought already stays',
-    }),
-    ceiling: amount.meta({ description: 'The most that one unit may cost' }),
-    amount: amount.nullable().meta({ description: 'What it cost in all, once known' }),
-    currency: currency.meta({ description: 'Of `ceiling` and `amount`: the one that the supplier sells in' }),
-    supplierOrderId: words.meta({ description: "The supplier's id of its order, once known" }),
-    externalOrderId: z.string().meta({ description: 'Our reference of it, which the supplier shows with its order' }),
-    failureCode: words.meta({ description: "Why it failed or was rejected: the supplier's code" }),
-    failureMessage: words.meta({ description: "The same in the supplier's words" }),
-    changedAt: at.meta({ description: 'When anything of it changed last' }),
-  })
-  .meta({ id: 'Purchase' })
+export const purchaseShape = component('Purchase', {
+  id: z.string().describe('Id of the purchase'),
+  part: z
+    .int()
+    .describe('Which part of its line, from 1: a quantity above what the supplier sells at once is bought in several'),
+  generation: z.int().describe('1 for the first purchase of the part, one more each time it is bought again'),
+  state: State,
+  holdReason: Hold,
+  note: words.describe('About the hold or the review, for people'),
+  notBefore: maybeAt.describe('Nothing is done with it before'),
+  quantity: z.int().describe('Units that it buys'),
+  cancelRequestedAt: maybeAt.describe('When the store asked to cancel it; what was bought already stays'),
+  ceiling: amount.describe('The most that one unit may cost'),
+  amount: amount.nullable().describe('What it cost in all, once known'),
+  currency: currency.describe('Of `ceiling` and `amount`: the one that the supplier sells in'),
+  supplierOrderId: words.describe("The supplier's id of its order, once known"),
+  externalOrderId: z.string().describe('Our reference of it, which the supplier shows with its order'),
+  failureCode: words.describe("Why it failed or was rejected: the supplier's code"),
+  failureMessage: words.describe("The same in the supplier's words"),
+  changedAt: at.describe('When anything of it changed last'),
+})
 export const Purchase = view(purchaseShape, withAmounts<PurchaseRow>)
 
 type Entry = PurchaseRow & { since: number }
-const entry = purchaseShape
-  .extend({ orderId: z.string(), since: at.meta({ description: 'When it entered its state' }) })
-  .meta({ id: 'PurchaseEntry' })
+const entry = component('PurchaseEntry', {
+  ...purchaseShape.shape,
+  orderId: z.string(),
+  since: at.describe('When it entered its state'),
+})
 const PurchaseEntry = view(entry, withAmounts<Entry>)
 
-export const Attempt = z
-  .object({
-    kind: z.string(),
-    stage: z.string(),
-    number: z.int(),
-    at,
-    status: z.int().nullable(),
-    class: words,
-    code: words,
-    requestId: words,
-    supplierOrderId: words,
-    detail: words,
-  })
-  .meta({ id: 'Attempt' })
+export const Attempt = component('Attempt', {
+  kind: z.string(),
+  stage: z.string(),
+  number: z.int(),
+  at,
+  status: z.int().nullable(),
+  class: words,
+  code: words,
+  requestId: words,
+  supplierOrderId: words,
+  detail: words,
+})
 
-export const Transition = z
-  .object({
-    at,
-    input: z.string(),
-    row: z.string(),
-    before: z.enum(purchaseStates),
-    after: z.enum(purchaseStates),
-    actor: words,
-    detail: words,
-  })
-  .meta({ id: 'Transition' })
+export const Transition = component('Transition', {
+  at,
+  input: z.string(),
+  row: z.string(),
+  before: z.enum(purchaseStates),
+  after: z.enum(purchaseStates),
+  actor: words,
+  detail: words,
+})
 
 /** A purchase in a list, with the order and the product that it is for. */
 const ListedPurchase = view(
-  entry
-    .extend({
-      order: z.object({ store: z.string(), reference: z.string(), line: z.string() }),
-      sku: z.string().meta({ description: 'As the store wrote it' }),
-      name: words.meta({ description: 'Of the product' }),
-      cost: amount.nullable().meta({ description: 'What the supplier asks for one unit now' }),
-    })
-    .meta({ id: 'ListedPurchase' }),
+  component('ListedPurchase', {
+    ...entry.shape,
+    order: z.object({ store: z.string(), reference: z.string(), line: z.string() }),
+    sku: z.string().describe('As the store wrote it'),
+    name: words.describe('Of the product'),
+    cost: amount.nullable().describe('What the supplier asks for one unit now'),
+  }),
   withAmounts<Entry & PurchaseSubject>,
 )
 
-const detail = entry
-  .extend({
-    attempts: z.array(Attempt),
-    transitions: z.array(Transition),
-    outages: z
-      .array(z.object({ beganAt: at, endedAt: maybeAt, error: z.string() }))
-      .meta({ description: 'While it waited, no request to the supplier was answered in these times; newest first' }),
-  })
-  .meta({ id: 'PurchaseDetail' })
+const detail = component('PurchaseDetail', {
+  ...entry.shape,
+  attempts: z.array(Attempt),
+  transitions: z.array(Transition),
+  outages: z
+    .array(z.object({ beganAt: at, endedAt: maybeAt, error: z.string() }))
+    .describe('While it waited, no request to the supplier was answered in these times; newest first'),
+})
 const PurchaseDetail = view(
   detail,
   withAmounts<Entry & Pick<z.input<typeof detail>, 'attempts' | 'transitions' | 'outages'>>,
@@ -129,71 +128,69 @@ const PurchaseDetail = view(
 export const audited = { at, actor: z.string(), action: z.string(), detail: words }
 
 /** The number of equal changes in a row, and the time of the last of them. */
-export const repeated = { times: z.int().meta({ description: 'How often in a row' }), lastAt: at }
+export const repeated = { times: z.int().describe('How often in a row'), lastAt: at }
 
 const Reading = view(
   z.object({
     status: z.enum(orderStatuses),
-    statusWord: z.string().meta({ description: "The supplier's own word" }),
+    statusWord: z.string().describe("The supplier's own word"),
     amount: words,
     currency: z.string(),
     quantity: z.int().nullable(),
     createdAt: maybeAt,
-    keys: count.meta({ description: 'How many keys it carries; they are never shown here' }),
-    differs: z.array(z.enum(['reference', 'product', 'quantity'])).meta({ description: 'From what was sent' }),
+    keys: count.describe('How many keys it carries; they are never shown here'),
+    differs: z.array(z.enum(['reference', 'product', 'quantity'])).describe('From what was sent'),
   }),
   withAmounts<OrderReading>,
 )
 
 const SeenOrder = z.object({
   id: z.string(),
-  own: z.boolean().meta({ description: 'The purchase follows this order now' }),
+  own: z.boolean().describe('The purchase follows this order now'),
   generation: z
     .int()
     .nullable()
-    .meta({ description: 'Of the part, found by a restore; null when a purchase here has that generation' }),
-  takenBy: words.meta({ description: 'The other purchase that it belongs to' }),
-  reading: Reading.nullable().meta({ description: 'As the supplier shows it now; only with read=true' }),
-  unread: words.meta({ description: 'Why there is no reading' }),
+    .describe('Of the part, found by a restore; null when a purchase here has that generation'),
+  takenBy: words.describe('The other purchase that it belongs to'),
+  reading: Reading.nullable().describe('As the supplier shows it now; only with read=true'),
+  unread: words.describe('Why there is no reading'),
 })
 
 /** The facts that an operator needs for a decision on one purchase. */
 const Evidence = view(
-  z
-    .object({
-      purchase: PurchaseEntry,
-      order: z.object({ store: z.string(), reference: z.string(), line: z.string() }),
-      keys: z.object({
-        stored: count,
-        left: count.meta({ description: 'Of those, the ones that the store has or is being given' }),
-        elsewhere: z.array(z.string()).meta({ description: 'Other purchases that hold one of them' }),
+  component('Evidence', {
+    purchase: PurchaseEntry,
+    order: z.object({ store: z.string(), reference: z.string(), line: z.string() }),
+    keys: z.object({
+      stored: count,
+      left: count.describe('Of those, the ones that the store has or is being given'),
+      elsewhere: z.array(z.string()).describe('Other purchases that hold one of them'),
+    }),
+    orders: z.array(SeenOrder),
+    generations: z.array(
+      z.object({
+        id: z.string(),
+        generation: z.int(),
+        state: State,
+        supplierOrderId: words,
+        writtenOffAt: maybeAt,
+        refundedAt: maybeAt,
       }),
-      orders: z.array(SeenOrder),
-      generations: z.array(
-        z.object({
-          id: z.string(),
-          generation: z.int(),
-          state: State,
-          supplierOrderId: words,
-          writtenOffAt: maybeAt,
-          refundedAt: maybeAt,
-        }),
-      ),
-      choices: z.array(
-        z.object({
-          decision: z.enum(decisionTypes),
-          does: z.string().meta({ description: 'What it would do now' }),
-          refusal: words.meta({ description: 'Why it is not possible now; null when it is' }),
-        }),
-      ),
-      evidenceVersion: z.string().meta({ description: 'The version of all this, for If-Match of a decision' }),
-      freeze: Freeze.nullable(),
-      attempts: z.array(Attempt),
-      discrepancies: z.array(Discrepancy),
-      transitions: z.array(Transition.extend(repeated)),
-      audit: z.array(z.object(audited)),
-    })
-    .meta({ id: 'Evidence' }),
+    ),
+    choices: z.array(
+      z.object({
+        decision: z.enum(decisionTypes),
+        does: z.string().describe('What it would do now'),
+        refusal: words.describe('Why it is not possible now; null when it is'),
+      }),
+    ),
+    evidenceVersion: z.string().describe('The version of all this, for If-Match of a decision'),
+    freeze: Freeze.nullable(),
+    attempts: z.array(Attempt),
+    discrepancies: z.array(Discrepancy),
+    transitions: z.array(Transition.extend(repeated)),
+    audit: z.array(z.object(audited)),
+  }),
   ({ purchase, since, name, freeze, ...evidence }: EvidenceRows) => ({
     ...evidence,
     purchase: { ...purchase, since },

@@ -15,48 +15,44 @@ import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/run
 import { paging } from '../input.ts'
 import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
 import { byId, listOperation, page, pageOf } from './list-operation.ts'
-import { at, count, currency, enumeration, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
+import { at, component, count, currency, enumeration, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
 
 export const RunState = enumeration('RunState', runLabels)
 const amount = z.string().meta({ description: 'Decimal text in the currency of the account', examples: ['19.99'] })
-const counted = (description: string) => count.meta({ description })
+const counted = (description: string) => count.describe(description)
 
 const Sweep = view(
-  z
-    .object({
-      id: z.string(),
-      cause: z.string(),
-      state: RunState,
-      from: maybeAt.meta({ description: 'The oldest order that it compares; null for all' }),
-      startedAt: at,
-      finishedAt: maybeAt,
-      pages: count,
-      orders: counted("Orders in the supplier's list: matched, orphans and foreign together"),
-      matched: counted('Orders that are purchases of ours'),
-      refreshed: counted('Purchases that differed: moved, or read again next'),
-      orphans: counted('Orders under a reference of our stores that no purchase has'),
-      foreign: counted('Orders that other users of the same API key placed'),
-      missing: counted('Purchases whose order the supplier no longer knows'),
-      notListed: counted('Purchases whose order the supplier knows and does not list'),
-      errors: counted('Purchases that could not be compared'),
-      unreadable: counted('Orders in the list that could not be read'),
-      error: words,
-    })
-    .meta({ id: 'Sweep' }),
+  component('Sweep', {
+    id: z.string(),
+    cause: z.string(),
+    state: RunState,
+    from: maybeAt.describe('The oldest order that it compares; null for all'),
+    startedAt: at,
+    finishedAt: maybeAt,
+    pages: count,
+    orders: counted("Orders in the supplier's list: matched, orphans and foreign together"),
+    matched: counted('Orders that are purchases of ours'),
+    refreshed: counted('Purchases that differed: moved, or read again next'),
+    orphans: counted('Orders under a reference of our stores that no purchase has'),
+    foreign: counted('Orders that other users of the same API key placed'),
+    missing: counted('Purchases whose order the supplier no longer knows'),
+    notListed: counted('Purchases whose order the supplier knows and does not list'),
+    errors: counted('Purchases that could not be compared'),
+    unreadable: counted('Orders in the list that could not be read'),
+    error: words,
+  }),
   (row: SweepRow) => ({ ...row, from: row.fromAt === 0 ? null : row.fromAt }),
 )
 
-export const Discrepancy = z
-  .object({
-    id: z.string(),
-    kind: enumeration('DiscrepancyKind', discrepancyLabels),
-    subject: z.string(),
-    supplierOrderId: z.string(),
-    detail: z.string(),
-    externalOrderId: words.meta({ description: 'The reference of our stores that an orphan carries' }),
-    foundAt: at,
-  })
-  .meta({ id: 'Discrepancy' })
+export const Discrepancy = component('Discrepancy', {
+  id: z.string(),
+  kind: enumeration('DiscrepancyKind', discrepancyLabels),
+  subject: z.string(),
+  supplierOrderId: z.string(),
+  detail: z.string(),
+  externalOrderId: words.describe('The reference of our stores that an orphan carries'),
+  foundAt: at,
+})
 
 export const Reading = view(z.object({ amount, currency, readAt: at }), withAmounts<BalanceReading>)
 const Account = view(
@@ -66,13 +62,11 @@ const Account = view(
     start: amount,
     charges: amount,
     refunds: amount,
-    credits: amount.meta({ description: 'Rises that our orders do not explain: top-ups, cashback' }),
-    unexplained: amount.meta({ description: 'Falls that our orders do not explain' }),
-    expected: amount.meta({ description: 'start - charges + refunds + credits - unexplained' }),
-    pending: amount.meta({ description: 'A difference that was seen once; negative for a fall' }),
-    owedBack: amount.meta({
-      description: 'Charges of failed orders that the supplier has not returned yet',
-    }),
+    credits: amount.describe('Rises that our orders do not explain: top-ups, cashback'),
+    unexplained: amount.describe('Falls that our orders do not explain'),
+    expected: amount.describe('start - charges + refunds + credits - unexplained'),
+    pending: amount.describe('A difference that was seen once; negative for a fall'),
+    owedBack: amount.describe('Charges of failed orders that the supplier has not returned yet'),
     explainedAt: at,
     judgedAt: at,
   }),

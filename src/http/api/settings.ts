@@ -6,34 +6,32 @@ import { messageOf } from '../../errors.ts'
 import { placeName } from '../../storage/database-place.ts'
 import { nameOfKey } from '../../vault/vault.ts'
 import { type ApiContext, ok, operation, viewer } from '../operation.ts'
-import { words } from './views.ts'
+import { component, words } from './views.ts'
 
 const Secret = z.object({
   name: z.string().meta({
     description: 'Where it is read from: a variable, or the same with `_FILE`',
     examples: ['QUAYSIDE_API_KEY'],
   }),
-  file: z.string().meta({ description: 'The file beside the configuration that stands for it' }),
+  file: z.string().describe('The file beside the configuration that stands for it'),
   about: z.string(),
   isSet: z.boolean(),
-  keyName: words.meta({ description: 'Of a key-encryption key: the name that backups and the audit call it by' }),
-  fault: words.meta({ description: 'Why it cannot be read' }),
+  keyName: words.describe('Of a key-encryption key: the name that backups and the audit call it by'),
+  fault: words.describe('Why it cannot be read'),
 })
-const Settings = z
-  .object({
-    file: z.string().meta({ description: 'Of the configuration, as it was read at the start' }),
-    settings: z.array(
-      z.object({
-        name: z.string().meta({ examples: ['ordering.inFlight'] }),
-        value: z.string().meta({ description: 'Texts as they are, all else as JSON; addresses without credentials' }),
-        isDefault: z.boolean(),
-      }),
-    ),
-    secrets: z.array(Secret).meta({ description: 'Whether each is set. No text of a secret is ever in an answer' }),
-    keyInUse: z.string().meta({ description: 'Name of the key-encryption key that the database is sealed under' }),
-    keyConfigured: z.string().meta({ description: 'Name of the one that the configuration had at the start' }),
-  })
-  .meta({ id: 'Settings' })
+const Settings = component('Settings', {
+  file: z.string().describe('Of the configuration, as it was read at the start'),
+  settings: z.array(
+    z.object({
+      name: z.string().meta({ examples: ['ordering.inFlight'] }),
+      value: z.string().describe('Texts as they are, all else as JSON; addresses without credentials'),
+      isDefault: z.boolean(),
+    }),
+  ),
+  secrets: z.array(Secret).describe('Whether each is set. No text of a secret is ever in an answer'),
+  keyInUse: z.string().describe('Name of the key-encryption key that the database is sealed under'),
+  keyConfigured: z.string().describe('Name of the one that the configuration had at the start'),
+})
 
 /** The operation that shows the settings of the service. */
 export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>) {

@@ -15,7 +15,7 @@ import { type ApiContext, ok, operation, operator, viewer } from '../operation.t
 import { Alert, AlertChannel } from './alerts.ts'
 import { Reading } from './reconcile.ts'
 import { CallbackSecretStanding, callbackSecretOf } from './stores.ts'
-import { amount, amountOf, at, count, counts, currency, maybeAt, view, words } from './views.ts'
+import { amount, amountOf, at, component, count, counts, currency, maybeAt, view, words } from './views.ts'
 
 const cause = {
   reason: z.string(),
@@ -25,17 +25,15 @@ const cause = {
     .string()
     .nullish()
     .transform((id) => id ?? null)
-    .pipe(words.meta({ description: 'The purchase that a duplicate charge was found for; null for another cause' })),
+    .pipe(words.describe('The purchase that a duplicate charge was found for; null for another cause')),
 }
-export const Freeze = z
-  .object({
-    ...cause,
-    causes: z
-      .array(z.object({ ...cause, id: z.string().meta({ description: 'Names it when it is lifted' }) }))
-      .meta({ description: 'All of them, the oldest first; the first one is the freeze itself' }),
-  })
-  .meta({ id: 'Freeze' })
-const FreezeNow = z.object({ freeze: Freeze.nullable() }).meta({ id: 'FreezeNow' })
+export const Freeze = component('Freeze', {
+  ...cause,
+  causes: z
+    .array(z.object({ ...cause, id: z.string().describe('Names it when it is lifted') }))
+    .describe('All of them, the oldest first; the first one is the freeze itself'),
+})
+const FreezeNow = component('FreezeNow', { freeze: Freeze.nullable() })
 
 /** The parts of the service that give its status, besides the stored status. */
 type StatusContext = Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>
@@ -43,101 +41,96 @@ type StatusContext = Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alertin
 const UP_TO = 'counted as far as `upTo`'
 
 const Status = view(
-  z
-    .object({
-      workerAbsentSince: maybeAt.meta({
-        description:
-          'Of several processes: since when none has said that it is the worker. Nothing is bought, read or handed over until one does; null: one does, or one process does all',
-      }),
-      balance: Reading.nullable(),
-      tier: words,
-      limits: z.unknown().meta({ description: 'As the supplier states them' }),
-      freeze: Freeze.nullable(),
-      spendCaps: z
-        .object({ order: amount.nullable(), hour: amount.nullable(), day: amount.nullable(), currency })
-        .meta({ description: 'The most that may be reserved or spent; null: no cap' }),
-      counts: z.object({
-        upTo: count.meta({
-          description: 'How far each state of purchases and messages is counted: this number stands for more, too',
-        }),
-        purchases: counts.meta({ description: `By state, ${UP_TO}` }),
-        listings: counts.meta({ description: 'Of all stores, by state' }),
-        heldPrices: count.meta({ description: 'Prices of listings that wait for approval' }),
-        held: counts.meta({ description: `By what holds them, ${UP_TO}` }),
-        offers: z.object({ total: count, inStock: count }),
-        deliveries: counts.meta({ description: `By state, ${UP_TO}` }),
-        callbacks: counts.meta({ description: `By state, ${UP_TO}` }),
-        alerts: counts.meta({ description: 'By whether they were logged; `alerts` has which of them are open' }),
-        discrepancies: counts,
-      }),
-      stores: z
-        .array(
-          z.object({ store: z.string(), name: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }),
-        )
-        .meta({ description: 'Each configured store with its listings by state' }),
-      freshness: z.object({
-        catalogueAt: maybeAt,
-        catalogueFailure: z
-          .object({ run: z.string(), at: maybeAt, error: words })
-          .nullable()
-          .meta({ description: 'The last sync run that ended, if it failed' }),
-        balanceAt: maybeAt,
-        next: z
-          .object({ catalogueAt: maybeAt, balanceAt: maybeAt, sweepAt: maybeAt })
-          .meta({ description: 'When each reading of the supplier begins next, by its schedule' }),
-      }),
-      sweep: z
-        .object({ finishedAt: maybeAt, orders: count, orphans: count, foreign: count, missing: count })
+  component('Status', {
+    workerAbsentSince: maybeAt.describe(
+      'Of several processes: since when none has said that it is the worker. Nothing is bought, read or handed over until one does; null: one does, or one process does all',
+    ),
+    balance: Reading.nullable(),
+    tier: words,
+    limits: z.unknown().describe('As the supplier states them'),
+    freeze: Freeze.nullable(),
+    spendCaps: z
+      .object({ order: amount.nullable(), hour: amount.nullable(), day: amount.nullable(), currency })
+      .describe('The most that may be reserved or spent; null: no cap'),
+    counts: z.object({
+      upTo: count.describe('How far each state of purchases and messages is counted: this number stands for more, too'),
+      purchases: counts.describe(`By state, ${UP_TO}`),
+      listings: counts.describe('Of all stores, by state'),
+      heldPrices: count.describe('Prices of listings that wait for approval'),
+      held: counts.describe(`By what holds them, ${UP_TO}`),
+      offers: z.object({ total: count, inStock: count }),
+      deliveries: counts.describe(`By state, ${UP_TO}`),
+      callbacks: counts.describe(`By state, ${UP_TO}`),
+      alerts: counts.describe('By whether they were logged; `alerts` has which of them are open'),
+      discrepancies: counts,
+    }),
+    stores: z
+      .array(
+        z.object({ store: z.string(), name: z.string(), listings: counts, callbackSecret: CallbackSecretStanding }),
+      )
+      .describe('Each configured store with its listings by state'),
+    freshness: z.object({
+      catalogueAt: maybeAt,
+      catalogueFailure: z
+        .object({ run: z.string(), at: maybeAt, error: words })
         .nullable()
-        .meta({ description: "The last complete comparison of the supplier's orders with our purchases" }),
-      unreadable: z
-        .array(
-          z.object({
-            request: z.string().meta({ description: 'Method and path, such as GET /orders' }),
-            field: z.string().meta({ description: 'The path at which the answer cannot be read' }),
-            setting: z.string().meta({ description: 'The setting of the dialect that holds the path' }),
-            value: z.string().meta({ description: 'The value, shortened; never a secret' }),
-            requestId: words,
-            since: at,
-            pausesBuying: z.boolean(),
-          }),
-        )
-        .meta({ description: 'Kinds of supplier answers that cannot be read, each until one of its kind can' }),
-      supplier: z
-        .object({
-          unreachableSince: maybeAt.meta({ description: 'The first request since which none was answered' }),
-          error: words.meta({ description: 'How that request failed' }),
-          lastAnswerAt: maybeAt,
-          answerMs: z
-            .object({ p50: count, p95: count })
-            .nullable()
-            .meta({ description: 'How long the last 200 answers took: half of them, and 95 %' }),
-          quota: z
-            .object({ limit: count.nullable(), remaining: count, resetAt: at })
-            .nullable()
-            .meta({ description: 'Requests of the window under way, as the supplier states them' }),
-          waiting: count.meta({ description: 'Purchases whose next step is a request to the supplier' }),
-        })
-        .meta({ description: 'Whether the supplier answers' }),
-      refusedDeliveries: z
-        .object({
-          since: at.meta({ description: 'The start of the service' }),
-          total: count,
-          lastAt: maybeAt,
-          reasons: z.record(z.string(), count).meta({
-            description: 'How many for each reason, such as `mismatch` of the signature, answered 401, and `too_large`',
-          }),
-        })
-        .meta({ description: 'Deliveries that were refused: 401 and the like. Nothing of them is stored' }),
-      alerts: z.array(Alert).meta({
-        description: 'Alerts that are open, and those of the last day that ended by themselves; newest first',
-      }),
-      alertChannels: z.array(AlertChannel).meta({ description: 'By which people are notified of alerts' }),
-      paused: z
-        .array(z.object({ store: z.string(), until: at, error: words }))
-        .meta({ description: 'Stores that refused their listings; nothing is pushed to them until then' }),
-    })
-    .meta({ id: 'Status' }),
+        .describe('The last sync run that ended, if it failed'),
+      balanceAt: maybeAt,
+      next: z
+        .object({ catalogueAt: maybeAt, balanceAt: maybeAt, sweepAt: maybeAt })
+        .describe('When each reading of the supplier begins next, by its schedule'),
+    }),
+    sweep: z
+      .object({ finishedAt: maybeAt, orders: count, orphans: count, foreign: count, missing: count })
+      .nullable()
+      .describe("The last complete comparison of the supplier's orders with our purchases"),
+    unreadable: z
+      .array(
+        z.object({
+          request: z.string().describe('Method and path, such as GET /orders'),
+          field: z.string().describe('The path at which the answer cannot be read'),
+          setting: z.string().describe('The setting of the dialect that holds the path'),
+          value: z.string().describe('The value, shortened; never a secret'),
+          requestId: words,
+          since: at,
+          pausesBuying: z.boolean(),
+        }),
+      )
+      .describe('Kinds of supplier answers that cannot be read, each until one of its kind can'),
+    supplier: z
+      .object({
+        unreachableSince: maybeAt.describe('The first request since which none was answered'),
+        error: words.describe('How that request failed'),
+        lastAnswerAt: maybeAt,
+        answerMs: z
+          .object({ p50: count, p95: count })
+          .nullable()
+          .describe('How long the last 200 answers took: half of them, and 95 %'),
+        quota: z
+          .object({ limit: count.nullable(), remaining: count, resetAt: at })
+          .nullable()
+          .describe('Requests of the window under way, as the supplier states them'),
+        waiting: count.describe('Purchases whose next step is a request to the supplier'),
+      })
+      .describe('Whether the supplier answers'),
+    refusedDeliveries: z
+      .object({
+        since: at.describe('The start of the service'),
+        total: count,
+        lastAt: maybeAt,
+        reasons: z
+          .record(z.string(), count)
+          .describe('How many for each reason, such as `mismatch` of the signature, answered 401, and `too_large`'),
+      })
+      .describe('Deliveries that were refused: 401 and the like. Nothing of them is stored'),
+    alerts: z
+      .array(Alert)
+      .describe('Alerts that are open, and those of the last day that ended by themselves; newest first'),
+    alertChannels: z.array(AlertChannel).describe('By which people are notified of alerts'),
+    paused: z
+      .array(z.object({ store: z.string(), until: at, error: words }))
+      .describe('Stores that refused their listings; nothing is pushed to them until then'),
+  }),
   ({ status, alerts, service }: { status: StoredStatus; alerts: StandingAlert[]; service: StatusContext }) => {
     const { ordering, stores, inbox, alerting, nextRuns, workerAbsentSince = () => null } = service
     const { supplier, policy, dialect } = ordering

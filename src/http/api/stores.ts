@@ -13,16 +13,14 @@ import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
 import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
 import { testStore } from './store-test.ts'
-import { at, count, counts, maybeAt, words } from './views.ts'
+import { at, component, count, counts, maybeAt, words } from './views.ts'
 
 /** Which secret signs callbacks to a store, without its text. */
-export const CallbackSecretStanding = z
-  .object({
-    generation: z.int().min(1).meta({ description: '1: the one that `init` printed' }),
-    changedAt: maybeAt,
-    previousUntil: maybeAt.meta({ description: 'Until then the previous secret is valid too; may be in the past' }),
-  })
-  .meta({ id: 'CallbackSecretStanding' })
+export const CallbackSecretStanding = component('CallbackSecretStanding', {
+  generation: z.int().min(1).describe('1: the one that `init` printed'),
+  changedAt: maybeAt,
+  previousUntil: maybeAt.describe('Until then the previous secret is valid too; may be in the past'),
+})
 
 /** Returns the standing of a store's callback secret. @param rotations the rotations of all stores, the oldest first */
 export function callbackSecretOf(rotations: readonly CallbackSecret[], store: string) {
@@ -39,51 +37,49 @@ const StoreStanding = z.object({
   name: z.string(),
   kind: z.enum(storeKinds.map(({ kind }) => kind)),
   kindLabel: z.string().meta({ description: 'The kind, for people', examples: storeKinds.map(({ label }) => label) }),
-  address: z
-    .string()
-    .meta({ description: 'Where callbacks go, or the address of the shop; without credentials and query' }),
-  listings: counts.meta({ description: 'By state' }),
-  publications: count.meta({ description: 'Pages of changes that wait to be pushed to it' }),
-  pausedUntil: maybeAt.meta({ description: 'It refused its listings: nothing is pushed to it until then' }),
+  address: z.string().describe('Where callbacks go, or the address of the shop; without credentials and query'),
+  listings: counts.describe('By state'),
+  publications: count.describe('Pages of changes that wait to be pushed to it'),
+  pausedUntil: maybeAt.describe('It refused its listings: nothing is pushed to it until then'),
   error: words,
   shop: z
     .object({
-      connectedAt: at.meta({ description: 'What was paid before is not bought by itself' }),
+      connectedAt: at.describe('What was paid before is not bought by itself'),
       ordersReadAt: maybeAt,
-      failingSince: maybeAt.meta({ description: 'Since then its orders cannot be read' }),
-      error: words.meta({ description: 'Why they cannot' }),
+      failingSince: maybeAt.describe('Since then its orders cannot be read'),
+      error: words.describe('Why they cannot'),
       productsReadAt: maybeAt,
-      webhookUrl: words.meta({ description: 'Where it sends its orders; null: they are polled alone' }),
+      webhookUrl: words.describe('Where it sends its orders; null: they are polled alone'),
     })
     .nullable()
-    .meta({ description: 'How its orders and products are read; null for a backend, which posts them' }),
-  callbackSecret: CallbackSecretStanding.nullable().meta({ description: 'Null for a shop, which gets no callbacks' }),
+    .describe('How its orders and products are read; null for a backend, which posts them'),
+  callbackSecret: CallbackSecretStanding.nullable().describe('Null for a shop, which gets no callbacks'),
 })
 
 const RotatedSecret = z.object({
   store: z.string(),
   secret: z.string().meta({ description: 'Shown this once', examples: ['whsec_'] }),
   generation: z.int().min(2),
-  previousUntil: at.meta({ description: 'Until then callbacks are signed with the previous secret, too' }),
+  previousUntil: at.describe('Until then callbacks are signed with the previous secret, too'),
 })
 
 const Triggered = z.object({
-  id: z.string().meta({ description: 'The `webhook-id` under which it was sent' }),
+  id: z.string().describe('The `webhook-id` under which it was sent'),
   type: z.enum(updateTypes),
   outcome: z.enum(['confirmed', 'refused', 'unavailable']),
-  detail: words.meta({ description: 'Why it was not confirmed' }),
-  ms: count.meta({ description: 'How long the store took, in milliseconds' }),
+  detail: words.describe('Why it was not confirmed'),
+  ms: count.describe('How long the store took, in milliseconds'),
 })
 
 const TestedStore = z.object({
   store: z.string(),
-  healthy: z.boolean().meta({ description: 'Nothing that was tried has failed' }),
+  healthy: z.boolean().describe('Nothing that was tried has failed'),
   findings: z.array(
     z.object({
       check: z.string().meta({ description: 'What was tried', examples: ['connection'] }),
       state: z.enum(['ok', 'doubtful', 'failed']),
       detail: z.string(),
-      fix: words.meta({ description: 'What to do; null where nothing is to be done' }),
+      fix: words.describe('What to do; null where nothing is to be done'),
     }),
   ),
 })

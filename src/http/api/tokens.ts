@@ -4,7 +4,7 @@ import { allTokens } from '../../storage/tokens.ts'
 import { invalidField, tokenBody } from '../input.ts'
 import { type ApiContext, admin, ok, operation } from '../operation.ts'
 import { page } from './list-operation.ts'
-import { at, maybeAt, oneOf, words } from './views.ts'
+import { at, component, maybeAt, oneOf, words } from './views.ts'
 
 const token = z.object({
   id: z.string(),
@@ -18,7 +18,7 @@ const token = z.object({
   revokedAt: maybeAt,
 })
 const Token = token.meta({ id: 'Token' })
-const NewToken = token.extend({ token: z.string().meta({ description: 'Shown this once' }) }).meta({ id: 'NewToken' })
+const NewToken = component('NewToken', { ...token.shape, token: z.string().describe('Shown this once') })
 
 /** The operations of tokens: admins create, list and revoke tokens. */
 export function tokenOperations({

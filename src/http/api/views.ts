@@ -15,6 +15,9 @@ export const counts = z.record(z.string(), count)
 export const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
 export const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
 
+/** Makes an object that has a name of its own in the document. */
+export const component = <S extends z.core.$ZodLooseShape>(id: string, shape: S) => z.object(shape).meta({ id })
+
 /** Returns a list in Markdown of words and their meanings. */
 export const meaningsText = (means: Record<string, string>): string =>
   Object.entries(means)
