@@ -159,6 +159,9 @@ export const admin = { people: 'admin' } as const
 
 /** Returns the usual success, with status 200. */
 export const ok = <T>(data: T) => ({ status: 200 as const, data })
+export const created = <T>(data: T) => ({ status: 201 as const, data })
+/** Returns the success of work that was begun and goes on. */
+export const accepted = <T>(data: T) => ({ status: 202 as const, data })
 
 const NO_FILE = new Uint8Array()
 

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createDryRuns } from '../../src/catalogue/dry-runner.ts'
 import { dryRunOperations } from '../../src/http/api/catalogue.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
-import { listed, routerOf } from '../../src/http/operation.ts'
+import { type ApiContext, listed, routerOf } from '../../src/http/operation.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { openApi } from '../support/api-world.ts'
 import { idAt, listWorld, productRecord } from '../support/catalogue-world.ts'
@@ -38,11 +38,8 @@ async function dryService() {
   const halt = new AbortController()
   catalogue.signal = halt.signal
   const dataDir = path.dirname(file)
-  const operations = listed(
-    dryRunOperations({
-      dryRuns: createDryRuns({ catalogue, stores: [selling.store], dataDir }),
-    }),
-  )
+  const dryRuns = createDryRuns({ catalogue, stores: [selling.store], dataDir })
+  const operations = listed(dryRunOperations({ dryRuns } as ApiContext))
   const server = createHttpServer({
     webhooks: Router(),
     health: Router(),

@@ -49,7 +49,7 @@ const ActivityAnswer = view(shape, (whole: Whole) => {
 export type ActivityView = z.output<typeof ActivityAnswer>
 
 /** What happened in the last day, week or month. */
-export function activityOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
+export function activityOperations({ ordering }: ApiContext) {
   const { db, now, dialect } = ordering
   return {
     viewActivity: operation({

@@ -55,7 +55,7 @@ const Tried = z.object({
 })
 
 /** The operations of alerts: people read alerts and act on them, and see and test the channels that notify people. */
-export function alertOperations({ ordering, alerting }: Pick<ApiContext, 'ordering' | 'alerting'>) {
+export function alertOperations({ ordering, alerting }: ApiContext) {
   const { db } = ordering
   const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))
   const failures = { 404: 'unknown id' }

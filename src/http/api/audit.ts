@@ -15,7 +15,7 @@ const Entry = component('AuditEntry', {
 })
 
 /** The operation that lists what people and stores did. Entries are added and never changed. */
-export function auditOperations({ ordering: { db } }: Pick<ApiContext, 'ordering'>) {
+export function auditOperations({ ordering: { db } }: ApiContext) {
   return {
     listAudit: listOperation({
       route: 'GET /audit',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Backup as BackupRecord } from '../../backup/backup.ts'
-import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
+import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
 import { component, count, maybeAt, view, words } from './views.ts'
 
 const Backup = view(
@@ -31,7 +31,7 @@ const Rotated = z.object({
 })
 
 /** The operations of backups, and of the key under which the database is sealed. */
-export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' | 'keys'>) {
+export function backupOperations({ backups, keys }: ApiContext) {
   return {
     listBackups: operation({
       route: 'GET /backups',
@@ -49,10 +49,7 @@ export function backupOperations({ backups, keys }: Pick<ApiContext, 'backups' |
       summary: 'Make a backup now: copied, checked, encrypted, and on the disk before the answer.',
       success: { 201: 'Made' },
       failures: { 409: 'another backup is being made', 503: 'none could be made; no file is left' },
-      handle: async ({ caller }) => ({
-        status: 201,
-        data: { folder: backups.folder, backup: await backups.make(caller.actor) },
-      }),
+      handle: async ({ caller }) => created({ folder: backups.folder, backup: await backups.make(caller.actor) }),
     }),
     rotateKeys: operation({
       route: 'POST /keys/rotate',

@@ -4,7 +4,7 @@ import { need } from '../../storage/database.ts'
 import { changesOfRun } from '../../storage/offers.ts'
 import { listSyncRuns, type SyncRun as SyncRunRow, syncRunById } from '../../storage/runs.ts'
 import { changedField, most, queryFlag } from '../input.ts'
-import { type ApiContext, jsonLines, ok, operation, operator, viewer } from '../operation.ts'
+import { type ApiContext, accepted, jsonLines, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation } from './list-operation.ts'
 import { RunState } from './reconcile.ts'
 import { at, component, count, enumeration, maybeAt, view, words } from './views.ts'
@@ -122,7 +122,7 @@ const KeptDryRun = component('KeptDryRun', {
 })
 
 /** The operations that read what the supplier sells. */
-export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'ordering' | 'syncs'>) {
+export function syncOperations({ ordering: { db }, syncs }: ApiContext) {
   return {
     requestSync: operation({
       route: 'POST /sync',
@@ -131,10 +131,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
       summary: 'Start a sync run; if one is running, the answer shows that one.',
       answer: z.object({ run: SyncRun }),
       success: { 202: 'Started, or under way' },
-      handle: async ({ caller }) => ({
-        status: 202,
-        data: { run: await syncs.start(caller.actor) },
-      }),
+      handle: async ({ caller }) => accepted({ run: await syncs.start(caller.actor) }),
     }),
     listSyncRuns: listOperation({
       route: 'GET /sync/runs',
@@ -175,7 +172,7 @@ export function syncOperations({ ordering: { db }, syncs }: Pick<ApiContext, 'or
 }
 
 /** The operations of a sync run on a copy. The run reports each change when it is found. */
-export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
+export function dryRunOperations({ dryRuns }: ApiContext) {
   const latest = () => ok({ run: dryRuns.latest() ?? null })
   return {
     startDryRun: operation({
@@ -185,7 +182,7 @@ export function dryRunOperations({ dryRuns }: Pick<ApiContext, 'dryRuns'>) {
       answer: z.object({ run: KeptDryRun }),
       success: { 202: 'Started' },
       failures: { 409: 'a dry run is under way: `dry_run_under_way`' },
-      handle: async ({ caller }) => ({ status: 202, data: { run: await dryRuns.start(caller.actor) } }),
+      handle: async ({ caller }) => accepted({ run: await dryRuns.start(caller.actor) }),
     }),
     viewDryRun: operation({
       route: 'GET /sync/dry-runs',

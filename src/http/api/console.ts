@@ -3,7 +3,7 @@ import { createLink, endSession, personRoles } from '../../access/sessions.ts'
 import { Failure } from '../../errors.ts'
 import { openSessions } from '../../storage/sessions.ts'
 import { consoleLinkBody } from '../input.ts'
-import { type ApiContext, admin, ok, operation } from '../operation.ts'
+import { type ApiContext, admin, created, ok, operation } from '../operation.ts'
 import { page } from './list-operation.ts'
 import { at, component, oneOf } from './views.ts'
 
@@ -27,11 +27,7 @@ const Session = component('ConsoleSession', {
 })
 
 /** The operations of the console: links that sign people in, and the sessions of people who are signed in. */
-export function consoleOperations({
-  ordering,
-  randomBytes,
-  consoleAddress,
-}: Pick<ApiContext, 'ordering' | 'randomBytes' | 'consoleAddress'>) {
+export function consoleOperations({ ordering, randomBytes, consoleAddress }: ApiContext) {
   const { db, now, newId } = ordering
   return {
     listSessions: operation({
@@ -65,17 +61,12 @@ export function consoleOperations({
       async handle({ caller, body: { name, role } }) {
         const address = consoleAddress()
         if (address === null) {
-          throw new Failure(
-            'conflict',
-            'there is no console: console.listen of the configuration is null, or its port is taken',
-            {
-              reason: 'no_console',
-            },
-          )
+          const message = 'there is no console: console.listen of the configuration is null, or its port is taken'
+          throw new Failure('conflict', message, { reason: 'no_console' })
         }
         const { link, row } = await createLink({ db, now, newId, randomBytes }, { name, role }, caller.actor)
         const text = `${address}/signin?link=${link.reveal()}`
-        return { status: 201, data: { link: text, name: row.name, role: row.role, expiresAt: row.endsAt } }
+        return created({ link: text, name: row.name, role: row.role, expiresAt: row.endsAt })
       },
     }),
   }

@@ -10,7 +10,7 @@ import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
 import { allWebhooks, type Webhook as WebhookRow } from '../../storage/webhooks.ts'
 import { plainLength } from '../../vault/vault.ts'
 import { choice, eventName, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
-import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
+import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation, page } from './list-operation.ts'
 import { at, component, count, enumeration, maybeAt, view, words } from './views.ts'
 
@@ -44,7 +44,7 @@ const Replayed = z.object({
 })
 
 /** The operations of deliveries that came in. */
-export function deliveryOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
+export function deliveryOperations({ ordering }: ApiContext) {
   const { db } = ordering
   const found = (id = '') => need(db, deliveryById(id), 'delivery', id)
   return {
@@ -142,11 +142,7 @@ const Webhook = view(
 )
 
 /** The operations of our webhooks at the supplier. Signing secrets are created, rotated and retired, and never shown. */
-export function webhookOperations({
-  ordering: { db },
-  inbox,
-  webhooks,
-}: Pick<ApiContext, 'ordering' | 'inbox' | 'webhooks'>) {
+export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiContext) {
   const viewAll = async () => {
     const rows = await db.query(allWebhooks())
     const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
@@ -182,10 +178,7 @@ export function webhookOperations({
       answer: Webhook,
       success: { 201: 'Created' },
       failures: creating,
-      handle: async ({ caller, body }) => ({
-        status: 201,
-        data: await view(await webhooks.create(body.url, caller.actor)),
-      }),
+      handle: async ({ caller, body }) => created(await view(await webhooks.create(body.url, caller.actor))),
     }),
     rotateWebhook: operation({
       route: 'POST /webhooks/rotate',
@@ -198,7 +191,7 @@ export function webhookOperations({
       failures: { ...creating, 409: '`no_webhook`: there is none yet' },
       async handle({ caller, body }) {
         const { webhook, replaces } = await webhooks.rotate(body.url, caller.actor)
-        return { status: 201, data: { webhook: await view(webhook), replaces } }
+        return created({ webhook: await view(webhook), replaces })
       },
     }),
     retireWebhook: operation({
@@ -246,7 +239,7 @@ const CaptureDetail = z.object({
 })
 
 /** The operations of refused deliveries, which are kept for a while so that people can fit a dialect. */
-export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
+export function dialectOperations({ captures }: ApiContext) {
   return {
     startCapture: operation({
       route: 'POST /captures',
@@ -254,7 +247,7 @@ export function dialectOperations({ captures }: Pick<ApiContext, 'captures'>) {
       answer: CaptureState,
       summary: 'Keep the next refused deliveries, at most 10 in 15 minutes, to see how they are signed.',
       success: { 201: 'Started; deliveries kept before are deleted' },
-      handle: async ({ caller }) => ({ status: 201, data: await captures.start(caller.actor) }),
+      handle: async ({ caller }) => created(await captures.start(caller.actor)),
     }),
     listCaptures: operation({
       route: 'GET /captures',

@@ -15,7 +15,7 @@ const ServiceEvent = component('ServiceEvent', {
 })
 
 /** The operation that shows events of the service while they happen. */
-export function eventOperations({ tail, workerAbsentSince }: Pick<ApiContext, 'tail' | 'workerAbsentSince'>) {
+export function eventOperations({ tail, workerAbsentSince }: ApiContext) {
   return {
     watchEvents: operation({
       route: 'GET /events',

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../../domain/data-export.ts'
-import { holdReasons } from '../../domain/hold.ts'
 import { deliveryStates } from '../../domain/labels.ts'
 import { lineStates, orderStates } from '../../domain/store-order.ts'
 import { type DeliveryRow, exportDeliveries } from '../../inbox/delivery-export.ts'
@@ -8,49 +7,30 @@ import { csvText, FILE_START } from '../../listings/links-file.ts'
 import { exportOrders, type OrderRow } from '../../ordering/order-export.ts'
 import { choice, eventName, exportBody, fromStore, inStore, queryInstant } from '../input.ts'
 import { type ApiContext, admin, ok, operation, rowsFile, type SentFile, viewer } from '../operation.ts'
-import { amount, amountOf, at, component, count, currency, maybeAt, view, words } from './views.ts'
+import { Delivery } from './deliveries.ts'
+import { head, LineEntry } from './orders.ts'
+import { amount, amountOf, component, currency, maybeAt, view, words } from './views.ts'
 
 const orderShape = {
-  store: z.string(),
+  ...LineEntry.shape,
+  ...head,
   reference: z.string(),
   state: z.enum(orderStates),
-  receivedAt: at,
-  cancelRequestedAt: maybeAt,
-  closedAt: maybeAt,
   line: z.string(),
   sku: z.string(),
-  name: words,
-  quantity: z.int(),
   lineState: z.enum(lineStates),
-  delivered: count,
   deliveredAt: maybeAt,
-  waitsFor: z.enum(['review', ...holdReasons]).nullable(),
   unitPrice: amount.nullable(),
   unitPriceCurrency: currency.nullable(),
   cost: amount.nullable(),
   costCurrency: currency.nullable(),
   supplierOrders: z.array(z.string()),
-} satisfies Record<keyof typeof orderColumns, z.ZodType>
-
-const deliveryShape = {
-  id: z.string(),
-  source: z.string(),
-  deliveryId: z.string(),
-  state: z.enum(deliveryStates),
-  event: words,
-  receivedAt: at,
-  signedAt: at,
-  finishedAt: maybeAt,
-  attempts: count,
-  supplierOrderId: words,
-  purchaseId: words,
-  lastError: words,
-} satisfies Record<keyof typeof deliveryColumns, z.ZodType>
+}
 
 /** Describes a kind of file: the name, the columns with their meaning, and the rows as they are sent. */
 function fileKind<V, K extends string>(
   names: { file: string; row: string },
-  shape: Record<K, z.ZodType>,
+  shape: Record<NoInfer<K>, z.ZodType>,
   columns: Record<K, string>,
   show: (row: V) => object,
 ) {
@@ -84,6 +64,7 @@ const keyedOrderFile = fileKind(
   orderCells,
 )
 const deliveryCells = (row: DeliveryRow) => row
+const deliveryShape = { ...Delivery.shape, state: z.enum(deliveryStates) }
 const deliveryFile = fileKind({ file: 'deliveries', row: 'DeliveryRow' }, deliveryShape, deliveryColumns, deliveryCells)
 const fullDeliveryFile = fileKind(
   { file: 'deliveries-with-bodies', row: 'FullDeliveryRow' },
@@ -118,7 +99,7 @@ function fileOf<V>(
 const cellOf = (value: unknown): string => (Array.isArray(value) ? value.join('\n') : String(value ?? ''))
 
 /** The operations that export data. The audit has an entry for each export. */
-export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
+export function exportOperations({ ordering }: ApiContext) {
   const orders = {
     query: {
       from: queryInstant('Only orders that were taken then or later'),
@@ -147,10 +128,8 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
       allowed: viewer,
       summary: 'Store orders as a file, without licence keys.',
       answer: rowsFile(orderFile.row),
-      async handle({ caller: { actor }, query: { format, ...filter } }) {
-        const pages = await exportOrders(ordering, filter, { actor })
-        return ok(fileOf(orderFile, format, pages))
-      },
+      handle: async ({ caller: { actor }, query: { format, ...filter } }) =>
+        ok(fileOf(orderFile, format, await exportOrders(ordering, filter, { actor }))),
     }),
     exportOrdersWithKeys: operation({
       ...orders,
@@ -159,10 +138,8 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
       summary: 'Store orders as a file, with the licence keys that stores have, or are being given.',
       body: exportBody,
       answer: rowsFile(keyedOrderFile.row),
-      async handle({ caller: { actor }, query: { format, ...filter }, body: { reason } }) {
-        const pages = await exportOrders(ordering, filter, { actor, reason })
-        return ok(fileOf(keyedOrderFile, format, pages))
-      },
+      handle: async ({ caller: { actor }, query: { format, ...filter }, body }) =>
+        ok(fileOf(keyedOrderFile, format, await exportOrders(ordering, filter, { actor, ...body }))),
     }),
     exportDeliveries: operation({
       ...deliveries,
@@ -170,10 +147,8 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
       allowed: viewer,
       summary: 'Deliveries as a file, without their bodies.',
       answer: rowsFile(deliveryFile.row),
-      async handle({ caller: { actor }, query: { format, ...filter } }) {
-        const pages = await exportDeliveries(ordering, filter, { actor })
-        return ok(fileOf(deliveryFile, format, pages))
-      },
+      handle: async ({ caller: { actor }, query: { format, ...filter } }) =>
+        ok(fileOf(deliveryFile, format, await exportDeliveries(ordering, filter, { actor }))),
     }),
     exportDeliveriesWithBodies: operation({
       ...deliveries,
@@ -182,10 +157,8 @@ export function exportOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
       summary: 'Deliveries as a file, with their bodies as they were received.',
       body: exportBody,
       answer: rowsFile(fullDeliveryFile.row),
-      async handle({ caller: { actor }, query: { format, ...filter }, body: { reason } }) {
-        const pages = await exportDeliveries(ordering, filter, { actor, reason })
-        return ok(fileOf(fullDeliveryFile, format, pages))
-      },
+      handle: async ({ caller: { actor }, query: { format, ...filter }, body }) =>
+        ok(fileOf(fullDeliveryFile, format, await exportDeliveries(ordering, filter, { actor, ...body }))),
     }),
   }
 }

@@ -162,7 +162,7 @@ const linkingOf = ({ db, now, newId, wake }: ApiContext['ordering']): Linking =>
 })
 
 /** The operations of listings: stores read what they can sell, and people see listings and decide on them. */
-export function listingOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
+export function listingOperations(context: ApiContext) {
   const { ordering, stores } = context
   const { db, now } = ordering
   const selling = (id: string) => configuredStore(context, id)
@@ -324,7 +324,7 @@ const ImportReport = z.object({
 })
 
 /** The operations that export and import the listings of a store as a CSV file. */
-export function listingFileOperations({ ordering, stores }: Pick<ApiContext, 'ordering' | 'stores'>) {
+export function listingFileOperations({ ordering, stores }: ApiContext) {
   return {
     exportListings: operation({
       route: 'GET /stores/:store/listings/export',
@@ -377,7 +377,7 @@ export const Price = view(
 )
 
 /** The operation that shows how the prices of a store come about. */
-export function priceOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
+export function priceOperations(context: ApiContext) {
   const { db, now } = context.ordering
   return {
     explainPrice: operation({

@@ -45,7 +45,8 @@ import { amount, at, component, count, currency, enumeration, maybeAt, view, wit
 const OrderState = enumeration('OrderState', orderLabels)
 const LineState = enumeration('LineState', lineLabels)
 
-const head = {
+/** The parts of an order that every view of it has. */
+export const head = {
   store: z.string().describe('Id of the store'),
   reference: z.string().meta({ description: "The store's own number of the order", examples: ['1001'] }),
   state: OrderState,
@@ -62,7 +63,7 @@ const line = {
   delivered: count.describe('Licence keys that the store has confirmed'),
 }
 const name = words.describe('Of the product; null for a line that is not one of the listings')
-const LineEntry = component('OrderLineEntry', {
+export const LineEntry = component('OrderLineEntry', {
   ...line,
   name,
   waitsFor: z
@@ -168,7 +169,7 @@ const Revealed = z.object({
 })
 
 /** The operations of orders, for stores and people. */
-export function orderOperations(context: Pick<ApiContext, 'ordering' | 'stores'>) {
+export function orderOperations(context: ApiContext) {
   const { ordering } = context
   const { db } = ordering
   const shown = ({ scopes }: Caller) => ({ keys: scopes.has('keys') })

@@ -34,7 +34,7 @@ const ListedEffect = view(
 const effectKinds = ['callback', 'alert'] as const
 
 /** The operations of messages that are queued for stores and operators. */
-export function outboxOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
+export function outboxOperations({ ordering }: ApiContext) {
   const { db } = ordering
   return {
     listOutbox: listOperation({

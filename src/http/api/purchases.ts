@@ -200,7 +200,7 @@ const Evidence = view(
 )
 
 /** The operations of purchases. Operators see purchases here, and decide on purchases that wait for a decision. */
-export function purchaseOperations({ ordering }: Pick<ApiContext, 'ordering'>) {
+export function purchaseOperations({ ordering }: ApiContext) {
   const { db } = ordering
   const found = (id = '') => need(db, purchaseById(id), 'purchase', id)
   const withSince = async (rows: PurchaseRow[]): Promise<Entry[]> => {

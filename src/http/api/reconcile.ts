@@ -13,7 +13,7 @@ import { need } from '../../storage/database.ts'
 import { listDiscrepancies } from '../../storage/discrepancies.ts'
 import { listSweeps, type Sweep as SweepRow, sweepById } from '../../storage/runs.ts'
 import { paging } from '../input.ts'
-import { type ApiContext, ok, operation, operator, viewer } from '../operation.ts'
+import { type ApiContext, accepted, ok, operation, operator, viewer } from '../operation.ts'
 import { byId, listOperation, page, pageOf } from './list-operation.ts'
 import { at, component, count, currency, enumeration, maybeAt, oneOf, view, withAmounts, words } from './views.ts'
 
@@ -88,7 +88,7 @@ const Balance = z.object({
 })
 
 /** The operations of the comparisons with the supplier: orders with purchases, and the balance with the cost of purchases. */
-export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, 'ordering' | 'sweeps'>) {
+export function sweepOperations({ ordering: { db }, sweeps }: ApiContext) {
   return {
     requestSweep: operation({
       route: 'POST /sweeps',
@@ -98,10 +98,7 @@ export function sweepOperations({ ordering: { db }, sweeps }: Pick<ApiContext, '
         "Compare the supplier's orders of thirty days with our purchases; if a sweep is running, the answer shows that one.",
       answer: z.object({ sweep: Sweep }),
       success: { 202: 'Started, or under way' },
-      handle: async ({ caller }) => ({
-        status: 202,
-        data: { sweep: await sweeps.start(caller.actor) },
-      }),
+      handle: async ({ caller }) => accepted({ sweep: await sweeps.start(caller.actor) }),
     }),
     listSweeps: listOperation({
       route: 'GET /sweeps',

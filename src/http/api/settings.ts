@@ -34,7 +34,7 @@ const Settings = component('Settings', {
 })
 
 /** The operation that shows the settings of the service. */
-export function settingsOperations({ config, keys }: Pick<ApiContext, 'config' | 'keys'>) {
+export function settingsOperations({ config, keys }: ApiContext) {
   return {
     viewSettings: operation({
       route: 'GET /settings',

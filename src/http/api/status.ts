@@ -35,9 +35,6 @@ export const Freeze = component('Freeze', {
 })
 const FreezeNow = component('FreezeNow', { freeze: Freeze.nullable() })
 
-/** The parts of the service that give its status, besides the stored status. */
-type StatusContext = Pick<ApiContext, 'ordering' | 'stores' | 'inbox' | 'alerting' | 'nextRuns' | 'workerAbsentSince'>
-
 const UP_TO = 'counted as far as `upTo`'
 
 const Status = view(
@@ -131,7 +128,7 @@ const Status = view(
       .array(z.object({ store: z.string(), until: at, error: words }))
       .describe('Stores that refused their listings; nothing is pushed to them until then'),
   }),
-  ({ status, alerts, service }: { status: StoredStatus; alerts: StandingAlert[]; service: StatusContext }) => {
+  ({ status, alerts, service }: { status: StoredStatus; alerts: StandingAlert[]; service: ApiContext }) => {
     const { ordering, stores, inbox, alerting, nextRuns, workerAbsentSince = () => null } = service
     const { supplier, policy, dialect } = ordering
     const [{ caps }, { currency }, next] = [policy, dialect.money, nextRuns()]
@@ -242,7 +239,7 @@ function tally<R>(rows: Total<R>[], name: (row: R) => string | null): Record<str
 }
 
 /** The operations of the service as a whole: its status and the freeze. */
-export function statusOperations(service: StatusContext) {
+export function statusOperations(service: ApiContext) {
   const { ordering, alerting } = service
   const { db } = ordering
   const freezeNow = async () => ({ freeze: (await currentFreeze(db)) ?? null })

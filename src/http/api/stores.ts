@@ -11,7 +11,7 @@ import { allStoreReadings } from '../../storage/store-readings.ts'
 import { EXAMPLE_KEYS, examples, updateTypes } from '../../stores/examples.ts'
 import { type ConfiguredStore, kindOf, storeKinds } from '../../stores/kinds.ts'
 import { rotateSecretBody, triggerBody } from '../input.ts'
-import { type ApiContext, admin, ok, operation, operator, viewer } from '../operation.ts'
+import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
 import { testStore } from './store-test.ts'
 import { at, component, count, counts, maybeAt, words } from './views.ts'
 
@@ -107,12 +107,7 @@ export function storeAt(
 const OF_CALLER = 'the configuration of the process that calls stores'
 
 /** The operations of stores: where each store is, how publishing to it goes, and which secret signs its callbacks. */
-export function storeOperations({
-  ordering,
-  callbackSecrets,
-  stores,
-  publicUrl,
-}: Pick<ApiContext, 'ordering' | 'callbackSecrets' | 'stores' | 'publicUrl'>) {
+export function storeOperations({ ordering, callbackSecrets, stores, publicUrl }: ApiContext) {
   const { db } = ordering
   return {
     listStores: operation({
@@ -221,7 +216,7 @@ export function storeOperations({
       async handle({ caller, path, body: { overlapHours } }) {
         const store = storeAt(stores, caller, path, OF_CALLER)
         const made = await callbackSecrets.rotate(store, overlapHours * 3_600_000, caller.actor)
-        return { status: 201, data: { ...made, store, secret: made.secret.reveal() } }
+        return created({ ...made, store, secret: made.secret.reveal() })
       },
     }),
   }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { createToken, revokeToken, roles, scopes } from '../../access/tokens.ts'
 import { allTokens } from '../../storage/tokens.ts'
 import { invalidField, tokenBody } from '../input.ts'
-import { type ApiContext, admin, ok, operation } from '../operation.ts'
+import { type ApiContext, admin, created, ok, operation } from '../operation.ts'
 import { page } from './list-operation.ts'
 import { at, component, maybeAt, oneOf, words } from './views.ts'
 
@@ -21,11 +21,7 @@ const Token = token.meta({ id: 'Token' })
 const NewToken = component('NewToken', { ...token.shape, token: z.string().describe('Shown this once') })
 
 /** The operations of tokens: admins create, list and revoke tokens. */
-export function tokenOperations({
-  ordering,
-  stores,
-  randomBytes,
-}: Pick<ApiContext, 'ordering' | 'stores' | 'randomBytes'>) {
+export function tokenOperations({ ordering, stores, randomBytes }: ApiContext) {
   const { db, now, newId } = ordering
   const context = { db, now, newId, randomBytes }
   return {
@@ -50,7 +46,7 @@ export function tokenOperations({
         }
         const wanted = { name, role, store, scopes: [...new Set(scopes)], expiresInDays }
         const { token, row } = await createToken(context, wanted, caller.actor)
-        return { status: 201, data: { ...row, token: token.reveal() } }
+        return created({ ...row, token: token.reveal() })
       },
     }),
     revokeToken: operation({
