@@ -114,14 +114,11 @@ export const noApi =
 /** Answers errors that body parsers and the router throw at malformed requests. The words repeat nothing of the request. */
 function refusalOf(error: unknown): (ApiError & { status: number }) | undefined {
   if (!(error instanceof Error) || error instanceof Failure || !('status' in error)) return undefined
-  switch (error.status) {
-    case 400:
-      return { status: 400, code: 'invalid', message: 'the request is malformed' }
-    case 413:
-      return { status: 413, code: 'too_large', message: 'the body is too large' }
-    case 415:
-      return { status: 415, code: 'unsupported_media_type', message: 'the body must be plain JSON in UTF-8' }
-    default:
-      return undefined
-  }
+  return refusals.find(({ status }) => status === error.status)
 }
+
+const refusals: readonly (ApiError & { status: number })[] = [
+  { status: 400, code: 'invalid', message: 'the request is malformed' },
+  { status: 413, code: 'too_large', message: 'the body is too large' },
+  { status: 415, code: 'unsupported_media_type', message: 'the body must be plain JSON in UTF-8' },
+]

@@ -3,7 +3,7 @@ import { type Activity, type ActivityPeriod, activityOf, activityPeriods, period
 import { countsBetween, firstCountedHour } from '../../storage/hourly-counts.ts'
 import { choice } from '../input.ts'
 import { type ApiContext, ok, operation, viewer } from '../operation.ts'
-import { amount, amountOf, at, component, count, currency, maybeAt, view } from './views.ts'
+import { amount, amountOf, at, component, count, currency, maybeAt } from './views.ts'
 
 const ms = count.nullable()
 const step = component('ActivityStep', {
@@ -17,7 +17,7 @@ const step = component('ActivityStep', {
   p95Ms: ms.describe('95 % of them'),
 })
 
-const shape = component('Activity', {
+const ActivityAnswer = component('Activity', {
   period: z.enum(Object.keys(activityPeriods) as ActivityPeriod[]),
   currency: currency.describe('Of `spend`: the one that the supplier sells in'),
   countedSince: maybeAt.describe('The first hour that was counted; null: nothing was yet'),
@@ -26,23 +26,6 @@ const shape = component('Activity', {
   total: step,
   stepsBefore: z.array(step).describe('The same of the period before, which is as long'),
   totalBefore: step,
-})
-
-type Whole = ReturnType<typeof activityOf> & {
-  period: ActivityPeriod
-  currency: string
-  countedSince: number | null
-  stepMs: number
-}
-const ActivityAnswer = view(shape, (whole: Whole) => {
-  const shown = (one: Activity) => ({ ...one, spend: amountOf(one.spendMinor, whole.currency) })
-  return {
-    ...whole,
-    steps: whole.steps.map(shown),
-    total: shown(whole.total),
-    stepsBefore: whole.stepsBefore.map(shown),
-    totalBefore: shown(whole.totalBefore),
-  }
 })
 
 /** The activity as it is answered. */
@@ -72,8 +55,18 @@ export function activityOperations({ ordering }: ApiContext) {
           db.query(firstCountedHour()),
         ])
         const { currency } = dialect.money
-        const countedSince = since?.at ?? null
-        return ok({ period, currency, countedSince, stepMs, ...activityOf(period, instant, counts, currency) })
+        const whole = activityOf(period, instant, counts, currency)
+        const shown = (one: Activity) => ({ ...one, spend: amountOf(one.spendMinor, currency) })
+        return ok({
+          period,
+          currency,
+          countedSince: since?.at ?? null,
+          stepMs,
+          steps: whole.steps.map(shown),
+          total: shown(whole.total),
+          stepsBefore: whole.stepsBefore.map(shown),
+          totalBefore: shown(whole.totalBefore),
+        })
       },
     }),
   }

@@ -3,7 +3,6 @@ import { assertAllowed } from '../../access/tokens.ts'
 import { deliveryLabels, deliveryStates } from '../../domain/labels.ts'
 import { idBound } from '../../ids.ts'
 import { bodyDeleted, replay, reveal as revealBody } from '../../inbox/process.ts'
-import type { Traffic } from '../../inbox/receive.ts'
 import { supplierSourceId } from '../../inbox/sources.ts'
 import { need } from '../../storage/database.ts'
 import { deliveryById, listDeliveries } from '../../storage/deliveries.ts'
@@ -12,7 +11,7 @@ import { plainLength } from '../../vault/vault.ts'
 import { choice, eventName, queryFlag, queryInstant, replayBody, webhookBody } from '../input.ts'
 import { type ApiContext, admin, created, ok, operation, operator, viewer } from '../operation.ts'
 import { listOperation, page } from './list-operation.ts'
-import { at, component, count, enumeration, maybeAt, view, words } from './views.ts'
+import { at, component, count, enumeration, maybeAt, words } from './views.ts'
 
 const State = enumeration('DeliveryState', deliveryLabels)
 
@@ -112,45 +111,33 @@ export function deliveryOperations({ ordering }: ApiContext) {
   }
 }
 
-interface ShownWebhook {
-  row: WebhookRow
-  /** Id of the newest webhook that is not retired. */
-  newest: string | undefined
-  traffic: Traffic | undefined
-}
-
-const Webhook = view(
-  component('Webhook', {
-    id: z.string(),
-    url: z.string(),
-    events: z.array(z.string()),
-    createdAt: at,
-    state: z
-      .enum(['live', 'replaced', 'retired'])
-      .describe('`replaced`: another one took over, both are valid; `retired`: its deliveries have no effect'),
-    retiredAt: maybeAt,
-    received: count.describe('Authentic deliveries that came through it since the service started'),
-    lastReceivedAt: maybeAt,
-  }),
-  ({ row, newest, traffic }: ShownWebhook) => ({
-    ...row,
-    state:
-      row.retiredAt !== null ? ('retired' as const) : row.id === newest ? ('live' as const) : ('replaced' as const),
-    received: traffic?.count ?? 0,
-    lastReceivedAt: traffic?.lastAt ?? null,
-  }),
-)
+const Webhook = component('Webhook', {
+  id: z.string(),
+  url: z.string(),
+  events: z.array(z.string()),
+  createdAt: at,
+  state: z
+    .enum(['live', 'replaced', 'retired'])
+    .describe('`replaced`: another one took over, both are valid; `retired`: its deliveries have no effect'),
+  retiredAt: maybeAt,
+  received: count.describe('Authentic deliveries that came through it since the service started'),
+  lastReceivedAt: maybeAt,
+})
 
 /** The operations of our webhooks at the supplier. Signing secrets are created, rotated and retired, and never shown. */
 export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiContext) {
   const viewAll = async () => {
     const rows = await db.query(allWebhooks())
-    const newest = rows.findLast(({ retiredAt }) => retiredAt === null)?.id
+    const newest = rows.findLast(({ retiredAt }) => retiredAt === null)
     const traffic = inbox.traffic()
-    return rows.map((row): ShownWebhook => ({ row, newest, traffic: traffic.get(supplierSourceId(row.path)) }))
+    return rows.map((row) => {
+      const state = row.retiredAt !== null ? 'retired' : row === newest ? 'live' : 'replaced'
+      const { count = 0, lastAt = null } = traffic.get(supplierSourceId(row.path)) ?? {}
+      return { ...row, state, received: count, lastReceivedAt: lastAt } as const
+    })
   }
-  const view = async ({ id }: WebhookRow) => {
-    const shown = (await viewAll()).find(({ row }) => row.id === id)
+  const view = async ({ id }: Pick<WebhookRow, 'id'>) => {
+    const shown = (await viewAll()).find((one) => one.id === id)
     if (!shown) throw new Error(`the webhook ${id} went while it was shown`)
     return shown
   }

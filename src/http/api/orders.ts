@@ -35,7 +35,7 @@ import {
   revealBody,
   search,
 } from '../input.ts'
-import { type ApiContext, admin, configuredStore, ok, operation, operator, viewer } from '../operation.ts'
+import { type ApiContext, admin, type Call, configuredStore, ok, operation, operator, viewer } from '../operation.ts'
 import { Delivery } from './deliveries.ts'
 import { listOperation } from './list-operation.ts'
 import { Effect } from './outbox.ts'
@@ -207,7 +207,6 @@ export function orderOperations(context: ApiContext) {
           : ok(await view(orderId, caller))
       },
     }),
-
     listOrders: listOperation({
       route: 'GET /orders',
       allowed: { store: 'orders', people: 'viewer' },
@@ -222,7 +221,6 @@ export function orderOperations(context: ApiContext) {
       read: async ({ store, ...filter }, { caller }) =>
         statesOfOrders(db, await askedOrders(db, { ...filter, store: storeAsked(caller, store) })),
     }),
-
     viewOrderHistory: operation({
       route: 'GET /orders/:reference/history',
       allowed: viewer,
@@ -233,7 +231,6 @@ export function orderOperations(context: ApiContext) {
       failures: { 404: unknown, 409: ambiguous },
       handle: async (call) => ok(await orderHistory(ordering, await idOf(call))),
     }),
-
     revealKeys: operation({
       route: 'POST /orders/:reference/keys',
       allowed: admin,
@@ -249,7 +246,6 @@ export function orderOperations(context: ApiContext) {
         return ok({ items: await revealKeys(ordering, await idOf(call), line, why) })
       },
     }),
-
     viewOrder: operation({
       route: 'GET /orders/:reference',
       allowed: { store: 'orders', people: 'viewer' },
@@ -260,7 +256,6 @@ export function orderOperations(context: ApiContext) {
       failures: { 404: unknown, 409: ambiguous },
       handle: async (call) => ok(await view(await idOf(call), call.caller)),
     }),
-
     cancelOrder: operation({
       route: 'POST /orders/:reference/cancel',
       allowed: { store: 'orders', people: 'operator' },
@@ -277,7 +272,6 @@ export function orderOperations(context: ApiContext) {
         return ok(await view(id, caller))
       },
     }),
-
     takeShopOrder: operation({
       route: 'POST /orders/:reference/take',
       needsWorker: true,
@@ -297,7 +291,6 @@ export function orderOperations(context: ApiContext) {
         return ok(await view(await takeByHand(ordering, shopOf(store), path.reference, { take }, caller.actor), caller))
       },
     }),
-
     releaseShopOrder: operation({
       route: 'POST /orders/:reference/release',
       needsWorker: true,
@@ -318,7 +311,6 @@ export function orderOperations(context: ApiContext) {
         )
       },
     }),
-
     resendOrder: operation({
       route: 'POST /orders/:reference/resend',
       needsWorker: true,
@@ -379,11 +371,7 @@ async function askedOrders(db: Database, { state, search, ...filter }: OrderFilt
 }
 
 /** A call that names an order. */
-interface Named {
-  caller: Caller
-  path: { reference: string }
-  query: { store?: string | undefined }
-}
+type Named = Pick<Call<{ store?: string | undefined }, unknown, 'reference'>, 'caller' | 'path' | 'query'>
 
 /** Finds an order. A store token finds only its own store's orders. A person names the store where stores share the reference. */
 async function idOfOrder(db: Database, { caller, path: { reference }, query }: Named): Promise<string> {

@@ -55,33 +55,32 @@ export function settingsOperations({ config, keys }: ApiContext) {
 }
 
 function secretsOf(config: Config): z.input<typeof Secret>[] {
-  const set = { isSet: true, keyName: null, fault: null }
-  const { apiKey, keyEncryptionKey, nextKeyEncryptionKey, databaseUrl } = SECRETS
-  const source = ({ variable, file }: { variable: string; file: string }) => ({
+  const secret = ({ variable, file }: { variable: string; file: string }, about: string) => ({
     name: variable,
     file: `secrets/${file}`,
+    about,
+    isSet: true,
+    keyName: null,
+    fault: null,
   })
+  const { apiKey, keyEncryptionKey, nextKeyEncryptionKey, databaseUrl } = SECRETS
   return [
-    { ...source(apiKey), about: 'opens the API of the supplier', ...set },
+    secret(apiKey, 'opens the API of the supplier'),
     {
-      ...source(keyEncryptionKey),
-      about: 'seals licence keys and secrets in the database',
-      ...set,
+      ...secret(keyEncryptionKey, 'seals licence keys and secrets in the database'),
       keyName: nameOfKey(config.keyEncryptionKey),
     },
-    { ...source(nextKeyEncryptionKey), about: 'the key that a rotation takes into use', ...nextKeyOf(config) },
+    { ...secret(nextKeyEncryptionKey, 'the key that a rotation takes into use'), ...nextKeyOf(config) },
     // Where the configuration does not name the database server, a secret names the server.
     ...(config.databaseUrl && config.database.url === null
-      ? [{ ...source(databaseUrl), about: `the address of the database, ${placeName(config)}`, ...set }]
+      ? [secret(databaseUrl, `the address of the database, ${placeName(config)}`)]
       : []),
     ...config.stores
       .filter(({ credentials }) => credentials)
-      .map(({ id, name }) => ({ ...source(credentialsSource(id)), about: `opens the shop ${name}`, ...set })),
-    ...Object.keys(config.alerts.channels).map((name) => ({
-      ...source(channelSource(name)),
-      about: `where the channel ${name} sends alerts to`,
-      ...set,
-    })),
+      .map(({ id, name }) => secret(credentialsSource(id), `opens the shop ${name}`)),
+    ...Object.keys(config.alerts.channels).map((name) =>
+      secret(channelSource(name), `where the channel ${name} sends alerts to`),
+    ),
   ]
 }
 

@@ -9,6 +9,7 @@ import { countListings, pageOfListings } from '../../storage/listings.ts'
 import { lastCompleteSync } from '../../storage/runs.ts'
 import { listStoreOrders } from '../../storage/store-orders.ts'
 import { storeReadingOf } from '../../storage/store-readings.ts'
+import { doubtful, failed, sound } from '../../stores/findings.ts'
 import type { Store, StoreFinding } from '../../stores/store.ts'
 
 type Db = Context['db']
@@ -37,70 +38,52 @@ async function webhookFinding(
   provision: NonNullable<Store['provision']>,
   { store, publicUrl }: { store: string; publicUrl: string | null },
 ): Promise<StoreFinding> {
-  const check = 'webhook'
-  if (publicUrl === null) {
-    return { check, state: 'ok', detail: 'none, as there is no publicUrl: polling alone', fix: null }
-  }
+  if (publicUrl === null) return sound('webhook', 'none, as there is no publicUrl: polling alone')
   const url = storeWebhookUrl(publicUrl, store)
   const made = await provision(url)
   if (made.outcome !== 'confirmed') {
     const fix = 'Orders are polled meanwhile. The webhook is made by itself once the shop allows it.'
-    return { check, state: 'failed', detail: made.detail, fix }
+    return failed('webhook', made.detail, fix)
   }
   const hasSent = (await db.query(anyDelivery(storeSourceId(store)))).length > 0
   const isSilent = !hasSent && (await db.query(listStoreOrders({ store, limit: 1 }))).length > 0
   const detail = made.detail ?? (isSilent ? 'orders came by polling, and never a delivery by it' : undefined)
-  if (detail === undefined) return { check, state: 'ok', detail: `it sends its orders to ${url}`, fix: null }
-  const fix = `Look whether the shop reaches ${url}: it switches a webhook off after failures.`
-  return { check, state: 'doubtful', detail, fix }
+  if (detail === undefined) return sound('webhook', `it sends its orders to ${url}`)
+  return doubtful('webhook', detail, `Look whether the shop reaches ${url}: it switches a webhook off after failures.`)
 }
 
 const instant = (at: number): string => new Date(at).toISOString()
 
 async function ordersFinding(db: Db, store: string): Promise<StoreFinding> {
-  const check = 'orders'
   const reading = await first(db, storeReadingOf(store))
   if (reading?.failingSince) {
     const detail = `they were not read since ${instant(reading.failingSince)}: ${reading.lastError}`
-    return {
-      check,
-      state: 'failed',
-      detail,
-      fix: 'Correct what the shop does not allow; they are read again by themselves.',
-    }
+    return failed('orders', detail, 'Correct what the shop does not allow; they are read again by themselves.')
   }
-  if (!reading?.ordersReadAt) {
-    return { check, state: 'doubtful', detail: 'they were not read yet', fix: 'Wait for a minute, then test again.' }
-  }
+  if (!reading?.ordersReadAt) return doubtful('orders', 'they were not read yet', 'Wait for a minute, then test again.')
   const from = instant(reading.connectedAt)
-  const detail = `last read ${instant(reading.ordersReadAt)}; those paid since ${from} are bought`
-  return { check, state: 'ok', detail, fix: null }
+  return sound('orders', `last read ${instant(reading.ordersReadAt)}; those paid since ${from} are bought`)
 }
 
 /** The most reasons that are shown for each state. */
 const REASONS_SHOWN = 3
 
 async function listingFindings(db: Db, store: string, readsVariants: boolean): Promise<StoreFinding[]> {
-  const check = 'listings'
   const totals = (await db.query(countListings())).filter((row) => row.store === store)
   const reading = await first(db, storeReadingOf(store))
-  if (readsVariants && !reading?.variantsReadAt) {
-    const fix = 'Wait for the first sync, then test again.'
-    return [{ check, state: 'doubtful', detail: 'the products of the shop were not all read yet', fix }]
-  }
+  const unread = (detail: string) => [doubtful('listings', detail, 'Wait for the first sync, then test again.')]
+  if (readsVariants && !reading?.variantsReadAt) return unread('the products of the shop were not all read yet')
   if (totals.length === 0 && !(await first(db, lastCompleteSync()))) {
-    const fix = 'Wait for the first sync, then test again.'
-    return [{ check, state: 'doubtful', detail: "the supplier's catalogue was not read yet", fix }]
+    return unread("the supplier's catalogue was not read yet")
   }
   const counts = totals.map(({ state, total }) => `${total} ${state}`).join(', ')
   const none = 'none: no product of the store has the SKU of an offer'
-  const all: StoreFinding = { check, state: 'ok', detail: counts === '' ? none : counts, fix: null }
-  const shown = [
-    await reasonsOf(db, store, 'failed'),
-    await reasonsOf(db, store, 'held'),
-    await reasonsOf(db, store, 'synced', listingNotices),
+  return [
+    sound('listings', counts === '' ? none : counts),
+    ...(await reasonsOf(db, store, 'failed')),
+    ...(await reasonsOf(db, store, 'held')),
+    ...(await reasonsOf(db, store, 'synced', listingNotices)),
   ]
-  return [all, ...shown.flat()]
 }
 
 async function reasonsOf(
@@ -110,13 +93,13 @@ async function reasonsOf(
   reasons?: readonly string[],
 ): Promise<StoreFinding[]> {
   const rows = await db.query(pageOfListings({ store, state, reasons, limit: REASONS_SHOWN }))
-  return rows.map(({ variant, sku, reason, detail }) => ({
-    check: 'listings',
-    state: 'doubtful',
-    detail: `${sku} (${variant}) is ${state}: ${detail ?? (reason ? reasonText(reason) : 'no reason is known')}`,
-    fix:
+  return rows.map(({ variant, sku, reason, detail }) =>
+    doubtful(
+      'listings',
+      `${sku} (${variant}) is ${state}: ${detail ?? (reason ? reasonText(reason) : 'no reason is known')}`,
       state === 'synced'
         ? `Change it in the shop, then: quayside listings retry ${variant} --store ${store}.`
         : `See quayside listings list --state ${state} --store ${store}.`,
-  }))
+    ),
+  )
 }
