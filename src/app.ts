@@ -333,7 +333,7 @@ function openFaces(parts: Parts, sandboxUrl: string | undefined) {
   const operations = elect ? leavingToWorker(ordering, own, processes, inbox.reload) : own
   const pages = createConsole({ url: config.console.url, sandboxUrl, operations, access, monotonic, log, count })
   const owner = mintToken('admin', randomBytes)
-  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
+  const authenticate = createAuth({ db, now }, owner.digest)
   const health = {
     isWorker: role === 'worker',
     status: () => ({

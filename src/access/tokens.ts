@@ -2,8 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { Failure } from '../errors.ts'
 import { Secret } from '../secret.ts'
-import { type Database, first, StaleWrite } from '../storage/database.ts'
-import { insertAudit } from '../storage/evidence.ts'
+import { first, StaleWrite } from '../storage/database.ts'
+import { audited } from '../storage/evidence.ts'
 import { allTokens, insertToken, revokeToken as markRevoked, type TokenRow, tokenByDigest } from '../storage/tokens.ts'
 
 export const roles = ['store', 'viewer', 'operator', 'admin'] as const
@@ -13,19 +13,17 @@ export type Role = (typeof roles)[number]
 export const scopes = ['orders', 'keys'] as const
 export type Scope = (typeof scopes)[number]
 
-export interface Minted {
-  /** `qs_<first letter of the role>_` and 256 random bits in base64url; the prefix is for secret scanners. */
-  token: Secret
-  /** SHA-256 of the token. Nothing else of the token is stored but its hint. */
-  digest: Buffer
-  /** The prefix and 4 characters: enough to distinguish tokens in a list. 232 bits of the token stay unknown. */
-  hint: string
-}
-
 /** Makes a bearer token. @param randomBytes gives the requested count of bytes from a cryptographic source */
-export function mintToken(role: Role, randomBytes: (count: number) => Buffer): Minted {
+export function mintToken(role: Role, randomBytes: (count: number) => Buffer) {
+  // The prefix is for secret scanners.
   const text = `qs_${role.charAt(0)}_${randomBytes(32).toString('base64url')}`
-  return { token: new Secret(text), digest: tokenDigest(text), hint: text.slice(0, 9) }
+  return {
+    token: new Secret(text),
+    /** Nothing else of the token is stored but its hint. */
+    digest: tokenDigest(text),
+    /** The prefix and 4 characters: enough to distinguish tokens in a list. 232 bits of the token stay unknown. */
+    hint: text.slice(0, 9),
+  }
 }
 
 /** The SHA-256 of a token. A token has 256 random bits, so a slow hash would only slow requests down. */
@@ -50,28 +48,15 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** Makes and stores a token. Only the returned value has the text of the token. */
 export async function createToken(
   { db, now, newId, randomBytes }: TokenContext,
-  input: NewToken,
+  { expiresInDays, ...wanted }: NewToken,
   actor: string,
 ): Promise<{ token: Secret; row: TokenRow }> {
-  const { token, digest, hint } = mintToken(input.role, randomBytes)
+  const { token, digest, hint } = mintToken(wanted.role, randomBytes)
   const at = now()
-  const row: TokenRow = {
-    id: newId(),
-    name: input.name,
-    digest,
-    hint,
-    role: input.role,
-    store: input.store,
-    scopes: input.scopes,
-    createdAt: at,
-    revokedAt: null,
-    expiresAt: input.expiresInDays === null ? null : at + input.expiresInDays * DAY_MS,
-  }
-  const detail = [row.role, row.store, ...input.scopes].filter(Boolean).join(' ')
-  await db.commit([
-    insertToken(row),
-    insertAudit({ id: newId(), at, actor, action: 'token.create', subject: row.id, detail }),
-  ])
+  const expiresAt = expiresInDays === null ? null : at + expiresInDays * DAY_MS
+  const row: TokenRow = { id: newId(), ...wanted, digest, hint, createdAt: at, revokedAt: null, expiresAt }
+  const detail = [row.role, row.store, ...wanted.scopes].filter(Boolean).join(' ')
+  await db.commit([insertToken(row), audited({ newId, now }, actor, 'token.create', row.id, detail)])
   return { token, row }
 }
 
@@ -81,7 +66,7 @@ export async function revokeToken({ db, now, newId }: TokenContext, id: string, 
   const at = now()
   const row = (await db.query(allTokens())).find((token) => token.id === id)
   if (!row || row.revokedAt !== null) throw gone
-  const audit = insertAudit({ id: newId(), at, actor, action: 'token.revoke', subject: id })
+  const audit = audited({ newId, now }, actor, 'token.revoke', id)
   await db.commit([markRevoked(id, at), audit]).catch((error: unknown) => {
     throw error instanceof StaleWrite ? gone : error
   })
@@ -112,15 +97,8 @@ export interface Allowed {
  */
 export type Authenticate = (authorization: string[] | undefined) => Promise<Caller>
 
-export interface AuthOptions {
-  db: Database
-  /** SHA-256 of the owner token, which is made at each start and is never in the database. */
-  ownerDigest: Buffer
-  /** Epoch milliseconds. */
-  now: () => number
-}
-
-export function createAuth({ db, ownerDigest, now }: AuthOptions): Authenticate {
+/** @param ownerDigest SHA-256 of the owner token, which is made at each start and is never in the database */
+export function createAuth({ db, now }: Pick<TokenContext, 'db' | 'now'>, ownerDigest: Buffer): Authenticate {
   return async (authorization) => {
     const [value = '', ...others] = authorization ?? []
     // With two headers, a proxy may read one and this service the other.

@@ -98,11 +98,7 @@ export type BodyLimits = typeof bodyLimits
 /** The reasons for which a body was not read. `aborted`: the sender disconnected. */
 export type NoBody = 'too_large' | 'too_slow' | 'gave_way' | 'aborted'
 
-export interface RawBodies {
-  read(request: IncomingMessage, response: ServerResponse): Promise<Buffer | NoBody>
-  /** Returns the number of unfinished bodies. */
-  waiting(): number
-}
+export type RawBodies = ReturnType<typeof createRawBodies>
 
 interface Slot {
   network: string
@@ -116,7 +112,7 @@ interface Slot {
  * no slot is free, the oldest unfinished body is dropped. A genuine body arrives within a moment, so the oldest body is
  * hardly ever genuine, even when a flood and the supplier come through the address of one proxy.
  */
-export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
+export function createRawBodies(changed: Partial<BodyLimits> = {}) {
   const { bytesMax, timeoutMs, perAddress, total } = { ...bodyLimits, ...changed }
   /** All slots, the oldest first. Each set of `byNetwork` has the same order. */
   const slots = new Set<Slot>()
@@ -142,8 +138,9 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}): RawBodies {
   }
 
   return {
+    /** Returns the number of unfinished bodies. */
     waiting: () => slots.size,
-    read: (request, response) =>
+    read: (request: IncomingMessage, response: ServerResponse): Promise<Buffer | NoBody> =>
       new Promise((resolve) => {
         const slot = { network: networkOf(request.socket.remoteAddress ?? ''), giveWay: () => end('gave_way') }
         const timer = setTimeout(() => end('too_slow'), timeoutMs)

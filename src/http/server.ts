@@ -49,19 +49,9 @@ export interface HttpOptions {
   limits?: Partial<ServerLimits>
 }
 
-export interface HttpServer {
-  /** Starts to listen. @returns the address of the server; with port 0, the system has chosen the port in this address */
-  listen(host: string, port: number): Promise<AddressInfo>
-  /** Answers every new request but a probe with 503 from now on. Running requests are finished. */
-  drain(): void
-  /**
-   * Drains and stops listening. Closes idle sockets now, and busy sockets after their answer or at the deadline. The
-   * deadline counts from `drain`.
-   */
-  close(): Promise<void>
-}
+export type HttpServer = ReturnType<typeof createHttpServer>
 
-export function createHttpServer(options: HttpOptions): HttpServer {
+export function createHttpServer(options: HttpOptions) {
   const limits = { ...serverLimits, ...options.limits }
   let drainingSince: number | undefined
   const app = application(options, () => drainingSince !== undefined)
@@ -89,8 +79,10 @@ export function createHttpServer(options: HttpOptions): HttpServer {
     return drainingSince
   }
   return {
+    /** Answers every new request but a probe with 503 from now on. Running requests are finished. */
     drain: () => void drain(),
-    listen: (host, port) =>
+    /** Starts to listen. @returns the address of the server; with port 0, the system has chosen the port in this address */
+    listen: (host: string, port: number): Promise<AddressInfo> =>
       new Promise((resolve, reject) => {
         server.once('error', reject)
         server.listen(port, host, () => {
@@ -98,7 +90,11 @@ export function createHttpServer(options: HttpOptions): HttpServer {
           resolve(server.address() as AddressInfo)
         })
       }),
-    close: () =>
+    /**
+     * Drains and stops listening. Closes idle sockets now, and busy sockets after their answer or at the deadline. The
+     * deadline counts from `drain`.
+     */
+    close: (): Promise<void> =>
       new Promise((resolve) => {
         const leftMs = drain() + limits.drainMs - options.monotonic()
         const deadline = setTimeout(() => server.closeAllConnections(), Math.max(0, leftMs))

@@ -111,19 +111,13 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
 const warn = ({ log }: Pick<Parts, 'log'>, error: unknown, id?: string): void =>
   log.warn('worker.failed', { kind: 'calls', ...(id && { id }), error: messageOf(error) })
 
-/** The calls that other processes have left to this process. */
-export interface WorkerCalls {
-  /** Begins waiting calls, as many as may run at once. @returns how many calls it has begun */
-  begin(): Promise<number>
-  /** Resolves when no call is under way. */
-  idle(): Promise<void>
-}
-
-export function performCalls(parts: Parts, operations: readonly Operation[]): WorkerCalls {
+/** Performs the calls that other processes have left to this process. */
+export function performCalls(parts: Parts, operations: readonly Operation[]) {
   const { db, vault, now } = parts
   const running = new Set<Promise<void>>()
   return {
-    begin: async () => {
+    /** Begins waiting calls, as many as may run at once. @returns how many calls it has begun */
+    begin: async (): Promise<number> => {
       if (running.size >= AT_ONCE) return 0
       const open = await db.query(openWorkerCalls(now() - BEGIN_MS, AT_ONCE - running.size))
       const begun = await Promise.all(
@@ -148,7 +142,8 @@ export function performCalls(parts: Parts, operations: readonly Operation[]): Wo
       )
       return begun.reduce((sum: number, one) => sum + one, 0)
     },
-    idle: async () => {
+    /** Resolves when no call is under way. */
+    idle: async (): Promise<void> => {
       await Promise.all(running)
     },
   }

@@ -148,16 +148,11 @@ const gauges: Record<string, GaugeSource> = {
   sweep_orders: {
     help: 'What the last complete sweep counted, of orders and purchases',
     labels: ['what'],
-    read: ({ sweep }) =>
-      sweep
-        ? each({
-            matched: sweep.matched,
-            orphans: sweep.orphans,
-            foreign: sweep.foreign,
-            missing: sweep.missing,
-            not_listed: sweep.notListed,
-          })
-        : [],
+    read: ({ sweep }) => {
+      if (!sweep) return []
+      const { matched, orphans, foreign, missing, notListed } = sweep
+      return each({ matched, orphans, foreign, missing, not_listed: notListed })
+    },
   },
   account_minor: {
     help: 'What moved the balance since the account was begun, in minor units',
@@ -182,14 +177,7 @@ const gauges: Record<string, GaugeSource> = {
   },
 }
 
-export interface Metrics {
-  /** Adds one to a counter. Never throws, because no request may fail for a metric. */
-  count(name: keyof typeof counters, labels: Record<string, string>): void
-  /** Records a duration. Never throws. @param ms the duration */
-  time(name: keyof typeof histograms, ms: number, labels?: Record<string, string>): void
-  /** Returns the metrics as Prometheus reads them. The gauges are left out when they cannot be read now. */
-  scrape(): Promise<{ contentType: string; text: string }>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 /**
  * Makes the metrics of a service, in a registry of their own, so that two services in one process count separately.
@@ -197,7 +185,7 @@ export interface Metrics {
  * @param observe called once for each scrape
  * @param process adds memory, event loop and garbage collection of the process
  */
-export function createMetrics(observe: () => Promise<Observed>, { process = false } = {}): Metrics {
+export function createMetrics(observe: () => Promise<Observed>, { process = false } = {}) {
   const registry = new Registry()
   const options = (name: string, help: string, labelNames: string[] = []) => ({
     name: `quayside_${name}`,
@@ -232,21 +220,24 @@ export function createMetrics(observe: () => Promise<Observed>, { process = fals
   }
   if (process) collectDefaultMetrics({ register: registry })
   return {
-    count(name, labels) {
+    /** Adds one to a counter. Never throws, because no request may fail for a metric. */
+    count(name: keyof typeof counters, labels: Record<string, string>): void {
       try {
         counted[name]?.inc(labels)
       } catch {
         // A label that was not declared is our own mistake; the request goes on without its metric.
       }
     },
-    time(name, ms, labels = {}) {
+    /** Records a duration. Never throws. @param ms the duration */
+    time(name: keyof typeof histograms, ms: number, labels: Record<string, string> = {}): void {
       try {
         timed[name]?.observe(labels, Math.max(0, ms) / 1_000)
       } catch {
         // As in `count` above.
       }
     },
-    async scrape() {
+    /** Returns the metrics as Prometheus reads them. The gauges are left out when they cannot be read now. */
+    async scrape(): Promise<{ contentType: string; text: string }> {
       observed = observe().catch(() => undefined)
       return { contentType: registry.contentType, text: await registry.metrics() }
     },

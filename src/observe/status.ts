@@ -1,7 +1,7 @@
 import { allAlertChannels, countOpenAlerts } from '../storage/alerts.ts'
 import { allBalanceAccounts, latestBalance } from '../storage/balance.ts'
 import { allCallbackSecrets } from '../storage/callback-secrets.ts'
-import type { Database } from '../storage/database.ts'
+import { type Database, first } from '../storage/database.ts'
 import { countDeliveries } from '../storage/deliveries.ts'
 import { countDiscrepancies } from '../storage/discrepancies.ts'
 import { currentFreeze } from '../storage/freezes.ts'
@@ -16,64 +16,30 @@ import { lastCompleteSweep, lastCompleteSync, lastEndedSync } from '../storage/r
 export type StoredStatus = Awaited<ReturnType<typeof readStatus>>
 
 /** Reads the stored state of the service. `GET /status` and the metrics both show the result. */
-export async function readStatus(db: Database) {
-  const [
-    [balance],
-    accounts,
-    freeze,
-    purchases,
-    [offers],
-    deliveries,
-    outbox,
-    discrepancies,
-    listings,
-    [waitingPrices],
-    publishing,
-    callbackSecrets,
-    [completeSync],
-    [endedSync],
-    [sweep],
-    [outage],
-    openAlerts,
-    alertChannels,
-  ] = await Promise.all([
-    db.query(latestBalance()),
-    db.query(allBalanceAccounts()),
-    currentFreeze(db),
-    db.query(countByState()),
-    db.query(countOffers()),
-    db.query(countDeliveries()),
-    db.query(countOutbox()),
-    db.query(countDiscrepancies()),
-    db.query(countListings()),
-    db.query(countWaitingPrices()),
-    db.query(allPublishing()),
-    db.query(allCallbackSecrets()),
-    db.query(lastCompleteSync()),
-    db.query(lastEndedSync()),
-    db.query(lastCompleteSweep()),
-    db.query(openOutage()),
-    db.query(countOpenAlerts()),
-    db.query(allAlertChannels()),
-  ])
-  return {
-    balance,
-    accounts,
-    freeze,
-    purchases,
-    offers: offers ?? { total: 0, inStock: 0 },
-    deliveries,
-    outbox,
-    discrepancies,
-    listings,
-    waitingPrices: waitingPrices?.total ?? 0,
-    publishing,
-    callbackSecrets,
-    completeSync,
-    endedSync,
-    sweep,
-    outage,
-    openAlerts,
-    alertChannels,
-  }
+export const readStatus = (db: Database) =>
+  together({
+    balance: first(db, latestBalance()),
+    accounts: db.query(allBalanceAccounts()),
+    freeze: currentFreeze(db),
+    purchases: db.query(countByState()),
+    offers: first(db, countOffers()).then((found) => found ?? { total: 0, inStock: 0 }),
+    deliveries: db.query(countDeliveries()),
+    outbox: db.query(countOutbox()),
+    discrepancies: db.query(countDiscrepancies()),
+    listings: db.query(countListings()),
+    waitingPrices: first(db, countWaitingPrices()).then((found) => found?.total ?? 0),
+    publishing: db.query(allPublishing()),
+    callbackSecrets: db.query(allCallbackSecrets()),
+    completeSync: first(db, lastCompleteSync()),
+    endedSync: first(db, lastEndedSync()),
+    sweep: first(db, lastCompleteSweep()),
+    outage: first(db, openOutage()),
+    openAlerts: db.query(countOpenAlerts()),
+    alertChannels: db.query(allAlertChannels()),
+  })
+
+/** Waits for reads that go on at the same time. */
+async function together<T extends object>(reads: T): Promise<{ [Name in keyof T]: Awaited<T[Name]> }> {
+  const read = Object.entries(reads).map(async ([name, value]) => [name, await value])
+  return Object.fromEntries(await Promise.all(read))
 }

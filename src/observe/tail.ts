@@ -5,16 +5,7 @@ const WAITING_MAX = 1_000
 /** The most watchers at once: each watcher costs memory and a connection. */
 export const WATCHERS_MAX = 20
 
-export interface Tail {
-  /** Writes to the log and to all watchers. */
-  log: Log
-  /** Gives the records of `before`, then all records from now on. Returns undefined where there are too many watchers already. */
-  watch: (before?: LogRecord[]) => AsyncIterableIterator<LogRecord, void> | undefined
-  /** Returns the number of watchers. */
-  watchers: () => number
-  /** Ends all watchers. */
-  end: () => void
-}
+export type Tail = ReturnType<typeof createTail>
 
 interface Watcher {
   take: (record: LogRecord) => void
@@ -25,7 +16,7 @@ interface Watcher {
 const IDLE_MS = 30_000
 
 /** Lets people watch the log as it is written. No record is kept for later watchers. */
-export function createTail(log: Log, { idleMs = IDLE_MS } = {}): Tail {
+export function createTail(log: Log, { idleMs = IDLE_MS } = {}) {
   const watchers = new Set<Watcher>()
   const level =
     (name: keyof Log) =>
@@ -36,6 +27,7 @@ export function createTail(log: Log, { idleMs = IDLE_MS } = {}): Tail {
       for (const { take } of watchers) take(record)
     }
 
+  /** Gives the records of `before`, then all records from now on. Returns undefined where there are too many watchers already. */
   function watch(before: LogRecord[] = []): AsyncIterableIterator<LogRecord, void> | undefined {
     if (watchers.size >= WATCHERS_MAX) return undefined
     const waiting = [...before]
@@ -89,9 +81,11 @@ export function createTail(log: Log, { idleMs = IDLE_MS } = {}): Tail {
   }
 
   return {
-    log: { info: level('info'), warn: level('warn'), error: level('error') },
+    /** Writes to the log and to all watchers. */
+    log: { info: level('info'), warn: level('warn'), error: level('error') } satisfies Log,
     watch,
     watchers: () => watchers.size,
+    /** Ends all watchers. */
     end: () => {
       for (const { end } of [...watchers]) end()
     },

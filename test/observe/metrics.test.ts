@@ -39,7 +39,7 @@ async function probes() {
     api: [api],
     health: Router()
       .use(healthRouter({ status: () => state.health() }))
-      .use(metricsRouter(createAuth({ db, ownerDigest: tokenDigest(TOKEN), now: Date.now }), metrics)),
+      .use(metricsRouter(createAuth({ db, now: Date.now }, tokenDigest(TOKEN)), metrics)),
     log: { info: quiet, warn: quiet, error: quiet },
     newId: () => 'request-1',
     monotonic: () => performance.now(),

@@ -171,7 +171,7 @@ export async function openApi(given: ApiOptions = {}) {
   const pages = createConsole({ url: null, sandboxUrl, operations: apiOperations(api), access, monotonic, log })
   await pages.listen('127.0.0.1', 0)
   const owner = mintToken('admin', randomBytes)
-  const authenticate = createAuth({ db, ownerDigest: owner.digest, now })
+  const authenticate = createAuth({ db, now }, owner.digest)
   const server = createHttpServer({
     webhooks: webhookRouter(inbox),
     api: [apiRouter(apiOperations(api), authenticate)],
