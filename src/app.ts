@@ -33,7 +33,6 @@ import { webhookRouter } from './http/webhooks.ts'
 import { leavingToWorker, performCalls } from './http/worker-calls.ts'
 import { createIds, pooledRandomBytes } from './ids.ts'
 import { createCaptures } from './inbox/capture.ts'
-import { provisionShops } from './inbox/shop-webhooks.ts'
 import { webhookActions } from './inbox/webhooks.ts'
 import { everySeconds, type Jobs, startJobs } from './jobs.ts'
 import type { Log } from './log.ts'
@@ -383,20 +382,10 @@ type Faces = ReturnType<typeof openFaces>
 
 /** Starts the jobs of the process that acts as the worker. */
 function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs {
-  const { config, db, log, elect } = base
+  const { config, elect } = base
   const { webhooks, backups } = tools.context
-  return startJobs({
-    config,
-    db,
-    now,
-    log,
-    runtime,
-    webhooks,
-    backups,
-    lookForWork: elect && (() => lookForWork(runtime.ordering, calls.begin)),
-    wakeAlerts: tools.wakeAlerts,
-    provisionShops: () => provisionShops({ ...runtime.ordering, publicUrl: config.publicUrl }),
-  })
+  const look = elect && (() => lookForWork(runtime.ordering, calls.begin))
+  return startJobs({ config, runtime, webhooks, backups, lookForWork: look, wakeAlerts: tools.wakeAlerts })
 }
 
 /** Does the regular work of every process, whether or not the process is the worker. */

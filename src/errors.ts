@@ -118,12 +118,7 @@ export class Failure extends Error {
   constructor(
     code: FailureCode,
     message: string,
-    detail: {
-      cause?: unknown
-      fields?: FieldFault[]
-      reason?: FailureReason | undefined
-      requestId?: string | undefined
-    } = {},
+    detail: Partial<Pick<Failure, 'fields' | 'reason' | 'requestId'>> & { cause?: unknown } = {},
   ) {
     super(message, detail.cause === undefined ? undefined : { cause: detail.cause })
     this.name = 'Failure'

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { accessSync, constants, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createToken } from './access/tokens.ts'
+import { createToken, type NewToken } from './access/tokens.ts'
 import { type Config, loadConfig } from './config/config.ts'
 import { namesInRules } from './domain/pricing-rules.ts'
 import { Failure, messageOf } from './errors.ts'
@@ -25,8 +25,7 @@ import {
 import { forget, makeFolder, undoOfFolder, writeText } from './storage/files.ts'
 import { categoriesOfOffers, countOffers, offersBySku, skusOfOffers } from './storage/offers.ts'
 import { setStoresMade } from './storage/restores.ts'
-import { lastCompleteSync, lastEndedSync } from './storage/runs.ts'
-import type { FirstUnreadable } from './storage/schema.ts'
+import { lastCompleteSync, lastEndedSync, type SyncRun } from './storage/runs.ts'
 import { keyEncryptionKeyName } from './storage/settings.ts'
 import { allWebhooks } from './storage/webhooks.ts'
 import { openCallbackSecrets, secretText } from './stores/backend/signature.ts'
@@ -101,20 +100,7 @@ function assertWritable(folder: string): void {
 }
 
 /** An opened installation whose service does not run. */
-export interface SetUp {
-  /**
-   * Creates the supplier's webhook under the configured public address, and keeps its secret sealed. If a webhook under this
-   * address exists already and its secret is held, returns that webhook and creates none.
-   */
-  createWebhook: () => Promise<{ id: string; url: string }>
-  /** Makes a token of role `store` with the scopes `orders` and `keys`. */
-  createStoreToken: (store: string, name: string) => Promise<Secret>
-  /** The secret that callbacks to this store are signed with, `whsec_…`. */
-  callbackSecret: (store: string) => Promise<Secret>
-  close: () => Promise<void>
-  /** Closes the installation, and removes the database if this set-up created it. */
-  discard: () => Promise<void>
-}
+export type SetUp = Awaited<ReturnType<typeof setUpOf>>
 
 /** Opens an installation that does not run. @throws Failure as `setUpOf` and `loadConfig` do */
 export const openSetUp = async (configFile: string, env: Record<string, string | undefined>): Promise<SetUp> =>
@@ -126,56 +112,56 @@ export const openSetUp = async (configFile: string, env: Record<string, string |
  * @param made stores whose permanent ids were made just now
  * @throws Failure `conflict`, reason `database_in_use`, while a service runs; every failure leaves nothing behind
  */
-export async function setUpOf(config: Config, made: readonly string[] = []): Promise<SetUp> {
+export async function setUpOf(config: Config, made: readonly string[] = []) {
   const now = () => Date.now()
   const newId = createIds(now, randomBytes)
   const discard = await discardOf(config)
   const db = await openOrDiscard(config, { now }, discard)
-  const close = () => db.close()
   const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now }).catch(
     async (error: unknown) => {
-      await close()
+      await db.close()
       await discard()
       throw error
     },
   )
   if (made.length > 0) await db.commit([setStoresMade(made, now())])
-  const { dialectFacts: dialect, apiKey } = config
   const supplier = createSupplier({
     baseUrl: config.supplier.baseUrl,
-    dialect,
-    apiKey,
+    dialect: config.dialectFacts,
+    apiKey: config.apiKey,
     now,
     random: Math.random,
     sleep: (ms) => sleep(ms),
   })
+  const close = async (): Promise<void> => {
+    await supplier.close()
+    await db.close()
+  }
   return {
-    createWebhook: async () => {
+    /**
+     * Creates the supplier's webhook under the configured public address, and keeps its secret sealed. If a webhook under this
+     * address exists already and its secret is held, returns that webhook and creates none.
+     */
+    createWebhook: async (): Promise<{ id: string; url: string }> => {
       if (config.publicUrl === null) throw new Failure('invalid', 'the configuration has no publicUrl')
       const wanted = `${config.publicUrl}/webhooks/supplier`
       const known = (await db.query(allWebhooks())).find(({ url }) => url === wanted)
       return known ?? createWebhook({ db, vault, supplier, now, newId }, config.publicUrl, 'init')
     },
-    createStoreToken: async (store, name) => {
-      const input = { name, role: 'store', store, scopes: ['orders', 'keys'], expiresInDays: null } as const
-      const { token } = await createToken(
-        { db, now, newId, randomBytes },
-        { ...input, scopes: [...input.scopes] },
-        'init',
-      )
-      return token
+    /** Makes a token of role `store` with the scopes `orders` and `keys`. */
+    createStoreToken: async (store: string, name: string): Promise<Secret> => {
+      const wanted: NewToken = { name, role: 'store', store, scopes: ['orders', 'keys'], expiresInDays: null }
+      return (await createToken({ db, now, newId, randomBytes }, wanted, 'init')).token
     },
-    callbackSecret: async (store) => {
+    /** The secret that callbacks to this store are signed with, `whsec_…`. */
+    callbackSecret: async (store: string): Promise<Secret> => {
       const [newest] = (await openCallbackSecrets({ db, vault, now, newId })).of(store)
       if (newest === undefined) throw new Failure('internal', `the store ${store} has no callback secret`)
       return new Secret(secretText(newest))
     },
-    close: async () => {
-      await supplier.close()
-      await close()
-    },
-    discard: async () => {
-      await supplier.close()
+    close,
+    /** Closes the installation, and removes the database if this set-up created it. */
+    discard: async (): Promise<void> => {
       await close()
       await discard()
     },
@@ -215,15 +201,10 @@ async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
   }
 }
 
-export interface LastSync {
-  id: string
-  state: string
-  finishedAt: number | null
-  offersSeen: number
-  offersUnreadable: number
-  firstUnreadable: FirstUnreadable | null
-  error: string | null
-}
+export type LastSync = Pick<
+  SyncRun,
+  'id' | 'state' | 'finishedAt' | 'offersSeen' | 'offersUnreadable' | 'firstUnreadable' | 'error'
+>
 
 /** What the database of an installation says about the configuration. */
 export interface Inspection {

@@ -9,6 +9,7 @@ import { messageOf } from './errors.ts'
 import type { NextRuns } from './http/operation.ts'
 import { forgetCalls } from './http/worker-calls.ts'
 import { forgetOld } from './inbox/process.ts'
+import { provisionShops } from './inbox/shop-webhooks.ts'
 import type { WebhookActions } from './inbox/webhooks.ts'
 import type { Log } from './log.ts'
 import { alertHeld } from './ordering/held.ts'
@@ -16,13 +17,9 @@ import { adoptOrders } from './ordering/intake.ts'
 import { askAgain } from './ordering/outages.ts'
 import { indexKeysAgain } from './ordering/recover.ts'
 import type { Runtime } from './runtime.ts'
-import type { Database } from './storage/database.ts'
 
 export interface JobParts {
   config: Config
-  db: Database
-  now: () => number
-  log: Log
   runtime: Runtime
   webhooks: Pick<WebhookActions, 'check'>
   backups: Pick<Backups, 'scheduled'>
@@ -30,30 +27,14 @@ export interface JobParts {
   lookForWork?: (() => Promise<unknown>) | undefined
   /** Looks for alerts that people are to be notified of. */
   wakeAlerts: () => void
-  /** Makes the shops send their orders here, where a shop allows it. */
-  provisionShops: () => Promise<unknown>
 }
 
-export interface Jobs {
-  /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
-  nextRuns: () => NextRuns
-  /** Ends all jobs. Resolves when no job is under way. */
-  end: () => Promise<void>
-}
+export type Jobs = ReturnType<typeof startJobs>
 
 /** Starts the jobs that run by the clock. Also does at once the work that may have come while no service ran. */
-export function startJobs({
-  config,
-  db,
-  now,
-  log,
-  runtime,
-  webhooks,
-  backups,
-  lookForWork,
-  wakeAlerts,
-  provisionShops,
-}: JobParts): Jobs {
+export function startJobs({ config, runtime, webhooks, backups, lookForWork, wakeAlerts }: JobParts) {
+  const { db, now, log } = runtime.ordering
+  const provision = () => provisionShops({ ...runtime.ordering, publicUrl: config.publicUrl })
   const readings = {
     catalogue: every(config.syncCron, 'sync', () => runtime.syncs.finish('schedule'), log),
     balance: every(config.balanceCron, 'balance', runtime.ordering.checkBalance, log),
@@ -63,7 +44,7 @@ export function startJobs({
     ...Object.values(readings),
     every('40 2 * * *', 'nightly', () => runtime.sweeps.start('nightly'), log),
     every('10 3 * * *', 'webhooks', () => webhooks.check(), log),
-    every('*/15 * * * *', 'shops', provisionShops, log),
+    every('*/15 * * * *', 'shops', provision, log),
     every('17 3 * * *', 'forget', () => forgetOld({ ...runtime.ordering, sleep }), log),
     every('18 3 * * *', 'calls', () => forgetCalls({ db, now }), log),
     every('19 3 * * *', 'sessions', () => forgetEnded({ db, now }), log),
@@ -90,16 +71,18 @@ export function startJobs({
   void runtime.reattachOrders().catch(logged('restore.failed'))
   void runtime.ordering.checkBalance().catch(logged('balance.unread'))
   void webhooks.check().catch(logged('webhooks.unchecked'))
-  void provisionShops().catch(logged('shops.unprovisioned'))
+  void provision().catch(logged('shops.unprovisioned'))
   runtime.syncs.follow('start')
   runtime.wakeAll()
   return {
-    nextRuns: () => ({
+    /** When each reading of the supplier begins next, epoch milliseconds; null: not known. */
+    nextRuns: (): NextRuns => ({
       catalogue: readings.catalogue.next(),
       balance: readings.balance.next(),
       sweep: readings.sweep.next(),
     }),
-    end: async () => {
+    /** Ends all jobs. Resolves when no job is under way. */
+    end: async (): Promise<void> => {
       await Promise.all([...repeated.map((end) => end()), ...timers.map(({ end }) => end())])
     },
   }

@@ -47,28 +47,18 @@ export async function mute(acting: Acting, id: string, ms: number, actor: string
   await db.commit([muteAlerts(type, subject, until), audited(acting, actor, 'alert.mute', id, detail)])
 }
 
-/** What became of a test message. */
-export interface Tried {
-  channel: string
-  kind: Channel['kind']
-  outcome: 'sent' | 'not_sent'
-  /** Why the message was not sent, or for whom it was not sent. */
-  detail: string | null
-  ms: number
-}
-
-/** Sends a test message to every channel, or only to the channel of that name. */
+/** Sends a test message to every channel, or only to the channel of that name. @returns what became of each message */
 export async function tryChannels(
   acting: Acting & Pick<Context, 'monotonic'>,
   channels: readonly Channel[],
   name: string | undefined,
   actor: string,
-): Promise<Tried[]> {
+) {
   const { db, newId, monotonic } = acting
   const tried = channels.filter((channel) => name === undefined || channel.name === name)
   if (tried.length > 0) await db.commit([audited(acting, actor, 'alert.test', name ?? 'channels')])
   return Promise.all(
-    tried.map(async (channel): Promise<Tried> => {
+    tried.map(async (channel) => {
       const began = monotonic()
       const { outcome, detail = null } = await channel.send(testMessage(newId()))
       return { channel: channel.name, kind: channel.kind, outcome, detail, ms: Math.round(monotonic() - began) }

@@ -8,16 +8,7 @@ import { type ConditionSources, limitsOf, readConditions, type ServiceFacts } fr
 import { alertWatcher } from './watcher.ts'
 import { webhookChannel } from './webhook-channel.ts'
 
-export interface Alerts {
-  /** What the status needs to know of the running service. */
-  service: ServiceFacts
-  /** One batch of each worker: the watcher, then each channel. A slow channel delays no other channel. */
-  work: (() => Promise<number>)[]
-  /** The channels that the configuration names. */
-  channels: readonly Channel[]
-  /** Aborts the messages that are being sent, so that no channel delays the end of the service. */
-  close: () => Promise<void>
-}
+export type Alerts = Awaited<ReturnType<typeof openAlerts>>
 
 export interface AlertParts extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> {
   config: Config
@@ -28,13 +19,7 @@ export interface AlertParts extends Pick<Context, 'db' | 'now' | 'newId' | 'log'
 
 const HOUR = 3_600_000
 
-export async function openAlerts({
-  config,
-  service: known,
-  watched,
-  wakeOutbox,
-  ...context
-}: AlertParts): Promise<Alerts> {
+export async function openAlerts({ config, service: known, watched, wakeOutbox, ...context }: AlertParts) {
   const { db, now } = context
   const sources: ConditionSources = {
     ...watched,
@@ -62,8 +47,11 @@ export async function openAlerts({
     isClosed: () => closed,
   }
   return {
+    /** What the status needs to know of the running service. */
     service,
+    /** The channels that the configuration names. */
     channels,
+    /** One batch of each worker: the watcher, then each channel. A slow channel delays no other channel. */
     work: [
       async () => {
         // If watching fails, the channels still send the alerts that are known.
@@ -78,6 +66,7 @@ export async function openAlerts({
       // No channel sends before the first check: alerts that ended while the service was away would be sent as if they stood.
       ...channels.map((channel) => async () => (isChecked ? notifyNext(notifying, channel) : 0)),
     ],
+    /** Aborts the messages that are being sent, so that no channel delays the end of the service. */
     close: async () => {
       closed = true
       await Promise.all(channels.map((channel) => channel.close()))

@@ -27,14 +27,15 @@ interface AlertRule {
   advice: string
   /** The command without the name of the program. It ends with a space where the subject follows. */
   command: string
-  isOver: (about: About, facts: Facts, raisedAt: number) => boolean | Promise<boolean>
+  isOver: IsOver
 }
+type IsOver = (about: About, facts: Facts, raisedAt: number) => boolean | Promise<boolean>
 
 const DAY = 24 * 3_600_000
 
 /** An alert about a single event stays open for this time: a weekend, and a day to look. */
 const EVENT_MS = 3 * DAY
-const eventIsOver: AlertRule['isOver'] = (_about, { now }, raisedAt) => now - raisedAt > EVENT_MS
+const eventIsOver: IsOver = (_about, { now }, raisedAt) => now - raisedAt > EVENT_MS
 
 const isFrozenFor = (purchaseId: unknown, { status }: Facts): boolean =>
   status.freeze?.causes.some((cause) => typeof purchaseId === 'string' && cause.purchaseId === purchaseId) ?? false
@@ -42,33 +43,33 @@ const isFrozenFor = (purchaseId: unknown, { status }: Facts): boolean =>
 const purchaseOf = ({ purchaseId }: About, { db }: Facts) => first(db, purchaseById(purchaseId ?? ''))
 
 /** True when the purchase no longer waits for a decision of a person. */
-const isDecided: AlertRule['isOver'] = async (about, facts) => {
+const isDecided: IsOver = async (about, facts) => {
   const purchase = await purchaseOf(about, facts)
   if (!purchase || finalStates.includes(purchase.state)) return true
   return purchase.state !== 'review' && purchase.handOverHeldAt === null
 }
 
-const hasEnded: AlertRule['isOver'] = async (about, facts) => {
+const hasEnded: IsOver = async (about, facts) => {
   const purchase = await purchaseOf(about, facts)
   return !purchase || finalStates.includes(purchase.state)
 }
 
 const isNoLonger =
-  (state: PurchaseState): AlertRule['isOver'] =>
+  (state: PurchaseState): IsOver =>
   async (about, facts) =>
     (await purchaseOf(about, facts))?.state !== state
 
-const isTaken: AlertRule['isOver'] = async ({ store, reference }, { db }) =>
+const isTaken: IsOver = async ({ store, reference }, { db }) =>
   (await first(db, storeOrderByReference(store ?? '', reference ?? ''))) !== undefined
 
 const isDeliveryIn =
-  (state: string): AlertRule['isOver'] =>
+  (state: string): IsOver =>
   async ({ delivery }, { db }) =>
     (await first(db, deliveryById(delivery ?? '')))?.state !== state
 
 const ofSeverity =
   (severity: Severity) =>
-  (subject: string | null, advice: string, command: string, isOver: AlertRule['isOver'] = eventIsOver): AlertRule => ({
+  (subject: string | null, advice: string, command: string, isOver: IsOver = eventIsOver): AlertRule => ({
     severity,
     subject,
     advice,
@@ -81,93 +82,71 @@ const warning = ofSeverity('warning')
 const PURCHASE = 'purchaseId'
 
 const isRight =
-  (type: Condition['type']): AlertRule['isOver'] =>
+  (type: Condition['type']): IsOver =>
   ({ store = null }, { conditions }) =>
     !conditions.some((condition) => condition.type === type && condition.store === store)
 
 /** True when deliveries have come since. Without deliveries, or after a start, the absence of refusals proves nothing. */
-const isDelivered: AlertRule['isOver'] = async (_about, { db, now }, raisedAt) => {
+const isDelivered: IsOver = async (_about, { db, now }, raisedAt) => {
   const [newest] = await db.query(listDeliveries({ limit: 1 }))
   // A `raisedAt` in the future was noted before the clock was set right.
   return raisedAt > now || now - raisedAt > EVENT_MS || (newest?.receivedAt ?? 0) > raisedAt
 }
 
+const isReached: IsOver = ({ outage }, { status }) => status.outage?.id !== outage
+/** Before the first answer of the supplier, a process does not know whether the key is refused. */
+const isAuthorized: IsOver = (_about, { supplier }) =>
+  supplier.reach().answered !== undefined && !supplier.reach().refusesKey
+const isReadable: IsOver = ({ request, field }, { supplier }) =>
+  supplier.isJudged(request ?? '') &&
+  !supplier.unreadable().some((answer) => answer.request === request && answer.field === field)
+const isUnfrozen: IsOver = ({ purchaseId, note }, facts) =>
+  !(isFrozenFor(purchaseId, facts) || facts.status.freeze?.causes.some(({ reason }) => reason === note))
+const isCompared: IsOver = (_about, { status }) => !status.freeze?.causes.some(({ actor }) => actor === 'restore')
+const isDecidedAndUnfrozen: IsOver = async (about, facts, at) =>
+  !isFrozenFor(about.purchaseId, facts) && isDecided(about, facts, at)
+const isOfferReleased: IsOver = async (about, facts) => {
+  const purchase = await purchaseOf(about, facts)
+  const offer = purchase && (await first(facts.db, offersByProduct([purchase.supplierProductId])))
+  return !offer || offer.heldAt === null
+}
+const isBackedUp: IsOver = (_about, { lastBackupAt }, raisedAt) => (lastBackupAt() ?? 0) > raisedAt
+const isSentAgain: IsOver = async ({ callback }, { db }) =>
+  (await first(db, outboxById(callback ?? '')))?.state !== 'dead'
+const isRemoved: IsOver = async ({ webhook }, { db }) =>
+  !(await unheldWebhooks(db)).webhooks.some(({ id }) => id === webhook)
+const isClockRight: IsOver = async (about, facts, raisedAt) =>
+  !facts.clockSuspect() && (await isDelivered(about, facts, raisedAt))
+const hasNoFailedListing: IsOver = ({ store }, { status }) =>
+  !status.listings.some((row) => row.store === store && row.state === 'failed')
+const isRead: IsOver = async ({ store, reference }, { db }) =>
+  (await first(db, lateOrderOf(store ?? '', reference ?? ''))) === undefined
+const isBegun: IsOver = async (about, facts) => {
+  const state = (await purchaseOf(about, facts))?.state
+  return state !== 'planned' && state !== 'waiting'
+}
+/** The alert may be of an earlier outage. It is over when the store has answered since, even if a new outage has begun. */
+const hasAnswered: IsOver = async ({ store }, { db }, raisedAt) =>
+  ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? Number.POSITIVE_INFINITY) > raisedAt
+
 export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = {
-  supplier_unreachable: critical(
-    null,
-    'wait; if it lasts, ask the supplier',
-    'doctor',
-    ({ outage }, { status }) => status.outage?.id !== outage,
-  ),
-  unauthorized: critical(
-    null,
-    'configure a valid API key, restart',
-    'doctor',
-    // Before the first answer of the supplier, a process does not know whether the key is refused.
-    (_about, { supplier }) => supplier.reach().answered !== undefined && !supplier.reach().refusesKey,
-  ),
-  unreadable_answer: critical(
-    'request',
-    'fix the dialect, restart',
-    'doctor',
-    ({ request, field }, { supplier }) =>
-      supplier.isJudged(request ?? '') &&
-      !supplier.unreadable().some((answer) => answer.request === request && answer.field === field),
-  ),
-  freeze: critical(
-    PURCHASE,
-    'settle the cause, then unfreeze',
-    'reviews',
-    ({ purchaseId, note }, facts) =>
-      !(isFrozenFor(purchaseId, facts) || facts.status.freeze?.causes.some(({ reason }) => reason === note)),
-  ),
-  restored: critical(
-    null,
-    'hand in the orders that the database lacks',
-    'discrepancies list',
-    (_about, { status }) => !status.freeze?.causes.some(({ actor }) => actor === 'restore'),
-  ),
-  double_charge: critical(
-    PURCHASE,
-    'decide which order counts, then unfreeze',
-    'reviews show ',
-    async (about, facts, at) => !isFrozenFor(about.purchaseId, facts) && isDecided(about, facts, at),
-  ),
+  supplier_unreachable: critical(null, 'wait; if it lasts, ask the supplier', 'doctor', isReached),
+  unauthorized: critical(null, 'configure a valid API key, restart', 'doctor', isAuthorized),
+  unreadable_answer: critical('request', 'fix the dialect, restart', 'doctor', isReadable),
+  freeze: critical(PURCHASE, 'settle the cause, then unfreeze', 'reviews', isUnfrozen),
+  restored: critical(null, 'hand in the orders that the database lacks', 'discrepancies list', isCompared),
+  double_charge: critical(PURCHASE, 'decide which order counts, then unfreeze', 'reviews show ', isDecidedAndUnfrozen),
   missing: critical(PURCHASE, 'ask the supplier, with the request ids', 'purchases show ', hasEnded),
   late: warning(PURCHASE, 'ask the supplier, with the request ids', 'purchases show ', isNoLonger('accepted')),
   look_ups_fail: critical(PURCHASE, 'fix what its note says, restart', 'purchases show ', isNoLonger('unknown')),
   reversed: critical(PURCHASE, 'ask the supplier, with the request ids', 'purchases show '),
-  over_ceiling: warning(
-    PURCHASE,
-    'release the offer when the price is right',
-    'purchases show ',
-    async (about, facts) => {
-      const purchase = await purchaseOf(about, facts)
-      const offer = purchase && (await first(facts.db, offersByProduct([purchase.supplierProductId])))
-      return !offer || offer.heldAt === null
-    },
-  ),
+  over_ceiling: warning(PURCHASE, 'release the offer when the price is right', 'purchases show ', isOfferReleased),
   orphan: critical(null, 'find out who bought it', 'discrepancies list'),
   balance_unexplained: critical(null, 'ask who else uses the API key', 'balance'),
   balance_low: warning(null, 'top up', 'balance'),
-  backup_failed: warning(
-    null,
-    'fix what the note says, then make one',
-    'backup',
-    (_about, { lastBackupAt }, raisedAt) => (lastBackupAt() ?? 0) > raisedAt,
-  ),
-  dead_letter: critical(
-    'callback',
-    'fix the store, then send it again',
-    'outbox redeliver ',
-    async ({ callback }, { db }) => (await first(db, outboxById(callback ?? '')))?.state !== 'dead',
-  ),
-  webhook_unheld: warning(
-    'webhook',
-    'remove it in the pages of the supplier',
-    'webhooks list',
-    async ({ webhook }, { db }) => !(await unheldWebhooks(db)).webhooks.some(({ id }) => id === webhook),
-  ),
+  backup_failed: warning(null, 'fix what the note says, then make one', 'backup', isBackedUp),
+  dead_letter: critical('callback', 'fix the store, then send it again', 'outbox redeliver ', isSentAgain),
+  webhook_unheld: warning('webhook', 'remove it in the pages of the supplier', 'webhooks list', isRemoved),
   orphan_delivery: warning(
     'delivery',
     'is another installation on the same API key?',
@@ -183,54 +162,24 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
   ),
   delivery_dead: warning('delivery', 'remove the cause, then replay it', 'deliveries replay ', isDeliveryIn('dead')),
   id_conflict: warning('delivery', 'ask the supplier why it used an id twice', 'deliveries show '),
-  all_stale: warning(
-    null,
-    'set the clock of this machine',
-    'doctor',
-    async (about, facts, raisedAt) => !facts.clockSuspect() && (await isDelivered(about, facts, raisedAt)),
-  ),
-  listing_failed: warning(
-    'store',
-    'fix the store',
-    'listings list --state failed --store ',
-    ({ store }, { status }) => !status.listings.some((row) => row.store === store && row.state === 'failed'),
-  ),
+  all_stale: warning(null, 'set the clock of this machine', 'doctor', isClockRight),
+  listing_failed: warning('store', 'fix the store', 'listings list --state failed --store ', hasNoFailedListing),
   order_refused: critical('reference', 'remove the cause, then save the order in the shop', 'orders show ', isTaken),
-  order_unread: critical(
-    'store',
-    'look at what the shop answers; it is read again by itself',
-    'stores test ',
-    async ({ store, reference }, { db }) => (await first(db, lateOrderOf(store ?? '', reference ?? ''))) === undefined,
-  ),
+  order_unread: critical('store', 'look at what the shop answers; it is read again by itself', 'stores test ', isRead),
   order_before_connection: warning(
     'reference',
     'take it, and each of the others, if its customer has no keys',
     'orders take ',
     isTaken,
   ),
-  store_not_configured: critical(
-    PURCHASE,
-    'put the store into the configuration, restart',
-    'purchases show ',
-    async (about, facts) => {
-      const state = (await purchaseOf(about, facts))?.state
-      return state !== 'planned' && state !== 'waiting'
-    },
-  ),
+  store_not_configured: critical(PURCHASE, 'put the store into the configuration, restart', 'purchases show ', isBegun),
   order_changed: warning('reference', 'compare it with the shop', 'orders show '),
   order_fulfilled_early: warning('store', 'turn automatic fulfilment off in the shop', 'stores test '),
   order_held: critical('reference', 'see what it waits for', 'orders show ', async ({ purchaseId, reason }, facts) => {
     const purchase = await purchaseOf({ purchaseId: purchaseId ?? null, note: null }, facts)
     return !purchase || purchase.holdReason !== reason || finalStates.includes(purchase.state)
   }),
-  store_unreachable: critical(
-    'store',
-    "check the shop's address, key and hosting",
-    'stores test ',
-    // The alert may be of an earlier outage. It is over when the store has answered since, even if a new outage has begun.
-    async ({ store }, { db }, raisedAt) =>
-      ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? Number.POSITIVE_INFINITY) > raisedAt,
-  ),
+  store_unreachable: critical('store', "check the shop's address, key and hosting", 'stores test ', hasAnswered),
   store_webhook: warning('store', 'give the key the right to write', 'stores test '),
   balance_below: warning(null, 'top up', 'balance', isRight('balance_below')),
   balance_runs_out: warning(null, 'top up', 'balance', isRight('balance_runs_out')),
@@ -241,8 +190,7 @@ export const alertRules: Record<Exclude<AlertKind, WayIntoReview>, AlertRule> = 
     null,
     'compare the signing secret and the clock; strangers may have sent them',
     'doctor',
-    async (about, facts, raisedAt) =>
-      (await isRight('deliveries_refused')(about, facts, raisedAt)) && (await isDelivered(about, facts, raisedAt)),
+    async (...asked) => (await isRight('deliveries_refused')(...asked)) && (await isDelivered(...asked)),
   ),
   disk_low: critical(null, 'make room: without it nothing is taken or bought', 'doctor', isRight('disk_low')),
   backup_missing: warning(null, 'see why the schedule made none, then make one', 'backup', isRight('backup_missing')),

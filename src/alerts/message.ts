@@ -25,18 +25,7 @@ export interface AlertMessage {
 }
 
 /** One alert as programs read it. Instants are ISO 8601, in UTC. */
-export interface MessageAlert {
-  id: string
-  state: NoticeKind
-  subject: string | null
-  /** The number of the order in its store. */
-  order: string | null
-  note: string | null
-  since: string
-  endedAt: string | null
-  advice: string
-  command: string
-}
+export type MessageAlert = ReturnType<typeof shown>
 
 /** The most alerts that a message names. The others are counted. */
 const NAMED_MAX = 5
@@ -75,13 +64,14 @@ const order: readonly NoticeKind[] = ['raised', 'repeated', 'ended']
 const idOf = (parts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
 
-function shown(state: NoticeKind, alert: NoticedAlert): MessageAlert {
+function shown(state: NoticeKind, alert: NoticedAlert) {
   const { id, subject, note, raisedAt, endedAt, type } = alert
   const order = orderIn(alert.payload)
   return {
     id,
     state,
     subject: subject === null ? null : plain(subject),
+    /** The number of the order in its store. */
     order: order === null ? null : plain(order),
     note: note === null ? null : cut(plain(note), NOTE_MAX),
     since: new Date(raisedAt).toISOString(),
@@ -98,21 +88,12 @@ function textOf(
 ) {
   const about = order !== null ? [`About: order ${order}`] : subject === null ? [] : [`About: ${subject}`]
   const what = note === null ? [] : [`What: ${note}`]
-  if (state === 'ended') {
-    return [
-      `ENDED: ${alertText(type)}`,
-      ...about,
-      ...what,
-      `It was open from ${minute(since)} to ${minute(endedAt)} UTC.`,
-    ].join('\n')
-  }
-  return [
-    `${state === 'repeated' ? 'STILL OPEN, ' : ''}${severity.toUpperCase()}: ${alertText(type)}`,
-    ...about,
-    ...what,
-    `Since: ${minute(since)} UTC`,
-    `Do: ${advice}: ${command}`,
-  ].join('\n')
+  const head = state === 'ended' ? 'ENDED' : `${state === 'repeated' ? 'STILL OPEN, ' : ''}${severity.toUpperCase()}`
+  const rest =
+    state === 'ended'
+      ? [`It was open from ${minute(since)} to ${minute(endedAt)} UTC.`]
+      : [`Since: ${minute(since)} UTC`, `Do: ${advice}: ${command}`]
+  return [`${head}: ${alertText(type)}`, ...about, ...what, ...rest].join('\n')
 }
 
 /** `2026-03-01 09:30` */

@@ -173,6 +173,7 @@ export const SECRETS = {
   databasePassword: { variable: 'QUAYSIDE_DATABASE_PASSWORD', file: 'database-password' },
 } as const
 
+export type SecretSource = { variable: string; file: string }
 type Env = Record<string, string | undefined>
 
 /**
@@ -258,13 +259,8 @@ export function checkedConfig(
  *
  * @throws Failure `invalid` where there is no key
  */
-export function readApiKey(file: string, env: Env, given: Secret | undefined): Secret {
-  const faults: FieldFault[] = []
-  const secret = readSecret(SECRETS.apiKey, path.dirname(path.resolve(file)), env, faults, given)
-  const [fault] = faults
-  if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
-  return secret
-}
+export const readApiKey = (file: string, env: Env, given: Secret | undefined): Secret =>
+  readOneSecret(SECRETS.apiKey, path.dirname(path.resolve(file)), env, given)
 
 /** Where the credentials of a shop are read from. */
 export const credentialsSource = (store: string) => ({
@@ -348,19 +344,15 @@ function readAlertAddresses({ alerts }: Settings, folder: string, env: Env, faul
 }
 
 function readNextKey(folder: string, env: Env): Secret | undefined {
-  if (!isGiven(SECRETS.nextKeyEncryptionKey, folder, env)) return undefined
-  const faults: FieldFault[] = []
-  const secret = readSecret(SECRETS.nextKeyEncryptionKey, folder, env, faults)
-  const [fault] = faults
-  if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
-  return secret
+  const { nextKeyEncryptionKey } = SECRETS
+  return isGiven(nextKeyEncryptionKey, folder, env) ? readOneSecret(nextKeyEncryptionKey, folder, env) : undefined
 }
 
 /** Says whether the API key is set. @param folder the folder of the configuration */
 export const hasApiKey = (folder: string, env: Env): boolean => isGiven(SECRETS.apiKey, folder, env)
 
-/** Says whether a secret that need not be there is set. */
-const isGiven = ({ variable, file }: { variable: string; file: string }, folder: string, env: Env): boolean =>
+/** Says whether a secret that may be absent is set. */
+const isGiven = ({ variable, file }: SecretSource, folder: string, env: Env): boolean =>
   Boolean(env[variable] || env[`${variable}_FILE`]) || existsSync(path.join(folder, 'secrets', file))
 
 /** Reads a secret from a file that only its owner may read. @throws Failure `invalid` */
@@ -426,13 +418,15 @@ function placeOfShop(url: string): string {
   return host.replace(/^www\./, '') + pathname.replace(/\/+$/, '')
 }
 
-function readSecret(
-  source: { variable: string; file: string },
-  folder: string,
-  env: Env,
-  faults: FieldFault[],
-  made?: Secret,
-): Secret {
+function readOneSecret(source: SecretSource, folder: string, env: Env, made?: Secret): Secret {
+  const faults: FieldFault[] = []
+  const secret = readSecret(source, folder, env, faults, made)
+  const [fault] = faults
+  if (fault) throw new Failure('invalid', `${fault.field}: ${fault.message}`, { fields: faults })
+  return secret
+}
+
+function readSecret(source: SecretSource, folder: string, env: Env, faults: FieldFault[], made?: Secret): Secret {
   const direct = env[source.variable]
   if (direct) return new Secret(direct.trim())
   const named = env[`${source.variable}_FILE`]
@@ -477,16 +471,13 @@ function checkConsole({ console: { listen, url } }: Settings, faults: FieldFault
 }
 
 function checkCaps(settings: Settings, dialect: Dialect, faults: FieldFault[]): void {
-  for (const [name, cap] of Object.entries(settings.spendCaps)) {
-    if (cap !== null && parseDecimal(cap, dialect.money.currency) === undefined) {
-      faults.push({ field: `spendCaps.${name}`, message: `not an amount in ${dialect.money.currency}: ${cap}` })
-    }
+  const { currency } = dialect.money
+  const checkAmount = (field: string, text: string | null): void => {
+    if (text === null || parseDecimal(text, currency) !== undefined) return
+    faults.push({ field, message: `not an amount in ${currency}: ${text}` })
   }
-  const { balanceBelow } = settings.alerts
-  if (balanceBelow !== null && parseDecimal(balanceBelow, dialect.money.currency) === undefined) {
-    const message = `not an amount in ${dialect.money.currency}: ${balanceBelow}`
-    faults.push({ field: 'alerts.balanceBelow', message })
-  }
+  for (const [name, cap] of Object.entries(settings.spendCaps)) checkAmount(`spendCaps.${name}`, cap)
+  checkAmount('alerts.balanceBelow', settings.alerts.balanceBelow)
 }
 
 /* Faults of a configuration, in words that say what would be right. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { channelSource } from '../../config/alert-settings.ts'
-import { type Config, credentialsSource, SECRETS } from '../../config/config.ts'
+import { type Config, credentialsSource, SECRETS, type SecretSource } from '../../config/config.ts'
 import { settingsInForce } from '../../config/settings-in-force.ts'
 import { messageOf } from '../../errors.ts'
 import { placeName } from '../../storage/database-place.ts'
@@ -55,7 +55,7 @@ export function settingsOperations({ config, keys }: ApiContext) {
 }
 
 function secretsOf(config: Config): z.input<typeof Secret>[] {
-  const secret = ({ variable, file }: { variable: string; file: string }, about: string) => ({
+  const secret = ({ variable, file }: SecretSource, about: string) => ({
     name: variable,
     file: `secrets/${file}`,
     about,
