@@ -208,22 +208,17 @@ async function openPartners({ config, db, vault, elect, processes, newId }: Base
 type Partners = Awaited<ReturnType<typeof openPartners>>
 
 function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metrics) {
-  const { config, db, vault, owner, newId, log, marker, processes, at } = base
+  const { config, processes, at } = base
   return startRuntime({
-    db,
-    vault,
+    ...base,
     supplier,
     dialect: config.dialectFacts,
     stores: config.stores,
     storeOf: (id) => stores.get(id),
     policy: policyOf(config),
-    owner,
     now,
     monotonic,
     random: Math.random,
-    newId,
-    log,
-    ...(marker && { marker }),
     hooks: {
       acts: processes.acts,
       countReceived: (outcome, reason) => metrics.count('deliveries', { outcome, reason }),
@@ -259,12 +254,10 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
   const isFile = config.databaseUrl === null
   const dryRuns = isFile ? createDryRuns({ catalogue, stores, dataDir: config.dataDir }) : noDryRuns
   const backups = isFile ? createBackups({ config, file, db, keys, now, newId, log }) : backupsElsewhere(config)
+  const own = { db, now, newId, log }
   const alerting = await openAlerts({
+    ...own,
     config,
-    db,
-    now,
-    newId,
-    log,
     service: {
       supplier,
       clockSuspect: () => clockSuspect() || processes.suspectedElsewhere().clock,
@@ -278,8 +271,8 @@ async function openTools(base: Base, { supplier, signing }: Partners, runtime: R
     wakeOutbox: () => runtime.wake('outbox'),
   })
   const workers = alerting.work.map((run) => createWorker('alerts', run, { log, stopped: runtime.isStopping }))
-  const captures = createCaptures({ db, vault, now, newId, log })
-  const webhooks = webhookActions({ db, vault, supplier, now, newId, log, publicUrl, inbox })
+  const captures = createCaptures({ ...own, vault })
+  const webhooks = webhookActions({ ...own, vault, supplier, publicUrl, inbox })
   const context = {
     ordering,
     config,

@@ -145,10 +145,7 @@ export function messageOf(error: unknown, file?: string): string {
 }
 
 /** What Node and SQLite say of an error of the operating system. */
-interface SystemError {
-  code: string
-  syscall?: string
-  path?: string
+interface SystemError extends NodeJS.ErrnoException {
   /** The new path, where the call was a rename. */
   dest?: string
   address?: string
@@ -164,7 +161,7 @@ interface SystemError {
  */
 export function systemFailure(error: unknown, given?: string): Failure | undefined {
   if (!(error instanceof Error) || !('code' in error) || error instanceof Failure) return undefined
-  const facts = error as unknown as SystemError
+  const facts = error as SystemError
   const [code, message] = systemFault(facts, facts.dest ?? facts.path ?? given) ?? []
   if (code === undefined || message === undefined) return undefined
   return new Failure(code, message, {

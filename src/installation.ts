@@ -17,7 +17,6 @@ import {
   assertNothingLeft,
   checkServer,
   type DatabasePlace,
-  type OpenAloneOptions,
   openAlone,
   openBeside,
   placeName,
@@ -116,14 +115,7 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
   const now = () => Date.now()
   const newId = createIds(now, randomBytes)
   const discard = await discardOf(config)
-  const db = await openOrDiscard(config, { now }, discard)
-  const vault = await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now }).catch(
-    async (error: unknown) => {
-      await db.close()
-      await discard()
-      throw error
-    },
-  )
+  const { db, vault } = await openOrDiscard(config, now, discard)
   if (made.length > 0) await db.commit([setStoresMade(made, now())])
   const supplier = createSupplier({
     baseUrl: config.supplier.baseUrl,
@@ -168,15 +160,14 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
   }
 }
 
-/** Opens the database, and discards it after a failure. A database that another process holds is not ours to discard. */
-async function openOrDiscard(
-  place: DatabasePlace,
-  options: OpenAloneOptions,
-  discard: () => Promise<void>,
-): Promise<Database> {
+/** Opens the database and its vault. Discards it after a failure; a database that another process holds is not ours to discard. */
+async function openOrDiscard(config: Config, now: () => number, discard: () => Promise<void>) {
+  let db: Database | undefined
   try {
-    return await openAlone(place, options)
+    db = await openAlone(config, { now })
+    return { db, vault: await openVault({ database: db, keyEncryptionKey: config.keyEncryptionKey, now }) }
   } catch (error) {
+    await db?.close()
     if (!(error instanceof Failure) || error.reason !== 'database_in_use') await discard()
     throw error
   }

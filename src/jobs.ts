@@ -100,27 +100,20 @@ const REATTACH_SECONDS = 5
 /** Seconds between two requests that only find out whether the supplier answers again. */
 const ASK_SECONDS = 60
 
-/** Work at the times of a cron expression. */
-interface Schedule {
-  /** When the work begins next, epoch milliseconds. */
-  next(): number | null
-  /** Computes the next time again: after a jump of the clock, the timer that was set before the jump waits too long. */
-  rearm(): void
-  /** Ends the schedule. Resolves when a run under way is over. */
-  end(): Promise<void>
-}
-
 /** Runs work at the times of a cron expression, never overlapping itself. */
-function every(expression: string, name: string, work: () => Promise<unknown>, log: Log): Schedule {
+function every(expression: string, name: string, work: () => Promise<unknown>, log: Log) {
   const run = onePass(name, work, log)
   const arm = (): ScheduledTask => schedule(expression, run.start, { name, noOverlap: true })
   let task = arm()
   return {
+    /** When the work begins next, epoch milliseconds. */
     next: () => task.getNextRun()?.getTime() ?? null,
+    /** Computes the next time again: after a jump of the clock, the timer that was set before the jump waits too long. */
     rearm: () => {
       void task.destroy()
       task = arm()
     },
+    /** Ends the schedule. Resolves when a run under way is over. */
     end: async () => {
       await task.destroy()
       await run.idle()

@@ -124,7 +124,6 @@ export const orderExample = {
   lines: [{ id: '1', sku: 'GAM-RAIL4', quantity: 2, unitPrice: '24.90', currency: 'EUR' }],
 }
 
-/** Body of POST /orders. */
 export const orderBody = fields({
   /** `.` and `..` are refused, because clients resolve these path segments away. */
   reference: reference(
@@ -206,7 +205,6 @@ export const releaseBody = fields({
   overrideSpendCap,
   reason: reason().optional(),
 }).meta({ examples: [{ ceiling: '24.90', reason: 'the customer paid more' }] })
-/** Body of a request for which people may give a reason. */
 export const maybeReasonBody = maybeReasonOnly('the customer asked for it')
 /** Body of an operator's decision. The audit keeps the reason. */
 export const decisionBody = fields({
@@ -227,14 +225,11 @@ export const decisionBody = fields({
   .meta({
     examples: [{ decision: 'close', reason: 'the customer was refunded' }],
   })
-/** Body of a request that shows licence keys. */
 export const revealBody = fields({
   line: reference(100, "The store's own id of a line; all lines if it is left out").optional(),
   reason: reason(3),
 }).meta({ examples: [{ line: '1', reason: 'the customer lost the mail' }] })
-/** Body of an export that shows sealed values. */
 export const exportBody = reasonOnly('the audit of the year 2026', 3)
-/** Body of changes of a listing that need a reason. */
 export const reasonBody = reasonOnly('sold by hand')
 /** Body of the approval of a held price. It carries the price that was shown. */
 export const approvalBody = fields({
@@ -243,7 +238,6 @@ export const approvalBody = fields({
 }).meta({
   examples: [{ price: '23.99', reason: 'the supplier confirmed it' }],
 })
-/** Body of a link. */
 export const linkBody = fields({
   productId: text(200, "The offer, by the supplier's id of the product; or `offerSku`").optional(),
   offerSku: text(200, "The offer, by the supplier's SKU, if one offer has it; or `productId`").optional(),
@@ -265,7 +259,6 @@ export const unfreezeBody = fields({
     .describe('The causes that were shown by GET /status; a newer one stays'),
 }).meta({ examples: [{ causes: ['9f86d081'] }] })
 export const alertStates = ['open', 'ended'] as const
-/** Body of a request by which a person acts on an alert. */
 export const alertBody = maybeReasonOnly('the hoster works on it')
 /** Body of a request that mutes an alert. An alert is muted for a month at most, so that a person looks at it again. */
 export const muteBody = fields({
@@ -275,7 +268,6 @@ export const muteBody = fields({
 export const alertTestBody = fields({
   channel: text(40, 'Name of one channel; all of them if it is left out').optional(),
 }).meta({ examples: [{ channel: 'on-duty' }] })
-/** Body of a test callback. */
 export const triggerBody = fields({
   type: oneOf(updateTypes).describe('Which callback: an example of it is sent'),
 }).meta({ examples: [{ type: 'line.fulfilled' }] })

@@ -31,7 +31,6 @@ const ActivityAnswer = component('Activity', {
 /** The activity as it is answered. */
 export type ActivityView = z.output<typeof ActivityAnswer>
 
-/** What happened in the last day, week or month. */
 export function activityOperations({ ordering }: ApiContext) {
   const { db, now, dialect } = ordering
   return {

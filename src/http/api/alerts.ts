@@ -58,7 +58,7 @@ const Tried = z.object({
 export function alertOperations({ ordering, alerting }: ApiContext) {
   const { db } = ordering
   const alertAt = async (id: string) => standingOf(await need(db, alertById(id), 'alert', id))
-  const failures = { 404: 'unknown id' }
+  const act = { allowed: operator, answer: Alert, failures: { 404: 'unknown id' } } as const
   return {
     listAlerts: listOperation({
       route: 'GET /alerts',
@@ -79,12 +79,11 @@ export function alertOperations({ ordering, alerting }: ApiContext) {
     }),
     acknowledgeAlert: operation({
       route: 'POST /alerts/:id/acknowledge',
-      allowed: operator,
+      ...act,
       body: alertBody,
       summary: 'Look after an alert: it is not sent again; that it is over is.',
-      answer: Alert,
       success: { 200: 'Acknowledged' },
-      failures: { ...failures, 409: 'it is over' },
+      failures: { ...act.failures, 409: 'it is over' },
       async handle({ caller, path: { id }, body: { reason } }) {
         await acknowledge(ordering, id, caller.actor, reason)
         return ok(await alertAt(id))
@@ -92,12 +91,10 @@ export function alertOperations({ ordering, alerting }: ApiContext) {
     }),
     muteAlert: operation({
       route: 'POST /alerts/:id/mute',
-      allowed: operator,
+      ...act,
       body: muteBody,
       summary: 'Send nothing of this kind of alert about this subject for a while, also not of the next one.',
-      answer: Alert,
       success: { 200: 'Muted' },
-      failures,
       async handle({ caller, path: { id }, body: { hours, reason } }) {
         await mute(ordering, id, hours * 3_600_000, caller.actor, reason)
         return ok(await alertAt(id))
@@ -105,12 +102,10 @@ export function alertOperations({ ordering, alerting }: ApiContext) {
     }),
     unmuteAlert: operation({
       route: 'POST /alerts/:id/unmute',
-      allowed: operator,
+      ...act,
       body: alertBody,
       summary: 'Send what stands of this kind of alert about this subject again.',
-      answer: Alert,
       success: { 200: 'Not muted' },
-      failures,
       async handle({ caller, path: { id }, body: { reason } }) {
         await mute(ordering, id, 0, caller.actor, reason)
         return ok(await alertAt(id))

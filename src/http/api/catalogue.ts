@@ -121,7 +121,6 @@ const KeptDryRun = component('KeptDryRun', {
   end: End.omit({ type: true }).nullable().describe('Its counts are complete; null while it goes on or broke off'),
 })
 
-/** The operations that read what the supplier sells. */
 export function syncOperations({ ordering: { db }, syncs }: ApiContext) {
   return {
     requestSync: operation({

@@ -42,7 +42,6 @@ const Replayed = z.object({
   left: z.array(z.string()).describe('Ids of the others: they or their bodies are deleted'),
 })
 
-/** The operations of deliveries that came in. */
 export function deliveryOperations({ ordering }: ApiContext) {
   const { db } = ordering
   const found = (id = '') => need(db, deliveryById(id), 'delivery', id)
@@ -141,6 +140,7 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
     if (!shown) throw new Error(`the webhook ${id} went while it was shown`)
     return shown
   }
+  const change = { needsWorker: true, allowed: admin } as const
   const creating = {
     400: 'no url, and no public address is configured',
     422: 'the supplier refused',
@@ -158,8 +158,7 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
     }),
     createWebhook: operation({
       route: 'POST /webhooks',
-      needsWorker: true,
-      allowed: admin,
+      ...change,
       body: webhookBody,
       summary: 'Create a webhook at the supplier; its secret is kept and never shown.',
       answer: Webhook,
@@ -169,8 +168,7 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
     }),
     rotateWebhook: operation({
       route: 'POST /webhooks/rotate',
-      needsWorker: true,
-      allowed: admin,
+      ...change,
       body: webhookBody,
       summary: 'Take a new signing secret into use, while the old one stays valid until it is retired.',
       answer: z.object({ webhook: Webhook, replaces: z.array(z.string()) }),
@@ -183,8 +181,7 @@ export function webhookOperations({ ordering: { db }, inbox, webhooks }: ApiCont
     }),
     retireWebhook: operation({
       route: 'POST /webhooks/:id/retire',
-      needsWorker: true,
-      allowed: admin,
+      ...change,
       summary: 'Take the secret of a replaced webhook out of use: later deliveries are counted and have no effect.',
       answer: Webhook,
       success: { 200: 'Retired, now or before' },

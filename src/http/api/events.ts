@@ -14,7 +14,6 @@ const ServiceEvent = component('ServiceEvent', {
   fields: z.record(z.string(), z.unknown()).describe('Texts, numbers, yes or no, or null, by name'),
 })
 
-/** The operation that shows events of the service while they happen. */
 export function eventOperations({ tail, workerAbsentSince }: ApiContext) {
   return {
     watchEvents: operation({

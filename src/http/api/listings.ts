@@ -173,7 +173,11 @@ export function listingOperations(context: ApiContext) {
     await changeListing(linkingOf(ordering), { store, variant: id, actor: caller.actor }, change)
     return ok(await viewListing(db, selling(store), id, now()))
   }
-  const change = { answer: Detail, allowed: operator } as const
+  const change = {
+    answer: Detail,
+    allowed: operator,
+    success: { 200: 'The listing; it is pushed to the store next' },
+  } as const
   const unknown = 'no such store or listing'
 
   return {
@@ -258,7 +262,6 @@ export function listingOperations(context: ApiContext) {
       ...change,
       body: linkBody,
       summary: 'Link a variant of the store to an offer; its SKU no longer matters.',
-      success: { 200: 'The listing; it is pushed to the store next' },
       failures: { 404: 'no such store or offer', 409: '`ambiguous_sku`: several offers have the SKU' },
       handle: ({ caller, path, body }) => changed(caller, path, { ...body, change: 'link' }),
     }),
@@ -266,7 +269,6 @@ export function listingOperations(context: ApiContext) {
       route: 'POST /stores/:store/listings/:variant/unlink',
       ...change,
       summary: 'Remove a link: the SKU counts again; without an offer under it the store gets no stock.',
-      success: { 200: 'The listing; it is pushed to the store next' },
       failures: { 404: unknown, 409: '`not_linked`: it is listed under its SKU' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'unlink' }),
     }),
@@ -283,7 +285,6 @@ export function listingOperations(context: ApiContext) {
       route: 'POST /stores/:store/listings/:variant/unignore',
       ...change,
       summary: 'Resume a variant that was ignored.',
-      success: { 200: 'The listing; it is pushed to the store next' },
       failures: { 404: unknown, 409: '`not_ignored`' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'unignore' }),
     }),
@@ -292,7 +293,6 @@ export function listingOperations(context: ApiContext) {
       ...change,
       body: approvalBody,
       summary: 'Approve the held price that was shown, and no other.',
-      success: { 200: 'The listing; it is pushed to the store next' },
       failures: {
         404: unknown,
         409: '`not_held`: no price waits; `changed`: another price waits, which the message names',
@@ -303,7 +303,6 @@ export function listingOperations(context: ApiContext) {
       route: 'POST /stores/:store/listings/:variant/retry',
       ...change,
       summary: 'Push the listing again at once, even to a store that is paused.',
-      success: { 200: 'The listing; it is pushed to the store next' },
       failures: { 404: unknown, 409: '`ignored`' },
       handle: ({ caller, path }) => changed(caller, path, { change: 'retry' }),
     }),
@@ -376,7 +375,6 @@ export const Price = view(
   }),
 )
 
-/** The operation that shows how the prices of a store come about. */
 export function priceOperations(context: ApiContext) {
   const { db, now } = context.ordering
   return {

@@ -168,7 +168,6 @@ const Revealed = z.object({
   ),
 })
 
-/** The operations of orders, for stores and people. */
 export function orderOperations(context: ApiContext) {
   const { ordering } = context
   const { db } = ordering

@@ -33,7 +33,6 @@ const Settings = component('Settings', {
   keyConfigured: z.string().describe('Name of the one that the configuration had at the start'),
 })
 
-/** The operation that shows the settings of the service. */
 export function settingsOperations({ config, keys }: ApiContext) {
   return {
     viewSettings: operation({

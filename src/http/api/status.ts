@@ -238,7 +238,6 @@ function tally<R>(rows: Total<R>[], name: (row: R) => string | null): Record<str
   return sums
 }
 
-/** The operations of the service as a whole: its status and the freeze. */
 export function statusOperations(service: ApiContext) {
   const { ordering, alerting } = service
   const { db } = ordering

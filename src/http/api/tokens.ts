@@ -20,7 +20,6 @@ const token = z.object({
 const Token = token.meta({ id: 'Token' })
 const NewToken = component('NewToken', { ...token.shape, token: z.string().describe('Shown this once') })
 
-/** The operations of tokens: admins create, list and revoke tokens. */
 export function tokenOperations({ ordering, stores, randomBytes }: ApiContext) {
   const { db, now, newId } = ordering
   const context = { db, now, newId, randomBytes }
