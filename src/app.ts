@@ -437,11 +437,7 @@ async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promis
 const NOT_KNOWN = { catalogue: null, balance: null, sweep: null }
 
 /** Opens the console for people. A port that is taken keeps people out, but does not stop the buying. */
-async function listenForPeople(
-  pages: Console,
-  { host, port }: { host: string; port: number },
-  log: Log,
-): Promise<void> {
+async function listenForPeople(pages: Console, { host, port }: Config['listen'], log: Log): Promise<void> {
   await pages.listen(host, port).catch((cause: NodeJS.ErrnoException) => {
     const error = `the console cannot listen at ${host}:${port} (${cause.code ?? messageOf(cause)}): change console.listen`
     log.error('console.unavailable', { error })

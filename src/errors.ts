@@ -164,10 +164,8 @@ export function systemFailure(error: unknown, given?: string): Failure | undefin
   const facts = error as SystemError
   const [code, message] = systemFault(facts, facts.dest ?? facts.path ?? given) ?? []
   if (code === undefined || message === undefined) return undefined
-  return new Failure(code, message, {
-    cause: error,
-    reason: facts.code === 'EADDRINUSE' ? 'address_in_use' : undefined,
-  })
+  const reason = facts.code === 'EADDRINUSE' ? 'address_in_use' : undefined
+  return new Failure(code, message, { cause: error, reason })
 }
 
 function systemFault(

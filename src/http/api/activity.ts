@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Activity, type ActivityPeriod, activityOf, activityPeriods, periodOf } from '../../domain/activity.ts'
+import { first } from '../../storage/database.ts'
 import { countsBetween, firstCountedHour } from '../../storage/hourly-counts.ts'
 import { choice } from '../input.ts'
 import { type ApiContext, ok, operation, viewer } from '../operation.ts'
@@ -32,7 +33,6 @@ const ActivityAnswer = component('Activity', {
 export type ActivityView = z.output<typeof ActivityAnswer>
 
 export function activityOperations({ ordering }: ApiContext) {
-  const { db, now, dialect } = ordering
   return {
     viewActivity: operation({
       route: 'GET /activity',
@@ -46,27 +46,29 @@ export function activityOperations({ ordering }: ApiContext) {
       answer: ActivityAnswer,
       summary: 'Orders, deliveries, keys, spend and waiting times of a day, a week or a month, beside the time before.',
       success: { 200: 'As of now' },
-      async handle({ query: { period = 'day' } }) {
-        const instant = now()
-        const { beforeAt, stepMs } = periodOf(period, instant)
-        const [counts, [since]] = await Promise.all([
-          db.query(countsBetween(beforeAt, instant + 1, stepMs)),
-          db.query(firstCountedHour()),
-        ])
-        const { currency } = dialect.money
-        const whole = activityOf(period, instant, counts, currency)
-        const shown = (one: Activity) => ({ ...one, spend: amountOf(one.spendMinor, currency) })
-        return ok({
-          period,
-          currency,
-          countedSince: since?.at ?? null,
-          stepMs,
-          steps: whole.steps.map(shown),
-          total: shown(whole.total),
-          stepsBefore: whole.stepsBefore.map(shown),
-          totalBefore: shown(whole.totalBefore),
-        })
-      },
+      handle: async ({ query: { period = 'day' } }) => ok(await readActivity(ordering, period)),
     }),
+  }
+}
+
+async function readActivity({ db, now, dialect }: ApiContext['ordering'], period: ActivityPeriod) {
+  const instant = now()
+  const { beforeAt, stepMs } = periodOf(period, instant)
+  const [counts, since] = await Promise.all([
+    db.query(countsBetween(beforeAt, instant + 1, stepMs)),
+    first(db, firstCountedHour()),
+  ])
+  const { currency } = dialect.money
+  const whole = activityOf(period, instant, counts, currency)
+  const shown = (one: Activity) => ({ ...one, spend: amountOf(one.spendMinor, currency) })
+  return {
+    period,
+    currency,
+    countedSince: since?.at ?? null,
+    stepMs,
+    steps: whole.steps.map(shown),
+    total: shown(whole.total),
+    stepsBefore: whole.stepsBefore.map(shown),
+    totalBefore: shown(whole.totalBefore),
   }
 }

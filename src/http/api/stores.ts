@@ -107,7 +107,8 @@ export function storeAt(
 const OF_CALLER = 'the configuration of the process that calls stores'
 
 /** The operations of stores: where each store is, how publishing to it goes, and which secret signs its callbacks. */
-export function storeOperations({ ordering, callbackSecrets, stores, publicUrl }: ApiContext) {
+export function storeOperations(context: ApiContext) {
+  const { ordering, callbackSecrets, stores, publicUrl } = context
   const { db } = ordering
   return {
     listStores: operation({
@@ -116,45 +117,7 @@ export function storeOperations({ ordering, callbackSecrets, stores, publicUrl }
       summary: 'The stores, where each is, the state of publishing to it, and which callback secret is in use.',
       answer: z.object({ items: z.array(StoreStanding) }),
       success: { 200: 'All of them' },
-      async handle() {
-        const [totals, waiting, standings, rotations, readings] = await Promise.all([
-          db.query(countListings()),
-          db.query(countPublications()),
-          db.query(allPublishing()),
-          db.query(allCallbackSecrets()),
-          db.query(allStoreReadings()),
-        ])
-        const items = stores.map(({ id, name, kind, address }) => {
-          const { label, shop } = kindOf({ kind })
-          const standing = standings.find(({ store }) => store === id)
-          const reading = readings.find(({ store }) => store === id)
-          const own = totals.filter(({ store }) => store === id)
-          return {
-            id,
-            name,
-            kind,
-            kindLabel: label,
-            address: withoutSecrets(address),
-            listings: Object.fromEntries(own.map(({ state, total }) => [state, total])),
-            publications: waiting.find(({ store }) => store === id)?.total ?? 0,
-            pausedUntil: standing?.pausedUntil ?? null,
-            error: standing?.lastError ?? null,
-            shop:
-              shop === null || !reading
-                ? null
-                : {
-                    connectedAt: reading.connectedAt,
-                    ordersReadAt: reading.ordersReadAt,
-                    failingSince: reading.failingSince,
-                    error: reading.lastError,
-                    productsReadAt: reading.variantsReadAt,
-                    webhookUrl: publicUrl === null ? null : storeWebhookUrl(publicUrl, id),
-                  },
-            callbackSecret: shop === null ? callbackSecretOf(rotations, id) : null,
-          }
-        })
-        return ok({ items })
-      },
+      handle: async () => ok({ items: await standingsOf(context) }),
     }),
     testStore: operation({
       route: 'POST /stores/:store/test',
@@ -183,23 +146,8 @@ export function storeOperations({ ordering, callbackSecrets, stores, publicUrl }
       answer: Triggered,
       success: { 200: 'What the store answered' },
       failures: { 404: 'no such store', 409: '`no_callbacks`: this kind of store gets none' },
-      async handle({ caller, path, body: { type } }) {
-        const store = storeAt(stores, caller, path, OF_CALLER)
-        const { db, newId, now, monotonic } = ordering
-        const adapter = ordering.storeOf(store)
-        if (!adapter?.sendExample) {
-          throw new Failure('conflict', 'this kind of store gets no callbacks', { reason: 'no_callbacks' })
-        }
-        await db.commit([audited(ordering, caller.actor, 'store.trigger', store, type)])
-        const id = newId()
-        const began = monotonic()
-        const update = examples[type]({ store, reference: `test-${id}` })
-        const keys = type === 'line.fulfilled' ? EXAMPLE_KEYS : []
-        const result = await adapter.sendExample({ ...update, id, at: now(), keys })
-        const detail = result.outcome === 'confirmed' ? null : result.detail
-        if (detail === null) await db.commit(endPause(store, now()))
-        return ok({ id: `msg_${id}`, type, outcome: result.outcome, detail, ms: Math.round(monotonic() - began) })
-      },
+      handle: async ({ caller, path, body: { type } }) =>
+        ok(await sendExample(ordering, storeAt(stores, caller, path, OF_CALLER), type, caller.actor)),
     }),
     rotateCallbackSecret: operation({
       route: 'POST /stores/:store/rotate-secret',
@@ -220,4 +168,68 @@ export function storeOperations({ ordering, callbackSecrets, stores, publicUrl }
       },
     }),
   }
+}
+
+async function standingsOf({
+  ordering: { db },
+  stores,
+  publicUrl,
+}: ApiContext): Promise<z.input<typeof StoreStanding>[]> {
+  const [totals, waiting, standings, rotations, readings] = await Promise.all([
+    db.query(countListings()),
+    db.query(countPublications()),
+    db.query(allPublishing()),
+    db.query(allCallbackSecrets()),
+    db.query(allStoreReadings()),
+  ])
+  return stores.map(({ id, name, kind, address }) => {
+    const { label, shop } = kindOf({ kind })
+    const isOwn = ({ store }: { store: string }): boolean => store === id
+    const standing = standings.find(isOwn)
+    const reading = readings.find(isOwn)
+    return {
+      id,
+      name,
+      kind,
+      kindLabel: label,
+      address: withoutSecrets(address),
+      listings: Object.fromEntries(totals.filter(isOwn).map(({ state, total }) => [state, total])),
+      publications: waiting.find(isOwn)?.total ?? 0,
+      pausedUntil: standing?.pausedUntil ?? null,
+      error: standing?.lastError ?? null,
+      shop:
+        shop === null || !reading
+          ? null
+          : {
+              ...reading,
+              error: reading.lastError,
+              productsReadAt: reading.variantsReadAt,
+              webhookUrl: publicUrl === null ? null : storeWebhookUrl(publicUrl, id),
+            },
+      callbackSecret: shop === null ? callbackSecretOf(rotations, id) : null,
+    }
+  })
+}
+
+/** @throws Failure `conflict`, reason `no_callbacks` */
+async function sendExample(
+  ordering: ApiContext['ordering'],
+  store: string,
+  type: z.infer<typeof triggerBody>['type'],
+  actor: string,
+): Promise<z.input<typeof Triggered>> {
+  const { db, newId, now, monotonic } = ordering
+  const adapter = ordering.storeOf(store)
+  if (!adapter?.sendExample) {
+    throw new Failure('conflict', 'this kind of store gets no callbacks', { reason: 'no_callbacks' })
+  }
+  await db.commit([audited(ordering, actor, 'store.trigger', store, type)])
+  const id = newId()
+  const began = monotonic()
+  const update = examples[type]({ store, reference: `test-${id}` })
+  const keys = type === 'line.fulfilled' ? EXAMPLE_KEYS : []
+  const result = await adapter.sendExample({ ...update, id, at: now(), keys })
+  const detail = result.outcome === 'confirmed' ? null : result.detail
+  if (detail === null) await db.commit(endPause(store, now()))
+  return { id: `msg_${id}`, type, outcome: result.outcome, detail, ms: Math.round(monotonic() - began) }
 }
