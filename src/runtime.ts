@@ -117,9 +117,9 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
   const halt = new AbortController()
   const hourly = createHourlyCounts({ db, now })
   let workers: Record<WorkerName, Worker> | undefined
-  const wake = (name: WorkerName): void => {
+  const wake = (name: WorkerName, store?: string): void => {
     if (name === 'place') passSlowFirsts(flows.ordering)
-    if (hooks.mayWake !== false && acts()) workers?.[name].wake()
+    if (hooks.mayWake !== false && acts()) workers?.[name].wake(store)
   }
   const flows = await openFlows(parts, { wake, count: hourly.count, signal: halt.signal })
   const { ordering, catalogue, inbox, syncs, sweeps } = flows
@@ -168,7 +168,7 @@ const mapped = <K extends string, V, R>(record: Record<K, V>, to: (name: K, valu
 
 /** What the flows get from the process that runs them. */
 interface FlowNeeds {
-  wake: (worker: WorkerName) => void
+  wake: Ordering['wake']
   count: Ordering['count']
   /** Aborted once the process stops. */
   signal: AbortSignal

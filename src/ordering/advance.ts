@@ -112,7 +112,7 @@ export async function advance(
     if (!move || move.changes.length === 0) return undefined
     await db.commit(move.changes)
     move.committed()
-    if (move.hasNews) ordering.wake('outbox')
+    if (move.news) ordering.wake('outbox', move.news.store)
     return move.moved
   })
 }
@@ -124,8 +124,8 @@ export interface Move {
   changes: Change[]
   /** To be called once the changes are committed. */
   committed: () => void
-  /** The outbox may have work: after a message, a person's decision or an end. */
-  hasNews: boolean
+  /** The outbox may have work, after a message, a person's decision or an end; with `store`, only an update for that store. */
+  news?: { store?: string } | undefined
 }
 
 /** Decides about one purchase and returns the changes, so that several decisions can share a commit. Writes nothing. */
@@ -152,7 +152,6 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
       moved: undefined,
       changes: same || ROUTINE.has(input.type) ? [] : [evidence],
       committed: () => {},
-      hasNews: false,
     }
   }
   const decided = await decidedColumns(ordering, loaded, input)
@@ -182,12 +181,22 @@ export async function moveBy(ordering: Ordering, loaded: Loaded, given: Given): 
       countSpend(ordering, purchase, set)
       announce(ordering, purchase, decision)
     },
-    hasNews:
-      entersReview ||
-      effects.before.length + effects.after.length > 0 ||
-      given.actor !== undefined ||
-      finalStates.includes(decision.next),
+    news: newsOf(loaded, decision, {
+      hasEffects: entersReview || effects.before.length + effects.after.length > 0,
+      isDecided: given.actor !== undefined,
+    }),
   }
+}
+
+function newsOf(
+  { name: { store } }: Loaded,
+  decision: Transition,
+  { hasEffects, isDecided }: { hasEffects: boolean; isDecided: boolean },
+): Move['news'] {
+  if (isDecided || finalStates.includes(decision.next)) return {}
+  if (!hasEffects) return undefined
+  const isKeysAlone = decision.effects.includes('hand_over') && decision.alert === null && !isLoud(decision)
+  return isKeysAlone ? { store } : {}
 }
 
 /** Decisions of a person that stand whatever the state of the order in its store is, until a newer reading lowers the order. */
@@ -257,11 +266,11 @@ function countSpend(
 
 const LOUD: ReadonlySet<Effect> = new Set<Effect>(['alert', 'freeze'])
 
+const isLoud = ({ effects }: Transition): boolean =>
+  effects.some((effect) => LOUD.has(effect) || (typeof effect === 'object' && 'discrepancy' in effect))
+
 function announce(ordering: Ordering, purchase: Purchase, decision: Transition): void {
-  const loud = decision.effects.some(
-    (effect) => LOUD.has(effect) || (typeof effect === 'object' && 'discrepancy' in effect),
-  )
-  if (decision.next !== purchase.state || decision.row === 'held' || loud) {
+  if (decision.next !== purchase.state || decision.row === 'held' || isLoud(decision)) {
     ordering.log.info(`purchase.${decision.next}`, {
       purchaseId: purchase.id,
       generation: purchase.generation,

@@ -46,12 +46,14 @@ type Closing = Pick<StoreOrder, 'id' | 'store' | 'reference'>
  * Returns the changes that close an order and enqueue an update for its store; none while the order may not be closed.
  *
  * @param told an update of the order that its store has just confirmed
+ * @param keysMayWait whether its shop may have keys that wait for the rest of the order
  */
 export async function closing(
   ordering: Ordering,
   order: Closing,
   standing: OrderStanding,
   told?: StoreUpdate,
+  keysMayWait = true,
 ): Promise<Change[]> {
   const { state } = standing
   if (!mayClose(standing.lines, standing.keys)) return []
@@ -59,7 +61,7 @@ export async function closing(
   const at = ordering.now()
   return [
     markClosed(order.id, state, at),
-    withdrawWaitingKeys(order.id),
+    ...(keysMayWait ? [withdrawWaitingKeys(order.id)] : []),
     ...completions,
     enqueueUpdate(
       { kind: 'callback', type: 'order.closed', payload: { state } },

@@ -154,7 +154,8 @@ export interface Ordering extends Context {
   owner: string
   /** The stores that we sell through. A supplier order that carries none of their ids is another client's. */
   stores: readonly OrderingStore[]
-  wake: (worker: WorkerName) => void
+  /** @param store wakes only the queue of this store */
+  wake: (worker: WorkerName, store?: string) => void
   /** Counts what happened for the plots of the hour, after its commit. */
   count: CountActivity
   /** Reads one offer from the supplier again. */

@@ -174,7 +174,7 @@ async function deliverUpdate(
   if ((row.pausedUntil ?? 0) > now() + PAUSED_MS) done.push(...endPause(update.order.store, now() + PAUSED_MS))
   // A purchase usually ends with its last hand-over: both are one commit. If it cannot end, the confirmation is stored alone.
   const isEnded =
-    handsOver !== undefined && (await endWith(fulfilment, outgoing, handsOver, rows, done).catch(() => false))
+    handsOver !== undefined && (await endWith(fulfilment, store, outgoing, handsOver, rows, done).catch(() => false))
   if (!isEnded) await db.commit(done)
   // Counts the keys that the store got for the first time, and how long their customer waited.
   if (fresh > 0) {
@@ -441,6 +441,7 @@ function hasAll({ purchase, keys }: Pick<Loaded, 'purchase' | 'keys'>): boolean 
  */
 async function endWith(
   ordering: Ordering,
+  store: Store,
   { row, update }: Outgoing,
   purchaseId: string,
   sent: StandingRows,
@@ -456,7 +457,7 @@ async function endWith(
   if (!hasAll(loaded)) return false
   const ended = purchases.map((one) => (one.id === purchaseId ? { ...one, state: 'fulfilled' as const } : one))
   const standing = standingBy({ lines, purchases: ended, keys })
-  const closes = await closing(ordering, order, standing, update)
+  const closes = await closing(ordering, order, standing, update, store.sendWaiting !== undefined)
   const move = await moveBy(ordering, loaded, { ...CONFIRMED, also: done })
   if (!move.moved) return false
   await ordering.db.commit([...move.changes, ...closes])

@@ -46,7 +46,7 @@ export async function prepareSend(
     throw error
   }
   move.committed()
-  if (move.hasNews) ordering.wake('outbox')
+  if (move.news) ordering.wake('outbox', move.news.store)
   if (move.moved?.decision.next !== 'sending') return undefined
   noteIntent(ordering, purchase.id, held.claimedAt)
   noteSend(ordering, purchase.sends > 0)

@@ -4,8 +4,8 @@ import type { Log } from '../log.ts'
 
 /** Runs its work whenever there may be something to do, and never twice at once. */
 export interface Worker {
-  /** Asks for a run. It starts at once, or after the run that is under way. */
-  wake(): void
+  /** Asks for a run. It starts at once, or after the run that is under way. @param store only the queue of this store is run */
+  wake(store?: string): void
   /** Resolves when nothing runs any more. */
   idle(): Promise<void>
 }
@@ -89,7 +89,8 @@ export function workerOfStores(
     parts,
   )
   return {
-    wake() {
+    wake(store) {
+      if (store !== undefined) return workerOf(store).wake()
       others?.wake()
       look.wake()
     },
