@@ -11,6 +11,7 @@ const machinery = [
   'files',
   'marker',
   'migration-files',
+  'queued-commit',
   'schema',
   'statement',
   'table',

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
 import type { Log } from '../../log.ts'
 import type { WorkerLease } from '../worker-lease.ts'
-import type { PipelineStatement } from './pipeline.ts'
+import { type Engine, end } from './postgres.ts'
 
 export interface Candidate {
   /** Name of the process. */
@@ -20,14 +20,6 @@ export interface Candidate {
   /** Ends the wait for the lease. */
   signal: AbortSignal
   log: Pick<Log, 'info' | 'warn'>
-}
-
-/** What the lease needs of the engine. */
-export interface LeaseEngine {
-  /** Runs one statement, which waits for no read and no commit. */
-  run(text: string, values: unknown[]): Promise<Record<string, unknown>[]>
-  fenceWith(statement: PipelineStatement): void
-  end(failure: Failure): void
 }
 
 /** How long the lease runs, how often it is renewed, and how much earlier its holder takes it to be over. */
@@ -76,7 +68,7 @@ const FENCE = `select 1 from worker_lease where ${OWN} and server = ${SERVER} an
  * @returns undefined when the signal came first
  */
 export async function elect(
-  engine: LeaseEngine,
+  engine: Engine,
   { owner, monotonic, signal, log }: Candidate,
 ): Promise<WorkerLease | undefined> {
   let logged: string | undefined
@@ -101,9 +93,15 @@ export async function elect(
   }
 }
 
-async function take(engine: LeaseEngine, owner: string): Promise<Record<string, unknown>[]> {
-  const running = await engine.run(RUNNING, [])
-  return running.length > 0 ? [] : await engine.run(TAKE, [owner, LEASE_MS])
+async function take(engine: Engine, owner: string): Promise<Record<string, unknown>[]> {
+  const running = await ask(engine, RUNNING)
+  return running.length > 0 ? [] : await ask(engine, TAKE, [owner, LEASE_MS])
+}
+
+/** Runs one statement, which waits for no read and no commit. */
+export async function ask({ lease }: Engine, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  const { rows } = await lease.query<Record<string, unknown>>(text, values)
+  return rows
 }
 
 interface Taken {
@@ -115,7 +113,7 @@ interface Taken {
   monotonic: () => number
 }
 
-function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: Taken): WorkerLease {
+function held(engine: Engine, { epoch, owner, taken, askedAt, monotonic }: Taken): WorkerLease {
   const database = String(taken.database)
   let endsAt = askedAt + LEASE_MS - MARGIN_MS
   let isOver = false
@@ -125,12 +123,12 @@ function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: 
     isOver = true
     clearInterval(renewing)
     clearTimeout(ending)
-    engine.end(new Failure('unavailable', `this process is the worker no more: ${why}`))
+    end(engine, new Failure('unavailable', `this process is the worker no more: ${why}`))
   }
   const renew = async (): Promise<void> => {
     const at = monotonic()
     try {
-      const rows = await engine.run(RENEW, [epoch, owner, LEASE_MS])
+      const rows = await ask(engine, RENEW, [epoch, owner, LEASE_MS])
       if (isOver) return
       if (rows.length === 0) {
         why = 'another process has taken its lease'
@@ -154,13 +152,15 @@ function held(engine: LeaseEngine, { epoch, owner, taken, askedAt, monotonic }: 
     server: String(taken.now),
     serverBefore: taken.before === null ? null : String(taken.before),
     isHeld: () => !isOver && monotonic() < endsAt,
-    fence: () => engine.fenceWith({ text: FENCE, values: [String(epoch), owner, database, String(taken.started)] }),
+    fence: () => {
+      engine.fence = [{ text: FENCE, values: [String(epoch), owner, database, String(taken.started)] }]
+    },
     release: async () => {
       isOver = true
       clearInterval(renewing)
       clearTimeout(ending)
       // Where the release fails, the lease is over in some seconds.
-      await engine.run(RELEASE, [epoch, owner]).catch(() => undefined)
+      await ask(engine, RELEASE, [epoch, owner]).catch(() => undefined)
     },
   }
 }

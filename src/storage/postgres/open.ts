@@ -11,9 +11,9 @@ import { readMigrations } from '../migration-files.ts'
 import * as schema from '../schema.ts'
 import { jsonSetting } from '../settings.ts'
 import type { WorkerLease } from '../worker-lease.ts'
-import { type Candidate, elect, RUNNING } from './lease.ts'
+import { ask, type Candidate, elect, RUNNING } from './lease.ts'
 import { migrate } from './migrate.ts'
-import { type EngineOptions, type PostgresDatabase, postgresDatabase } from './postgres.ts'
+import { type Engine, type EngineOptions, end, engineOver, postgresDatabase } from './postgres.ts'
 
 export interface OpenOptions extends Partial<EngineOptions> {
   /** `postgres://user:password@host:port/database?sslmode=…`; see `connectionOf`. */
@@ -101,9 +101,9 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
     throw asFailure(cause, url)
   }
   if (!alone) await client.end()
-  const postgres = engineOf(connection, engine)
+  const postgres = connectedEngine(connection, engine)
   const database = {
-    ...postgres,
+    ...postgresDatabase(postgres),
     elect: (candidate: Candidate) => elect(postgres, candidate),
     look: () => look(postgres, now, clocksApartMs),
   }
@@ -111,7 +111,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
   let isClosing = false
   client.on('end', () => {
     if (isClosing) return
-    database.end(new Failure('unavailable', 'the connection that keeps other processes from the database was lost'))
+    end(postgres, new Failure('unavailable', 'the connection that keeps other processes from the database was lost'))
   })
   return {
     ...database,
@@ -123,7 +123,7 @@ export async function openPostgres(options: OpenOptions): Promise<SharedDatabase
   }
 }
 
-function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresDatabase {
+function connectedEngine(connection: pg.ClientConfig, options: EngineOptions): Engine {
   const poolOf = (max: number, answerMs = ANSWER_MS): pg.Pool => {
     const pool = new pg.Pool({ ...connection, max, query_timeout: answerMs, Client })
     // When a connection breaks, the query on it reports that. A connection that is not in use is replaced when it is needed.
@@ -131,8 +131,7 @@ function engineOf(connection: pg.ClientConfig, engine: EngineOptions): PostgresD
     pool.on('connect', (made) => made.on('error', ignore))
     return pool
   }
-  const pools = { reads: poolOf(READERS), commits: poolOf(1), lease: poolOf(1, LEASE_ANSWER_MS) }
-  return postgresDatabase(pools, engine)
+  return engineOver({ reads: poolOf(READERS), commits: poolOf(1), lease: poolOf(1, LEASE_ANSWER_MS) }, options)
 }
 
 const ignore = (): void => undefined
@@ -145,7 +144,7 @@ const ignore = (): void => undefined
  */
 export async function openPostgresToRead(url: string): Promise<Pick<Database, 'query' | 'close'> | undefined> {
   if (!(await connected(url, hasTables))) return undefined
-  const { query, close } = engineOf(connectionOf(url), { onFatal: throwUncaught })
+  const { query, close } = postgresDatabase(connectedEngine(connectionOf(url), { onFatal: throwUncaught }))
   return { query, close }
 }
 
@@ -366,16 +365,18 @@ async function assertClock(client: pg.Client, now: () => number, apartMs: number
   throw new Failure('unavailable', `${message}: let both follow NTP`)
 }
 
-async function look(engine: PostgresDatabase, now: () => number, apartMs: number): Promise<ServerState> {
+async function look(engine: Engine, now: () => number, apartMs: number): Promise<ServerState> {
   try {
-    const { apart, isWritable } = await readServer((text) => engine.run(text, []), now)
+    const { apart, isWritable } = await readServer((text) => ask(engine, text), now)
     // Tries a commit: a process that is not ready gets no requests whose commits would show that the server stores again.
-    if (engine.refused() !== undefined) await engine.commit([stored.put({ at: now() }, now())]).catch(ignore)
-    return { away: isWritable ? engine.refused() : 'it is read only', isClockApart: apart > apartMs }
+    if (engine.refused !== undefined) await tryCommit(engine, now()).catch(ignore)
+    return { away: isWritable ? engine.refused : 'it is read only', isClockApart: apart > apartMs }
   } catch (error) {
     return { away: messageOf(error), isClockApart: false }
   }
 }
+
+const tryCommit = (engine: Engine, at: number) => postgresDatabase(engine).commit([stored.put({ at }, at)])
 
 /** When a commit was tried because an earlier commit had failed. */
 const stored = jsonSetting<{ at: number }>('commit_tried')

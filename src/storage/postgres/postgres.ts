@@ -19,16 +19,11 @@ import type pg from 'pg'
 import { Failure, messageOf } from '../../errors.ts'
 import { camelCase, rowReader } from '../compiled-statement.ts'
 import { type Change, type Database, type RowCount, type RowOf, StaleWrite } from '../database.ts'
-import type { LeaseEngine } from './lease.ts'
+import { type FatalOptions, faultyStatement, keyRefused, type QueuedCommit, rejectAll } from '../queued-commit.ts'
 import { type PipelineStatement, runPipeline } from './pipeline.ts'
 import { compile, encodeValue, types } from './translation.ts'
 
-export interface EngineOptions {
-  /**
-   * Called once, after every waiting commit was rejected, when only a restart can show what is stored. From here on
-   * the engine refuses all work; the caller ends the process (code 75: try again).
-   */
-  onFatal(error: Failure): void
+export interface EngineOptions extends FatalOptions {
   /**
    * False for a process that keeps nothing in memory of what it has committed. As long as it is not the worker, it goes on after
    * a COMMIT of unknown outcome. Default: true.
@@ -38,11 +33,7 @@ export interface EngineOptions {
   random?: () => number
 }
 
-interface Member {
-  steps: Step[]
-  resolve(touched: number[]): void
-  reject(error: unknown): void
-}
+type Member = QueuedCommit<Step>
 
 interface Step extends PipelineStatement {
   rows: RowCount
@@ -90,170 +81,153 @@ export interface Connections {
   lease: pg.Pool
 }
 
-export interface PostgresDatabase extends Database, LeaseEngine {
-  /** Refuses all work from here on, and reports why the process must end. */
-  end(failure: Failure): void
+/** The connections to a database, and the commits that wait for the next transaction. */
+export type Engine = ReturnType<typeof engineOver>
+
+export const engineOver = (
+  connections: Connections,
+  { onFatal, endsOnUnknown = true, random = Math.random }: EngineOptions,
+) => ({
+  ...connections,
+  onFatal,
+  endsOnUnknown,
+  random,
+  queue: [] as Member[],
+  running: undefined as Promise<void> | undefined,
+  closing: undefined as Promise<unknown> | undefined,
+  /** Why the engine refuses all work; undefined as long as it works. */
+  refusal: undefined as string | undefined,
   /** What the server said when the last commit failed by no fault of its own; undefined once a commit is stored. */
-  refused(): string | undefined
-  /** Begins each transaction with a read that must give a row; where it gives no row, the process must end. */
-  fenceWith(statement: PipelineStatement): void
+  refused: undefined as string | undefined,
+  /** A read with which each transaction begins: where it gives no row, the process must end. Empty: there is no such read. */
+  fence: [] as PipelineStatement[],
+})
+
+/** The database of an engine, which owns its connections from here on. `open.ts` makes the database ready. */
+export const postgresDatabase = (engine: Engine): Database => ({
+  query: (statement) => read(engine, statement),
+  commit: async (changes) => enqueue(engine, changes),
+  close: () => close(engine),
+})
+
+/** Refuses all work from here on, and reports why the process must end. */
+export function end(engine: Engine, failure: Failure): void {
+  if (engine.refusal !== undefined) return
+  engine.refusal = `${failure.message}; Quayside ends and reads at its next start what is stored`
+  engine.onFatal(failure)
 }
 
-/** The engine over connections, which it owns from here on. `open.ts` makes the database ready. */
-export function postgresDatabase(
-  { reads, commits, lease }: Connections,
-  { onFatal, endsOnUnknown = true, random = Math.random }: EngineOptions,
-): PostgresDatabase {
-  let queue: Member[] = []
-  let refusal: string | undefined
-  let running: Promise<void> | undefined
-  let closing: Promise<unknown> | undefined
-  let fence: PipelineStatement[] = []
-  let refused: string | undefined
+function assertOpen({ refusal, closing }: Engine): void {
+  if (refusal !== undefined) throw new Failure('unavailable', refusal)
+  if (closing !== undefined) throw new Failure('unavailable', 'the database is closed')
+}
 
-  const assertOpen = (): void => {
-    if (refusal !== undefined) throw new Failure('unavailable', refusal)
-    if (closing !== undefined) throw new Failure('unavailable', 'the database is closed')
+async function read<S extends SQLWrapper>(engine: Engine, statement: S): Promise<RowOf<S>[]> {
+  assertOpen(engine)
+  const { text, values } = sendable(statement)
+  assert(/^\s*(select|with)\b/i.test(text), 'a query only reads; writes are changes of a commit')
+  const { rows, fields } = await engine.reads
+    .query<unknown[]>({ text, values, types, rowMode: 'array' })
+    .catch((error: unknown) => {
+      throw ownFault(error) ?? unavailable(error)
+    })
+  const readRow = rowReader(
+    statement,
+    fields.map(({ name }) => camelCase(name)),
+  )
+  return rows.map(readRow) as RowOf<S>[]
+}
+
+function enqueue(engine: Engine, changes: Change[]): number[] | Promise<number[]> {
+  assertOpen(engine)
+  if (changes.length === 0) return []
+  const steps = changes.map(({ statement, rows }) => ({ ...sendable(statement), rows }))
+  return new Promise((resolve, reject) => {
+    engine.queue.push({ steps, resolve, reject })
+    engine.running ??= run(engine)
+  })
+}
+
+/** Commits what is queued and ends the connections. Closing twice is harmless. */
+async function close(engine: Engine): Promise<void> {
+  const { running, reads, commits, lease } = engine
+  engine.closing ??= Promise.resolve(running).then(() => Promise.all([reads.end(), commits.end(), lease.end()]))
+  await engine.closing
+}
+
+/** Commits what is queued, group after group, until the queue is empty. */
+async function run(engine: Engine): Promise<void> {
+  // The other commits of this turn of the event loop come in first.
+  await new Promise(setImmediate)
+  while (engine.queue.length > 0) {
+    const group = engine.queue.slice(0, GROUP_MAX)
+    engine.queue = engine.queue.slice(GROUP_MAX)
+    await settle(engine, group)
   }
+  engine.running = undefined
+}
 
-  /** Commits what is queued, group after group, until the queue is empty. */
-  async function run(): Promise<void> {
-    // The other commits of this turn of the event loop come in first.
-    await new Promise(setImmediate)
-    while (queue.length > 0) {
-      const group = queue.slice(0, GROUP_MAX)
-      queue = queue.slice(GROUP_MAX)
-      await settle(group)
+/** Runs a group, and its parts where one member is refused. Answers every member; never throws. */
+async function settle(engine: Engine, group: Member[]): Promise<void> {
+  if (group.length === 0) return
+  if (engine.refusal !== undefined) return rejectAll(group, new Failure('unavailable', engine.refusal))
+  const outcome = await runAgain(engine, group)
+  if (outcome.kind === 'stored') {
+    engine.refused = undefined
+    return answer(group, outcome.touched)
+  }
+  if (outcome.kind === 'unknown') return fail(engine, group, outcome.error)
+  if (outcome.kind === 'fenced') {
+    const message = 'another process is the worker now, or the database server was restarted or replaced'
+    end(engine, new Failure('unavailable', message))
+    return settle(engine, group)
+  }
+  const { member, error } = outcome
+  const cause = error instanceof Failure ? error.cause : error
+  if (member === undefined && !isContended(cause)) engine.refused = messageOf(cause)
+  if (member === undefined || group.length === 1) return rejectAll(group, error)
+  await settle(engine, group.slice(0, member))
+  await settle(engine, group.slice(member, member + 1))
+  await settle(engine, group.slice(member + 1))
+}
+
+function answer(group: Member[], touched: number[]): void {
+  let next = 0
+  for (const { steps, resolve } of group) {
+    resolve(touched.slice(next, next + steps.length))
+    next += steps.length
+  }
+}
+
+/** Runs a transaction until no other transaction is in its way. */
+async function runAgain(engine: Engine, group: Member[]): Promise<Exclude<Outcome, { kind: 'again' }>> {
+  for (let tries = 1; ; tries += 1) {
+    const outcome = await runOnce(engine, group)
+    if (outcome.kind !== 'again') return outcome
+    if (tries === TRIES) {
+      const error = new Failure('unavailable', 'the database is busy', { cause: outcome.error })
+      return { kind: 'refused', member: undefined, error }
     }
-    running = undefined
+    await sleep(engine.random() * PAUSE_MS * 2 ** (tries - 1))
   }
+}
 
-  /** Runs a group, and its parts where one member is refused. Answers every member; never throws. */
-  async function settle(group: Member[]): Promise<void> {
-    if (group.length === 0) return
-    if (refusal !== undefined) {
-      for (const { reject } of group) reject(new Failure('unavailable', refusal))
-      return
-    }
-    const outcome = await runAgain(group)
-    if (outcome.kind === 'stored') {
-      refused = undefined
-      return answer(group, outcome.touched)
-    }
-    if (outcome.kind === 'unknown') return fail(group, outcome.error)
-    if (outcome.kind === 'fenced') {
-      end(
-        new Failure(
-          'unavailable',
-          'another process is the worker now, or the database server was restarted or replaced',
-        ),
-      )
-      for (const { reject } of group) reject(new Failure('unavailable', refusal ?? ''))
-      return
-    }
-    const { member, error } = outcome
-    const cause = error instanceof Failure ? error.cause : error
-    if (member === undefined && !isContended(cause)) refused = messageOf(cause)
-    if (member === undefined || group.length === 1) {
-      for (const { reject } of group) reject(error)
-      return
-    }
-    await settle(group.slice(0, member))
-    await settle(group.slice(member, member + 1))
-    await settle(group.slice(member + 1))
+async function runOnce(engine: Engine, group: Member[]): Promise<Outcome> {
+  let client: pg.PoolClient
+  try {
+    client = await engine.commits.connect()
+  } catch (error) {
+    return { kind: 'refused', member: undefined, error: unavailable(error) }
   }
+  const outcome = await transact(client, group, engine.fence)
+  client.release(!(await isClean(client, outcome)))
+  return outcome
+}
 
-  function answer(group: Member[], touched: number[]): void {
-    let next = 0
-    for (const { steps, resolve } of group) {
-      resolve(touched.slice(next, next + steps.length))
-      next += steps.length
-    }
-  }
-
-  /** Runs a transaction until no other transaction is in its way. */
-  async function runAgain(group: Member[]): Promise<Exclude<Outcome, { kind: 'again' }>> {
-    for (let tries = 1; ; tries += 1) {
-      const outcome = await runOnce(group)
-      if (outcome.kind !== 'again') return outcome
-      if (tries === TRIES) {
-        const error = new Failure('unavailable', 'the database is busy', { cause: outcome.error })
-        return { kind: 'refused', member: undefined, error }
-      }
-      await sleep(random() * PAUSE_MS * 2 ** (tries - 1))
-    }
-  }
-
-  async function runOnce(group: Member[]): Promise<Outcome> {
-    let client: pg.PoolClient
-    try {
-      client = await commits.connect()
-    } catch (error) {
-      return { kind: 'refused', member: undefined, error: unavailable(error) }
-    }
-    const outcome = await transact(client, group, fence)
-    client.release(!(await isClean(client, outcome)))
-    return outcome
-  }
-
-  function fail(group: Member[], cause: unknown): void {
-    const message = `the database did not answer a COMMIT: ${messageOf(cause)}`
-    const failure = new Failure('unknown_outcome', message, { cause })
-    for (const { reject } of group) reject(failure)
-    if (endsOnUnknown || fence.length > 0) end(failure)
-  }
-
-  function end(failure: Failure): void {
-    if (refusal !== undefined) return
-    refusal = `${failure.message}; Quayside ends and reads at its next start what is stored`
-    onFatal(failure)
-  }
-
-  return {
-    async query<S extends SQLWrapper>(statement: S): Promise<RowOf<S>[]> {
-      assertOpen()
-      const { text, values } = sendable(statement)
-      assert(/^\s*(select|with)\b/i.test(text), 'a query only reads; writes are changes of a commit')
-      const { rows, fields } = await reads
-        .query<unknown[]>({ text, values, types, rowMode: 'array' })
-        .catch((error: unknown) => {
-          throw ownFault(error) ?? unavailable(error)
-        })
-      const readRow = rowReader(
-        statement,
-        fields.map(({ name }) => camelCase(name)),
-      )
-      return rows.map(readRow) as RowOf<S>[]
-    },
-
-    async commit(changes: Change[]): Promise<number[]> {
-      assertOpen()
-      if (changes.length === 0) return []
-      const steps = changes.map(({ statement, rows }) => ({ ...sendable(statement), rows }))
-      return new Promise((resolve, reject) => {
-        queue.push({ steps, resolve, reject })
-        running ??= run()
-      })
-    },
-
-    /** Commits what is queued and ends the connections. Closing twice is harmless. */
-    async close(): Promise<void> {
-      closing ??= Promise.resolve(running).then(() => Promise.all([reads.end(), commits.end(), lease.end()]))
-      await closing
-    },
-
-    end,
-    refused: () => refused,
-
-    async run(text: string, values: unknown[]) {
-      const { rows } = await lease.query<Record<string, unknown>>(text, values)
-      return rows
-    },
-
-    fenceWith(statement: PipelineStatement): void {
-      fence = [statement]
-    },
-  }
+function fail(engine: Engine, group: Member[], cause: unknown): void {
+  const failure = new Failure('unknown_outcome', `the database did not answer a COMMIT: ${messageOf(cause)}`, { cause })
+  rejectAll(group, failure)
+  if (engine.endsOnUnknown || engine.fence.length > 0) end(engine, failure)
 }
 
 /** Runs the statements of a group in a transaction. A transaction that is not stored is still to be rolled back. */
@@ -344,11 +318,8 @@ const STATEMENT_FAULTS = ['0A', '21', '22', '23', '42', '54']
 function ownFault(error: unknown): unknown {
   const code = sqlState(error)
   if (error instanceof TypeError || error instanceof RangeError) return error
-  if (code === '23505' || code === '23503') {
-    return new Failure('conflict', `the database refused: ${messageOf(error)}`, { cause: error })
-  }
-  const own = code !== undefined && STATEMENT_FAULTS.includes(code.slice(0, 2))
-  return own ? new Failure('internal', `a faulty statement: ${messageOf(error)}`, { cause: error }) : undefined
+  if (code === '23505' || code === '23503') return keyRefused(error)
+  return code !== undefined && STATEMENT_FAULTS.includes(code.slice(0, 2)) ? faultyStatement(error) : undefined
 }
 
 /** The failure for the caller when nothing was written yet. */

@@ -16,20 +16,12 @@ import type { SQLWrapper } from 'drizzle-orm'
 import { SQLiteSyncDialect } from 'drizzle-orm/sqlite-core'
 import { Failure, messageOf } from '../../errors.ts'
 import { camelCase, rowReader, statementCompiler } from '../compiled-statement.ts'
-import { type Change, type Database, type RowOf, StaleWrite } from '../database.ts'
+import { type Change, type Database, type RowCount, type RowOf, StaleWrite } from '../database.ts'
+import { type FatalOptions, faultyStatement, keyRefused, type QueuedCommit, rejectAll } from '../queued-commit.ts'
 
-interface Member {
-  steps: { prepared: Prepared; params: unknown[]; rows: number | 'any' }[]
-  resolve(touched: number[]): void
-  reject(error: unknown): void
-}
+type Member = QueuedCommit<{ prepared: Prepared; params: unknown[]; rows: RowCount }>
 
-export interface EngineOptions {
-  /**
-   * Called once, after every waiting commit was rejected, when only a restart can show what is stored. From here on
-   * the engine refuses all work; the caller ends the process (code 75: try again).
-   */
-  onFatal(error: Failure): void
+export interface EngineOptions extends FatalOptions {
   /** Decides when the commits that came together run. Default: see `afterNextTurn`. */
   defer?: (flush: () => void) => void
 }
@@ -41,6 +33,137 @@ const afterNextTurn = (flush: () => void): void => {
   setImmediate(() => setImmediate(flush))
 }
 
+/** An open database file, and the commits that wait for the next transaction. */
+type Engine = ReturnType<typeof engineOver>
+
+const engineOver = (connection: Connection.Database, { onFatal, defer = afterNextTurn }: EngineOptions) => ({
+  connection,
+  onFatal,
+  defer,
+  prepare: statementCache(connection),
+  begin: connection.prepare('begin immediate'),
+  end: connection.prepare('commit'),
+  rollback: connection.prepare('rollback'),
+  savepoint: connection.prepare('savepoint member'),
+  release: connection.prepare('release member'),
+  undo: connection.prepare('rollback to member'),
+  queue: [] as Member[],
+  /** Why the engine refuses all work; undefined as long as it works. */
+  refusal: undefined as string | undefined,
+})
+
+/** The engine over an open connection, which it owns from here on. `open.ts` makes the connection ready. */
+export function sqliteDatabase(connection: Connection.Database, options: EngineOptions): Database {
+  const engine = engineOver(connection, options)
+  return {
+    query: async (statement) => read(engine, statement),
+    commit: async (changes) => enqueue(engine, changes),
+    emptyLog: (signal) => emptyLog(engine, signal),
+    close: async () => close(engine),
+  }
+}
+
+function assertOpen({ refusal }: Engine): void {
+  if (refusal !== undefined) throw new Failure('unavailable', refusal)
+}
+
+function read<S extends SQLWrapper>(engine: Engine, statement: S): RowOf<S>[] {
+  assertOpen(engine)
+  try {
+    const { prepared, params } = engine.prepare(statement)
+    assert(prepared.names && prepared.statement.readonly, 'a query only reads; writes are changes of a commit')
+    const readRow = rowReader(statement, prepared.names)
+    const rows = prepared.statement.all(...params) as unknown[][]
+    return rows.map(readRow) as RowOf<S>[]
+  } catch (error) {
+    throw readFault(error)
+  }
+}
+
+function enqueue(engine: Engine, changes: Change[]): number[] | Promise<number[]> {
+  assertOpen(engine)
+  if (changes.length === 0) return []
+  const steps = changes.map((change) => stepOf(engine, change))
+  return new Promise((resolve, reject) => {
+    if (engine.queue.push({ steps, resolve, reject }) === 1) engine.defer(() => flush(engine))
+  })
+}
+
+function stepOf({ prepare }: Engine, { statement, rows }: Change): Member['steps'][number] {
+  try {
+    const { prepared, params } = prepare(statement)
+    assert(!prepared.names, 'a change returns no rows: commit it, then query')
+    return { prepared, params, rows }
+  } catch (error) {
+    throw readFault(error)
+  }
+}
+
+/**
+ * Runs all that is queued in one transaction. Settles the members only after COMMIT has returned.
+ *
+ * A commit is hardly ever refused, so the group runs without savepoints. Where a commit is refused, the whole group is undone.
+ * Then each commit runs again in a savepoint of its own, which is possible because a commit is data.
+ */
+function flush(engine: Engine): void {
+  const group = engine.queue
+  engine.queue = []
+  if (group.length === 0 || !begun(engine, group)) return
+  try {
+    const { isStored, settle } = attempt(engine, group, engine.rollback)
+    if (isStored) engine.end.run()
+    if (isStored || group.length === 1) settle()
+    else flushApart(engine, group)
+  } catch (cause) {
+    fail(engine, group, cause)
+  }
+}
+
+function flushApart(engine: Engine, group: Member[]): void {
+  if (!begun(engine, group)) return
+  const settlements = group.map((one) => {
+    engine.savepoint.run()
+    const settlement = attempt(engine, [one], engine.undo)
+    engine.release.run()
+    return settlement
+  })
+  engine.end.run()
+  for (const { settle } of settlements) settle()
+}
+
+/** Begins the transaction of a group. @returns false where that failed; all members are rejected then */
+function begun(engine: Engine, group: Member[]): boolean {
+  try {
+    engine.begin.run()
+    return true
+  } catch (cause) {
+    if (isBusy(cause)) rejectAll(group, new Failure('unavailable', 'the database is busy', { cause }))
+    else fail(engine, group, cause)
+    return false
+  }
+}
+
+/**
+ * Runs members inside the open transaction. Where a member is refused, `back` undoes all of them.
+ *
+ * @returns whether all of them ran, and a function that answers their callers, to be called once the transaction is over
+ * @throws any failure that is not a member's own fault; the group is lost then
+ */
+function attempt({ connection }: Engine, members: Member[], back: Connection.Statement) {
+  try {
+    const touched = members.map(run)
+    const settle = () => {
+      for (const [index, { resolve }] of members.entries()) resolve(touched[index] as number[])
+    }
+    return { isStored: true, settle }
+  } catch (error) {
+    const refused = ownFault(error)
+    if (refused === undefined || !connection.inTransaction) throw error
+    back.run()
+    return { isStored: false, settle: () => rejectAll(members, refused) }
+  }
+}
+
 /** Runs the changes of one commit. @returns how many rows each change has touched. @throws StaleWrite, or what SQLite says */
 const run = ({ steps }: Member): number[] =>
   steps.map(({ prepared, params, rows }, index) => {
@@ -49,159 +172,37 @@ const run = ({ steps }: Member): number[] =>
     return changes
   })
 
-/** The engine over an open connection, which it owns from here on. `open.ts` makes the connection ready. */
-export function sqliteDatabase(
-  connection: Connection.Database,
-  { onFatal, defer = afterNextTurn }: EngineOptions,
-): Database {
-  const prepare = statementCache(connection)
-  const begin = connection.prepare('begin immediate')
-  const end = connection.prepare('commit')
-  const rollback = connection.prepare('rollback')
-  const savepoint = connection.prepare('savepoint member')
-  const release = connection.prepare('release member')
-  const undo = connection.prepare('rollback to member')
-  let queue: Member[] = []
-  let refusal: string | undefined
-
-  const assertOpen = (): void => {
-    if (refusal !== undefined) throw new Failure('unavailable', refusal)
+function fail(engine: Engine, group: Member[], cause: unknown): void {
+  const { connection, onFatal } = engine
+  engine.refusal = 'the database failed; Quayside ends and reads at its next start what was stored'
+  const failure = new Failure('unknown_outcome', `the database failed: ${messageOf(cause, connection.name)}`, { cause })
+  try {
+    if (connection.inTransaction) connection.exec('rollback')
+  } catch {
+    // The transaction dies with the connection. The first failure is the one to report.
   }
+  rejectAll(group, failure)
+  onFatal(failure)
+}
 
-  function stepOf({ statement, rows }: Change): Member['steps'][number] {
-    try {
-      const { prepared, params } = prepare(statement)
-      assert(!prepared.names, 'a change returns no rows: commit it, then query')
-      return { prepared, params, rows }
-    } catch (error) {
-      throw readFault(error)
-    }
+async function emptyLog(engine: Engine, signal?: AbortSignal): Promise<void> {
+  const { connection } = engine
+  // Closing the database empties the log too.
+  while (connection.open && engine.refusal === undefined && !foldLog(connection) && !signal?.aborted) {
+    await sleep(FOLD_AGAIN_MS, undefined, { ref: false, signal }).catch(() => undefined)
   }
+}
 
-  /**
-   * Runs all that is queued in one transaction. Settles the members only after COMMIT has returned.
-   *
-   * A commit is hardly ever refused, so the group runs without savepoints. Where a commit is refused, the whole group is undone.
-   * Then each commit runs again in a savepoint of its own, which is possible because a commit is data.
-   */
-  function flush(): void {
-    const group = queue
-    queue = []
-    if (group.length === 0 || !begun(group)) return
-    try {
-      const { isStored, settle } = attempt(group, rollback)
-      if (isStored) end.run()
-      if (isStored || group.length === 1) settle()
-      else flushApart(group)
-    } catch (cause) {
-      fail(group, cause)
-    }
-  }
-
-  function flushApart(group: Member[]): void {
-    if (!begun(group)) return
-    const settlements = group.map((one) => {
-      savepoint.run()
-      const settlement = attempt([one], undo)
-      release.run()
-      return settlement
-    })
-    end.run()
-    for (const { settle } of settlements) settle()
-  }
-
-  /** Begins the transaction of a group. @returns false where that failed; all members are rejected then */
-  function begun(group: Member[]): boolean {
-    try {
-      begin.run()
-      return true
-    } catch (cause) {
-      if (isBusy(cause))
-        for (const { reject } of group) reject(new Failure('unavailable', 'the database is busy', { cause }))
-      else fail(group, cause)
-      return false
-    }
-  }
-
-  /**
-   * Runs members inside the open transaction. Where a member is refused, `back` undoes all of them.
-   *
-   * @returns whether all of them ran, and a function that answers their callers, to be called once the transaction is over
-   * @throws any failure that is not a member's own fault; the group is lost then
-   */
-  function attempt(members: Member[], back: Connection.Statement): { isStored: boolean; settle: () => void } {
-    try {
-      const touched = members.map(run)
-      const settle = () => {
-        for (const [index, { resolve }] of members.entries()) resolve(touched[index] as number[])
-      }
-      return { isStored: true, settle }
-    } catch (error) {
-      const refused = ownFault(error)
-      if (refused === undefined || !connection.inTransaction) throw error
-      back.run()
-      const settle = () => {
-        for (const { reject } of members) reject(refused)
-      }
-      return { isStored: false, settle }
-    }
-  }
-
-  function fail(group: Member[], cause: unknown): void {
-    refusal = 'the database failed; Quayside ends and reads at its next start what was stored'
-    const failure = new Failure('unknown_outcome', `the database failed: ${messageOf(cause, connection.name)}`, {
-      cause,
-    })
-    try {
-      if (connection.inTransaction) connection.exec('rollback')
-    } catch {
-      // The transaction dies with the connection. The first failure is the one to report.
-    }
-    for (const { reject } of group) reject(failure)
-    onFatal(failure)
-  }
-
-  return {
-    async query<S extends Change['statement']>(statement: S): Promise<RowOf<S>[]> {
-      assertOpen()
-      try {
-        const { prepared, params } = prepare(statement)
-        assert(prepared.names && prepared.statement.readonly, 'a query only reads; writes are changes of a commit')
-        const readRow = rowReader(statement, prepared.names)
-        const rows = prepared.statement.all(...params) as unknown[][]
-        return rows.map(readRow) as RowOf<S>[]
-      } catch (error) {
-        throw readFault(error)
-      }
-    },
-
-    async commit(changes: Change[]): Promise<number[]> {
-      assertOpen()
-      if (changes.length === 0) return []
-      const steps = changes.map(stepOf)
-      return new Promise((resolve, reject) => {
-        if (queue.push({ steps, resolve, reject }) === 1) defer(flush)
-      })
-    },
-
-    async emptyLog(signal?: AbortSignal): Promise<void> {
-      // Closing the database empties the log too.
-      while (connection.open && refusal === undefined && !foldLog(connection) && !signal?.aborted) {
-        await sleep(FOLD_AGAIN_MS, undefined, { ref: false, signal }).catch(() => undefined)
-      }
-    },
-
-    /** Commits what is queued, folds the write-ahead log into the file, closes. Closing twice is harmless. */
-    async close(): Promise<void> {
-      if (!connection.open) return
-      try {
-        flush()
-        if (refusal === undefined) connection.pragma('wal_checkpoint(TRUNCATE)')
-      } finally {
-        refusal ??= 'the database is closed'
-        connection.close()
-      }
-    },
+/** Commits what is queued, folds the write-ahead log into the file, closes. Closing twice is harmless. */
+function close(engine: Engine): void {
+  const { connection } = engine
+  if (!connection.open) return
+  try {
+    flush(engine)
+    if (engine.refusal === undefined) connection.pragma('wal_checkpoint(TRUNCATE)')
+  } finally {
+    engine.refusal ??= 'the database is closed'
+    connection.close()
   }
 }
 
@@ -231,18 +232,16 @@ const STATEMENT_FAULTS = ['SQLITE_ERROR', 'SQLITE_MISMATCH', 'SQLITE_TOOBIG', 'S
 function ownFault(error: unknown): unknown {
   const code = sqliteCode(error)
   if (code === undefined) return error
-  if (/^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY|ROWID|FOREIGNKEY)$/.test(code)) {
-    return new Failure('conflict', `the database refused: ${messageOf(error)}`, { cause: error })
-  }
+  if (/^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY|ROWID|FOREIGNKEY)$/.test(code)) return keyRefused(error)
   const own = STATEMENT_FAULTS.some((fault) => code === fault || code.startsWith(`${fault}_`))
-  return own ? new Failure('internal', `a faulty statement: ${messageOf(error)}`, { cause: error }) : undefined
+  return own ? faultyStatement(error) : undefined
 }
 
 /** The failure for the caller when nothing was written yet. */
 const readFault = (error: unknown): unknown =>
   ownFault(error) ?? new Failure('unavailable', 'the database cannot be read now', { cause: error })
 
-export interface Prepared {
+interface Prepared {
   statement: Connection.Statement<unknown[]>
   /** The columns that come back, in camelCase; undefined when the statement returns no rows. */
   names: string[] | undefined
