@@ -112,7 +112,8 @@ export async function sessionCaller(
   const row = await first(db, sessionByDigest(digest))
   if (!row || !timingSafeEqual(row.digest, digest) || row.revokedAt !== null || row.endsAt <= at) return undefined
   if (at >= row.seenAt + PROLONG_MS) {
-    await db.commit([prolongSession(row.id, at, Math.min(at + IDLE_MS, row.createdAt + SESSION_MS))])
+    const endsAt = Math.min(at + IDLE_MS, row.createdAt + SESSION_MS)
+    await db.commit([prolongSession(row.id, { seenAt: at, endsAt })])
   }
   const { id, name } = row
   return { actor: actorOf(row), role: row.role as PersonRole, store: null, scopes: new Set(), id, name }

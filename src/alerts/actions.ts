@@ -26,7 +26,8 @@ export async function acknowledge(acting: Acting, id: string, actor: string, rea
   const { endedAt } = await alertNamed(acting, id)
   if (endedAt !== null) throw new Failure('conflict', 'the alert is over')
   const { db, now } = acting
-  await db.commit([acknowledgeAlert(id, actor, now()), audited(acting, actor, 'alert.acknowledge', id, reason)])
+  const acknowledged = { acknowledgedAt: now(), acknowledgedBy: actor }
+  await db.commit([acknowledgeAlert(id, acknowledged), audited(acting, actor, 'alert.acknowledge', id, reason)])
 }
 
 /**

@@ -166,7 +166,7 @@ async function perform(
     ? await asked.handle({ ...call, file: new Uint8Array() }).catch(failed)
     : failed(new Failure('internal', `the worker knows no operation ${operation}: it is of another version`))
   const { ciphertext } = vault.seal(place(id, 1), JSON.stringify(answer))
-  await db.commit([answerWorkerCall(id, ciphertext)])
+  await db.commit([answerWorkerCall(id, { answer: ciphertext })])
 }
 
 /** Returns what the caller learns of a failure. The text of an unexpected error goes to the log alone. */

@@ -140,7 +140,7 @@ async function namedWork(db: Database, publications: Publication[], max: number)
     const taken = left.slice(0, max - productIds.size)
     for (const productId of taken) productIds.add(productId)
     if (taken.length < left.length) {
-      if (taken.length > 0) done.push(advancePublication(id, String(from + taken.length)))
+      if (taken.length > 0) done.push(advancePublication(id, { cursor: String(from + taken.length) }))
       break
     }
     over.push(id)
@@ -155,7 +155,8 @@ async function wholeWork(db: Database, store: string, { id, cursor }: Publicatio
   if (!position.startsWith('v:')) {
     const offers = await db.query(offersFrom({ after: position.slice(2), limit: max }))
     const last = offers.at(-1)
-    if (last) return { offers, rows: [], isNews: false, done: [advancePublication(id, `p:${last.productId}`)] }
+    const moved = last && advancePublication(id, { cursor: `p:${last.productId}` })
+    if (moved) return { offers, rows: [], isNews: false, done: [moved] }
   }
   const after = position.startsWith('v:') ? position.slice(2) : ''
   const rows = await db.query(unlinkedListings({ store, after, limit: max }))
@@ -165,7 +166,7 @@ async function wholeWork(db: Database, store: string, { id, cursor }: Publicatio
     offers: [],
     rows,
     isNews: false,
-    done: [over ? dropPublications([id]) : advancePublication(id, `v:${last.variant}`)],
+    done: [over ? dropPublications([id]) : advancePublication(id, { cursor: `v:${last.variant}` })],
   }
 }
 

@@ -100,7 +100,7 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
   // A store that takes prices may create products again, too.
   const uncreated = failure || count === 0 ? undefined : await first(publisher.db, pausedCreation(store, now))
   const rest = failure
-    ? [pausePublishing(store, { attempts, until: pausedUntil, error: failure.detail }, now)]
+    ? [pausePublishing(store, { attempts, pausedUntil, lastError: failure.detail, changedAt: now })]
     : [
         resumePublishing(store, now),
         ...(uncreated ? [hastenCreation(store, now + creationDelayMs(uncreated.attempts))] : []),

@@ -56,8 +56,8 @@ export async function readVariants(
       await db.commit([putStoreReading(store, { variantsReadAt: now - VARIANTS_EVERY_MS + AGAIN_MS })])
       return false
     }
-    const paused = { attempts: 1, until: now + AGAIN_MS, error: page.detail }
-    await db.commit([pausePublishing(store, paused, now)])
+    const paused = { attempts: 1, pausedUntil: now + AGAIN_MS, lastError: page.detail, changedAt: now }
+    await db.commit([pausePublishing(store, paused)])
     return true
   }
   const { rows, productIds, made, prices } = await listingsFor(publisher, store, page.items, now)

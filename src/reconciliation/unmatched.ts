@@ -34,7 +34,8 @@ export async function recordOrphans(
   const { db } = ordering
   const shown = await reportDuplicates(ordering, orders)
   const orphans = orders.filter(({ id }) => !shown.has(id))
-  const known = new Set((await db.query(knownOrphans(orphans.map(({ id }) => id)))).map(({ id }) => id))
+  const noted = await db.query(knownOrphans(orphans.map(({ id }) => id)))
+  const known = new Set(noted.map(({ subject }) => subject))
   const fresh = orphans.filter(({ id }) => !known.has(id))
   if (fresh.length === 0) return orphans
   const now = ordering.now()
@@ -73,7 +74,7 @@ async function reportDuplicates(ordering: Ordering, orders: SupplierOrder[]): Pr
   )
   if (parts.size === 0) return new Set()
   const seconds = await db.query(knownDuplicates(orders.map(({ id }) => id)))
-  const shown = new Set(seconds.map(({ id }) => id ?? ''))
+  const shown = new Set(seconds.map(({ supplierOrderId }) => supplierOrderId))
   const reattaching = await isReattaching(db)
   for (const order of orders) {
     const { part, generation } = parts.get(order.externalOrderId ?? '') ?? {}

@@ -3,7 +3,7 @@ import type { StoredKind } from '../domain/alert-kinds.ts'
 import type { Change } from './database.ts'
 import { alertChannels, alertNotices, alerts, outbox, storeOrders } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { changeBy, countBy, deleteBefore, insertInto, page, rowsBy, stampOnce } from './table.ts'
+import { asInserted, changeBy, countBy, deleteBy, insertInto, page, rowsBy, someBy, stampOnce } from './table.ts'
 
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
@@ -31,13 +31,9 @@ export const alertById = rowsBy(alerts, ['id'])
 const rareFirst = sql`count(*) over (partition by ${alerts.type})`
 
 /** Alerts of rare kinds come first, then the newest. */
-export const openAlerts = statement((limit: number) =>
-  build.select().from(alerts).where(isNull(alerts.endedAt)).orderBy(rareFirst, desc(alerts.id)).limit(limit),
-)
+export const openAlerts = someBy(alerts, [isNull(alerts.endedAt)], rareFirst, desc(alerts.id))
 
-export const alertsEndedFrom = statement((instant: number, limit: number) =>
-  build.select().from(alerts).where(gte(alerts.endedAt, instant)).orderBy(desc(alerts.endedAt)).limit(limit),
-)
+export const alertsEndedFrom = someBy(alerts, ['endedAt >='], desc(alerts.endedAt))
 
 /** Alerts of one kind about one subject, the newest first. @param subject null: the service as a whole */
 export const alertsAbout = (type: StoredKind, subject: string | null, limit: number) =>
@@ -62,12 +58,7 @@ export const listAlerts = page(alerts, [], {
 export const countOpenAlerts = countBy(alerts, ['type'], isNull(alerts.endedAt))
 
 /** Acknowledges an open alert. The first person who looks after the alert stays on record. */
-export const acknowledgeAlert = change('any', (id: string, actor: string, now: number) =>
-  build
-    .update(alerts)
-    .set({ acknowledgedAt: now, acknowledgedBy: actor })
-    .where(and(eq(alerts.id, id), isNull(alerts.endedAt), isNull(alerts.acknowledgedAt))),
-)
+export const acknowledgeAlert = changeBy('any', alerts, ['id', isNull(alerts.endedAt), isNull(alerts.acknowledgedAt)])
 
 /** @param subject null: the service as a whole */
 export const muteAlerts = change('any', (type: StoredKind, subject: string | null, until: number) =>
@@ -104,7 +95,7 @@ const dropNotices = change('any', ({ kept }: { kept: string[] }) =>
 
 /** Forgets alerts that were over before an instant, and what was said of them. */
 export const forgetAlerts = (before: number): Change[] => [forgetNoticesOf(before), forgetEnded(before)]
-const forgetEnded = deleteBefore(alerts, 'endedAt')
+const forgetEnded = deleteBy(alerts, ['endedAt <'])
 const forgetNoticesOf = change('any', (before: number) =>
   build
     .delete(alertNotices)
@@ -161,6 +152,6 @@ export const lastMessages = statement((channel: string, since: number) =>
 export const putNotices = insertMany(alertNotices, 'any', (insert) =>
   insert.onConflictDoUpdate({
     target: uniqueKey(alertNotices.channel, alertNotices.alert),
-    set: { said: sql`excluded.said`, at: sql`excluded.at`, times: sql`excluded.times` },
+    set: asInserted(alertNotices, ['channel', 'alert']),
   }),
 )

@@ -2,7 +2,7 @@ import { and, desc, eq, gte, inArray, isNotNull, isNull, lt, lte, or, sql } from
 import type { Change } from './database.ts'
 import { balanceAccounts, balanceMovements, balanceReadings, discrepancies, purchases } from './schema.ts'
 import { build, change, statement } from './statement.ts'
-import { countBy, deleteBefore, insertInto, page, rowsBy } from './table.ts'
+import { changeSeen, countBy, deleteBy, firstBy, insertInto, page, rowsBy } from './table.ts'
 
 export type BalanceAccount = typeof balanceAccounts.$inferSelect
 export type BalanceMovement = typeof balanceMovements.$inferSelect
@@ -127,23 +127,16 @@ const returned = { failed: markReturned('failed'), reversed: markReturned('rever
 export const insertAccount = insertInto(balanceAccounts)
 
 /** Changes an account that is still as it was read, so that two readings are never taken into it at once. */
-export const changeAccount = change(
-  1,
-  ({ currency, version }: Pick<BalanceAccount, 'currency' | 'version'>, set: Partial<BalanceAccount>) =>
-    build
-      .update(balanceAccounts)
-      .set({ ...set, version: sql`${balanceAccounts.version} + 1` })
-      .where(and(eq(balanceAccounts.currency, currency), eq(balanceAccounts.version, version))),
-)
+export const changeAccount = (seen: BalanceAccount, set: Partial<BalanceAccount>): Change =>
+  changeAsRead(seen, { ...set, version: seen.version + 1 })
+const changeAsRead = changeSeen(1, balanceAccounts, ['currency', 'version'])
 
 export const insertMovement = insertInto(balanceMovements)
 
-export const forgetMovements = deleteBefore(balanceMovements, 'id')
+export const forgetMovements = deleteBy(balanceMovements, ['id <'])
 
 /** Accounts with a fall of the balance behind which no sweep has looked yet. */
-export const suspectAccounts = statement(() =>
-  build.select().from(balanceAccounts).where(isNotNull(balanceAccounts.suspectFrom)),
-)
+export const suspectAccounts = rowsBy(balanceAccounts, [isNotNull(balanceAccounts.suspectFrom)])
 
 /** Notes that a sweep has looked behind the falls since an instant, but not behind a fall that was judged after the sweep began. */
 export const clearSuspicion = change('any', (suspectFrom: number, begunAt: number) =>
@@ -153,19 +146,12 @@ export const clearSuspicion = change('any', (suspectFrom: number, begunAt: numbe
     .where(and(gte(balanceAccounts.suspectFrom, suspectFrom), lte(balanceAccounts.judgedAt, begunAt))),
 )
 
-export const latestBalance = statement(() =>
-  build.select().from(balanceReadings).orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id)).limit(1),
-)
+const newestReading = [desc(balanceReadings.readAt), desc(balanceReadings.id)]
 
-/** The VIP tier as last stated. A reading without a tier says nothing about it. */
-export const latestTier = statement(() =>
-  build
-    .select({ tier: balanceReadings.tier })
-    .from(balanceReadings)
-    .where(isNotNull(balanceReadings.tier))
-    .orderBy(desc(balanceReadings.readAt), desc(balanceReadings.id))
-    .limit(1),
-)
+export const latestBalance = firstBy(balanceReadings, [], ...newestReading)
+
+/** The last reading that states the VIP tier. A reading without a tier says nothing about it. */
+export const latestTier = firstBy(balanceReadings, [isNotNull(balanceReadings.tier)], ...newestReading)
 
 export const insertBalance = insertInto(balanceReadings)
 

@@ -3,7 +3,7 @@ import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { finalStates, purchaseStates } from '../domain/purchase.ts'
 import { balanceReadings, deliveries, entitlements, listings, offers, outbox, publishing, purchases } from './schema.ts'
 import { build, change, statement } from './statement.ts'
-import { bringForward } from './table.ts'
+import { bringForward, deleteBy } from './table.ts'
 
 /*
  * Brings forward the instants that rows wait for, after a jump of the clock. An instant that was set before a clock was put back
@@ -16,25 +16,23 @@ export const refreshesDueNow = bringForward(purchases, [], 'refreshAt')
 export const leasesEndBy = bringForward(purchases, [], 'leaseUntil')
 
 const notSent = inArray(purchases.state, ['planned', 'waiting'])
-export const placementsDueNow = bringForward(purchases, [], 'notBefore', notSent)
+export const placementsDueNow = bringForward(purchases, [notSent], 'notBefore')
 
 export const settlementsDueNow = bringForward(entitlements, [], 'settleAt')
 
 export const untagsDueNow = bringForward(entitlements, [], 'untagAt')
 
-export const effectsDueNow = bringForward(outbox, [], 'notBefore', eq(outbox.state, 'due'))
+export const effectsDueNow = bringForward(outbox, [eq(outbox.state, 'due')], 'notBefore')
 
 const isOpen = inArray(deliveries.state, ['stored', 'retry', 'orphan'])
-export const deliveriesDueNow = bringForward(deliveries, [], 'notBefore', isOpen)
+export const deliveriesDueNow = bringForward(deliveries, [isOpen], 'notBefore')
 
 export const listingsDueNow = bringForward(listings, [], 'nextTryAt')
 
 export const publishingDueNow = bringForward(publishing, [], 'pausedUntil')
 
 /** Forgets readings from the future: they would count as the newest until that day comes, whatever was paid in meanwhile. */
-export const forgetReadingsAfter = change('any', (now: number) =>
-  build.delete(balanceReadings).where(gt(balanceReadings.readAt, now)),
-)
+export const forgetReadingsAfter = deleteBy(balanceReadings, ['readAt >'])
 
 const notAfter = (column: SQLiteColumn, now: number): SQL =>
   sql`case when ${column} > ${now} then ${now} else ${column} end`
@@ -76,7 +74,7 @@ export const writtenAfter = statement((at: number) =>
 )
 
 /** Dates purchases that were written in a false future back to now, so that `writtenAfter` does not find them at each start. */
-export const writtenNow = bringForward(purchases, [], 'changedAt', inArray(purchases.state, unfinished))
+export const writtenNow = bringForward(purchases, [inArray(purchases.state, unfinished)], 'changedAt')
 
 /** Finds a reading that was taken after this instant; no row when there is no such reading. */
 export const readAfter = statement((at: number) =>

@@ -1,10 +1,10 @@
-import { and, asc, eq, getTableColumns, gte, inArray, like, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gte, inArray, like, lt, ne, or, sql } from 'drizzle-orm'
 import { deliveryStates } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { captures, deliveries } from './schema.ts'
 import { jsonSetting } from './settings.ts'
 import { build, change, countUpTo, statement } from './statement.ts'
-import { changeBy, deleteBy, insertInto, insertOnce, page, rowsBy } from './table.ts'
+import { changeSeen, deleteBy, insertInto, insertOnce, page, rowsBy, someBy, valueAfter } from './table.ts'
 
 export type Delivery = typeof deliveries.$inferSelect
 
@@ -34,14 +34,13 @@ export const deliveryTwins = statement(({ source, deliveryId, bodyHmac, mac }: I
     )
     .limit(1),
 )
-export const dueDeliveries = statement((now: number, limit: number) =>
-  build
-    .select()
-    .from(deliveries)
-    .where(and(inArray(deliveries.state, ['stored', 'retry', 'orphan']), lte(deliveries.notBefore, now)))
-    .orderBy(asc(deliveries.notBefore), asc(deliveries.id))
-    .limit(limit),
+export const dueDeliveries = someBy(
+  deliveries,
+  [inArray(deliveries.state, ['stored', 'retry', 'orphan']), 'notBefore <='],
+  deliveries.notBefore,
+  deliveries.id,
 )
+
 /** Lists deliveries without their bodies: a list of 200 would carry up to 50 MB of bodies. */
 export const listDeliveries = page(deliveries, ['state', 'event'], { without: 'ciphertext' })
 
@@ -72,15 +71,15 @@ export const countDeliveries = statement(() =>
 /** Stores a delivery once: 0 rows touched says that it was here before. */
 export const insertDelivery = insertOnce(deliveries)
 
-const changeAsSeen = changeBy(1, deliveries, ['id', 'attempts'])
+const changeAsSeen = changeSeen(1, deliveries, ['id', 'attempts'])
 
 /** Records what became of a delivery. Its attempts guard it: two workers that processed the delivery write once. */
 export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change =>
-  changeAsSeen(seen.id, seen.attempts, { ...set, attempts: seen.attempts + 1 })
+  changeAsSeen(seen, { ...set, attempts: seen.attempts + 1 })
 
 /** Lets a delivery wait without using up an attempt. */
 export const deferDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, event: string, notBefore: number): Change =>
-  changeAsSeen(seen.id, seen.attempts, { event, notBefore })
+  changeAsSeen(seen, { event, notBefore })
 
 /** Puts a delivery back into the inbox, with all its attempts. A delivery whose body is deleted cannot be read again. */
 export const replayDelivery = change(1, (id: string, now: number) =>
@@ -107,15 +106,7 @@ export const bodiesOf = statement((ids: string[]) =>
 )
 
 /** The delivery that comes after the first `skipped` deliveries between two ids. */
-export const deliveryAfter = statement((from: string, before: string, skipped: number) =>
-  build
-    .select({ id: deliveries.id })
-    .from(deliveries)
-    .where(and(gte(deliveries.id, from), lt(deliveries.id, before)))
-    .orderBy(asc(deliveries.id))
-    .limit(1)
-    .offset(skipped),
-)
+export const deliveryAfter = valueAfter(deliveries, 'id')
 
 /**
  * Empties the bodies of deliveries between two ids; their digests still find repeats.
@@ -141,9 +132,7 @@ export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
 /** The same id for the deliveries of stores, whose bodies are deleted earlier. */
 export const storeBodiesForgotten = jsonSetting<string>('store_bodies_forgotten')
 
-export const forgetDeliveries = change('any', (from: string, before: string) =>
-  build.delete(deliveries).where(and(gte(deliveries.id, from), lt(deliveries.id, before))),
-)
+export const forgetDeliveries = deleteBy(deliveries, ['id >=', 'id <'])
 
 /** All captures that are kept, at most ten, without what they hold. */
 export const listCaptures = statement(() =>

@@ -1,10 +1,10 @@
-import { and, eq, gt, inArray, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { DiscrepancyKind } from '../domain/labels.ts'
 import type { Change } from './database.ts'
 import { type Alert, enqueueAlert } from './outbox.ts'
 import { deliveries, discrepancies, purchases } from './schema.ts'
-import { build, change, statement } from './statement.ts'
-import { countBy, insertOnce, page, rowsBy } from './table.ts'
+import { statement } from './statement.ts'
+import { countBy, deleteBy, insertOnce, page, rowsBy } from './table.ts'
 
 export type Discrepancy = typeof discrepancies.$inferSelect
 
@@ -14,13 +14,10 @@ export const discrepanciesOf = rowsBy(discrepancies, ['subject'], discrepancies.
 
 export const countDiscrepancies = countBy(discrepancies, ['kind'])
 
-/** Which of these orders are on record as having no purchase. */
-export const knownOrphans = statement((supplierOrderIds: string[]) =>
-  build
-    .select({ id: discrepancies.subject })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), inArray(discrepancies.subject, supplierOrderIds))),
-)
+const isOrphan = eq(discrepancies.kind, 'orphan')
+
+/** The orders on record as having no purchase, of these orders. */
+export const knownOrphans = rowsBy(discrepancies, [isOrphan, 'subject in'])
 
 /**
  * Ids of the supplier's orders that carry a reference of a part and that no purchase has: the orders on record, and the orders that
@@ -38,21 +35,11 @@ export const orphansOfPart = statement((lineId: string, part: number) => {
     order by 1`
 })
 
-/** The references of orders that were put on record as having no purchase after an instant. */
-export const orphansFoundAfter = statement((at: number) =>
-  build
-    .select({ externalOrderId: discrepancies.externalOrderId })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'orphan'), gt(discrepancies.foundAt, at))),
-)
+/** The orders that were put on record as having no purchase after an instant. */
+export const orphansFoundAfter = rowsBy(discrepancies, [isOrphan, 'foundAt >'])
 
-/** Which of these orders are on record as charged a second time for a part. */
-export const knownDuplicates = statement((supplierOrderIds: string[]) =>
-  build
-    .select({ id: discrepancies.supplierOrderId })
-    .from(discrepancies)
-    .where(and(eq(discrepancies.kind, 'double_charge'), inArray(discrepancies.supplierOrderId, supplierOrderIds))),
-)
+/** The orders on record as charged a second time for a part, of these orders. */
+export const knownDuplicates = rowsBy(discrepancies, [eq(discrepancies.kind, 'double_charge'), 'supplierOrderId in'])
 
 /** A difference between the books, and the alert that people get of it; both are of one kind. */
 export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInsert, 'id' | 'kind' | 'foundAt'> {
@@ -73,6 +60,4 @@ export const reportDiscrepancy = (
 export const insertDiscrepancy = insertOnce(discrepancies)
 
 /** Drops an orphan, because the order has its purchase again: people need not look at it any more. */
-export const dropOrphan = change('any', (supplierOrderId: string) =>
-  build.delete(discrepancies).where(and(eq(discrepancies.kind, 'orphan'), eq(discrepancies.subject, supplierOrderId))),
-)
+export const dropOrphan = deleteBy(discrepancies, [isOrphan, 'subject'])

@@ -2,15 +2,15 @@ import { and, desc, eq, gt, inArray, ne, notInArray, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { audit, purchaseAttempts, transitions } from './schema.ts'
 import { build, positionIn, statement } from './statement.ts'
-import { insertInto, page, rowsBy, rowsIn } from './table.ts'
+import { insertInto, page, rowsBy } from './table.ts'
 
 export type Attempt = typeof purchaseAttempts.$inferSelect
 export type TransitionRow = typeof transitions.$inferSelect
 export type AuditEntry = typeof audit.$inferSelect
 
-export const attemptsOf = rowsIn(purchaseAttempts, 'purchaseId', purchaseAttempts.at, purchaseAttempts.id)
+export const attemptsOf = rowsBy(purchaseAttempts, ['purchaseId in'], purchaseAttempts.at, purchaseAttempts.id)
 
-export const transitionsOf = rowsIn(transitions, 'purchaseId', transitions.at, transitions.id)
+export const transitionsOf = rowsBy(transitions, ['purchaseId in'], transitions.at, transitions.id)
 
 /** When each of these purchases came into the state that it is in. A purchase that never moved has no row. */
 export const enteredAt = statement((purchaseIds: string[]) =>
@@ -50,7 +50,7 @@ export const lastUnfreeze = statement(() =>
 export const auditOf = rowsBy(audit, ['subject'], audit.at, audit.id)
 
 /** What people did to several subjects, oldest first. */
-export const auditOfAll = rowsIn(audit, 'subject', audit.at, audit.id)
+export const auditOfAll = rowsBy(audit, ['subject in'], audit.at, audit.id)
 
 /** The audit, newest first. The filter `actor` is who did it, without the session or the token, as the index has it. */
 export const listAudit = page(audit, ['action', 'subject'], {

@@ -2,7 +2,7 @@ import { and, gte, lt, sql } from 'drizzle-orm'
 import type { ActivityCount } from '../domain/activity.ts'
 import { hourlyCounts } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { deleteBefore } from './table.ts'
+import { deleteBy } from './table.ts'
 
 /** Adds to the count of an hour. */
 export const addHourlyCount = change(1, (row: typeof hourlyCounts.$inferInsert) =>
@@ -34,4 +34,4 @@ export const firstCountedHour = statement(() =>
   build.select({ at: sql<number | null>`min(${hourlyCounts.hour})`.as('at') }).from(hourlyCounts),
 )
 
-export const forgetHourlyCounts = deleteBefore(hourlyCounts, 'hour')
+export const forgetHourlyCounts = deleteBy(hourlyCounts, ['hour <'])

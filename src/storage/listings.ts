@@ -1,23 +1,27 @@
-import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, ne, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, gt, gte, isNull, lt, ne, or, sql } from 'drizzle-orm'
 import type { ListingState } from '../domain/listing.ts'
 import type { Change } from './database.ts'
 import { listingPrices, listings } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { bringForward, countBy, dueBy, pageBy } from './table.ts'
+import {
+  asInserted,
+  bringForward,
+  countBy,
+  deleteBy,
+  dueBy,
+  firstBy,
+  pageBy,
+  rowsBy,
+  someBy,
+  valueAfter,
+} from './table.ts'
 
 export type ListingRow = typeof listings.$inferSelect
 
-const listingsWith = (name: 'productId' | 'variant' | 'sku') =>
-  statement((store: string, values: string[]) =>
-    build
-      .select()
-      .from(listings)
-      .where(and(eq(listings.store, store), inArray(listings[name], values))),
-  )
 /** The listings of these products in a store; one product may have several variants. */
-export const listingsOfProducts = listingsWith('productId')
-export const listingsOfVariants = listingsWith('variant')
-export const listingsOfSkus = listingsWith('sku')
+export const listingsOfProducts = rowsBy(listings, ['store', 'productId in'])
+export const listingsOfVariants = rowsBy(listings, ['store', 'variant in'])
+export const listingsOfSkus = rowsBy(listings, ['store', 'sku in'])
 
 /** The listings that a store may have sold: those of these variants, and those under these SKUs. */
 export const listingsSold = statement((store: string, variants: string[], skus: string[]) =>
@@ -35,19 +39,19 @@ export const listingsSold = statement((store: string, variants: string[], skus: 
 /** Listings whose next try is due. The listing that has been due longest comes first. */
 export const dueListings = dueBy(listings, 'nextTryAt', ['store'])
 
+const isUncreated = eq(listings.reason, 'not_created')
+
 /** The listing of a store that waits longest because it could not be created at all. Without a row, products may be created. */
-export const pausedCreation = statement((store: string, now: number) =>
-  build
-    .select()
-    .from(listings)
-    .where(and(eq(listings.store, store), eq(listings.reason, 'not_created'), gt(listings.nextTryAt, now)))
-    // Listings that wait with that listing have the same instant, and fewer tries of their own.
-    .orderBy(desc(listings.nextTryAt), desc(listings.attempts))
-    .limit(1),
+export const pausedCreation = firstBy(
+  listings,
+  ['store', 'nextTryAt >', isUncreated],
+  // Listings that wait with that listing have the same instant, and fewer tries of their own.
+  desc(listings.nextTryAt),
+  desc(listings.attempts),
 )
 
 /** Makes the listings of a store that could not be created wait no longer than until this instant. */
-export const hastenCreation = bringForward(listings, ['store'], 'nextTryAt', eq(listings.reason, 'not_created'))
+export const hastenCreation = bringForward(listings, ['store', isUncreated], 'nextTryAt')
 
 /** A page of the listings of one store that are linked to no offer, by variant. */
 export const unlinkedListings = pageBy(listings, 'variant', ['store'], isNull(listings.productId))
@@ -98,31 +102,12 @@ export const waitingListings = statement((page: { store?: string; variant?: stri
 
 export const countWaitingPrices = countBy(listings, [], waits)
 
-interface Beginning {
-  store: string
-  /** The least text that begins so, and a text above all that begin so. */
-  from: string
-  to: string
-  limit: number
-}
-
-const listingsBeginning = (name: 'variant' | 'sku') =>
-  statement(({ store, from, to, limit }: Beginning) =>
-    build
-      .select()
-      .from(listings)
-      .where(and(eq(listings.store, store), gte(listings[name], from), lt(listings[name], to)))
-      .orderBy(asc(listings[name]))
-      .limit(limit),
-  )
-/** Listings whose variant, or SKU, begins with a text. */
-export const listingsWithVariant = listingsBeginning('variant')
-export const listingsWithSku = listingsBeginning('sku')
+/** Listings whose variant, or SKU, begins with a text: from that text up to a text above all that begin so. */
+export const listingsWithVariant = someBy(listings, ['store', 'variant >=', 'variant <'], listings.variant)
+export const listingsWithSku = someBy(listings, ['store', 'sku >=', 'sku <'], listings.sku)
 
 export const countListings = countBy(listings, ['store', 'state'])
 
-const { store: _, variant: __, ...changeable } = getTableColumns(listings)
-const asPut = Object.entries(changeable).map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)])
 /**
  * Writes listings. The version of each is one above the version of the row as it was read, or 1 for a new listing. Stale when
  * one of the listings was changed or made in between.
@@ -130,25 +115,19 @@ const asPut = Object.entries(changeable).map(([name, column]) => [name, sql.raw(
 export const putListings: (rows: ListingRow[]) => Change[] = insertMany(listings, 'all', (insert) =>
   insert.onConflictDoUpdate({
     target: uniqueKey(listings.store, listings.variant),
-    set: Object.fromEntries(asPut),
+    set: asInserted(listings, ['store', 'variant']),
     setWhere: sql`${listings.version} = excluded.version - 1`,
   }),
 )
 
 /** Forgets listings that were never sent to their store, confirmed or not, and that no operator linked. */
-export const dropListings = change('any', (store: string, variants: string[]) =>
-  build
-    .delete(listings)
-    .where(
-      and(
-        eq(listings.store, store),
-        inArray(listings.variant, variants),
-        eq(listings.linkedBy, 'sku'),
-        eq(listings.revision, 0),
-        ne(listings.state, 'ignored'),
-      ),
-    ),
-)
+export const dropListings = deleteBy(listings, [
+  'store',
+  'variant in',
+  eq(listings.linkedBy, 'sku'),
+  eq(listings.revision, 0),
+  ne(listings.state, 'ignored'),
+])
 
 /** Has every listing of a store pushed again after a restore, because the store may have other listings than are known. */
 export const distrustListings = change('any', (store: string, now: number) =>
@@ -163,27 +142,17 @@ export type ListingPrice = typeof listingPrices.$inferSelect
 export const insertListingPrices: (rows: ListingPrice[]) => Change[] = insertMany(listingPrices)
 
 /** The prices that a store confirmed for a variant, newest first. */
-export const pricesOfListing = statement((store: string, variant: string, limit: number) =>
-  build
-    .select()
-    .from(listingPrices)
-    .where(and(eq(listingPrices.store, store), eq(listingPrices.variant, variant)))
-    .orderBy(desc(listingPrices.at), desc(listingPrices.id))
-    .limit(limit),
+export const pricesOfListing = someBy(
+  listingPrices,
+  ['store', 'variant'],
+  desc(listingPrices.at),
+  desc(listingPrices.id),
 )
 
 const DAY_MS = 86_400_000
 
 /** The price that comes after the first `skipped` prices between two instants. */
-export const priceAfter = statement((from: number, before: number, skipped: number) =>
-  build
-    .select({ at: listingPrices.at })
-    .from(listingPrices)
-    .where(and(gte(listingPrices.at, from), lt(listingPrices.at, before)))
-    .orderBy(asc(listingPrices.at))
-    .limit(1)
-    .offset(skipped),
-)
+export const priceAfter = valueAfter(listingPrices, 'at')
 
 /** Deletes prices between two instants, except the last price of each day (UTC) and variant. */
 export const thinListingPrices = change('any', (from: number, to: number) =>

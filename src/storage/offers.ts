@@ -1,13 +1,13 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { offerChanges, offers } from './schema.ts'
 import { build, change, insertMany, inWhole, statement, uniqueKey } from './statement.ts'
-import { changeBy, countBy, pageBy, rowsIn, stampOnce } from './table.ts'
+import { asInserted, changeBy, countBy, pageBy, rowsBy, setBy, someBy, stampOnce } from './table.ts'
 
 export type Offer = typeof offers.$inferSelect
 export type NewOffer = typeof offers.$inferInsert
 
-export const offersByProduct = rowsIn(offers, 'productId')
+export const offersByProduct = rowsBy(offers, ['productId in'])
 
 const withPlace = { rowid: sql<number>`rowid`, ...getTableColumns(offers) }
 /**
@@ -18,17 +18,10 @@ export const offersWithRowid = statement((productIds: string[]) =>
   build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
 )
 
-const underSkus = (which: SQL) =>
-  statement((skus: string[]) =>
-    build
-      .select()
-      .from(offers)
-      .where(and(inArray(offers.sku, skus), which)),
-  )
 /** Offers under these SKUs that the supplier still has; two offers under one SKU are ambiguous. */
-export const offersBySku = underSkus(isNull(offers.goneAt))
+export const offersBySku = rowsBy(offers, ['sku in', isNull(offers.goneAt)])
 /** Offers under these SKUs that the supplier has dropped. */
-export const goneOffersBySku = underSkus(isNotNull(offers.goneAt))
+export const goneOffersBySku = rowsBy(offers, ['sku in', isNotNull(offers.goneAt)])
 
 /** Which of these SKUs an offer has, or had before the supplier dropped it. */
 export const skusOfOffers = statement((skus: string[]) =>
@@ -57,33 +50,18 @@ export const countOffers = statement(() =>
 )
 
 /** What a later fact sets in the stored row; `excluded` is the row that was to be inserted. */
-const asInserted = {
-  sku: sql`excluded.sku`,
-  name: sql`excluded.name`,
-  category: sql`excluded.category`,
-  description: sql`excluded.description`,
-  image: sql`excluded.image`,
-  costMinor: sql`excluded.cost_minor`,
-  costFault: sql`excluded.cost_fault`,
-  basePriceMinor: sql`excluded.base_price_minor`,
-  cashbackMinor: sql`excluded.cashback_minor`,
-  currency: sql`excluded.currency`,
-  localStock: sql`excluded.local_stock`,
-  providerStock: sql`excluded.provider_stock`,
-  available: sql`excluded.available`,
-  origin: sql`excluded.origin`,
-  asOf: sql`excluded.as_of`,
+const asLater = {
+  ...asInserted(offers, ['productId', 'heldAt']),
   seenRunId: sql`coalesce(excluded.seen_run_id, ${offers.seenRunId})`,
   missedRuns: 0,
   goneAt: null,
-  changedAt: sql`excluded.changed_at`,
 }
 
 /** Stores new offers. Where an offer was stored in between, the newer fact stays. */
 export const putOffers: (rows: NewOffer[]) => Change[] = insertMany(offers, 'any', (insert) =>
   insert.onConflictDoUpdate({
     target: uniqueKey(offers.productId),
-    set: asInserted,
+    set: asLater,
     setWhere: sql`${offers.asOf} <= excluded.as_of`,
   }),
 )
@@ -117,9 +95,7 @@ export const confirmOffers = change('any', (productIds: string[], asOf: number) 
 )
 
 /** Notes that the supplier, when asked, still has these offers, whatever its lists say. */
-export const markListed = change('any', (productIds: string[]) =>
-  build.update(offers).set({ missedRuns: 0 }).where(inArray(offers.productId, productIds)),
-)
+export const markListed = setBy('any', offers, ['productId in'], { missedRuns: 0 })
 
 /** Counts a complete run against the offers under these rowids, which the run did not see. */
 export const countMissed = change('any', ({ rowids }: { rowids: number[] }) =>
@@ -140,14 +116,10 @@ export const rowidsOfOffers = statement((after: number, limit: number) =>
 )
 
 /** Offers that two complete runs did not see, and that are not marked gone yet. */
-export const missedTwice = statement((limit: number) =>
-  build
-    .select()
-    .from(offers)
-    // The condition is written as the index has it, so that SQLite uses the index.
-    .where(sql`missed_runs > 1 and gone_at is null`)
-    .limit(limit),
-)
+export const missedTwice = someBy(offers, [
+  // The condition is written as the index has it, so that SQLite uses the index.
+  sql`missed_runs > 1 and gone_at is null`,
+])
 
 /** How many offers the last complete run was the first to miss. */
 export const countMissedOnce = countBy(offers, [], and(eq(offers.missedRuns, 1), isNull(offers.goneAt)))
@@ -176,9 +148,7 @@ export const markOutOfStock = change('any', (productId: string, now: number) =>
 
 export const holdOffer = stampOnce('any', offers, ['productId'], 'heldAt')
 
-export const releaseOffer = change('any', (productId: string) =>
-  build.update(offers).set({ heldAt: null }).where(eq(offers.productId, productId)),
-)
+export const releaseOffer = setBy('any', offers, ['productId'], { heldAt: null })
 
 export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) => Change[] = insertMany(offerChanges)
 

@@ -1,16 +1,15 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, sql } from 'drizzle-orm'
+import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm'
 import type { Change } from './database.ts'
 import { listings, offers, publications, publishing } from './schema.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { bringForward, countBy, insertInto, pageBy, rowsBy } from './table.ts'
+import { bringForward, changeBy, countBy, deleteBy, firstBy, insertInto, pageBy, rowsBy, someBy } from './table.ts'
 
 export type Publication = typeof publications.$inferSelect
 export type Publishing = typeof publishing.$inferSelect
 
 const insertPublication = insertInto(publications)
-const dropWhole = change('any', (store: string) =>
-  build.delete(publications).where(and(eq(publications.store, store), isNull(publications.productIds))),
-)
+const isWhole = isNull(publications.productIds)
+const dropWhole = deleteBy(publications, ['store', isWhole])
 
 /**
  * Enqueues a publication of these products for each store, because the listings may now differ from what the store has. The
@@ -40,35 +39,17 @@ export const storesToPublish = statement(
 )
 
 /** The oldest publications of named products. */
-export const nextPublications = statement((store: string, limit: number) =>
-  build
-    .select()
-    .from(publications)
-    .where(and(eq(publications.store, store), isNotNull(publications.productIds)))
-    .orderBy(asc(publications.id))
-    .limit(limit),
-)
+export const nextPublications = someBy(publications, ['store', isNotNull(publications.productIds)], publications.id)
 
-export const wholePublication = statement((store: string) =>
-  build
-    .select()
-    .from(publications)
-    .where(and(eq(publications.store, store), isNull(publications.productIds)))
-    .orderBy(asc(publications.id))
-    .limit(1),
-)
+export const wholePublication = firstBy(publications, ['store', isWhole], publications.id)
 
 /** A page of the whole catalogue by product id, including offers that are gone. */
 export const offersFrom = pageBy(offers, 'productId')
 
-export const dropPublications = change('any', (ids: string[]) =>
-  build.delete(publications).where(inArray(publications.id, ids)),
-)
+export const dropPublications = deleteBy(publications, ['id in'])
 
-/** Moves a publication on to this cursor. Where another publication replaced it in between, nothing changes. */
-export const advancePublication = change('any', (id: string, cursor: string) =>
-  build.update(publications).set({ cursor }).where(eq(publications.id, id)),
-)
+/** Moves a publication on to a cursor. Where another publication replaced it in between, nothing changes. */
+export const advancePublication = changeBy('any', publications, ['id'])
 
 export const countPublications = countBy(publications, ['store'])
 
@@ -108,11 +89,4 @@ export const endPause = (store: string, at: number): Change[] => [
   hastenPublishing(store, at),
 ]
 
-export const pausePublishing = change(
-  1,
-  (store: string, { attempts, until, error }: { attempts: number; until: number; error: string }, now: number) =>
-    build
-      .update(publishing)
-      .set({ attempts, pausedUntil: until, lastError: error, changedAt: now })
-      .where(eq(publishing.store, store)),
-)
+export const pausePublishing = changeBy(1, publishing, ['store'])

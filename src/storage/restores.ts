@@ -12,7 +12,7 @@ import {
 } from './schema.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
-import { countBy, deleteBy, pageBy, rowsBy, rowsIn } from './table.ts'
+import { countBy, deleteBy, pageBy, rowsBy } from './table.ts'
 
 /** Which life of the database this is, and what is known of the life before. Instants in epoch milliseconds. */
 export interface Epoch {
@@ -81,7 +81,7 @@ export async function isReattaching(db: Database): Promise<boolean> {
   return hold !== undefined && (hold.actor === START_ACTOR || (await currentEpoch(db))?.reattachedAt === null)
 }
 
-export const notedAsUnattached = rowsIn(unattachedOrders, 'supplierOrderId')
+export const notedAsUnattached = rowsBy(unattachedOrders, ['supplierOrderId in'])
 
 export const attemptById = rowsBy(purchaseAttempts, ['id'])
 
@@ -121,12 +121,8 @@ export const noteUnattached = change(1, (row: UnattachedOrder) =>
 export const dropUnattached = deleteBy(unattachedOrders, ['supplierOrderId'])
 
 /** Unattached orders whose references lie in a range of texts, from the first up to the second. */
-export const unattachedWithin = statement(({ from, to }: { from: string; to: string }) =>
-  build
-    .select()
-    .from(unattachedOrders)
-    .where(and(gte(unattachedOrders.reference, from), lt(unattachedOrders.reference, to))),
-)
+export const unattachedWithin = ({ from, to }: { from: string; to: string }) => unattachedFrom(from, to)
+const unattachedFrom = rowsBy(unattachedOrders, ['reference >=', 'reference <'])
 
 /** A page of all noted orders. */
 export const unattachedPage = pageBy(unattachedOrders, 'supplierOrderId')

@@ -1,7 +1,7 @@
-import { and, desc, eq, gt, isNull, lt, or } from 'drizzle-orm'
+import { and, desc, gt, isNull, lt, or } from 'drizzle-orm'
 import { consoleLinks, consoleSessions } from './schema.ts'
 import { build, change, statement } from './statement.ts'
-import { deleteBefore, deleteBy, insertInto, rowsBy, stampOnce } from './table.ts'
+import { changeBy, deleteBy, insertInto, rowsBy, stampOnce } from './table.ts'
 
 export type LinkRow = typeof consoleLinks.$inferSelect
 
@@ -10,9 +10,7 @@ export const linkByDigest = rowsBy(consoleLinks, ['digest'])
 export const insertLink = insertInto(consoleLinks)
 
 /** Takes away a link that is still good: a second use finds no link. */
-export const redeemLink = change(1, (digest: Buffer, now: number) =>
-  build.delete(consoleLinks).where(and(eq(consoleLinks.digest, digest), gt(consoleLinks.endsAt, now))),
-)
+export const redeemLink = deleteBy(consoleLinks, ['digest', 'endsAt >'], 1)
 
 export const sessionByDigest = rowsBy(consoleSessions, ['digest'])
 
@@ -34,13 +32,8 @@ export const openSessions = statement((now: number) =>
 
 export const insertSession = insertInto(consoleSessions)
 
-/** Moves the end of a session to a later instant. A session that was revoked meanwhile stays as it is. */
-export const prolongSession = change('any', (id: string, seenAt: number, endsAt: number) =>
-  build
-    .update(consoleSessions)
-    .set({ seenAt, endsAt })
-    .where(and(eq(consoleSessions.id, id), isNull(consoleSessions.revokedAt))),
-)
+/** Notes the last use of a session and its later end. A session that was revoked meanwhile stays as it is. */
+export const prolongSession = changeBy('any', consoleSessions, ['id', isNull(consoleSessions.revokedAt)])
 
 export const revokeSession = stampOnce('any', consoleSessions, ['id'], 'revokedAt')
 
@@ -54,7 +47,7 @@ export const dropLinksOf = deleteBy(consoleLinks, ['name'])
 
 export const dropAllLinks = deleteBy(consoleLinks, [])
 
-export const forgetLinks = deleteBefore(consoleLinks, 'endsAt')
+export const forgetLinks = deleteBy(consoleLinks, ['endsAt <'])
 
 export const forgetSessions = change('any', (before: number) =>
   build.delete(consoleSessions).where(or(lt(consoleSessions.endsAt, before), lt(consoleSessions.revokedAt, before))),

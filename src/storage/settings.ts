@@ -1,4 +1,3 @@
-import { and, eq } from 'drizzle-orm'
 import { type Change, type Database, first } from './database.ts'
 import { settings } from './schema.ts'
 import { build, change, uniqueKey } from './statement.ts'
@@ -32,9 +31,7 @@ export const putSetting = change(1, (name: string, value: string, now: number) =
 
 export const clearSetting = deleteBy(settings, ['name'])
 
-const clearSettingAs = change(1, (name: string, value: string) =>
-  build.delete(settings).where(and(eq(settings.name, name), eq(settings.value, value))),
-)
+const clearSettingAs = deleteBy(settings, ['name', 'value'], 1)
 
 const KEY_NAME = 'key_encryption_key'
 

@@ -24,11 +24,35 @@ import { build, change, columnsOf, type RowUpdate, statement } from './statement
 
 type Row<T extends SQLiteTable> = T['$inferSelect']
 type ColumnOf<T extends SQLiteTable> = string & keyof Row<T>
-type ValuesOf<T extends SQLiteTable, K extends readonly ColumnOf<T>[]> = {
-  -readonly [I in keyof K]: NonNullable<Row<T>[K[I]]>
-}
 /** A read that gives such rows. */
 type Read<R> = SQLWrapper & { readonly _: { readonly result: R[] } }
+
+type Comparison = 'in' | '>' | '>=' | '<' | '<='
+const comparisons: Record<Comparison | '=', (column: SQLiteColumn, value: never) => SQL> = {
+  '=': eq,
+  in: inArray,
+  '>': gt,
+  '>=': gte,
+  '<': lt,
+  '<=': lte,
+}
+
+/**
+ * What rows are found by. A column equals the argument at its place; `sku in` is one of the argument's values, `endsAt >` is
+ * above the argument. An expression of SQL takes no argument.
+ */
+type By<T extends SQLiteTable> = readonly (ColumnOf<T> | `${ColumnOf<T>} ${Comparison}` | SQL)[]
+type ValueOf<R, C> = C extends keyof R
+  ? NonNullable<R[C]>
+  : C extends `${infer N extends string & keyof R} ${infer By}`
+    ? By extends 'in'
+      ? NonNullable<R[N]>[]
+      : NonNullable<R[N]>
+    : never
+/** The arguments of a statement by these. */
+type ValuesOf<T extends SQLiteTable, K extends readonly unknown[]> = K extends readonly [infer C, ...infer Others]
+  ? [...(C extends string ? [ValueOf<Row<T>, C>] : []), ...ValuesOf<T, Others>]
+  : []
 
 const columnOf = (table: SQLiteTable, name: string): SQLiteColumn => {
   const column = (getTableColumns(table) as Record<string, SQLiteColumn>)[name]
@@ -36,45 +60,57 @@ const columnOf = (table: SQLiteTable, name: string): SQLiteColumn => {
   return column
 }
 
-/** The first column equals the first value, the second column the second value, and so on. */
-const equal = (table: SQLiteTable, by: readonly string[], values: readonly unknown[]): SQL | undefined =>
-  and(...by.map((name, index) => eq(columnOf(table, name), values[index])))
+function matching(table: SQLiteTable, by: readonly (string | SQL)[], values: readonly unknown[]): SQL | undefined {
+  const rest = values.values()
+  const conditions = by.map((one) => {
+    if (typeof one !== 'string') return one
+    const [name = '', comparison = '='] = one.split(' ')
+    return comparisons[comparison as Comparison](columnOf(table, name), rest.next().value as never)
+  })
+  return and(...conditions)
+}
 
-/** Rows of a table, by the values of these columns: all rows where no column is named. */
-export const rowsBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
-  table: T,
-  by: K,
-  ...order: SQLWrapper[]
-) =>
-  statement((...values: ValuesOf<T, K>) => {
-    const rows = build.select().from(table as SQLiteTable)
-    return rows.where(equal(table, by, values)).orderBy(...(order as SQL[])) as SQLWrapper as Read<Row<T>>
+const found = (table: SQLiteTable, by: readonly (string | SQL)[], values: readonly unknown[], order: SQLWrapper[]) =>
+  build
+    .select()
+    .from(table)
+    .where(matching(table, by, values))
+    .orderBy(...(order as SQL[]))
+
+/** The rows of a table that are found by these: all rows where nothing is named. */
+export const rowsBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>
+  statement((...values: ValuesOf<T, K>) => found(table, by, values, order) as SQLWrapper as Read<Row<T>>)
+
+/** The first of the rows that are found by these. */
+export const firstBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>
+  statement((...values: ValuesOf<T, K>) => found(table, by, values, order).limit(1) as SQLWrapper as Read<Row<T>>)
+
+/** A limited number of the rows that are found by these; the last argument is the limit. */
+export const someBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>
+  statement((...values: [...ValuesOf<T, K>, limit: number]) => {
+    const rows = found(table, by, values, order).limit(values.at(-1) as number)
+    return rows as SQLWrapper as Read<Row<T>>
   })
 
 /** Rows of a table with one of several values in this column. */
 export const rowsIn = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K, ...order: SQLWrapper[]) =>
-  statement((values: NonNullable<Row<T>[K]>[]) => {
-    const rows = build.select().from(table as SQLiteTable)
-    const found = rows.where(inArray(columnOf(table, name), values)).orderBy(...(order as SQL[]))
-    return found as SQLWrapper as Read<Row<T>>
-  })
+  rowsBy<T, readonly [`${K} in`]>(table, [`${name} in`], ...order)
 
 /** Rows whose instant has come, the oldest instant first. The arguments: the values of the columns `by`, then now, then a limit. */
-export const dueBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
-  table: T,
-  at: ColumnOf<T>,
-  by: K,
-) =>
-  statement((...values: [...ValuesOf<T, K>, now: number, limit: number]) => {
-    const [now, limit] = values.slice(by.length) as [number, number]
-    const due = and(equal(table, by, values), lte(columnOf(table, at), now))
+export const dueBy = <T extends SQLiteTable, A extends ColumnOf<T>, const K extends By<T>>(table: T, at: A, by: K) =>
+  someBy<T, readonly [...K, `${A} <=`]>(table, [...by, `${at} <=`], asc(columnOf(table, at)))
+
+/** The value of a column in the row after the first `skipped` rows between two values of it, the least first. */
+export const valueAfter = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K) =>
+  statement((from: Row<T>[K], before: Row<T>[K], skipped: number) => {
     const rows = build
-      .select()
+      .select({ [name]: columnOf(table, name) })
       .from(table as SQLiteTable)
-      .where(due)
-      .orderBy(asc(columnOf(table, at)))
-      .limit(limit)
-    return rows as SQLWrapper as Read<Row<T>>
+      .where(matching(table, [`${name} >=`, `${name} <`], [from, before]))
+      .orderBy(asc(columnOf(table, name)))
+      .limit(1)
+      .offset(skipped)
+    return rows as SQLWrapper as Read<Pick<Row<T>, K>>
   })
 
 interface PageOptions<W, C> {
@@ -180,51 +216,82 @@ export const insertOnce = <T extends SQLiteTable>(table: T) =>
       .onConflictDoNothing(),
   )
 
-/** Sets the given columns in the rows that have these values in the columns `by`. */
-export const changeBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
-  rows: RowCount,
-  table: T,
-  by: K,
-) =>
+/** What a conflict sets of each column, as the row has it that was to be inserted; for all columns but these. */
+export const asInserted = (table: SQLiteTable, except: readonly string[]): Record<string, SQL> =>
+  Object.fromEntries(
+    Object.entries(getTableColumns(table))
+      .filter(([name]) => !except.includes(name))
+      .map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)]),
+  )
+
+/** Sets the given columns in the rows that are found by these. */
+export const changeBy = <T extends SQLiteTable, const K extends By<T>>(rows: RowCount, table: T, by: K) =>
   change(rows, (...args: [...ValuesOf<T, K>, set: RowUpdate<T>]) =>
     build
       .update(table as SQLiteTable)
       .set(columnsOf(args.at(-1) as RowUpdate<T>))
-      .where(equal(table, by, args)),
+      .where(matching(table, by, args)),
   )
 
-/** Sets an instant in the rows with these values that do not have the instant yet. */
-export const stampOnce = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
+/** Sets the given columns in a row that was read before, where the row still has the same values in these columns. */
+export const changeSeen = <T extends SQLiteTable, K extends ColumnOf<T>>(
+  rows: RowCount,
+  table: T,
+  by: readonly K[],
+  where?: SQL,
+) =>
+  change(rows, (seen: Pick<Row<T>, K>, set: RowUpdate<T>) => {
+    const asSeen = matching(
+      table,
+      by,
+      by.map((name) => seen[name]),
+    )
+    return build
+      .update(table as SQLiteTable)
+      .set(columnsOf(set))
+      .where(and(asSeen, where))
+  })
+
+/** Sets the same in all rows that are found by these. */
+export const setBy = <T extends SQLiteTable, const K extends By<T>>(
+  rows: RowCount,
+  table: T,
+  by: K,
+  set: { [C in ColumnOf<T>]?: Row<T>[C] | SQL },
+) =>
+  change(rows, (...values: ValuesOf<T, K>) =>
+    build
+      .update(table as SQLiteTable)
+      .set(set)
+      .where(matching(table, by, values)),
+  )
+
+/** Sets an instant in the rows that are found by these and do not have the instant yet. */
+export const stampOnce = <T extends SQLiteTable, const K extends By<T>>(
   rows: RowCount,
   table: T,
   by: K,
   instant: ColumnOf<T>,
+) => setInstant(rows, table, by, instant, isNull)
+
+/** Brings an instant forward: then no row that is found by these has a later instant than this. */
+export const bringForward = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, instant: ColumnOf<T>) =>
+  setInstant('any', table, by, instant, gt)
+
+const setInstant = <T extends SQLiteTable, const K extends By<T>>(
+  rows: RowCount,
+  table: T,
+  by: K,
+  instant: ColumnOf<T>,
+  as: (column: SQLiteColumn, at: unknown) => SQL,
 ) =>
   change(rows, (...args: [...ValuesOf<T, K>, at: number]) =>
     build
       .update(table as SQLiteTable)
       .set({ [instant]: args.at(-1) })
-      .where(and(equal(table, by, args), isNull(columnOf(table, instant)))),
+      .where(and(matching(table, by, args), as(columnOf(table, instant), args.at(-1)))),
   )
 
-/** Brings an instant forward: then no row with these values has a later instant than this. */
-export const bringForward = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(
-  table: T,
-  by: K,
-  instant: ColumnOf<T>,
-  where?: SQL,
-) =>
-  change('any', (...args: [...ValuesOf<T, K>, at: number]) =>
-    build
-      .update(table as SQLiteTable)
-      .set({ [instant]: args.at(-1) })
-      .where(and(where, equal(table, by, args), gt(columnOf(table, instant), args.at(-1)))),
-  )
-
-/** Deletes the rows with these values; all rows where no column is named. */
-export const deleteBy = <T extends SQLiteTable, const K extends readonly ColumnOf<T>[]>(table: T, by: K) =>
-  change('any', (...values: ValuesOf<T, K>) => build.delete(table).where(equal(table, by, values)))
-
-/** Deletes the rows with an earlier instant, or an id of an earlier instant: see `idBound`. */
-export const deleteBefore = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K) =>
-  change('any', (before: NonNullable<Row<T>[K]>) => build.delete(table).where(lt(columnOf(table, name), before)))
+/** Deletes the rows that are found by these; all rows where nothing is named. */
+export const deleteBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, rows: RowCount = 'any') =>
+  change(rows, (...values: ValuesOf<T, K>) => build.delete(table).where(matching(table, by, values)))

@@ -1,7 +1,7 @@
-import { and, eq } from 'drizzle-orm'
+import type { Change } from './database.ts'
 import { workerLease } from './schema.ts'
 import { jsonSetting } from './settings.ts'
-import { build, change } from './statement.ts'
+import { changeBy } from './table.ts'
 
 /** The lease that makes a process the worker: the one process that acts for all. */
 export interface WorkerLease {
@@ -23,12 +23,9 @@ export interface WorkerLease {
 }
 
 /** Notes which database this is. The change is stale where another process has taken the lease. */
-export const noteServer = change(1, ({ epoch, owner, server }: Pick<WorkerLease, 'epoch' | 'owner' | 'server'>) =>
-  build
-    .update(workerLease)
-    .set({ server })
-    .where(and(eq(workerLease.epoch, epoch), eq(workerLease.owner, owner))),
-)
+export const noteServer = ({ epoch, owner, server }: Pick<WorkerLease, 'epoch' | 'owner' | 'server'>): Change =>
+  changeLease(epoch, owner, { server })
+const changeLease = changeBy(1, workerLease, ['epoch', 'owner'])
 
 /** The database of the worker that began last. Versions before this one neither note nor read it. */
 export const workerDatabase = jsonSetting<string>('worker_database')

@@ -90,7 +90,12 @@ test('a store that refused its listings, or whose orders cannot be read, is name
       lastError: null,
       changedAt: at,
     }),
-    pausePublishing(STORE, { attempts: 1, until: at + 60_000, error: 'the store answered 500' }, at),
+    pausePublishing(STORE, {
+      attempts: 1,
+      pausedUntil: at + 60_000,
+      lastError: 'the store answered 500',
+      changedAt: at,
+    }),
   ])
   const { text } = await world.page('viewer', '/stores')
   expect(text).toContain(`${STORE} needs a look: it refused its listings, and is tried again later.`)

@@ -1051,7 +1051,7 @@ const changes: Record<string, Changed> = {
   'the first person who looks after an alert': {
     table: schema.alerts,
     base: alert,
-    change: ['a', 'b', 'c'].map((id) => alertsOf.acknowledgeAlert(id, 'ann', NOW)),
+    change: ['a', 'b', 'c'].map((id) => alertsOf.acknowledgeAlert(id, { acknowledgedAt: NOW, acknowledgedBy: 'ann' })),
     changed: { a: {} },
     left: { b: { acknowledgedAt: 1, acknowledgedBy: 'bob' }, c: { endedAt: 1 }, d: {} },
     to: { acknowledgedAt: NOW, acknowledgedBy: 'ann' },
@@ -1106,7 +1106,7 @@ const changes: Record<string, Changed> = {
   'a session that is used': {
     table: schema.consoleSessions,
     base: { name: 'n', role: 'viewer', createdAt: 1, seenAt: 1, endsAt: NOW },
-    change: ['a', 'b'].map((id) => access.prolongSession(id, 5, NOW + 5)),
+    change: ['a', 'b'].map((id) => access.prolongSession(id, { seenAt: 5, endsAt: NOW + 5 })),
     changed: { a: { digest: Buffer.of(1) } },
     left: { b: { digest: Buffer.of(2), revokedAt: 1 }, c: { digest: Buffer.of(3) } },
     to: { seenAt: 5, endsAt: NOW + 5 },

@@ -166,14 +166,10 @@ const cases: [string, SQLWrapper, string][] = [
   ],
   [
     'listings whose id begins so',
-    listingsWithVariant({ store: 's', from: 'a', to: 'b', limit: 1 }),
+    listingsWithVariant('s', 'a', 'b', 1),
     'sqlite_autoindex_listings_1 (store=? AND variant>? AND variant<?)',
   ],
-  [
-    'listings whose SKU begins so',
-    listingsWithSku({ store: 's', from: 'a', to: 'b', limit: 1 }),
-    'listings_sku (store=? AND sku>? AND sku<?)',
-  ],
+  ['listings whose SKU begins so', listingsWithSku('s', 'a', 'b', 1), 'listings_sku (store=? AND sku>? AND sku<?)'],
   ['changes of a run, in their order', changesOfRun('r', 'a', 1), 'offer_changes_run (run_id=? AND id>?)'],
   ['orphans on record', knownOrphans(['a']), 'discrepancies_once (kind=? AND subject=?)'],
   ['orders of a store', listStoreOrders({ store: 's', limit: 1 }), 'store_orders_store (store=?)'],

@@ -146,8 +146,8 @@ const END = '\u{10ffff}'
 
 /** Finds listings whose id or SKU begins with a text. Listings found by their id come first. */
 async function searched(db: Database, store: string, text: string, limit: number): Promise<ListingRow[]> {
-  const asked = { store, from: text, to: `${text}${END}`, limit }
-  const found = await Promise.all([db.query(listingsWithVariant(asked)), db.query(listingsWithSku(asked))])
+  const asked = [store, text, `${text}${END}`, limit] as const
+  const found = await Promise.all([db.query(listingsWithVariant(...asked)), db.query(listingsWithSku(...asked))])
   return [...new Map(found.flat().map((row) => [row.variant, row])).values()].slice(0, limit)
 }
 
