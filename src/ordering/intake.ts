@@ -8,10 +8,11 @@ import { type Change, first } from '../storage/database.ts'
 import { ALWAYS_FRESH, insertEntitlement, ordersLacking, putEntitlementLine } from '../storage/entitlements.ts'
 import { type ListingRow, listingsSold } from '../storage/listings.ts'
 import { goneOffersBySku, type Offer, offersByProduct, offersBySku } from '../storage/offers.ts'
-import { insertPurchase, type NewPurchase } from '../storage/purchases.ts'
+import { insertPurchase, type NewPurchase, type Purchase, purchaseAsInserted } from '../storage/purchases.ts'
 import {
   insertLine,
   insertStoreOrder,
+  type Line,
   linesOfOrders,
   type StoreOrder,
   storeOrderById,
@@ -46,12 +47,15 @@ export interface ShopOrderFacts {
 
 export interface Taken {
   orderId: string
-  /** The order that is stored now, with the offers of its lines; absent when the same order was here before. */
+  /** Absent when the same order was here before. */
   created?: NewOrder
 }
 
+/** The rows of an order that is stored now, and the offers of its lines. */
 export interface NewOrder {
   order: StoreOrder
+  lines: Line[]
+  purchases: Purchase[]
   offers: Offer[]
 }
 
@@ -90,21 +94,14 @@ export async function takeOrder(
   ]
   // Lines are listed by id, so sorted ids keep the order in which the store sent them.
   const lineIds = input.lines.map(() => ordering.newId()).sort()
+  const lines: Line[] = []
+  const planned: NewPurchase[] = []
   for (const [index, line] of input.lines.entries()) {
     const offer = offers.get(line)
     const lineId = lineIds[index] as string
-    changes.push(
-      insertLine({
-        id: lineId,
-        orderId,
-        line: line.id,
-        sku: line.sku,
-        quantity: line.quantity,
-        productId: offer?.productId ?? null,
-        unitPriceMinor: line.unitPriceMinor,
-        currency: line.currency,
-      }),
-    )
+    const { id, sku, quantity, unitPriceMinor, currency } = line
+    const productId = offer?.productId ?? null
+    lines.push({ id: lineId, orderId, line: id, sku, quantity, productId, unitPriceMinor, currency })
     const ceiling = ceilings.get(line)
     if (offer && ceiling !== undefined) {
       const plan = {
@@ -115,11 +112,11 @@ export async function takeOrder(
         plannedRevision: shop?.revision ?? 1,
       }
       const name = { store, reference: input.reference, line: line.id, part: 1 }
-      changes.push(...plannedParts(ordering, name, line.quantity, offer, plan))
+      planned.push(...partsToPlan(ordering, name, line.quantity, offer, plan))
     }
   }
   try {
-    await ordering.db.commit(changes)
+    await ordering.db.commit([...changes, ...lines.map(insertLine), ...planned.map(insertPurchase)])
   } catch (error) {
     // Two requests with one reference came at the same instant, and the other one was stored.
     const other = codeOf(error) === 'conflict' ? await earlier(ordering, store, input, digest) : undefined
@@ -129,7 +126,10 @@ export async function takeOrder(
   ordering.count('orders')
   ordering.log.info('order.taken', { id: orderId, store, reference: input.reference, count: input.lines.length })
   ordering.wake('place')
-  return { orderId, created: { order, offers: [...offers.values()] } }
+  return {
+    orderId,
+    created: { order, lines, purchases: planned.map(purchaseAsInserted), offers: [...offers.values()] },
+  }
 }
 
 async function earlier({ db }: Ordering, store: string, input: OrderInput, digest: string): Promise<Taken | undefined> {
@@ -145,7 +145,7 @@ async function earlier({ db }: Ordering, store: string, input: OrderInput, diges
 }
 
 /** @throws Failure `rejected` (`no_known_sku`) when no line is ours */
-async function listedOffers(ordering: Ordering, store: string, input: OrderInput): Promise<Map<Line, Offer>> {
+async function listedOffers(ordering: Ordering, store: string, input: OrderInput): Promise<Map<InputLine, Offer>> {
   const found = await offersOfLines(
     ordering,
     store,
@@ -162,15 +162,15 @@ async function listedOffers(ordering: Ordering, store: string, input: OrderInput
   })
 }
 
-type Line = OrderInput['lines'][number]
+type InputLine = OrderInput['lines'][number]
 
 /**
  * Returns the ceiling of each line that is ours. A price that no rate turns into the supplier's currency sets no ceiling:
  * without a ceiling, a unit could cost more than the customer paid for it.
  */
-function ceilingsOf(ordering: Ordering, input: OrderInput, offers: Map<Line, Offer>): Map<Line, number> {
+function ceilingsOf(ordering: Ordering, input: OrderInput, offers: Map<InputLine, Offer>): Map<InputLine, number> {
   const at = ordering.now()
-  const ceilings = new Map<Line, number>()
+  const ceilings = new Map<InputLine, number>()
   const fields: { field: string; message: string }[] = []
   let reason: FailureReason | undefined
   for (const [index, line] of input.lines.entries()) {
@@ -193,7 +193,7 @@ function ceilingsOf(ordering: Ordering, input: OrderInput, offers: Map<Line, Off
 /** Returns the ceiling of a unit of a line. @param at the instant whose rates count */
 export const ceilingOf = (
   { policy }: Pick<Ordering, 'policy'>,
-  line: Pick<Line, 'unitPriceMinor' | 'currency'>,
+  line: Pick<InputLine, 'unitPriceMinor' | 'currency'>,
   offer: Pick<Offer, 'costMinor' | 'currency'>,
   at: number,
 ) =>
@@ -207,7 +207,7 @@ export const ceilingOf = (
   })
 
 /** Names the line with which the purchases of an order become too many. */
-function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<Line, Offer>): void {
+function assertFewParts({ dialect }: Ordering, input: OrderInput, offers: Map<InputLine, Offer>): void {
   let parts = 0
   for (const [index, line] of input.lines.entries()) {
     if (!offers.has(line)) continue
@@ -269,34 +269,36 @@ export async function adoptOrders(ordering: Pick<Ordering, 'db'>): Promise<void>
   }
 }
 
+/** Plans purchases as `partsToPlan` says, and returns the changes. */
+export const plannedParts = (...args: Parameters<typeof partsToPlan>): Change[] =>
+  partsToPlan(...args).map(insertPurchase)
+
 /**
- * Plans purchases for units of a line. Each purchase has at most the units that the supplier sells at once.
+ * Returns purchases for units of a line. Each purchase has at most the units that the supplier sells at once.
  *
  * @param name its `part` is the part of the first purchase
  */
-export function plannedParts(
+function partsToPlan(
   { dialect, policy, now: clock, newId }: Ordering,
   name: PartName,
   units: number,
   offer: Pick<Offer, 'productId' | 'currency'>,
   plan: Pick<NewPurchase, 'orderId' | 'lineId' | 'ceilingMinor' | 'notBefore' | 'plannedRevision'>,
-): Change[] {
+): NewPurchase[] {
   const now = clock()
-  return splitQuantity(units, dialect.quantityMax).map((quantity, index) =>
-    insertPurchase({
-      ...plannedPurchase(
-        dialect,
-        { ...name, part: name.part + index, generation: 1 },
-        { supplierProductId: offer.productId, quantity },
-      ),
-      ...plan,
-      currency: offer.currency,
-      id: newId(),
-      deadlineAt: now + policy.deadlineMs,
-      createdAt: now,
-      changedAt: now,
-    }),
-  )
+  return splitQuantity(units, dialect.quantityMax).map((quantity, index) => ({
+    ...plannedPurchase(
+      dialect,
+      { ...name, part: name.part + index, generation: 1 },
+      { supplierProductId: offer.productId, quantity },
+    ),
+    ...plan,
+    currency: offer.currency,
+    id: newId(),
+    deadlineAt: now + policy.deadlineMs,
+    createdAt: now,
+    changedAt: now,
+  }))
 }
 
 /** An item that a store sold: the store's own variant, or null where it has none, and a SKU. */

@@ -88,17 +88,12 @@ export interface StandingRows {
 }
 
 export async function standingRows(db: Database, orderId: string): Promise<StandingRows> {
-  const { lines, purchases } = await orderRows(db, orderId)
-  const ids = purchases.map((purchase) => purchase.id)
-  return { lines, purchases, keys: ids.length > 0 ? await db.query(keysOfPurchases(ids)) : [] }
-}
-
-async function orderRows(db: Database, orderId: string): Promise<Omit<StandingRows, 'keys'>> {
   const [lines, purchases] = await Promise.all([
     db.query(linesOfOrders([orderId])),
     db.query(purchasesOfOrder(orderId)),
   ])
-  return { lines, purchases }
+  const ids = purchases.map((purchase) => purchase.id)
+  return { lines, purchases, keys: ids.length > 0 ? await db.query(keysOfPurchases(ids)) : [] }
 }
 
 export function standingBy({ lines, purchases, keys }: StandingRows) {
@@ -298,10 +293,10 @@ export async function viewOrder(
 /** Returns the view of an order that was taken just now: it has no key, and no history of its own. */
 export async function viewTaken(
   { db }: Pick<Ordering, 'db'>,
-  { order, offers }: NewOrder,
+  { order, offers, ...rows }: NewOrder,
   show: { keys: boolean },
 ): Promise<OrderView> {
-  const [rows, outages] = await Promise.all([orderRows(db, order.id), db.query(openOutage())])
+  const outages = await db.query(openOutage())
   const standing = standingBy({ ...rows, keys: [] })
   const timeline = [takenEntry(order, rows.lines.length), ...outages.flatMap((outage) => outageEntries(outage, order))]
   const lines = lineViews(standing, offers, show.keys ? () => [] : undefined)

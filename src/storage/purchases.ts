@@ -19,7 +19,7 @@ import { finalStates, type PurchaseState, purchaseStates } from '../domain/purch
 import type { Change } from './database.ts'
 import { purchases, storeOrderLines, storeOrders } from './schema.ts'
 import { type Bound, build, change, countUpTo, notByIndex, type RowUpdate, statement } from './statement.ts'
-import { changeBy, insertInto, page, rowsBy, rowsIn } from './table.ts'
+import { changeBy, insertInto, page, rowOf, rowsBy, rowsIn } from './table.ts'
 
 export type Purchase = typeof purchases.$inferSelect
 export type NewPurchase = typeof purchases.$inferInsert
@@ -229,6 +229,8 @@ export const countByState = statement(() =>
 )
 
 export const insertPurchase = insertInto(purchases)
+/** Returns a purchase as it is read once it is inserted. */
+export const purchaseAsInserted = (purchase: NewPurchase): Purchase => rowOf(purchases, purchase)
 
 const unlessHinted = statement(
   (seen: number, next: number | null) =>

@@ -216,6 +216,15 @@ export const insertOnce = <T extends SQLiteTable>(table: T) =>
       .onConflictDoNothing(),
   )
 
+/** Returns a row as the database has it once these values are inserted: other columns have their default, or null. */
+export const rowOf = <T extends SQLiteTable>(table: T, values: T['$inferInsert']): Row<T> =>
+  Object.fromEntries(
+    Object.entries(getTableColumns(table)).map(([name, column]) => [
+      name,
+      (values as Record<string, unknown>)[name] ?? column.default ?? null,
+    ]),
+  )
+
 /** What a conflict sets of each column, as the row has it that was to be inserted; for all columns but these. */
 export const asInserted = (table: SQLiteTable, except: readonly string[]): Record<string, SQL> =>
   Object.fromEntries(

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { describe, expect, test } from 'vitest'
 import { parseDecimal } from '../../src/domain/money.ts'
 import { readRate } from '../../src/domain/rates.ts'
-import { viewOrder } from '../../src/ordering/order-view.ts'
+import { viewOrder, viewTaken } from '../../src/ordering/order-view.ts'
 import { offersByProduct, putOffer } from '../../src/storage/offers.ts'
 import { listStoreOrders } from '../../src/storage/store-orders.ts'
 import { defaultDialect, first, openTestApp } from '../support/test-app.ts'
@@ -51,6 +51,16 @@ describe('taking a store order', () => {
     expect([view.state, ...view.lines.map(({ state }) => state)]).toEqual(['open', 'fulfilled', 'held'])
     expect(app.callbacks('order.closed')).toEqual([])
     app.expectLedger({ charges: 1, keys: 1 })
+  })
+
+  test('shows an order that was just taken as it is read afterwards', async () => {
+    const app = await openTestApp({ dialect: { ...defaultDialect(), quantityMax: 2 } })
+    const { sku } = await app.offer()
+    const { created, orderId } = await app.order('1001', [{ sku, quantity: 3 }, { sku: 'not-ours' }, { sku }])
+    if (!created) throw new Error('the order was there before')
+    const shown = await viewTaken(app.ordering, created, { keys: true })
+    expect(shown).toEqual(await viewOrder(app.ordering, orderId, { keys: true }))
+    expect(shown.lines.map(({ purchases }) => purchases.length)).toEqual([2, 0, 1])
   })
 
   test('takes a repeat for the order that it is', async () => {

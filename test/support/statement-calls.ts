@@ -526,6 +526,7 @@ noArguments.push(
 )
 export const others = [
   'isDuePlacement',
+  'purchaseAsInserted',
   'engineMove',
   'assertNotMoved',
   'movedAlready',
