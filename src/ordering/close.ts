@@ -45,19 +45,19 @@ type Closing = Pick<StoreOrder, 'id' | 'store' | 'reference'>
 /**
  * Returns the changes that close an order and enqueue an update for its store; none while the order may not be closed.
  *
- * @param told an update of the order that its store has just confirmed
+ * @param confirmed an update of the order that its store has just confirmed
  * @param keysMayWait whether its shop may have keys that wait for the rest of the order
  */
 export async function closing(
   ordering: Ordering,
   order: Closing,
   standing: OrderStanding,
-  told?: StoreUpdate,
+  confirmed?: StoreUpdate,
   keysMayWait = true,
 ): Promise<Change[]> {
   const { state } = standing
   if (!mayClose(standing.lines, standing.keys)) return []
-  const completions = await completionsOf(ordering, order, standing, told)
+  const completions = await completionsOf(ordering, order, standing, confirmed)
   const at = ordering.now()
   return [
     markClosed(order.id, state, at),
@@ -93,16 +93,16 @@ async function completionsOf(
   ordering: Ordering,
   order: Pick<StoreOrder, 'id' | 'store'>,
   { lines }: OrderStanding,
-  told?: StoreUpdate,
+  confirmed?: StoreUpdate,
 ): Promise<Change[]> {
-  const isTold = (sent: (StoreUpdate | null | undefined)[], { line: { line } }: (typeof lines)[number]) =>
+  const knows = (sent: (StoreUpdate | null | undefined)[], { line: { line } }: (typeof lines)[number]) =>
     sent.some((update) => update && isComplete(update) && update.line.id === line)
-  const whole = lines.filter((one) => one.delivered > 0 && one.delivered >= one.wanted && !isTold([told], one))
+  const whole = lines.filter((one) => one.delivered > 0 && one.delivered >= one.wanted && !knows([confirmed], one))
   if (whole.length === 0) return []
   const at = ordering.now()
   const sent = (await ordering.db.query(outboxOfOrder(order.id))).map(({ sentUpdate }) => sentUpdate)
   return whole
-    .filter((one) => !isTold(sent, one))
+    .filter((one) => !knows(sent, one))
     .map(({ line, purchases }) => {
       const last = purchases.at(-1)
       assert(last, 'a line with keys has a purchase')
