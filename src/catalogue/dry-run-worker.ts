@@ -12,7 +12,7 @@ import type { Catalogue } from './context.ts'
 import { dryRun } from './dry-run.ts'
 import type { DryRunJob, FromThread, SupplierAnswer } from './dry-runner.ts'
 
-// On Linux this is the priority of the thread, elsewhere that of the process: the service goes first.
+// On Linux this lowers the priority of this thread alone, so that the service goes first. Elsewhere it would slow the service.
 if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW)
 
 const { database, copy, run, most, stores, paging } = workerData as DryRunJob

@@ -188,7 +188,7 @@ const progressOf = ({ pages, pagesTotal, offersSeen, offersNew, offersChanged }:
 })
 
 /**
- * @param missed offers that this run is the first not to see
+ * @param missed offers that this run did not see, and that no complete run has missed before
  * @param truncated whether more would change than the earlier events say
  */
 function endOf(

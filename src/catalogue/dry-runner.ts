@@ -72,7 +72,7 @@ export function createDryRuns(parts: RunnerParts) {
   rmSync(copy, { force: true })
   let isUnderWay = false
   /**
-   * Begins a dry run. To call `return` on its events ends the run early.
+   * Begins a dry run. A call of `return` on its events ends the run early.
    *
    * @throws Failure `conflict`, reason `dry_run_under_way`; `unavailable` while the service is being stopped or when the
    *   database cannot be copied

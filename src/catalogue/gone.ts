@@ -18,7 +18,7 @@ import { doubt } from './progress.ts'
 /** How many offers are marked gone in one commit: as many as a page has, so that the commit is as small as a page's. */
 const BATCH = 100
 
-/** Offers may be found again while a batch is decided, which makes the batch stale. So many times in a row is no chance. */
+/** Offers may be found again while a batch is decided, which makes the batch stale. So often in a row is no coincidence. */
 const STALE_MAX = 5
 
 /** How many rowids one statement reads: that takes a few milliseconds of the event loop. */
@@ -86,7 +86,7 @@ export async function endDoubt(
 export async function markMissing(catalogue: Catalogue, run: SyncRun): Promise<SyncRun> {
   const { db, now: clock, newId } = catalogue
   let current = run
-  /** Marks one batch. A stale batch, of which an event found an offer in between, is read again. */
+  /** Marks one batch. If an event found one of its offers in between, the batch is stale and is read again. */
   const markBatch = async (): Promise<SyncRun | undefined> => {
     const missed = (await db.query(missedTwice(BATCH))).map(({ productId }) => productId)
     if (missed.length === 0) return undefined

@@ -39,7 +39,7 @@ const TRIES_MAX = 3
 export const CHANGED_ELSEWHERE = 'the same offers or the same sync run are being changed elsewhere'
 
 /**
- * Stores the offers that differ, in one commit with the changes that `rest` adds. Then releases the holds that may end by this.
+ * Stores the offers that differ, in one commit with the changes that `rest` adds. Then releases purchases that may now go on.
  *
  * @throws Failure `conflict` when other commits keep changing the same rows; nothing is stored
  */
@@ -132,7 +132,7 @@ export interface FactsRead {
   seen?: Seen
   /** How many new offers may still be recorded one by one. Default: all. */
   recordedNewMax?: number
-  /** True when facts that were asked for earlier are stored after these: then unchanged offers are written down too. */
+  /** True when older facts are stored after these. Unchanged offers are then written down too, so that the older facts lose. */
   outOfTurn?: boolean
 }
 
@@ -156,7 +156,7 @@ function compareOffers(
     changed: [] as { before: StoredOffer; row: NewOffer; found: Difference[] }[],
     /** Offers that were found unchanged and must be written down all the same. */
     confirmed: [] as { before: StoredOffer; fact: OfferFact }[],
-    /** Products that were missed before and are on the list again, with a fact older than the stored fact, which stays. */
+    /** Products that were missed before and are listed again. Their stored facts stay, because those are newer. */
     listed: [] as string[],
     /** Products that this run had not seen yet. */
     fresh: 0,
@@ -199,9 +199,9 @@ function compareOffers(
 /**
  * Says whether an offer that was found unchanged must be written down all the same.
  *
- * Its as-of moves on only where an older fact could come after this one. That is so for a record whose own instant moved, and
- * while an earlier request for the same offer waits for its answer. No such request outlives the process.
- * So a page on which nothing changed writes nothing.
+ * Its as-of moves on only where an older fact could come after this one: for a record whose own instant moved, and while an
+ * earlier request for the same offer waits for its answer. No such request outlives the process. In all other cases nothing is
+ * written, so a page on which nothing changed writes nothing.
  */
 function mustConfirm(before: Offer, fact: OfferFact, read: FactsRead, reads: Catalogue['reads']): boolean {
   const { readAt, runId, outOfTurn = false } = read

@@ -22,7 +22,7 @@ export interface UnreadableRecords {
   requestId: string | null
 }
 
-/** A page that the supplier did not give, or not readably. */
+/** A page that the supplier did not give, or that cannot be read. */
 export interface BrokenPage {
   number: number
   message: string
@@ -45,10 +45,10 @@ const NAMED_MAX = 10
  * Reads the pages of the catalogue. While the caller works on a page, the next page is already asked for.
  *
  * One request is open at a time, and the supplier's rate limit decides when it leaves. Two pages are held at most. A page is
- * asked for ahead only if the page before announced that it follows.
+ * asked for ahead only if the page before said that another page follows.
  *
- * A first page may be shorter than was asked for, and than the supplier's count. It shows the page size that the supplier keeps
- * to. All further pages are asked for in that size, so that page numbers mean the same pages however the supplier counts.
+ * If the first page is shorter than was asked for although the supplier has more offers, its length is the supplier's own page
+ * size. All further pages are asked for in that size, so that page numbers mean the same pages however the supplier counts.
  */
 export function openPages(catalogue: Catalogue) {
   let ahead: { number: number; page: Promise<FetchedPage | BrokenPage> } | undefined

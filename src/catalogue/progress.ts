@@ -1,7 +1,7 @@
 import type { SyncRun } from '../storage/runs.ts'
 import type { OfferPlan } from './offers.ts'
 
-/** What a page says beside its records. */
+/** What a page says in addition to its records. */
 export interface PageFacts {
   /** How many records were asked for. */
   limit: number
@@ -25,7 +25,7 @@ const PAGES_MAX = 100_000
  * When it is uncertain that every offer was seen, the reason is kept as the run's `error`. The run goes on, but marks no
  * offer as gone.
  *
- * @param again whether the page was read a second time, because the list had moved: it neither counts nor moves the cursor
+ * @param again whether the page was read a second time, because the list had moved: `pages` and the cursor then stay
  * @param moved whether the supplier counted the list differently than at the page before
  */
 export function afterPage(
@@ -56,7 +56,7 @@ export function afterPage(
     cursor: more ? run.cursor + 1 : ALL_READ,
     error: run.error ?? firstDoubt(),
   }
-  // When the list grew by a page meanwhile, this page has the offers of the page before. That ends by itself.
+  // When the list grew meanwhile (`moved`), this page repeats offers of the page before. That is not endless.
   const endless = (outcome.records > 0 && outcome.fresh === 0 && !moved) || run.cursor >= PAGES_MAX
   if (!more || !endless) return set
   const error = `page ${run.cursor} brought nothing new and the supplier says that more follow: it repeats its pages`
@@ -79,7 +79,7 @@ const BROKEN_IN_A_ROW_MAX = 3
 const BROKEN_MAX = 20
 
 /**
- * Returns the columns of a run that change after a page that the supplier did not give, or not readably.
+ * Returns the columns of a run that change after a page that the supplier did not give, or that cannot be read.
  *
  * Such a page is stepped over, so that the prices and stocks of all other pages stay true. In the end the run fails, names the
  * page and the request, and marks no offer as gone. The run fails at once where other pages would be broken too: at the first
@@ -103,7 +103,7 @@ export function afterBrokenPage(
   return { ...(run.pagesBroken > 0 ? {} : set), pagesBroken, cursor: more ? run.cursor + 1 : ALL_READ }
 }
 
-/** Says how a run whose pages are all read ends. It fails if a page, or every record, could not be read: old prices stay there. */
+/** Says how a run ends after its last page. If a page or every record could not be read, the run fails: old prices stay there. */
 export const endStateOf = (run: SyncRun): 'complete' | 'failed' =>
   run.pagesBroken > 0 || (run.offersSeen === 0 && run.offersUnreadable > 0) ? 'failed' : 'complete'
 

@@ -16,7 +16,7 @@ import { ago, clockTag, countedInWords, sentenceOf } from './words.ts'
 
 type AlertView = ItemOf<'listAlerts'>
 
-/** The pages that show what an alert reports, by the word that follows `quayside` in the command that the alert advises. */
+/** Finds the page of an alert by the command that it advises: `quayside balance` leads to `/balance`. */
 const alertPages: Record<string, (subject: string) => string> = {
   balance: () => '/balance',
   deliveries: (id) => `/deliveries/${id}`,
@@ -30,7 +30,7 @@ const alertPages: Record<string, (subject: string) => string> = {
   sync: () => '/syncs',
 }
 
-/** Kinds of alerts that advise to check the machine. The page of refused deliveries says more. */
+/** These alerts advise a command about the machine. They link to the refused deliveries instead, because that page says more. */
 const refusals: readonly StoredKind[] = ['all_stale', 'deliveries_refused']
 
 export function alertPath({ type, command, subject }: Pick<AlertView, 'type' | 'command' | 'subject'>) {
@@ -85,7 +85,7 @@ interface Attending {
   done: string
 }
 
-/** What a person can do about alerts: each entry has its operation, the body of the request, and the words for what was done. */
+/** What a person can do about alerts: each entry has an operation of the API, its body, and the notice that follows. */
 const attending: Record<string, Attending> = {
   acknowledge: {
     text: 'I look after them',

@@ -25,7 +25,7 @@ const read = Object.entries(files).map(([key, { name, type, file }]) => {
 
 export const assets = Object.fromEntries(read.map(({ key, path }) => [key, path])) as Record<keyof typeof files, string>
 
-/** Serves these files. They are the same for all people and need no sign-in. */
+/** Serves the style sheet, the scripts and the icon. They are the same for all people and need no sign-in. */
 export function assetsRouter(): Router {
   const router = Router({ strict: true, caseSensitive: true })
   for (const { path, type, bytes } of read) {

@@ -97,7 +97,7 @@ function headline({ now, items: [newest], isFiltered }: Seen<'listAudit'>): Html
   return html`${isFiltered ? 'The last that matches' : 'The last'}: ${name} ${auditWords[newest.action] ?? newest.action}, ${ago(newest.at, now)}.`
 }
 
-/** Splits an actor into a name, which may have brackets of its own, and the session or token behind the name. */
+/** Splits `Ann (B) (console 7)` into the name `Ann (B)` and the session `console 7`. A token stands in the same place. */
 function splitActor({ actor }: Pick<ItemOf<'listAudit'>, 'actor'>): { name: string; by: string } {
   const [, name = actor, by = ''] = /^(.*) \(([^()]*)\)$/.exec(actor) ?? []
   return { name, by }

@@ -89,7 +89,7 @@ function headline({ balance, account }: BalanceView): Html | string {
 const signed = (amount: string, currency: string): string =>
   amount.startsWith('-') ? `− ${money(amount.slice(1), currency)}` : `+ ${money(amount, currency)}`
 
-/** Explains the account. It is often a little behind the newest reading: a reading while an order is under way proves nothing. */
+/** Explains the account. It often lags behind the newest reading, because a reading during an open order does not count. */
 function explained(account: Account, balance: NonNullable<BalanceView['balance']>, now: number): Html {
   const { currency, expected } = account
   const since = lessThan(balance.amount, expected, currency) ?? '0'

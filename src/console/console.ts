@@ -1,6 +1,6 @@
 /**
  * The console has pages for people, on a listener of its own. The pages call the operations of the API in process. So a page can
- * show and do what its reader may see and do by the API, and nothing else.
+ * show and do exactly what its reader may see and do through the API.
  */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -16,7 +16,7 @@ interface ConsoleParts extends Omit<RouterParts, 'origins' | 'isSecure' | 'versi
 
 export type Console = ReturnType<typeof createConsole>
 
-/** Headers of every answer: our own files alone, no script or style in a page, no frame around it, and no reader at other sites. */
+/** Headers of every answer. Browsers then load our own files alone, run no inline script, and give the page to no other site. */
 const headers = {
   'content-security-policy': [
     "default-src 'none'",
@@ -28,7 +28,7 @@ const headers = {
     "frame-ancestors 'none'",
     "base-uri 'none'",
   ].join('; '),
-  // With `no-referrer`, browsers would send actions without their origin, and the console admits actions by their origin.
+  // With `no-referrer`, browsers would send an action without its origin, and the console would refuse the action.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',

@@ -1,4 +1,4 @@
-/** The page of dead letters: deliveries that came in and messages to stores that used up their attempts. */
+/** The page of dead letters: deliveries to us and messages to stores. All of them have used up their attempts. */
 
 import { counted } from '../domain/figures.ts'
 import { effectLabels } from '../domain/labels.ts'
@@ -84,7 +84,7 @@ function headline({ deliveries, messages, upTo }: ReturnType<typeof deadOf>): st
   return `${parts.join(', and ')}. Look for the cause, then ${then}.`
 }
 
-/** What a store does not know while the message is dead. */
+/** What a store does not learn while a message of this type is dead. */
 const unsaid: Record<string, string> = {
   'line.fulfilled': 'the keys of a line',
   'line.failed': 'that a line failed',

@@ -103,13 +103,13 @@ function headline({ counts: { deliveries, upTo }, refusedDeliveries }: StatusVie
   return html`${waiting === 0 ? 'Every delivery that was taken is dealt with.' : html`Nothing needs a person.${queued}`}${refused}`
 }
 
-/** Returns who sends under this source. A store goes by its name. */
+/** Returns the sender behind a source: the name of a store, or the supplier. */
 export function senderOf(source: string, names: StoreNames): string {
   const store = source.startsWith('stores/') ? source.slice('stores/'.length) : undefined
   return store === undefined ? 'the supplier' : storeName(names, store)
 }
 
-/** Shows the supplier order of an event. It links to the store order that it was bought for, where that order is known. */
+/** Shows the supplier order of an event. Where we know its purchase, the cell links to the store order. */
 const supplierOrderCell = ({ supplierOrderId, purchaseId }: DeliveryView): Piece =>
   supplierOrderId &&
   (purchaseId === null
@@ -164,7 +164,7 @@ export const replayForm = (visit: Visit, items: readonly DeliveryView[], to: str
     button: 'Replay these deliveries',
   })}</div>`
 
-/** Why a request was not taken, by the reason that is counted. */
+/** Why a request was refused, by the name under which such refusals are counted. */
 const refusals: Record<string, string> = {
   mismatch: 'The signature is not that of our secret: another secret, another layout, or not the supplier.',
   stale: 'It was signed too long ago, or a clock is wrong.',

@@ -159,7 +159,7 @@ function bodyPart({ body, bytes }: DeliveryDetailView, at: string, visit: Visit)
   })}</div>`
 }
 
-/** Lays out JSON with its fields below each other, where that changes nothing else. Any other body stays as it came. */
+/** Indents compact JSON, which changes only its white space. Any other body stays as it came. */
 function readable(body: string): string {
   try {
     const json: unknown = JSON.parse(body)

@@ -11,7 +11,7 @@ export const effectList = (effect: Effect): Html =>
   html`<dl class="effect">${Object.entries(effect).map(([label, text]) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`
 
 export interface ActionForm {
-  /** The text that opens the action (default: that of the button). It ends in "…". */
+  /** The text that opens the action (default: the text of the button). It ends in "…". */
   summary?: string
   /** The path to which the form is posted: `/overview/freeze`. */
   to: string
@@ -66,7 +66,7 @@ export interface TextField {
   maxLength?: number
   isShort?: boolean
   isDecimal?: boolean
-  /** Makes the id unique where a page has several fields of a name. */
+  /** Makes the id unique where a page has several fields of one name. */
   at?: string
 }
 
@@ -113,7 +113,7 @@ export interface SelectField {
   /** In filters, the first option stands for no choice. */
   options: readonly (string | readonly [value: string, text: string])[]
   chosen: string
-  /** Makes the id unique where a page has several fields of a name. */
+  /** Makes the id unique where a page has several fields of one name. */
   at?: string
 }
 
@@ -133,7 +133,7 @@ export const filterField = (label: string, name: string, value: string, known: r
 export const instantField = (label: string, name: string, value: string): Html =>
   html`<label for="f-${name}">${label}<input type="datetime-local" id="f-${name}" name="${name}" value="${value}"></label>`
 
-/** Returns what `instantField` sends in the form that the API takes; undefined where nothing was chosen. */
+/** Converts the value of an `instantField` to the format of the API; undefined where no instant was chosen. */
 export const instantOf = (given: string | null): string | undefined =>
   given ? (/^[\d-]+T\d\d:\d\d$/.test(given) ? `${given}:00Z` : given) : undefined
 
@@ -168,7 +168,7 @@ export function actOnSeveral(
   })
 }
 
-/** Calls `act` for each id, and leaves refused ids out. @returns how many succeeded @throws the first refusal, if none did */
+/** Calls `act` for each id, and leaves refused ids out. @returns how many succeeded @throws the first refusal, if all failed */
 export async function doToEach(ids: readonly string[], act: (id: string) => Promise<unknown>): Promise<number> {
   const outcomes = await Promise.allSettled(ids.map(act))
   const refused = outcomes.filter((outcome) => outcome.status === 'rejected')

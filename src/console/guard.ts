@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 /**
  * Returns the addresses under which people reach the console, by the Host header of each: loopback with our port, and the
- * configured address. With any other host, the request is from a page elsewhere whose name leads to this machine.
+ * configured address. Any other Host means that a foreign page called its own domain, which was made to lead to this machine.
  *
  * @param port the port at which the console listens
  * @param url the URL of the console in the configuration
@@ -14,11 +14,11 @@ export function originsOf(port: number, url: string | null): ReadonlyMap<string,
   return new Map(urls.map(({ host, origin }) => [host, origin]))
 }
 
-/** Whether a page of the same origin sent the request. A browser without `sec-fetch-site` names the origin of the page. */
+/** Whether a page of the same origin sent the request. Browsers that send no `sec-fetch-site` name the origin of the page. */
 export function isFromOwnPage(headers: IncomingHttpHeaders, origin: string): boolean {
   const site = headers['sec-fetch-site']
   return site === undefined ? headers.origin === origin : site === 'same-origin'
 }
 
-/** Whether a page elsewhere caused the request. Then the session does not count, whatever the browser sent along. */
+/** Whether a page of another site caused the request. Such a request has no session, even if the browser sent the cookie. */
 export const isFromElsewhere = (headers: IncomingHttpHeaders): boolean => headers['sec-fetch-site'] === 'cross-site'

@@ -1,4 +1,4 @@
-/** The health line: one sentence that says whether everything is well. It speaks of the worst thing alone. */
+/** The health line: one sentence that says whether everything is well. It names only the worst thing. */
 
 import { counted, grouped, lastsText } from '../domain/figures.ts'
 import type { Sign } from '../domain/labels.ts'

@@ -1,4 +1,4 @@
-/** The page of prices that jumped: each with the price that it would be, how that price comes about, and its release. */
+/** The page of held prices: each with the new price, the computation of that price, and the action that releases it. */
 
 import { listingLabels, listingReasons } from '../domain/labels.ts'
 import { parseDecimal } from '../domain/money.ts'

@@ -125,7 +125,7 @@ const titles: Record<number, string> = {
 
 export const refusalTitle = (status: number): string => titles[status] ?? 'This page could not be made'
 
-/** Says what went wrong, in the place of a page that could not be shown, or after an action that has no page. @param text a sentence */
+/** Draws what went wrong, for a page that could not be shown or an action that has no page. @param text a sentence */
 export const refusalPart = (status: number, text: string, requestId: string): Html =>
   html`<header class="title"><h1>${status >= 500 ? mark('stop', refusalTitle(status)) : refusalTitle(status)}</h1></header>
 <div class="sheet stack"><p>${text}</p>${status >= 500 && html`<p>Buying and hand-over do not depend on the console.</p>`}<p class="small quiet">Reference for the log: <span class="id">${requestId}</span>. <a href="/overview">Overview</a>${status >= 500 && html`, or run <code>quayside doctor</code>`}.</p></div>`

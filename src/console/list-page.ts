@@ -35,7 +35,7 @@ export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions
   operation: N | ((query: URLSearchParams) => N)
   /** Names in the address that narrow the list. */
   filters?: readonly string[]
-  /** Returns what the operation is asked, besides the page (default: the filters as they are). */
+  /** Returns path and query of the operation, without the cursor (default: the filters that the address has). */
   ask?: (visit: Visit, status: StatusView) => Pick<OperationInput<N>, 'path' | 'query'>
   /** The parameter that asks for the next page of the list (default: `before`). */
   by?: 'before' | 'after'
@@ -58,7 +58,7 @@ export interface ListPage<N extends ListId> extends Pick<Page, 'path' | 'actions
   below?: (seen: Seen<N>) => Piece | Promise<Piece>
 }
 
-/** @returns the page of the list. An action may show this page with something before the list. */
+/** @returns the page of the list. An action may call its `show` to put something before the list. */
 export function listPage<N extends ListId>(list: ListPage<N>) {
   const { path, navigation, operation, filters = [], by = 'before', actions, parts } = list
   function rowsOf(seen: Seen<N>): Html | Promise<Html> | undefined {
@@ -105,6 +105,5 @@ ${await list.below?.(seen)}`,
   return { path, navigation, show, ...(actions && { actions }), ...(parts && { parts }) }
 }
 
-/** Returns the given value, or computes it where it depends on what is seen. */
 const settled = <T extends string | None, S>(given: T | ((seen: S) => T), seen: S): T =>
   typeof given === 'function' ? given(seen) : given

@@ -14,7 +14,7 @@ export const listingPath = (store: string, id: string): string =>
 /** The page that follows an action which was not drawn on the page of the listing. */
 const BACK = '/held-prices'
 
-/** What the actions of one listing are drawn from. A page of many listings draws its fields once for each listing. */
+/** What the actions of one listing are drawn from. */
 export interface Drawn {
   visit: Pick<Visit, 'form' | 'faults'>
   /** The id of the store; `name` is what people call it. */
@@ -28,13 +28,13 @@ export interface Drawn {
 
 const back = (isAway: boolean | undefined) => isAway === true && hidden('back', BACK)
 
-/** Returns one amount less another, both as decimal text; undefined where one of them cannot be read in the currency. */
+/** Subtracts `other` from `one`, both as decimal text; undefined where one of them is no amount of the currency. */
 export function lessThan(one: string, other: string, currency: string): string | undefined {
   const [from, less] = [parseDecimal(one, currency), parseDecimal(other, currency)]
   return from === undefined || less === undefined ? undefined : formatDecimal({ minor: from - less, currency })
 }
 
-/** Says what the sale of a unit leaves over its cost, where price and cost are in one currency. */
+/** Says how much a unit earns above its cost; undefined where price and cost are in different currencies. */
 function marginOf(listing: AnswerOf<'viewStoreListing'>, price: string): string | undefined {
   const { explained } = listing
   const [cost] = explained?.steps ?? []
@@ -172,7 +172,7 @@ export const listingActions: Record<string, Action> = {
   link: byOperator(async ({ call, path: { store = '', variant = '' }, form }) => {
     const offer = form.get('offerSku') ?? ''
     const path = { store, variant }
-    // A person has a SKU or a product id at hand. The text is tried as a SKU first.
+    // A person types a SKU or a product id. The text is tried as a SKU first.
     await call('linkListing', { path, body: { offerSku: offer } }).catch(async (error: unknown) => {
       if (!(error instanceof Failure) || error.code !== 'not_found') throw error
       await call('linkListing', { path, body: { productId: offer } }).catch((second: unknown) => {

@@ -12,7 +12,7 @@ import { listingPath } from './listing-actions.ts'
 import { stateMark } from './marks.ts'
 import { ago, money, sentenceOf, storeName } from './words.ts'
 
-/** A choice beside the states: listings that are held because their offer is not clear. */
+/** A filter in addition to the states: listings that are held because their offer is not clear. */
 const PROBLEMS = 'problems'
 
 const isListingState = (text: string): text is ListingState => text in listingLabels
@@ -102,7 +102,7 @@ function headline({ stores, paused }: StatusView, store: string, name: string): 
   return html`${name} has ${grouped(own.synced ?? 0)} of ${counted(total, 'listing')} as they should be${rest}.${pause && html` It refused its listings, so nothing is pushed to it until ${pause.until.slice(11, 16)}: ${sentenceOf(pause.error ?? 'no reason')}`}`
 }
 
-/** Says why a listing stands as it does. A price that waits says more than what became of the price before. */
+/** Says why a listing is in its state. A price that waits comes first: it matters more than the outcome of the last price. */
 function whyText({ wantedPrice, known, reason, detail }: ItemOf<'listStoreListings'>): string | null {
   if (wantedPrice !== null && known) return `${money(wantedPrice, known.currency)} waits for a person`
   return reason && (detail ?? reasonText(reason))

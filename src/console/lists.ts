@@ -6,7 +6,7 @@ import { mark, sign } from './marks.ts'
 import type { Notice } from './page.ts'
 import { ageOf, clock, dayOf, timeTag } from './words.ts'
 
-/** A name and its value, or nothing where it does not apply: `error && ['It said', error]`. */
+/** A name and its value; false or empty where there is no such fact: `error && ['It said', error]`. */
 export type Fact = readonly [name: string, value: Piece] | false | '' | null | undefined
 
 export const facts = (all: readonly Fact[]): Html =>

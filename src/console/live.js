@@ -1,5 +1,5 @@
 // @ts-nocheck: it runs in browsers, whose types the program does not have.
-// All of our own script: a page that is out of date says so, and what a person is using is not swapped away.
+// Our only script. It marks a page that is out of date, and keeps htmx from replacing a part that a person is using.
 
 const STALE_MS = 15_000
 let answeredAt = Date.now()

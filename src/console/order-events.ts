@@ -91,7 +91,7 @@ function plannedEntry({ purchase, line }: NonNullable<Found>): Entry {
   }
 }
 
-/** An answer and the change that it causes are written within this time. The next try comes later. */
+/** An answer and the change that it causes are stored within this time of each other. The next try comes later. */
 const AT_ONCE_MS = 1_000
 
 const inputsOf: Record<string, string[]> = {
@@ -100,7 +100,7 @@ const inputsOf: Record<string, string[]> = {
   look_up: ['found', 'absent'],
 }
 
-/** Takes the change that an answer caused out of `left`, and returns it: the entry of the answer shows that change. */
+/** Removes the change that an answer caused from `left`, and returns the change. The entry of the answer shows it. */
 function movedBy(attempt: Attempt, left: Set<Transition>): Transition | undefined {
   if (attempt.stage === 'sent') return undefined
   for (const one of left) {
@@ -137,7 +137,7 @@ function attemptEntry(attempt: Attempt, found: Found, moved: Transition | undefi
   return { rank: 5, at, sign, what, detail, isQuiet: attempt.kind !== 'place' && sign === 'moving', more, purchaseId }
 }
 
-/** Returns words for a read that ended a purchase or brought it to review: that is news, and the read alone is not. */
+/** Returns words for a read that ended a purchase or brought it to review. Any other read gets the usual words. */
 function endWords({ kind }: Attempt, moved: Transition | undefined): ReturnType<typeof answerWords> | undefined {
   if (kind === 'place' || !moved || !['failed', 'cancelled', 'review'].includes(moved.after)) return undefined
   const { became, sign } = purchaseLabels[moved.after]
@@ -202,7 +202,7 @@ const answerText = ({ status, requestId, code, supplierOrderId, detail, answerDi
     .filter((line) => line !== false)
     .join('\n')
 
-/** Returns one entry for keys that were stored at once, with the change that stored them. */
+/** Returns one entry for all keys that were stored in one commit, together with the change of that commit. */
 function keysEntries({ lines }: OrderHistoryView, left: Set<Transition>): Entry[] {
   const keys = lines.flatMap((line) => line.keys)
   return [...Map.groupBy(keys, ({ purchaseId, storedAt }) => `${purchaseId} ${storedAt}`).values()].flatMap((group) => {

@@ -243,7 +243,7 @@ const underWay: Partial<Record<Purchase['state'], string>> = {
 const waitingFor = ({ id, state }: Purchase): Html =>
   html`${underWay[state]}${state === 'accepted' && html` <a href="/reviews/${id}">See the evidence, or decide</a>`}`
 
-/** Returns what purchases were charged, or may be charged at most where that is not known yet. */
+/** Sums what purchases cost. A purchase whose charge is not known yet counts with the most that it may cost. */
 function mostOf(purchases: readonly Purchase[]): string {
   const currency = purchases[0]?.currency ?? ''
   const minor = ({ amount, ceiling, quantity }: Purchase) =>
@@ -301,7 +301,7 @@ function revealForm(order: OrderHistoryView, line: Line, left: readonly Key[], i
   })
 }
 
-/** Prepares one of several forms with the same fields. Typed text belongs to the form that carries this name and value. */
+/** Prepares one of several forms with the same fields. Typed text goes to the form that sent this name and value. */
 function formOf(visit: Visit, name: string, value: string) {
   const typed = visit.form.get(name) === value ? visit : { form: new URLSearchParams(), faults: new Map() }
   return { typed, own: hidden(name, value), isOpen: typed.faults.size > 0 }

@@ -60,7 +60,7 @@ ${newest && !query.has('before') && live({ tag: 'div', id: 'newer', from: newerP
     ['State', orderMark, 'top'],
   ],
   parts: {
-    /** Announces new rows. They are not pushed in above the rows that a person reads. */
+    /** Announces new rows. To insert them would move the rows that a person is reading. */
     newer: async ({ call, query }) => {
       const newest = query.get('newest') ?? ''
       const { items } = await call('listOrders', {

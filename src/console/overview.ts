@@ -21,7 +21,7 @@ import { ago, clock, clockTag, dayOf, money, sentenceOf, timeTag } from './words
 type ActivityView = AnswerOf<'viewActivity'>
 
 const DAY_MS = 24 * 3_600_000
-/** The spans of the figures: each with the span before it, and with the step of its plots. */
+/** The periods of the figures: each with the name of the period before, and with the step of its plots. */
 const periods = {
   day: { word: 'Day', title: 'Last 24 hours', before: 'the day before', step: 'hour' },
   week: { word: 'Week', title: 'Last 7 days', before: 'the week before', step: 'six hours' },
@@ -405,7 +405,7 @@ async function freshPart(visit: Visit): Promise<Html> {
   }
 }
 
-/** After this time, what was read is called old: three runs of the usual schedule were left out. */
+/** A reading that is older than this is called old: three scheduled runs were missed. */
 const OLD_MS = { catalogue: 2 * 3_600_000, balance: 20 * 60_000, sweep: 3_600_000 }
 
 function freshness({ freshness, counts, sweep, refusedDeliveries }: StatusView, now: number) {

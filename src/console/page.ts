@@ -17,7 +17,7 @@ export interface NavigationEntry {
   }
 }
 
-/** A page for all people who are signed in. What a person may do on it is said by the roles of its actions. */
+/** A page for all people who are signed in. Each of its actions names the role that may use the action. */
 export interface Page extends NavigationEntry {
   /** The path of the navigation entry to which the page belongs (default: its own path). */
   below?: string
@@ -40,7 +40,7 @@ export interface Shown {
 export interface Action {
   role: PersonRole
   /**
-   * @returns what was done, which the page that follows says at its top, or a page that is shown this once
+   * @returns what was done, for the notice at the top of the next page; or a page that is shown only this time
    * @throws Failure when nothing was done. The page of the action then shows the failure with what was typed.
    */
   run: (visit: Visit) => Promise<Done | Shown>
@@ -73,7 +73,7 @@ export interface Visit {
   /** Pieces of the path, decoded. */
   path: Record<string, string>
   query: URLSearchParams
-  /** What a person typed into an action. After a failure, the page of the action has it too. */
+  /** What a person typed into an action. After a failure, the page of the action shows the text again. */
   form: URLSearchParams
   /** What is wrong with what was typed, by the name of the field. */
   faults: ReadonlyMap<string, string>

@@ -1,6 +1,6 @@
 /**
- * Plots as SVG that the server draws, with classes alone. Each plot says in words what it shows, and has its numbers as a table.
- * A value that is not there is a gap, never a zero.
+ * Plots as SVG that the server draws; classes alone give their style. Each plot says in words what it shows, and has its numbers
+ * as a table. A missing value is a gap, never a zero.
  */
 
 import { counted, duration, grouped, lastsText } from '../domain/figures.ts'

@@ -33,7 +33,7 @@ export const reviewPage: Page = {
   actions: {
     decide: byOperator(async ({ call, path, form }) => {
       const [decision = '', which] = (form.get('decision') ?? '').split('-')
-      // The form carries the id itself, so that the order that was shown under the number is the order that is adopted.
+      // The number of an order may have changed since the page was drawn. So the form sends the id that stood under the number.
       const orderId = which === 'other' ? form.get('orderId')?.trim() : form.get(`order-${which}`)
       const { purchase, order } = await call('decidePurchase', {
         path,
@@ -81,7 +81,7 @@ function headline({ purchase, order, keys }: EvidenceView): string {
 interface Compared {
   name: string
   ours: Piece
-  /** The fact as each order at the supplier has it. */
+  /** The fact in each order at the supplier. */
   theirs: Piece[]
   held: Piece
   agrees: boolean | null
@@ -89,7 +89,7 @@ interface Compared {
   differs?: string
 }
 
-/** Draws what we ordered, what the supplier says and what we hold beside each other. */
+/** Draws three things side by side: what we ordered, what the supplier says and what we hold. */
 function evidenceTable({ purchase, keys, orders }: EvidenceView, now: number): Html {
   const { quantity, currency } = purchase
   const of = (show: (reading: NonNullable<Order['reading']>) => Piece) =>
@@ -314,5 +314,5 @@ function eventsOf({ attempts, transitions, audit }: EvidenceView): LogEvent[] {
   return folded(events.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))).slice(-EVENTS_MAX)
 }
 
-/** How many events are shown. The last events say how it came to this; the page of the order has all events. */
+/** How many events are shown. The last events show why a person must decide; the page of the order has all events. */
 const EVENTS_MAX = 60

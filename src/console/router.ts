@@ -29,7 +29,7 @@ import { failureLimit, LINK_GONE, SIGNED_OUT, sessionCookie, signedOutPage, sign
 import { sentenceOf } from './words.ts'
 
 export interface RouterParts {
-  /** The page of the sandbox, where that is the supplier of a demo. */
+  /** The address of the page of the sandbox; only set in a demo, where the sandbox is the supplier. */
   sandboxUrl?: string | undefined
   /** The operations of the API, which are called in process. */
   operations: readonly Operation[]
@@ -153,7 +153,7 @@ export function consoleRouter(parts: RouterParts): Router {
     const text = sentenceOf(refusal.message)
     response.status(status)
     const main = refusalPart(status, text, requestId)
-    // A request that is not for this console gets no page of the console.
+    // A request for another host (421) is answered as if it had no session.
     const caller = status === 421 ? undefined : await callerOf(request).catch(() => undefined)
     if (!caller) return send(response, landing(refusalTitle(status), main))
     const shown = { title: refusalTitle(status), main }
@@ -162,7 +162,7 @@ export function consoleRouter(parts: RouterParts): Router {
   return router
 }
 
-/** Opens visits, by which pages ask the API in the name of the person who opened them. */
+/** Opens a visit for each request. Through the visit, a page calls the API in the name of its reader. */
 function openVisits({ access, monotonic, operations }: RouterParts) {
   const performers = new Map(operations.map((one) => [one.name, performerOf(one)]))
   let read: { at: number; status: Promise<StatusView> } | undefined
@@ -212,7 +212,7 @@ function pageSender({ monotonic, version, sandboxUrl }: RouterParts) {
 }
 
 function sendSignedOut(request: Request, response: Response): void {
-  // For a live part, the browser opens the whole page again, and that page then says what this answer would say.
+  // After a request for a live part, the browser loads the whole page again. That page says that the person is signed out.
   if (request.headers['hx-request'] !== undefined) response.set('hx-refresh', 'true')
   response.status(401)
   send(response, signedOutPage(SIGNED_OUT, request.method === 'GET' ? request.url : undefined))
@@ -276,7 +276,7 @@ const send = (response: Response, content: Html): void => void response.type('ht
 
 type Values = Record<string, string | null | undefined>
 
-/** Fills in an empty text for a missing value. So a form without its id asks for an id that nothing has. */
+/** Replaces a missing value by an empty text. A form without its id then names an id that does not exist. */
 const filledIn = (values: Values): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? '']))
 

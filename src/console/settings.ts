@@ -68,7 +68,7 @@ async function settingsMain(visit: Visit, first?: Html): Promise<Html> {
     isAdmin ? visit.call('listSessions') : { items: [] },
   ])
   const open = webhooks.items.filter(({ state }) => state !== 'retired')
-  // Revoked and expired tokens stay in the API's list and in the audit.
+  // Only tokens that still work are shown. The API's list and the audit keep the others.
   const good = tokens.items.filter(
     ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > visit.now),
   )

@@ -70,7 +70,7 @@ export const signInPage = (link: string, good: { role: PersonRole; endsAt: numbe
 
 const newLink = html`<p class="small">Make a new one on the machine where Quayside runs:</p><pre tabindex="0">quayside console</pre><p class="small quiet">In a container: <code>docker compose exec quayside /app/src/quayside.js console</code></p>`
 
-/** Draws the page that people who are not signed in get in the place of every page. */
+/** Draws the page that people see instead of any other page while they are not signed in. */
 export const signedOutPage = (why: string, path: string | undefined): Html =>
   landing(
     'Signed out',

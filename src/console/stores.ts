@@ -107,7 +107,7 @@ async function storeOf(visit: Visit): Promise<StoreView> {
   const id = visit.path.store ?? ''
   const store = (await visit.call('listStores')).items.find((one) => one.id === id)
   if (store) return store
-  // The API says which stores there are, and which of these stores the caller may see.
+  // This call throws the failure of the API for a store that does not exist, or that the caller may not see.
   await visit.call('listStoreListings', { path: { store: id }, query: { limit: '1' } })
   throw new Error(`the store ${id} has listings and is not configured`)
 }

@@ -15,7 +15,7 @@ import { allWebhooks } from '../storage/webhooks.ts'
 import type { Inbox, Receipt, ReceivedRequest } from './receive.ts'
 import { openSecret } from './sources.ts'
 
-/** Keeps a few refused deliveries for a person who fits a dialect. Nothing else reads these deliveries. */
+/** Keeps a few refused deliveries for a person who adjusts a dialect to a supplier. Nothing else reads these deliveries. */
 export type Captures = ReturnType<typeof createCaptures>
 
 /** How long a capture is open: long enough for a supplier to try again, short enough that people do not forget the capture. */
@@ -29,9 +29,9 @@ const CAPTURES_MAX = 10
 
 export function createCaptures(context: Pick<Context, 'db' | 'vault' | 'now' | 'newId' | 'log'>) {
   const { db, vault, now, newId, log } = context
-  /** The stored window. Its `left` no longer counts the deliveries that this process has taken since. */
+  /** The window as it is stored, except that `left` is already less by the deliveries that this process has taken since. */
   let window: CaptureWindow | undefined
-  /** Path, reason and body of each delivery that this process has taken: a delivery that comes again shows nothing new. */
+  /** Path, reason and body of each delivery that this process has taken. A repeated delivery is not taken again. */
   let taken: string[] = []
   let isFirst = true
 
@@ -76,7 +76,7 @@ export function createCaptures(context: Pick<Context, 'db' | 'vault' | 'now' | '
       const { headers, body } = JSON.parse(text) as { headers: Record<string, string[]>; body: string }
       const delivery = { headers, body: Buffer.from(body, 'base64') }
       const found = (await db.query(allWebhooks())).map((held) => detectSignature(delivery, openSecret(vault, held)))
-      // With this setting the delivery verifies under a secret that we hold; null when no secret fits.
+      // The signature setting with which the delivery verifies under one of our secrets; null when no secret fits.
       const signature = found.find((one) => one.fits)?.signature ?? null
       return { id, path: row.path, reason: row.reason, receivedAt: row.receivedAt, headers, body, signature }
     },
@@ -85,7 +85,7 @@ export function createCaptures(context: Pick<Context, 'db' | 'vault' | 'now' | '
       (receive: Inbox['receive']): Inbox['receive'] =>
       (request) => {
         const receipt = receive(request)
-        // The answer does not wait until the delivery is kept. If it cannot be kept, it is refused all the same.
+        // The answer to the sender does not wait until the delivery is kept, and is the same if keeping fails.
         if (window !== undefined) {
           keep(receipt, request).catch((error: unknown) => log.warn('capture.lost', { error: messageOf(error) }))
         }
@@ -108,7 +108,7 @@ export function createCaptures(context: Pick<Context, 'db' | 'vault' | 'now' | '
         await db.commit([captureWindow.clear(stored), deleteCaptures()])
       } else if (now() < stored.closesAt) {
         const left = stored.left - (await db.query(listCaptures())).length
-        // The deliveries that this process has taken are perhaps not stored yet.
+        // Deliveries that this process has taken may not be stored yet, so the smaller number is right.
         const own = window?.closesAt === stored.closesAt ? window.left : left
         window = { ...stored, left: Math.min(left, own) }
       }

@@ -29,7 +29,7 @@ const PAGE_DELIVERIES = 50
 
 /**
  * Exports deliveries, newest first, each in its state when it is read. Before the first row is read, the audit records who
- * asked for what. With a reason, it also records the most bodies that the export can show.
+ * asked for what. With a reason, the audit also records how many bodies the export can show at most.
  *
  * @param asked with a `reason` the bodies are opened too
  */

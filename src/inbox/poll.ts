@@ -1,9 +1,9 @@
 /**
- * Polling asks shops for the orders that changed, because no shop repeats a delivery that was lost. An order that polling reads is
- * taken like an order of a delivery. An order that comes both ways is taken once.
+ * Polling asks shops for the orders that changed, because no shop repeats a delivery that was lost. An order that polling reads
+ * is taken in like an order that a delivery names. An order that comes both ways is taken in once.
  *
- * An order that the shop does not give with the other orders of its page is late. The other orders go on. The late order is read
- * again by itself until the shop gives it.
+ * An order that the shop lists but does not give is late. The other orders of the page go on. The late order is read again by
+ * itself until the shop gives it.
  */
 import type { Context } from '../context.ts'
 import { codeOf, messageOf } from '../errors.ts'
@@ -27,11 +27,11 @@ import type { StoreOrderTaken, TakeOrder } from './supplier-events.ts'
 export interface PolledStore {
   id: string
   ordersSince: NonNullable<Store['ordersSince']>
-  /** Reads one order; a store without it gives all orders of a page or none. */
+  /** Reads one order; a store without this function gives all orders of a page or none. */
   order?: Store['order']
   /** A push to the store that has begun takes effect within this time or never. */
   actsMs: number
-  /** Called before the shop is asked. The returned function takes an order that was read after this call. */
+  /** Called before the shop is asked. The returned function takes in an order that was read after this call. */
   asking: () => Promise<TakeOrder>
 }
 
@@ -51,7 +51,7 @@ const LATE_WAIT_MAX_MS = 15 * 60_000
 const LATE_ALERT_TRIES = 3
 /** A shop with more late orders than this counts as a shop that gives no orders: its next page waits. */
 const LATE_MAX = 500
-/** After a shop was away for this long, effects that wait for it are tried soon: their next turn may lie hours ahead. */
+/** After a shop was away for this long, messages to the shop are tried soon. Otherwise their next try may be hours ahead. */
 const AWAY_MS = 5 * 60_000
 
 /** Selects the stores for which `pollOrders` has something to do. */
@@ -66,7 +66,7 @@ export async function pollOrders(polling: Polling, store: PolledStore): Promise<
   const { db, now } = polling
   const reading = await need(db, storeReadingOf(store.id), 'store', store.id)
   const wait = reading.ordersDueAt - now()
-  // A longer wait was set by a clock that has gone back since.
+  // A longer wait was set by a clock that has been put back since, and does not count.
   if (wait > 0 && wait <= WAIT_MAX_MS) return reading.failingSince === null ? readLateOrder(polling, store) : 0
   const take = await store.asking()
   const page = await store.ordersSince(reading.ordersCursor ?? reading.connectedAt - EARLIER_MS)

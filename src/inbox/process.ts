@@ -44,7 +44,7 @@ export interface ProcessDeps extends HandlerDeps, Pick<Context, 'vault' | 'rando
   /** The stores that send deliveries. Default: none. */
   storeSources?: readonly StoreSource[]
   countProcessed: (state: string) => void
-  /** Called when a purchase has a new hint. */
+  /** Called when deliveries have asked for a read of their purchases. */
   wake: (worker: 'refresh') => void
   /** Called when a delivery named the order of a purchase. */
   announced: (purchaseId: string) => void
@@ -55,14 +55,14 @@ export interface ProcessDeps extends HandlerDeps, Pick<Context, 'vault' | 'rando
 /** The most rows of one run. With bodies of 256 KiB these rows take 25 MiB. */
 const BATCH_MAX = 100
 
-/** The most reads from the other side in one run, all at once. Further reads wait, so that orders never queue behind them. */
+/** The most reads from supplier and stores in one run, all at once. Further reads wait, so that no order queues behind them. */
 const READS_MAX = 8
 
-/** How long the next eight reads wait: about as long as eight reads take. */
+/** How long the further reads wait: about as long as eight reads take. */
 const READS_GAP_MS = 2_000
 
 /**
- * Processes the deliveries that are due. Runs may overlap: the run that settles a delivery first has done it.
+ * Processes the deliveries that are due. Runs may overlap: the first run that commits a delivery settles it.
  *
  * Orders of the supplier need only the database and come first. Each product and the balance are read from the supplier once,
  * however many deliveries ask for the read. Orders of stores are read from their store.
@@ -101,7 +101,7 @@ function readRow(deps: ProcessDeps, row: Delivery): Opened {
   }
 }
 
-/** Returns a text for what must be read from the supplier or a store. Deliveries that one read serves have equal texts. */
+/** Names what must be read from the supplier or a store, if anything. Deliveries that need the same read get the same name. */
 function subjectToRead({ row, reading }: { row: Delivery; reading: Opened }): string | undefined {
   if (reading.kind === 'balance') return 'balance'
   if (reading.kind === 'store_order') return `delivery ${row.id}`
@@ -214,10 +214,10 @@ async function settle(deps: ProcessDeps, row: Delivery, decideOn: () => Promise<
 const changesOf = (row: Delivery, { set, changes }: DeliveryVerdict): Change[] => [...changes, settleDelivery(row, set)]
 
 /**
- * Commits the changes. Leaves the delivery as it is when another run was faster or the database fails.
+ * Commits the changes. The delivery stays as it is when another run was faster, or when the database fails.
  *
- * @param instead returns the changes to commit when the first changes themselves are at fault. Otherwise a row that can never
- *   be settled would be tried again without end
+ * @param instead returns other changes, to be committed when the first changes can never be committed. Otherwise the delivery
+ *   would be tried again without end
  */
 async function commit(
   deps: ProcessDeps,
@@ -242,7 +242,7 @@ function failed(deps: ProcessDeps, row: Delivery, error: unknown): DeliveryVerdi
   const now = deps.now()
   const lastError = messageOf(error).slice(0, 500)
   const wait = deliveryDelayMs(row.attempts + 1, deps.random())
-  // An orphan has had many attempts that did not fail, so its age ends it and not the number of attempts.
+  // An orphan is tried many times without a failure. So its age ends it, and not the number of attempts.
   if (row.state === 'orphan') return { set: { state: 'orphan', notBefore: now + 60_000, lastError }, changes: [] }
   if (wait !== undefined) return { set: { state: 'retry', notBefore: now + wait, lastError }, changes: [] }
   const payload = { note: 'a delivery used up its attempts: replay it once the cause is gone', delivery: row.id }
@@ -260,7 +260,7 @@ async function idConflict(deps: ProcessDeps, row: Delivery): Promise<Change[]> {
 
 const DAY_MS = 24 * 3_600_000
 
-/** How long a body is kept. In this time we can replay deliveries after our own mistake; after it a body is only a risk. */
+/** How long a body is kept. Until then we can replay deliveries after our own mistake; later a body is only a risk. */
 const BODIES_MS = 30 * DAY_MS
 /** How long a store's body is kept. The body shows the store's customers, and the order can be read from the store again. */
 const STORE_BODIES_MS = 7 * DAY_MS
@@ -272,7 +272,7 @@ const UNTAKEN_MS = 7 * DAY_MS
 /** Every price of a store is kept for a month, and one price a day for a year: questions about orders go back so far. */
 const PRICES_MS = 30 * DAY_MS
 const DAILY_PRICES_MS = 365 * DAY_MS
-/** The prices of this many days are thinned each night: a week, because the service may have been down. */
+/** Each night thins the prices of this many days: a week, because the service may have been down on earlier nights. */
 const THINNED_MS = 7 * DAY_MS
 
 /** Outages are kept for as long as people ask about an order. */
@@ -283,13 +283,13 @@ const FORGOTTEN_MAX = 25
 
 /** After each step the job rests for this many times the duration of the step, so that the service can work. */
 const REST = 2
-/** The longest rest. A step also waits for readers of the database, and a backup reads the database for minutes. */
+/** The longest rest: a step that waited minutes for a backup must not be followed by a rest of twice that time. */
 const REST_MAX_MS = 1_000
 
 export interface Forgetting extends Pick<Context, 'db' | 'now' | 'monotonic'> {
   /** As `setTimeout` of `node:timers/promises`. */
   sleep: (ms: number, value: undefined, options: { signal: AbortSignal | undefined }) => Promise<unknown>
-  /** Ends the work after the commit that is under way; the next night goes on. Default: nothing ends the work. */
+  /** Ends the work after the commit that is under way; the next night continues the work. Default: nothing ends it. */
   signal?: AbortSignal | undefined
 }
 
@@ -306,7 +306,7 @@ export async function forgetOld({ db, now, monotonic, sleep, signal }: Forgettin
     const beganAt = monotonic()
     await db.commit(changes)
     await pause()
-    // Old rows lie all over the indexes. Without this call, the log of ten steps would be folded at once, for a tenth of a second.
+    // Without this call, SQLite would write the log of ten steps back at once, and block the service for a tenth of a second.
     await db.emptyLog?.(signal)
     const restMs = Math.min(REST * (monotonic() - beganAt), REST_MAX_MS)
     await sleep(restMs, undefined, { signal }).catch(() => undefined)
@@ -374,7 +374,7 @@ async function inSteps<K>(
 /**
  * Puts deliveries back into the inbox. After an error no delivery is put back. The audit has an entry for each delivery.
  *
- * @returns the ids of the deliveries that were put back. Another delivery is deleted, or its body is deleted
+ * @returns the ids of the deliveries that were put back. All others are deleted, or have lost their bodies
  */
 export async function replay(
   { db, now, newId, wake }: HandlerDeps & { wake: (worker: 'inbox') => void },

@@ -2,7 +2,7 @@
  * The inbox verifies a delivery, stores it once and answers it. Nothing acts on a delivery in the request that brought it.
  *
  * An acknowledged delivery is committed and fsynced. A delivery that is not authentic leaves no row. `process.ts` works on
- * stored deliveries, also after a crash. A delivery is never more than a hint to read from the other side.
+ * stored deliveries, also after a crash. A delivery is only a reason to read from the supplier or the store.
  */
 import { strict as assert } from 'node:assert'
 import type { Context } from '../context.ts'
@@ -46,7 +46,7 @@ export type Receipt =
   /** This delivery was stored before, under the given id. */
   | { outcome: 'duplicate'; id: string }
   | { outcome: 'not_authentic'; reason: string }
-  /** The delivery is authentic, never stored, and outside the tolerated time. Only its first copy counts towards a suspicion. */
+  /** The delivery is authentic, never stored, and outside the tolerated time. Only its first copy makes the clock suspect. */
   | { outcome: 'stale' }
   /** The delivery is authentic and came through a retired webhook. It is counted and not kept, and has no effect. */
   | { outcome: 'retired' }
@@ -126,7 +126,7 @@ export async function openInbox(deps: ReceiveDeps) {
     return receipt
   }
 
-  /** Answers a stale delivery. A repeat changes nothing, whether the supplier sends it or a sender who captured the delivery. */
+  /** Answers a stale delivery. A repeat changes nothing, whether the supplier or an attacker sends the delivery again. */
   async function stale({ id: source, state }: Source, proof: DeliveryProof, body: Buffer): Promise<Receipt> {
     const { deliveryId, mac } = proof
     const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac: vault.bodyHmac(body), mac }))
@@ -204,7 +204,7 @@ async function storeDelivery(
     deps.onStored()
     return { outcome: 'stored', id }
   }
-  // No inserted row does not yet mean that the delivery was stored before: the earlier row is read before it is acknowledged.
+  // That no row was inserted does not prove an earlier row. So the earlier row is read before the delivery is acknowledged.
   const twin = await first(db, deliveryTwins({ source, deliveryId, bodyHmac, mac }))
   assert(twin, 'a delivery that was refused as a duplicate has a twin')
   return { outcome: 'duplicate', id: twin.id }
@@ -233,7 +233,7 @@ async function readSources(deps: ReceiveDeps): Promise<Map<string, Source>> {
   return new Map(sources.map((source) => [source.path, source]))
 }
 
-/** Alerts people that all deliveries are stale. The answer does not wait for the alert: a later stale delivery tries it again. */
+/** Alerts people that all deliveries are stale. A later stale delivery tries again if this alert fails. */
 function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
   const note =
     'three different deliveries were authentic and outside the tolerated time, and none was fresh: ' +
@@ -244,10 +244,10 @@ function alertAllStale({ db, newId, now, log }: ReceiveDeps): void {
   )
 }
 
-/** The window holds a few deliveries of a small shop, and is so short that the suspicion ends soon after the clock is right. */
+/** Long enough for a few deliveries of a small shop, and so short that the suspicion ends soon after the clock is right. */
 const WINDOW_MS = 10 * 60_000
 
-/** One or two stale deliveries are replays or a slow queue. Three different ones without a fresh one mean a wrong clock. */
+/** One or two stale deliveries are replays or a slow queue. Three different stale ones and no fresh one mean a wrong clock. */
 const STALE_MIN = 3
 
 /** A stale delivery may stand for lost deliveries. Many stale deliveries within this time cause one sweep. */

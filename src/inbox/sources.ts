@@ -25,7 +25,7 @@ export interface Source {
   verify(request: StoreRequest, now: number): SourceVerification
 }
 
-/** Reads from an authentic body what the delivery is about. Reads nothing that only the other side can know. */
+/** Reads from an authentic body what the delivery is about. Status and amounts are read from the supplier or store instead. */
 export type ReadDelivery = (body: Buffer) => DeliveryReading
 
 /** A store that sends its orders. */
@@ -110,9 +110,9 @@ const STORE_SOURCES = 'stores/'
 export const storeSourceId = (store: string): string => `${STORE_SOURCES}${store}`
 
 /**
- * Returns the source of a store. A delivery is a hint: the order is read from the store, and taken as the store has it now.
+ * Returns the source of a store. The body only names an order. The order is read from the store, and taken as it is there now.
  *
- * @param asking called before the store is asked. The returned function takes an order that was read after this call
+ * @param asking called before the store is asked. The returned function takes in an order that was read after this call
  *
  * @returns undefined for a kind of store that sends no deliveries: its orders come over the API
  */

@@ -12,14 +12,14 @@ export type DeliveryReading =
   | { kind: 'order'; event: EventName; supplierOrderId: string | undefined; externalOrderId: string | undefined }
   | { kind: 'product'; event: EventName; productId: string }
   | { kind: 'balance'; event: EventName }
-  /** An event of a product that the event does not name. */
+  /** An event of a product, without the id of the product. */
   | { kind: 'nameless'; event: EventName }
   /** An order of a store. `take` reads the order from the store and takes it. */
   | { kind: 'store_order'; event: string; take: () => Promise<StoreOrderTaken> }
   | { kind: 'unknown_event' }
   | { kind: 'unreadable'; why: string }
 
-/** `unfinished`: the order was taken, but the store did not confirm what it had to, so the order must be read again. */
+/** `unfinished`: the readings of the order do not agree yet, so the order must be read again. */
 export type StoreOrderTaken =
   | { outcome: 'taken' }
   | { outcome: 'ignored' | 'unreadable' | 'unfinished'; detail: string }
@@ -74,8 +74,8 @@ const isPresent = (json: unknown, path: string): boolean => (valueAt(json, path)
 /**
  * Joins an order event to our purchase and asks for a read of the purchase.
  *
- * The ids are matched with our own rows before any other use. A delivery that contradicts the row changes nothing, because an
- * order of another line must not bring its keys to this line.
+ * The ids are first matched with our own rows. A delivery whose ids belong to different purchases changes no purchase, because
+ * an order of another line must not bring its keys to this line.
  */
 export async function joinOrder(
   { db, newId, now }: HandlerDeps,
@@ -102,10 +102,10 @@ export async function joinOrder(
   }
 }
 
-/** An event may overtake the commit of its order, or follow a restore. An event that is an orphan for a day was never ours. */
+/** An event may come before its order is stored, or after a restore has lost the order. An orphan of a day was never ours. */
 const ORPHAN_MAX_MS = 24 * 60 * 60_000
 
-/** A delivery that overtook its order is joined much earlier. People are alerted of a delivery that is an orphan for this long. */
+/** People are alerted of a delivery that is an orphan for this long. A delivery that came too early is joined much sooner. */
 const ORPHAN_ALERT_MS = 15 * 60_000
 
 function orphan(
@@ -131,7 +131,7 @@ function orphan(
 /** An orphan waits for half its age: 5 s at first, 15 minutes from half an hour on. These are some 110 tries in a day. */
 const orphanDelayMs = (ageMs: number): number => Math.min(Math.max(ageMs / 2, 5_000), 15 * 60_000)
 
-/** Returns the verdict after the supplier was read. Only the event of the delivery itself is kept. */
+/** Returns the verdict after the supplier was read. Of what the delivery says, only the event is kept. */
 export const applied = ({ now }: Pick<HandlerDeps, 'now'>, event: string): DeliveryVerdict => ({
   set: { event, state: 'applied', finishedAt: now(), lastError: null },
   changes: [],

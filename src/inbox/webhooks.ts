@@ -105,7 +105,7 @@ export async function retireWebhook(
     await db.commit([markRetired(row, at), audit])
   } catch (error) {
     if (!(error instanceof StaleWrite)) throw error
-    // A concurrent call retired it, or it is the newest webhook.
+    // A concurrent call has retired the webhook, or it is the newest one, which nothing has replaced.
     const now = await read()
     if (now && now.retiredAt !== null) return now
     throw new Failure('conflict', `no webhook has taken over from ${id} yet: rotate first`, { reason: 'not_replaced' })
@@ -113,7 +113,7 @@ export async function retireWebhook(
   return { ...row, retiredAt: at }
 }
 
-/** Checks that the verifier accepts a secret. Another secret must not be stored: every later start would stop at it. */
+/** Checks that the verifier accepts a secret. A refused secret must not be stored, because every later start would fail. */
 function assertUsable(secret: Secret): void {
   try {
     signingKey(secret)
@@ -140,7 +140,7 @@ const REPLACE_GAP_MS = 24 * 3_600_000
  * Compares the supplier's webhooks with the webhooks whose secret we hold.
  *
  * A webhook may lead here although we do not hold its secret, after a lost answer or after a restore from a backup. Only people can
- * remove such a webhook, so an alert names it. A healthy webhook of ours replaces it, or else a new webhook.
+ * remove such a webhook, so an alert names it. A healthy webhook of ours takes its place, else a new one.
  *
  * @returns `unheld`: the webhooks whose secret we do not hold; `gone`: the ids of our webhooks, without the retired ones, that the
  *   supplier does not list any more
@@ -220,7 +220,7 @@ export type WebhookActions = ReturnType<typeof webhookActions>
 /** @param inbox reloads at once after every change: a delivery signed with a new secret may come before our answer is sent */
 export function webhookActions({ inbox, ...deps }: CheckDeps & { inbox: Pick<Inbox, 'reload'> }) {
   let last: Promise<unknown> = Promise.resolve()
-  /** Runs actions one by one. A new webhook is at the supplier before its secret is here, so a check meanwhile would replace it. */
+  /** Runs actions one by one. A check after a webhook is created and before its secret is stored would replace the webhook. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = last.then(work).finally(inbox.reload)
     last = turn.catch(() => undefined)

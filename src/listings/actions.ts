@@ -35,12 +35,12 @@ export interface Link {
 export type ListingChange =
   /** The variant is sold from an offer. From then on the SKU of the variant does not matter. */
   | ({ change: 'link' } & Link)
-  /** The SKU counts again. A listing gets no stock when no offer has its SKU. */
+  /** The SKU decides the offer again. A listing gets no stock when no offer has its SKU. */
   | { change: 'unlink' }
   /** Nothing is pushed for the variant from now on, and orders of it are not ours. */
   | { change: 'ignore'; reason: string }
   | { change: 'unignore' }
-  /** The price that the listing is held for is approved, as the person saw it: decimal text in the currency of the store. */
+  /** Approves the price that the listing is held for. `price` is what the person saw, as decimal text in the store's currency. */
   | { change: 'release'; price: string; reason: string }
   /** The listing is pushed again at once, also to a store that is paused. Earlier failures still count. */
   | { change: 'retry' }
@@ -116,7 +116,7 @@ export function linkedTo(known: ListingRow | undefined, { store, variant }: Plac
   return due({ ...row, productId, linkedBy, sku, variation })
 }
 
-/** Returns a listing without its link. An ignored listing stays ignored: nothing says that it is to be sold. */
+/** Returns a listing without its link. An ignored listing stays ignored: to unlink a listing does not ask to sell it. */
 export function unlinked(row: ListingRow): ListingRow {
   const next: ListingRow = { ...row, productId: null, linkedBy: 'sku' }
   return row.state === 'ignored' ? next : due(next)
@@ -139,11 +139,11 @@ function released(row: ListingRow, price: string): ListingRow {
     const message = `the price of ${variant} that waits now is ${now}, not ${price}; see it again, then decide`
     throw conflict('changed', message)
   }
-  // No price waits any more. People see that at once, and not only after the next batch.
+  // The price stops waiting at once and not with the next batch, so that people see that it is released.
   return due({ ...row, approvedPriceMinor: wantedPriceMinor, wantedPriceMinor: null, reason: null, detail: null })
 }
 
-/** Makes a listing due: it is decided next, and pushed whatever is known of it. */
+/** Makes a listing due: the next batch decides on it, and pushes it even if the store seems to have the same. */
 const due = (row: ListingRow): ListingRow => ({ ...row, state: 'pending', attempts: 0, nextTryAt: 0 })
 
 /** Makes the next try of a listing due now. The waits between tries start from the shortest again. */

@@ -166,15 +166,15 @@ export function factsOf(row: ListingRow): ListingFacts {
     approvedPriceMinor: row.approvedPriceMinor,
     settled: row.state !== 'pending' && row.state !== 'failed',
     failing: row.attempts > 0,
-    // Once a store has answered what it has instead of the push, that stays true until the next push.
+    // A push is open while the store may still have taken it. An answer that the store has something else ends that.
     open: sent !== null && !(differs && row.state === 'failed'),
     jumpFrom: isForeign(row) ? sent : known,
   }
 }
 
 /**
- * Whether the store has a price of its own in the place of the pushed price. No cost of ours is behind the store's price, and no
- * jump is measured from it, whatever became of the listing since. The pushed price is kept until the store takes a price of ours.
+ * Whether the store has set a price of its own over the pushed price. No cost of ours belongs to the store's price, so a jump is
+ * not measured from that price but from the pushed one. The pushed price is kept until the store takes a price of ours.
  */
 export const isForeign = (row: ListingRow): boolean =>
   row.knownPriceMinor !== null && row.knownCostMinor === null && row.sentPriceMinor !== null

@@ -3,7 +3,7 @@
  * crash between the creation and its record makes no second product. Price and stock follow with the next push.
  *
  * A store that creates nothing now is not asked to create for a while. It goes on getting prices and stock. Once the store takes
- * some of these, `recordPushes` of `push.ts` makes the wait shorter.
+ * a price or stock, `recordPushes` of `push.ts` makes the wait shorter.
  */
 import { publicationDelayMs } from '../domain/pace.ts'
 import { first } from '../storage/database.ts'
@@ -18,7 +18,7 @@ export const isLacking = ({ policy }: SellingStore, { row, decision }: Assessed)
 
 /**
  * Creates the products of these listings, and records their variants. A product that cannot be created now waits, longer each
- * time. Where the store failed as a whole, everything that it lacks waits with that product.
+ * time. If the store failed as a whole, all products that it lacks wait together.
  */
 export async function createProducts(
   publisher: Publisher,
@@ -71,7 +71,7 @@ export async function createProducts(
     log.warn('listings.not_created', { store, count: refused.length, outcome: failure.outcome, detail: failure.detail })
 }
 
-/** A variant that has a listing already keeps it. The SKU of that listing follows when the store's products are read. */
+/** Refuses a variant that already has a listing under another SKU. The next reading of the store's products corrects that SKU. */
 const asNew = (answer: CreatedVariant, linked: ReadonlySet<string>): CreatedVariant =>
   !('refusal' in answer) && linked.has(answer.id)
     ? { sku: answer.sku, refusal: `the store has this SKU for ${answer.id}, which is a listing under another SKU` }

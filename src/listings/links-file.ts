@@ -41,7 +41,7 @@ const newReport = (lines: number) => ({
   linked: 0,
   unlinked: 0,
   ignored: 0,
-  /** Lines whose listing was as the line says already. */
+  /** Lines whose listing was already as the line says. */
   unchanged: 0,
   /** Lines for which nothing was done; `problems` says why. */
   refused: 0,
@@ -196,7 +196,7 @@ const PAGE_LISTINGS = 500
 
 /**
  * Yields the listings of a store as a CSV file, by variant, piece by piece. An import of the unchanged file changes nothing,
- * because a listing that no person and no file has linked has no action.
+ * because a listing has no action in the file if its SKU alone decides its offer.
  */
 export async function* exportLinks(db: Database, store: string): AsyncGenerator<string> {
   yield FILE_START + csvText([[...lineColumns, ...shownColumns]])
@@ -299,7 +299,7 @@ async function checkLines(buffer: Buffer, { bytesMax, lineBytesMax }: typeof fil
   return firstLine
 }
 
-/** Returns the index at which the line from `start` ends: that of the next LF or CR, or the end of the file. */
+/** Returns the index of the first LF or CR from `start` on, or the end of the file. */
 function lineEnd(buffer: Buffer, start: number): number {
   for (let at = start; at < buffer.length; at += 1) if (buffer[at] === LF || buffer[at] === CR) return at
   return buffer.length
@@ -368,7 +368,7 @@ function readableFault(error: unknown, lines: ReturnType<typeof lineCounter>): u
   const { code, bytes } = error as { code?: unknown; bytes?: unknown }
   const sentence = faults[String(code)]
   if (sentence === undefined) return error
-  // The parser drops earlier records that it has read at the same time: the counter goes past them here.
+  // The parser drops the records that it has read just before the error, so the counter passes over them here.
   if (typeof bytes === 'number') lines.goTo(bytes)
   return new Failure('invalid', `line ${lines.begin()} ${sentence}`, { cause: error })
 }

@@ -78,7 +78,7 @@ function contentChanges(before: ListingRow, after: ListingRow, match: Match, pol
       .filter(({ field }) => old !== null || FIRST.includes(field))
       .map(({ field, text }) => ({ field, before: old && text(old), after: text(content) }))
       .filter((change) => change.before !== change.after)
-      // Where the stock changed too, `available` says nothing that the stock does not say.
+      // Where the stock changed too, the stock already says whether the listing is available.
       .filter(({ field }, _, all) => field !== 'available' || !all.some((one) => one.field === 'stock'))
       .map((change): FieldDifference => ({ ...change, reason: reasons[change.field] ?? 'as the supplier writes it' }))
   )
@@ -94,7 +94,7 @@ const shown: { field: string; text: (content: ListingContent) => string | null }
   { field: 'category', text: ({ category }) => category },
 ]
 
-/** Returns the reasons, by field, for which price and stock are what they are. */
+/** Returns, by field, why price and stock are as they are. */
 function reasonsOf(
   match: Match,
   { detail }: ListingRow,
@@ -124,7 +124,7 @@ function reasonsOf(
   }
 }
 
-/** Returns state changes only of a listing that is or was held: that a listing is synced after a push needs no line. */
+/** Returns a state change only where the listing is or was held. To become synced after a push is no news. */
 function stateChanges(before: ListingRow, after: ListingRow, policy: StorePolicy): FieldDifference[] {
   const { state, reason, wantedPriceMinor } = after
   const isSame = before.state === state && before.reason === reason && before.wantedPriceMinor === wantedPriceMinor

@@ -40,7 +40,7 @@ export async function listListings(
 }
 
 /**
- * Returns the listing whose variant this is, else the listing whose SKU this is; undefined when there is no such listing.
+ * Finds a listing by its variant, else by its SKU; undefined when there is no such listing.
  *
  * @throws Failure `conflict`, reason `ambiguous_sku`, when the listing may be of any of several offers
  */
@@ -119,10 +119,10 @@ export async function explainOffer(db: Database, store: SellingStore, sku: strin
     db.query(listingsOfSkus(store.id, [sku])),
     db.query(listingsOfVariants(store.id, [sku])),
   ])
-  // The store need not have the explained price for these.
+  // A listing with this SKU that is linked to another offer has the price of that offer, so it is left out.
   const own = named.filter(({ productId }) => productId === null || productId === offer.productId)
   const listings = byVariant([...linked, ...own])
-  // A listing of something else that has the offer's SKU keeps the store from beginning a listing of the offer.
+  // If the offer has no listing, the listing of something else that has the offer's SKU may be the cause.
   const takenBy = listings.length === 0 ? ([...under, ...named][0] ?? null) : null
   const passes = passesFilter(offer, store.policy.filter)
   return { ...explainFor(store, offer, at), listings, takenBy, passes }

@@ -5,9 +5,9 @@
  *   a batch       takes up to a hundred products, or as many as the store says, and decides on their listings. It stores the
  *                 differing listings as pending, pushes them, and records each answer together with the end of the publication
  *
- * What may go wrong: after a crash before the record, the same listings are pushed again under a higher revision. That does a
- * store no harm. A store that cannot be reached is paused, longer each time, and its queue stays. A listing that a store
- * refuses waits alone. One batch runs for a store at a time, so that no push overtakes another.
+ * What may go wrong: if a crash comes before the answers are recorded, the same listings are pushed again under a higher
+ * revision. That does a store no harm. A store that cannot be reached is paused, longer each time, and its queue stays. A
+ * listing that a store refuses waits alone. One batch runs for a store at a time, so that no push overtakes another.
  */
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
@@ -75,7 +75,7 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   const now = publisher.now()
   const standing = await first(db, publishingOf(store.id))
   if (standing?.pausedUntil && standing.pausedUntil > now) return 0
-  // The store's products are read first: products that are not known would be taken for lacking.
+  // The store's products are read first. Otherwise a product that is not known yet would be created again.
   if (store.policy.products && to.variants && (await readVariants(publisher, store, to.variants))) return 1
   const work = await nextWork(db, store.id, now, to.productsMax ?? PRODUCTS_MAX)
   if (!work) return 0
@@ -83,7 +83,7 @@ async function publishBatch(publisher: Publisher, store: SellingStore, to: To): 
   const lacking = assessed.filter((one) => isLacking(store, one))
   const due = lacking.filter(({ row }) => !isWaiting(row, now)).slice(0, to.createSize ?? to.batchSize)
   if (to.create && due.length > 0) {
-    // The same work comes again, and then pushes the listings that have a product by then.
+    // The next call gets the same work, and pushes the listings whose product was created here.
     await createProducts(publisher, store, to.create, due)
     return 1
   }
@@ -190,7 +190,7 @@ function planOf(assessed: Assessed[], isNews: boolean, now: number) {
       if (row.version > 0) drops.push(row.variant)
       continue
     }
-    // What the store said of the listing holds until the next push.
+    // A remark of the store about the listing stays until the next push.
     const said = state === 'synced' && isNoticed(row) ? row : { reason, detail }
     const why = { reason: said.reason, detail: said.detail }
     const stands = { state, ...why, wantedPriceMinor, attempts: 0, nextTryAt: null }
@@ -201,7 +201,7 @@ function planOf(assessed: Assessed[], isNews: boolean, now: number) {
 
 /**
  * Returns what the store may have once this content is pushed. Until the store confirms a price, the lowest pushed price counts.
- * Where the store's price is known, a push of something that cannot be bought says nothing new.
+ * Where the store's price is known, a push without stock adds nothing: customers cannot buy at the pushed price.
  */
 function sentWith(row: ListingRow, content: ListingContent): Partial<ListingRow> {
   if (row.knownPriceMinor !== null && !canBeBought(content)) return {}
@@ -250,7 +250,7 @@ async function enqueueChangedPolicy({ db, newId, now: clock, log }: Publisher, s
 
 const digests = new WeakMap<StorePolicy, { inForce: string; digest: string }>()
 
-/** Returns a digest. It differs when other listings would come of the same offers, and is kept while the same rates hold. */
+/** Returns a digest of the policy and the rates in force. The digest is computed again only when other rates are in force. */
 function policyDigest(policy: StorePolicy, now: number): string {
   const { rates } = policy.pricing
   const inForce = rates.map(({ validFrom, validUntil }) => (validFrom <= now && now < validUntil ? 1 : 0)).join('')

@@ -21,7 +21,7 @@ import type { Publisher } from './publish.ts'
 export interface ListingPush {
   /** The listing as it was decided on. */
   before: ListingRow
-  /** The listing as it is stored since: pending, under the revision that is pushed. */
+  /** The listing as it is stored now: pending, under the revision that is pushed. */
   row: ListingRow
   decision: ListingDecision
   content: ListingContent
@@ -91,7 +91,7 @@ export async function recordPushes(publisher: Publisher, store: string, batch: P
     const later = () => publicationDelayMs(push.row.attempts + 1, random())
     if (answer?.outcome === 'confirmed') return confirmed(push, answer.notice, now, publisher.newId, random())
     if (answer) return failed(push, answer, now, later())
-    // The store failed as a whole. No listing counts that as a failure of its own; a listing without one records the reason.
+    // The store failed as a whole, so the listing counts no failure. A listing that was not failing records the reason.
     const own = push.row.attempts > 0
     const why = own ? {} : { reason: failure?.outcome ?? null, detail: failure?.detail ?? null }
     return { row: after(push, { ...why, nextTryAt: pausedUntil }, now) }
@@ -155,8 +155,8 @@ interface Recorded {
 }
 
 /**
- * Returns what is stored once a store has not taken a listing. If the store answers what it has instead, that is known from then
- * on. Where the store may sell the listing under the floor, the next push is due at once and takes the stock out.
+ * Returns what is stored once a store has not taken a listing. What the store says that it has instead is stored as known.
+ * Where the store may sell the listing under the floor, the next push is due at once and takes the stock out.
  */
 function failed(
   push: ListingPush,
@@ -182,7 +182,7 @@ function hasInstead({ row, content, decision }: ListingPush, has: ListingContent
   return {
     ...knownWith(has),
     knownCostMinor: has.priceMinor === content.priceMinor ? costMinor : null,
-    // A push at a price that the store itself had made sent no price of ours: the price that was sent before stays.
+    // A push that repeated the store's own price has sent no price of ours, so the price that was sent before stays.
     ...(costMinor === null ? {} : sentFrom(content)),
   }
 }
@@ -264,7 +264,7 @@ function standingOf({ before, decision }: ListingPush, now: number, random: numb
   // Where the push repeated the store's own price, a jump is still measured from the price that was pushed before.
   const sent = isForeign(before) && decision.costMinor === null ? sentOf(before) : notSent
   if (state === 'failed') {
-    // The listing has no stock now. The content that the shop did not take must still be pushed: this push is no try of it.
+    // The listing has no stock now. The content that the shop refused must still be pushed. This push does not count as a try.
     const nextTryAt = now + publicationDelayMs(before.attempts, random)
     return { ...sent, state, reason: before.reason, detail: before.detail, nextTryAt }
   }
@@ -287,8 +287,8 @@ function causeOf(before: ListingRow, priceMinor: number, costMinor: number | nul
 }
 
 /**
- * Commits the results of listings that did not change meanwhile. Where an operator has changed a listing, that change stays. It
- * has made the listing due again, unless it ignores the listing.
+ * Commits the results of listings that did not change meanwhile. Where an operator has changed a listing, the operator's change
+ * stays: it has made the listing due again, or ignores the listing.
  */
 async function commitUnchanged({ db }: Publisher, store: string, recorded: Recorded[], rest: Change[]): Promise<void> {
   for (let left = recorded; ; ) {

@@ -40,7 +40,7 @@ export async function readVariants(
   const { variantsCursor, variantsReadAt } = await need(db, storeReadingOf(store), 'store', store)
   const age = variantsReadAt === null ? VARIANTS_EVERY_MS : Math.abs(began - variantsReadAt)
   if (age < VARIANTS_EVERY_MS) {
-    // The last minute before the next reading is also the wait after a page that the store did not give.
+    // After a failed page, the code below sets the age to the start of this last minute. So the next try is a minute later.
     if (age >= VARIANTS_EVERY_MS - AGAIN_MS) return false
     // Earlier readings passed over each variant whose offer was not known yet, so new offers make a reading due.
     const news = syncWithNewOffers(variantsReadAt ?? 0, began)
@@ -115,7 +115,7 @@ async function listingsFor(
     const isOff = row !== undefined && (instead !== undefined || sellsOtherwise(row, sellable))
     if (row ? row.sku === sku && !isOff : candidates.length === 0) continue
     const listing = row ?? newListing(store, { variant: id, sku, linkedBy: 'sku' }, now)
-    // A pending listing is pushed again: what the store really has is then read, and written.
+    // A pending listing is pushed again. The push reads what the store really has, and overwrites it.
     const again = isOff && { state: 'pending' as const }
     if (instead) prices.push({ ...instead.price, id: newId(), store, variant: id, at: now, cause: 'shop' })
     rows.push({ ...listing, ...again, ...instead?.row, sku, version: listing.version + 1, changedAt: now })
@@ -125,7 +125,7 @@ async function listingsFor(
   return { rows, productIds: [...productIds], made: [...made], prices }
 }
 
-/** Returns the price that a store has instead of the confirmed price; undefined if it has none, or if the reason names it. */
+/** Returns the price that a store has instead of the confirmed one; undefined without such a price, or if the reason names it. */
 function priceInstead(row: ListingRow, text = '') {
   const known = knownOf(row)
   const isSaid = row.reason === 'sale_price' && row.detail?.includes(` ${text} `)
@@ -140,7 +140,7 @@ function priceInstead(row: ListingRow, text = '') {
   }
 }
 
-/** Whether a store sells more of a listing than it should while the reason does not say so, or the reason says so wrongly. */
+/** Whether the reason is wrong: the store sells more than it should without that reason, or has the reason and does not. */
 const sellsOtherwise = ({ state, reason, knownStock }: ListingRow, sellable: number | undefined): boolean =>
   state === 'synced' &&
   knownStock !== null &&

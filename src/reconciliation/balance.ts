@@ -32,7 +32,7 @@ import { reportDiscrepancy } from '../storage/discrepancies.ts'
 
 const HOUR = 3_600_000
 
-/** The answer to an order, or a read soon after it, states the amount. An order without an amount by then counts without it. */
+/** The amount of an order comes with its answer or a read soon after. No reading counts while a younger order has no amount. */
 const YOUNG_MS = HOUR
 
 /** Movements are kept as long as the rows of the deliveries, so that a quarter's bill can be compared with them. */
@@ -65,7 +65,7 @@ export async function explainBalance(ordering: Explaining, reading: BalanceReadi
   try {
     return await judge(ordering, reading)
   } catch (error) {
-    // The next reading shows the same, and the caller also needs this reading for other purposes.
+    // The failure is only logged: the next reading is judged again, and the caller needs this reading for other purposes.
     if (!(error instanceof StaleWrite)) ordering.log.warn('balance.unjudged', { error: messageOf(error) })
     return undefined
   }

@@ -61,7 +61,7 @@ import { sweep } from './sweep.ts'
 /** The most pages of a scan. A scan reads as many as a sweep: the whole list, if need be. */
 const PAGES_MAX = 10_000
 
-/** Once buying has resumed, the orders that are left are tried again at this interval. */
+/** Once buying has resumed, orders that are not reattached yet are tried again at this interval. */
 const LATER_MS = 15 * 60_000
 
 /** The number of noted orders whose parts are looked up together. */
@@ -90,12 +90,12 @@ export async function reattachOrders(ordering: Ordering): Promise<'over' | 'due'
     ...gapsOf(dialect),
     gapMs: epoch.reattachedAt === null || held ? dialect.scanGapSeconds * 1_000 : LATER_MS,
   }
-  // A restore in the future was noted by such a clock. Then the monotonic clock below counts, from when this process saw it.
+  // If the clock was ahead at the restore, the wall clock cannot time the wait. Then the monotonic clock below does so alone.
   const restoredAt = stored.restoredAt > now ? 0 : stored.restoredAt
   if (now < nextRoundAt({ ...epoch, restoredAt }, gaps)) return 'due'
-  // Both clocks must agree, one after the other. Only the wall clock knows a round of another process. But that clock may have been
-  // put ahead while a request from before the restore is still on its way. Waiting twice also finds orders that a list shows later
-  // than the dialect says. With both waits side by side, a part was bought again.
+  // The wait by the monotonic clock begins after the wait by the wall clock. Only the wall clock knows rounds of other processes.
+  // But it may have been put ahead while a request from before the restore is still on its way. Waiting twice also finds orders
+  // that a list shows later than the dialect says. When both waits ran at the same time, a part was bought again.
   const rounds = roundsOf(ordering, epoch.epoch)
   const steady = ordering.monotonic()
   if (steady < nextRoundAt(rounds, gaps)) return 'due'
@@ -128,7 +128,7 @@ function roundsOf({ pace, monotonic }: Pick<Ordering, 'pace' | 'monotonic'>, epo
   return pace.rounds
 }
 
-/** Says whether orders are left whose part may still come: a store hands it in again late, or an operator's decision frees it. */
+/** Whether orders may still be reattached, after a store hands in their store order or an operator's decision frees the part. */
 async function mayStillReattach({ db, now }: Ordering, restoredAt: number): Promise<boolean> {
   if (now() - restoredAt > LATE_ORDERS_MS) return false
   const unattached = await first(db, countUnattached())
@@ -198,7 +198,7 @@ async function reattachParts(ordering: Ordering): Promise<void> {
     const noted = await db.query(unattachedPage({ after, limit: BATCH }))
     const last = noted.at(-1)
     if (!last) return
-    // Orders that have found their purchase by another way meanwhile are settled.
+    // Noted orders that meanwhile belong to a purchase are settled.
     if (after === '') await db.commit([dropMatched()])
     after = last.supplierOrderId
     const parts = await partsOf(
@@ -289,11 +289,11 @@ interface StartParts extends EpochParts {
 /**
  * Finds out at the start whether the database is the one that was used last, before anything else is done with it.
  *
- * The database is a restore when it lacks the attempt that the marker beside it names, or when it is of an earlier epoch.
- * It is also a restore when the marker is gone, because then it was copied here without its marker.
+ * The database counts as restored when it lacks the attempt that the marker beside it names, or when its epoch is an earlier one.
+ * It also counts as restored when there is no marker, because then only the database was copied here.
  *
  * A new database buys nothing before the supplier's orders were compared (see `compare`), unless all stores were made with
- * this database. Any other database buys nothing before the newest of these orders were compared.
+ * this database. Any other database buys nothing before the supplier's newest orders were compared.
  *
  * @returns whether a restore was recognised; then the database is now in a new epoch with buying on hold
  */
@@ -320,7 +320,7 @@ export async function recogniseRestore(parts: StartParts & { marker: Marker }): 
 }
 
 /**
- * Holds buying until the newest orders are compared. A hold of a restore or of a new database stays, because it asks for more. When
+ * Holds buying until the newest orders are compared. A hold of a restore or of a new database stays: it compares more. When
  * such a hold waits for a person, the orders are reattached again: the database may be a copy from before that person's answer.
  */
 async function heldFromStart({ db, now }: StartParts): Promise<Change[]> {
@@ -339,10 +339,8 @@ async function heldFromStart({ db, now }: StartParts): Promise<Change[]> {
 }
 
 /**
- * Does the same where the database is on a server. The marker is then what the server says of itself. A worker begins only
- * on the database that the previous worker had, or in a new epoch.
- *
- * @see the notes on `recogniseRestore`
+ * Does what `recogniseRestore` does, for a database on a server. In the place of a marker stands what the server says of itself.
+ * A worker begins only on the database that the previous worker had, or in a new epoch.
  */
 export async function recogniseServer(parts: StartParts & { lease: WorkerLease }): Promise<boolean> {
   const { db, lease, now, log } = parts
@@ -393,7 +391,7 @@ async function reasonOf(
 ): Promise<string | undefined> {
   if (!marked) return epoch && 'the database was put here without the marker that lay beside it'
   if (marked.epoch > (epoch?.epoch ?? 1)) return 'the database is older than its last restore'
-  // A restore that was cut off before it wrote the marker is noted in the database already, and nothing was done since.
+  // A restore that stopped before it wrote the marker is already noted in the database, and no work was done since.
   if (epoch && marked.epoch < epoch.epoch && epoch.scans === 0 && epoch.reattachedAt === null) return undefined
   if (marked.attempt === null) return undefined
   const known = await first(db, attemptById(marked.attempt))
@@ -455,7 +453,7 @@ interface Comparison {
 
 /**
  * Searches for orders of our stores, which a new database cannot know. If there is such an order, an earlier database was lost,
- * or the data folder is wrong. Store orders may have come since the start, but everything before them is unknown.
+ * or the data folder is wrong. All orders of the supplier are searched, because the database knows nothing from before its start.
  */
 const whole: Comparison = {
   reason: "the database is new: the supplier's orders are searched for orders of its stores first",
@@ -463,7 +461,7 @@ const whole: Comparison = {
   causeOf: foreignCause,
 }
 
-/** Searches for our orders that the database lacks. The marker proves nothing, as a copy of a machine or folder has it too. */
+/** Searches for our orders that the database lacks. The marker proves nothing: a copy of a machine or folder has it too. */
 const newest: Comparison = {
   reason: "the service has started: the supplier's newest orders are compared with the database first",
   actor: START_ACTOR,
@@ -509,7 +507,7 @@ async function compare(
 }
 
 /**
- * Searches for a lost order. Where the newest orders come first, the first page with ours decides: lost orders were bought last.
+ * Searches for a lost order. Lost orders were bought last, so in a list with the newest first, the first page with ours decides.
  *
  * @returns why the database counts as a restore; undefined when it has all of our orders that it should have
  */
@@ -526,8 +524,8 @@ async function lackingCause(ordering: Ordering, unknownFrom: number): Promise<st
 }
 
 /**
- * Returns an order without a purchase that could have sent it. A purchase that was put off ran nowhere: it has no first send, and
- * could not have sent the order. Orders that an earlier restore has noted are known.
+ * Returns an order that none of our purchases has sent: there is no purchase with its reference, or that purchase was never sent.
+ * Orders that an earlier restore has noted are left out.
  */
 async function lackingOf(db: Database, ours: SupplierOrder[]): Promise<SupplierOrder | undefined> {
   const rows = await db.query(purchasesByExternalId(ours.map((order) => order.externalOrderId ?? '')))

@@ -25,7 +25,7 @@ import { afterSuspicion, checkUnlisted, maySpend, recordOrphans, suspectedFrom }
 /** The most pages of a sweep: a million orders at a hundred a page. */
 const PAGES_MAX = 10_000
 
-/** The most purchases, held in memory, whose order must be in the list. Further purchases are left to their own reads. */
+/** The most purchases whose order is expected in the list, because they are held in memory. Others are only read one by one. */
 const LISTED_MAX = 10_000
 
 /** The most orders that are asked for one by one when the list lacks them. A list that lacks more orders cannot be believed. */
@@ -60,7 +60,7 @@ export async function beginSweep({ db, now, newId }: Ordering, from: number, cau
 /**
  * Runs a sweep that was begun.
  *
- * @param to orders that were made later are left out, so that the list does not change while it is read
+ * @param to orders that were made after this instant are left out, so that the list does not change while it is read
  * @throws Failure `unavailable`, see `sweep`
  */
 export async function runSweep(ordering: Ordering, begun: Sweep, to?: number): Promise<Swept> {
@@ -109,7 +109,7 @@ async function compareList(ordering: Ordering, state: SweepState, to: number | u
     swept.pages += 1
     await comparePage(ordering, state, orders)
   }
-  // Reading the list counts as a look-up of every order in it.
+  // A list that was read counts as an answered look-up: the supplier works again.
   ordering.pace.breaker = afterLookUp(ordering.pace.breaker, swept.orders)
   if (swept.unreadable === 0) return
   throw new Failure('unavailable', `${swept.unreadable} orders in the supplier's list cannot be read`)
@@ -138,7 +138,7 @@ async function conclude(
   const { id, cause, fromAt: _fromAt, startedAt: _startedAt, ...counts } = swept
   await db
     .commit([changeSweep(id, { ...counts, state, error, finishedAt: now() }), forgetSweeps(idBound(now() - KEPT_MS))])
-    // The database may be closed because the service stops. The next start marks the row.
+    // The database may be closed because the service stops. The next start marks the sweep as interrupted.
     .catch((fault: unknown) => log.warn('sweep.unrecorded', { id, error: messageOf(fault) }))
   const line = { id, cause, ...counts, durationMs: Math.round(durationMs) }
   if (state === 'complete') log.info('sweep.complete', line)
@@ -150,7 +150,7 @@ export type Swept = Omit<Sweep, 'state' | 'finishedAt' | 'error'>
 
 export interface SweepState {
   swept: Swept
-  /** Maps a supplier's order that must be in the list and was not seen yet to its purchase. */
+  /** Purchases whose order must be in the list and was not seen yet, by the supplier's id of the order. */
   unseen: Map<string, string>
   /** The balance fell after this instant, and no order of ours explains the fall. */
   suspectFrom: number | undefined
@@ -184,7 +184,7 @@ async function compareKnown(ordering: Ordering, swept: Swept, orders: SupplierOr
     db.query(purchasesByExternalId(references)),
     db.query(purchasesBySupplierOrder(orders.map(({ id }) => id))),
   ])
-  // A supplier may list no references, and a person may have adopted an order with another reference.
+  // Orders are also matched by id: a list may have no references, and an adopted order may have another reference.
   const known = new Set(byOrder.map(({ supplierOrderId }) => supplierOrderId))
   const ordersOf = Map.groupBy(orders, ({ externalOrderId }) => externalOrderId)
   const referred = new Set(byReference.map(({ id }) => id))
@@ -250,7 +250,7 @@ export function createSweepRunner(ordering: Ordering) {
     const joined = [...running].find((one) => one.from <= from)
     if (joined) return joined
     const begun = beginSweep(ordering, from, cause)
-    // `runSweep` stores and logs how it ended; a caller only waits for the end.
+    // `runSweep` stores and logs how the sweep ended; a caller only waits for the end.
     const ended = begun
       .then((sweep) => runSweep(ordering, sweep, still ? sweep.startedAt : undefined))
       .then(

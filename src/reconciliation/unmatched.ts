@@ -94,7 +94,7 @@ async function reportDuplicates(ordering: Ordering, orders: SupplierOrder[]): Pr
 const isNoted = async (ordering: Ordering, part: Part, id: string): Promise<boolean> =>
   (await unattachedOf(ordering, part)).some(({ supplierOrderId }) => supplierOrderId === id)
 
-/** Returns the earliest instant from which an unexplained fall of the balance may come; undefined without such a fall. */
+/** Returns the earliest instant after which the balance may have fallen unexplained; undefined without such a fall. */
 export async function suspectedFrom({ db }: Ordering): Promise<number | undefined> {
   const instants = (await db.query(suspectAccounts())).map(({ suspectFrom }) => suspectFrom).filter((at) => at !== null)
   return instants.length === 0 ? undefined : Math.min(...instants)
@@ -121,7 +121,7 @@ export function afterSuspicion(ordering: Ordering, begunAt: number, suspectFrom:
 }
 
 /**
- * Asks the supplier for one order that a whole list did not have. The answer decides, not the list.
+ * Asks the supplier for one order that is missing from a complete list. The answer decides, not the list.
  *
  * @returns `missing`, recorded with an alert; `notListed` when the supplier knows the order; `moved` when the
  *   purchase no longer waits for that order

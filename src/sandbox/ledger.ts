@@ -13,12 +13,12 @@ export interface LedgerEntry {
   at: number
 }
 
-/** The independent record of charges, refunds and issued keys. It also says whether the sums close. */
+/** The independent record of charges, refunds and issued keys. It also says whether the sums add up. */
 export type LedgerReport = ReturnType<Ledger['report']>
 
 export type Ledger = ReturnType<typeof keepLedger>
 
-/** Keeps the account's money and licence keys. The functions are called inside the transaction of what causes the entry. */
+/** Keeps the account's money and licence keys. Callers call the functions inside the transaction that causes the entry. */
 export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webhooks) {
   const account = db.prepare<[], { startMinor: number; balanceMinor: number; keySeed: string }>(
     'select start_minor as startMinor, balance_minor as balanceMinor, key_seed as keySeed from account',
@@ -57,7 +57,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       const crossed = before >= balanceLowMinor && before - order.amountMinor < balanceLowMinor
       if (crossed) webhooks.emit('balance.low', {})
     },
-    /** Gives the amount back. A second refund of an order breaks the unique index, and with it the transaction. */
+    /** Gives the amount back. A second refund of an order violates the unique index, so its transaction fails. */
     refund: (order: Order): void => {
       append.run({ ...entryOf(order), kind: 'refund', idempotencyKey: null, at: now() })
       move.run(order.amountMinor)
@@ -85,7 +85,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       }
       const [charges, refunds, topUps] = [of('charge'), of('refund'), of('top_up')]
       let after = balanceMinor
-      /** Each with the balance after it. */
+      /** Entries, each with the balance after that entry. */
       const newest = newestEntries.all(limit).map((entry) => {
         const shown = { ...entry, balanceMinor: after }
         after += entry.kind === 'charge' ? entry.amountMinor : -entry.amountMinor
@@ -101,7 +101,7 @@ export function keepLedger({ db, now, balanceLowMinor }: Ground, webhooks: Webho
       const of = (kind: LedgerEntry['kind']) => all.filter((entry) => entry.kind === kind)
       const [charges, refunds, topUps] = [of('charge'), of('refund'), of('top_up')]
       const sums = { chargesMinor: sum(charges), refundsMinor: sum(refunds), topUpsMinor: sum(topUps) }
-      // The stored balance is not the sum of the entries, so that the two can be compared. Both agree exactly.
+      // The balance is stored by itself and not computed from the entries. So a lost entry shows as a difference here.
       const closes = startMinor + sums.topUpsMinor - sums.chargesMinor + sums.refundsMinor === balanceMinor
       /** Licence keys by external reference, in the order of issue. An order without a reference stands under its own id. */
       const keysIssued: Record<string, string[]> = {}

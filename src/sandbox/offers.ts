@@ -98,7 +98,7 @@ export function keepOffers({ db, catalogue, now, startedAt }: Ground, webhooks: 
       }
       return { items, total }
     },
-    /** Takes units out of stock, local units first. Only a supplier whose stock is a hint sells more units than it counts. */
+    /** Takes units out of stock, local units first. In dialects where stock is a `hint`, more units can be sold than are left. */
     sell: (offer: Offer, quantity: number): void => {
       const local = Math.min(offer.localStock, quantity)
       const providerStock = Math.max(0, offer.providerStock - (quantity - local))

@@ -132,7 +132,7 @@ function operationOf(dialect: Dialect, id: string, summary: string, parts: Parts
   }
 }
 
-/** Adds the success to the errors. A refusal may have the same status as the success. */
+/** Adds the response of a success to those of the errors. Where both have the same status, the schema allows either. */
 function withSuccess(status: string, success: Schema, failures: Schema): Schema {
   if (!(status in failures)) return { [status]: success, ...failures }
   const schemaOf = (response: unknown) => valueAt(response, 'content.application/json.schema')
@@ -140,7 +140,7 @@ function withSuccess(status: string, success: Schema, failures: Schema): Schema 
   return { ...failures, [status]: { ...success, content: jsonOf(either) } }
 }
 
-/** Returns the error responses by status. Several kinds may share a status: its response names all their codes. */
+/** Returns the error responses by status. Several kinds may share a status, and its response then names all their codes. */
 function errors(dialect: Dialect, kinds: ErrorKind[]): Schema {
   const byStatus = Map.groupBy(kinds, (kind) => refusalFacts(dialect, kind).status)
   const response = (shared: ErrorKind[]) => {

@@ -76,7 +76,7 @@ export function keepOrders(ground: Ground, ledger: Ledger, offers: Offers, webho
       memory.forget(now())
       return due.length
     },
-    /** Ends an order by hand, for tests, as do the next two. Returns undefined when the state of the order does not allow it. */
+    /** These three functions end an order by hand, for tests; undefined when the state of the order does not allow it. */
     complete: byHand((order) => complete(book, order)),
     fail: byHand((order, message: string) => comeBack(book, order, 'failed', message)),
     refund: byHand((order) => comeBack(book, order, 'refunded', '')),

@@ -106,7 +106,7 @@ export const faultButtons: Record<FaultName, FaultButton> = {
   },
 }
 
-/** The heading of a group of buttons, and the event for which its faults are set, by what the faults apply to. */
+/** By what a fault applies to: the heading above the buttons of such faults, and the event that the next such fault disturbs. */
 const subjects = {
   request: { title: 'Break the next request to buy', next: 'next purchase' },
   order: { title: 'Break the next order', next: 'next order' },
@@ -124,7 +124,7 @@ const LEDGER_SHOWN = 20
 
 /**
  * Makes the markup of the panel and the route of its buttons. Only a browser of this machine sees the panel. Only the page
- * itself may press the buttons: they need no key, and another site could press them in that browser.
+ * itself may call the route: the route needs no key, so another site could call it through that browser.
  */
 export function createPanel(parts: PanelParts, page: (request: Request, panel: Html) => string) {
   const doings = doingsOf(parts)

@@ -142,7 +142,7 @@ function makeRecords(dialect: Dialect): Records {
 export const recordOf = <T>(fields: Field<T>[], of: T): Body =>
   bodyOf(fields.map(([path, , value]) => [path, path && value(of)]))
 
-/** Writes the pairs whose path the dialect names and whose value is there. */
+/** Writes the pairs that have a path in the dialect and a value. */
 function bodyOf(pairs: [path: string | null, value: unknown][]): Body {
   const body: Body = {}
   for (const [path, value] of pairs) {
@@ -238,7 +238,7 @@ function moneyValue({ money }: Dialect, minor: number): unknown {
   const { representation } = money
   if (representation === 'minor') return minor
   if (typeof representation === 'object') {
-    // The amount has one digit more than the currency: a reader that ignores the exponent is wrong by a factor of ten.
+    // The amount has one digit more than its currency, so that a reader that ignores the exponent errs by a factor of ten.
     const decimals = decimalsOf(money.currency) + 1
     const exponent = representation.counts === 'decimals' ? decimals : -decimals
     return bodyOf([
@@ -256,7 +256,7 @@ export function instantSchema({ instants }: Dialect): Schema {
   return { type: 'integer', format: 'int64', description: `Unix time in ${unit}.` }
 }
 
-/** The last instant and its text. Unchanged offers are all as old as the account, so most can use this text again. */
+/** The last instant that was written, and its text. Offers that never changed share one instant, so most use this text again. */
 const lastInstant = { at: Number.NaN, text: '' }
 
 function instantValue({ instants }: Dialect, at: number): string | number {

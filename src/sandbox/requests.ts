@@ -67,7 +67,7 @@ export function readWebhookRequest(dialect: Dialect, call: ApiCall): { url: stri
 /**
  * Reads which page is requested, as offset and length.
  *
- * @param most the most rows of a page: a request for more rows is cut to this number without a word
+ * @param most the most rows of a page: a request for more rows is cut to this number, without an error
  */
 export function readPage(
   { paging }: Dialect,

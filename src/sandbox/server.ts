@@ -2,8 +2,8 @@
  * The sandbox: a supplier of our own that speaks the whole Reseller API v1.1 in any dialect.
  *
  * Its ledger is always true: it records every charge and every issued key, with any faults and after any number of kills.
- * The sandbox shares only the dialect, the money and the layout of texts with the rest of Quayside, and signs by itself, so
- * that it cannot agree with a bug of our client.
+ * The sandbox shares only the dialect, the money and the layout of texts with the rest of Quayside. It has its own code for
+ * signatures. So a bug of our client does not meet the same bug here, and tests find it.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -22,7 +22,7 @@ import type { SandboxDemo } from './panel.ts'
 import { createSender } from './webhooks.ts'
 import { openWorld, type WorldOptions } from './world.ts'
 
-/** Their defaults are the real clock, randomness from the kernel, 2,500.00, 100.00, and 300 ms: long enough to be seen. */
+/** By default, time and randomness are real, the balance is 2,500.00 (low below 100.00), and an order completes after 300 ms. */
 type Optional = 'now' | 'random' | 'file' | 'seed' | 'balanceMinor' | 'balanceLowMinor' | 'completeAfterMs'
 
 export interface SandboxOptions extends Partial<Pick<WorldOptions, Optional>> {
@@ -48,7 +48,7 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 /** The time between two runs of the timer. It is much shorter than the 300 ms of an order, and a run is cheap. */
 const tickMs = 50
 
-/** How long a caller may take to read that its request is malformed: a connection cut with unread bytes loses the answer. */
+/** How long a caller may take to read that its request is malformed. A connection cut at once would lose the answer. */
 const lingerMs = 1_000
 
 export async function startSandbox(options: SandboxOptions) {
@@ -60,7 +60,7 @@ export async function startSandbox(options: SandboxOptions) {
   const world = openWorld({ ...options, ...settings })
   const sender = createSender({ dialect, now }, world.webhooks)
   const closing = new AbortController()
-  // Work after a wait that the server cut short is never done.
+  // A wait that closing cuts short never resolves, so the work after it is never done.
   const pause = (ms: number): Promise<void> =>
     wait(ms, undefined, { signal: closing.signal }).catch(() => new Promise(() => {}))
   const routes = routesOf({ world, dialect, faults, requestsPerMinute, openapi: openapiOf(dialect) })
@@ -81,7 +81,7 @@ export async function startSandbox(options: SandboxOptions) {
     setTimeout(() => socket.destroy(), lingerMs).unref()
   })
   const server = await listen(http, options.port, options.host).catch(async (cause: unknown) => {
-    // A port that is taken must not leave the file open behind it.
+    // If the port is taken, the start fails. The file must not stay open then.
     await sender.close()
     world.close()
     throw cause

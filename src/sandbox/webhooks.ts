@@ -41,13 +41,13 @@ export interface EventSubject {
 
 export type Webhooks = ReturnType<typeof keepWebhooks>
 
-/** The most webhooks. They are enough for every rotation: more webhooks come from an endless loop. */
+/** The most webhooks. Rotations need far fewer: only a client in an endless loop creates more. */
 export const webhooksMax = 50
 
 /** Waits between attempts, in milliseconds: 1 s, 5 s, 30 s, 2 min, 10 min, 1 h, 6 h, 24 h. After the last, a delivery is dead. */
 const waitsMs = [1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000]
 
-/** A reordered delivery waits for the next one of its webhook, but not longer than this. */
+/** A reordered delivery waits for the next delivery of its webhook, but not longer than this. */
 const reorderMaxMs = 5_000
 
 /** Keeps webhooks and their deliveries. `emit` runs in the transaction of its cause: both are stored, or neither is. */
@@ -64,7 +64,7 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
     `insert into deliveries (delivery_id, webhook_id, event, order_id, body, state, rank, held, due_at, created_at)
      select ?, ?, ?, ?, ?, ?, coalesce(max(seq), 0) + 1, ?, ?, ? from deliveries`,
   )
-  // A held delivery goes right behind the newest delivery. Its rank has a half, so it never equals the whole rank of another.
+  // A held delivery goes right behind the newest delivery. Its rank ends in .5, between the whole ranks of the others.
   const release = db.prepare(
     `update deliveries set held = 0, due_at = ?, rank = (select max(seq) from deliveries) + 0.5
      where webhook_id = ? and held = 1 and state = 'due' and seq < ?`,
@@ -113,7 +113,7 @@ export function keepWebhooks({ db, dialect, faults, now, random }: Ground) {
       if (dialect.event.names[event] === null) return
       const wanting = list().filter((webhook) => webhook.events.includes(event))
       if (wanting.length === 0) return
-      // An event id is drawn only when it is written: all dialects without event ids then give a seeded run the same other ids.
+      // In a dialect without event ids, none is drawn. Otherwise the draw would change all later ids of a seeded run.
       const id = dialect.eventId === null ? '' : idFrom(random, 'evt')
       const body = JSON.stringify(recordOf(recordsOf(dialect).event(event), { ...subject, id, at: now() }))
       for (const webhook of wanting) enqueue(webhook, event, subject, body)
@@ -168,7 +168,7 @@ export function createSender({ dialect, now }: Pick<Ground, 'dialect' | 'now'>, 
 
   const drain = async (webhook: Webhook): Promise<number> => {
     let attempts = 0
-    // A failed attempt is due later, so this ends.
+    // After a failed attempt a delivery is due later, so this loop ends.
     for (let next = webhooks.nextDue(webhook.id); next; next = webhooks.nextDue(webhook.id)) {
       const status = await attempt(webhook, next)
       if (closing.signal.aborted) break

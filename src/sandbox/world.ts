@@ -28,7 +28,7 @@ export interface WorldOptions {
   seed?: number | undefined
   /** The first balance, in minor units of the dialect's currency. */
   balanceMinor: number
-  /** A charge that takes the balance below this sends `balance.low`. */
+  /** A charge that takes the balance below this amount sends `balance.low`. */
   balanceLowMinor: number
   /** How long an order stays open. */
   completeAfterMs: number
