@@ -1,7 +1,7 @@
 /**
- * The composition root: one process, one database file, everything wired by hand.
+ * The composition root: opens the parts of one process and wires them by hand.
  *
- * Everything that starts here also ends here, in the order that loses nothing: workers, jobs, server, clients, database.
+ * `close` ends all parts in the order that loses no work: workers, jobs, server, database, clients.
  */
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
@@ -63,11 +63,11 @@ import { openKeys } from './vault/keys.ts'
 export interface AppOptions {
   config: Config
   log: Log
-  /** Called once, when only a restart can show what the database has stored. The process must then end with exit code 75. */
+  /** Called when the process can no longer use its database. The process must then end with exit code 75, to be started again. */
   onFatal: (failure: Failure) => void
-  /** The address of the page that the supplier of a demo has. The console leads to this page. */
+  /** The address of the sandbox's page in a demo. The console links to this page. */
   sandboxUrl?: string
-  /** The share of the work that this process does, where several share the database. Default: all of the work. */
+  /** Which work this process does, where several processes share the database. Default: all work. */
   role?: Role
 }
 
@@ -76,9 +76,9 @@ export interface App {
   url: string
   /** A link that signs its reader in to the console as an admin; null where the console is switched off. */
   consoleLink: () => Promise<string | null>
-  /** Resolves when the catalogue has been read once more, or the run under way is over. */
+  /** Reads the catalogue once more, or waits for the run that is under way. */
   sync: () => Promise<void>
-  /** What the handlers of the API work with. */
+  /** The context of the API's handlers. */
   api: ApiContext
   /** Stops taking work, finishes what is under way, closes everything. */
   close: () => Promise<void>
@@ -177,7 +177,7 @@ async function openBase({ config, log: written, onFatal, role = 'all' }: AppOpti
 type Base = Awaited<ReturnType<typeof openBase>>
 type Metrics = ReturnType<typeof createMetrics>
 
-/** Opens the supplier and the stores. A process that is not the worker asks the worker to call them. */
+/** Opens the supplier and the stores. In a process that is not the worker, calls to them fail. */
 async function openPartners({ config, db, vault, elect, processes, newId }: Base, metrics: Metrics) {
   const { acts } = processes
   const link = createSupplier({
@@ -231,7 +231,7 @@ function openRuntime(base: Base, { supplier, stores }: Partners, metrics: Metric
 }
 type Runtime = Awaited<ReturnType<typeof openRuntime>>
 
-/** Keeps the state of the database server, as the last look at the server found it. */
+/** Remembers what the last look at the database server found. */
 function watchServer({ look, log }: Base) {
   let state: ServerState = { away: undefined, isClockApart: false }
   return {
@@ -381,7 +381,7 @@ function startWork({ base, runtime, tools }: Parts, calls: Faces['calls']): Jobs
   return startJobs({ config, runtime, webhooks, backups, lookForWork: look, wakeAlerts: tools.wakeAlerts })
 }
 
-/** Does the regular work of every process, whether or not the process is the worker. */
+/** Does what every process does at each tick, worker or not. */
 async function tick({ base, partners, runtime, tools, databaseServer, clockSuspect, api }: Parts): Promise<void> {
   const { db, elect, onFatal, processes } = base
   const { inbox } = runtime
@@ -390,7 +390,7 @@ async function tick({ base, partners, runtime, tools, databaseServer, clockSuspe
   await tools.context.captures.refresh()
   if (!elect) return
   const move = await engineMove(db)
-  // The file was put back while this process slept. No service would find what this process takes from now on.
+  // The data was moved back to the database file while this process slept. What this process stores here would be lost.
   if (move) return onFatal(movedFailure(move))
   const { link, signing } = partners
   const suspects = { clock: clockSuspect(), secret: inbox.secretSuspect() }
@@ -410,7 +410,7 @@ async function endService({ base, partners, runtime }: Parts, faces: Faces, work
   await Promise.all([faces.server.close(), faces.pages.close()])
   await runtime.hourly.write().catch((error: unknown) => log.warn('counts.lost', { error: messageOf(error) }))
   await processes.end()
-  // Remove the token before the database closes. Then the data folder is free, and the next process has its own token there.
+  // Remove the token before the database closes. After that, the next process may start and write its own token there.
   rmSync(ownerTokenFile(config.dataDir), { force: true })
   // Work still under way can write nothing from here on. A purchase stays in `sending`, and the next start looks it up.
   await db.close()
@@ -419,7 +419,7 @@ async function endService({ base, partners, runtime }: Parts, faces: Faces, work
   log.info('service.stopped', { outcome: finished ? 'finished' : 'cut_off' })
 }
 
-/** Wakes the workers for what other processes have stored. The tick finds the work that is not urgent. */
+/** Wakes the workers for urgent work that other processes have stored. The tick finds all other work. */
 async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promise<number>): Promise<void> {
   const at = now()
   const [deliveries, placements] = await Promise.all([
@@ -436,7 +436,7 @@ async function lookForWork({ db, now, wake }: Ordering, beginCalls: () => Promis
 
 const NOT_KNOWN = { catalogue: null, balance: null, sweep: null }
 
-/** Opens the console for people. A port that is taken keeps people out, but does not stop the buying. */
+/** Opens the console for people. If its port is taken, the service goes on buying without a console. */
 async function listenForPeople(pages: Console, { host, port }: Config['listen'], log: Log): Promise<void> {
   await pages.listen(host, port).catch((cause: NodeJS.ErrnoException) => {
     const error = `the console cannot listen at ${host}:${port} (${cause.code ?? messageOf(cause)}): change console.listen`
@@ -463,14 +463,14 @@ function policyOf({ ordering, rates, spendCaps, dialectFacts }: Config): Orderin
 /** After this time a load balancer that asks `/readyz` every second has seen that this process is being stopped. */
 const BALANCED_MS = 3_000
 
-/** How long connections may take to close. A connection with an open request would wait for that request's deadline. */
+/** How long connections may take to close. Without this limit, an open request would hold them until its deadline. */
 const LINGER_MS = 500
 
 /** @returns whether the work was over in time */
 const within = (ms: number, work: Promise<unknown>): Promise<boolean> =>
   Promise.race([work.then(() => true), sleep(ms, false, { ref: false })])
 
-/** The file with the token by which the local command line speaks to the service. Each start makes a token, its end removes it. */
+/** The file of the token with which the command line on this machine calls the service. It exists while the service runs. */
 const ownerTokenFile = (dataDir: string): string => path.join(dataDir, 'owner.token')
 
 function writeOwnerToken(dataDir: string, token: string): void {

@@ -20,8 +20,8 @@ export interface Context {
 let hook: ((point: string) => void) | undefined
 
 /**
- * Registers what the service calls at its crash points. A module that tests load with `--import` calls this function. That
- * module loads no other part of the program, so that modules loaded after it can still change the program.
+ * Registers a function that the service calls at its crash points. Tests kill the process there: they load a module with
+ * `--import`, which calls this function. This file imports only types, so that module loads no other part of the program.
  */
 export const registerAt = (at: (point: string) => void): void => {
   hook = at

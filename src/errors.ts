@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import path from 'node:path'
 
-/** The codes of a Failure, as clients of the API read them. They are few on purpose: each makes a caller do something else. */
+/** The codes of a Failure, as clients of the API read them. They are few: one for each reaction of a caller. */
 export const failureCodes = {
   invalid: 'some input is wrong; `fields` names each fault',
   unauthenticated: 'no token, or one that is unknown, revoked or expired',
@@ -103,7 +103,7 @@ export interface FieldFault {
 }
 
 /**
- * The one class for everything that goes wrong and is not an outcome.
+ * The one class for what goes wrong. Expected outcomes, such as a rejected purchase, are returned and not thrown.
  *
  * `message` is shown to people. Only the text of an `internal` failure stays in the log.
  */
@@ -112,7 +112,7 @@ export class Failure extends Error {
   /** Set with `invalid`: every fault of the input, not only the first. */
   readonly fields: FieldFault[]
   readonly reason: FailureReason | undefined
-  /** The request id of the answer with this failure. The supplier answered or, on the command line, the service. */
+  /** The request id of the answer that reported this failure: the supplier's, or on the command line the service's. */
   readonly requestId: string | undefined
 
   constructor(
@@ -144,7 +144,7 @@ export function messageOf(error: unknown, file?: string): string {
   return shown instanceof Error ? shown.message : String(shown)
 }
 
-/** What Node and SQLite say of an error of the operating system. */
+/** The fields that Node and SQLite give an error of the operating system. */
 interface SystemError extends NodeJS.ErrnoException {
   /** The new path, where the call was a rename. */
   dest?: string

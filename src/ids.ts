@@ -26,7 +26,7 @@ export function createIds(now: () => number, randomBytes: (count: number) => Uin
   }
 }
 
-/** Returns a text that sorts before each id made at this instant or later. So no index by age is needed beside that by id. */
+/** Returns a text that sorts before each id made at this instant or later. So the index by id also serves queries by age. */
 export const idBound = (instant: number): string => digits(instant, 10)
 
 function digits(value: number, places: number): string {

@@ -35,7 +35,7 @@ import { assertKeyOpens, nameOfKey, openVault, parseKey } from './vault/vault.ts
 /**
  * Finds out whether `setUpOf` would succeed; leaves nothing behind.
  *
- * @param besideFile true: an empty server is meant, even where the data folder has a database in a file
+ * @param besideFile true: accepts an empty server even if the data folder has a database file
  * @throws Failure `conflict`, reason `database_in_use`, while a service runs; reason `wrong_key` where another
  *   key-encryption key opens the database
  * @throws Failure `invalid` for a malformed key-encryption key, `unavailable` where the data folder cannot be written to
@@ -160,7 +160,7 @@ export async function setUpOf(config: Config, made: readonly string[] = []) {
   }
 }
 
-/** Opens the database and its vault. Discards it after a failure; a database that another process holds is not ours to discard. */
+/** Opens the database and its vault. After a failure, discards the database, but never one that another process holds. */
 async function openOrDiscard(config: Config, now: () => number, discard: () => Promise<void>) {
   let db: Database | undefined
   try {
@@ -173,7 +173,7 @@ async function openOrDiscard(config: Config, now: () => number, discard: () => P
   }
 }
 
-/** @returns a function that removes the database (and the folder of its file), unless they are there already at this call */
+/** @returns a function that removes the database and the folder of its file, if this call finds that they do not exist yet */
 async function discardOf(place: DatabasePlace): Promise<() => Promise<void>> {
   if (place.databaseUrl !== null) {
     const url = place.databaseUrl.reveal()
@@ -199,11 +199,11 @@ export type LastSync = Pick<
 
 /** What the database of an installation says about the configuration. */
 export interface Inspection {
-  /** The name of the key that opens it, or why the service would not start. */
+  /** The key that opens the database, or why the service would not start. */
   key:
     | {
         name: string
-        /** True: this key is the configured next key. A rotation has already changed to it, and the setting has not. */
+        /** True: the database is under the key that the configuration still calls the next one, because a rotation is done. */
         next: boolean
         /** False: there is no database. */
         opened: boolean
@@ -213,14 +213,14 @@ export interface Inspection {
   lastSync: LastSync | undefined
   /** The PostgreSQL server, and whether the database has tables; null: the database is a file. */
   server: { version: string; hasTables: boolean } | null
-  /** The categories in order, and the SKUs that rules name and the catalogue has; undefined before the first whole reading. */
+  /** The sorted categories, and those SKUs of rules that the catalogue has; undefined before the first complete sync run. */
   catalogue: { categories: string[]; skus: ReadonlySet<string> } | undefined
 }
 
 /**
  * Looks at the database of an installation for `quayside doctor`, while a service may be using it; writes nothing.
  *
- * @throws Failure `unavailable` when the database cannot be read, or when no service would start with its server
+ * @throws Failure `unavailable` when the database cannot be read, or when the server is not fit for the service
  */
 export async function inspect(config: Config): Promise<Inspection> {
   const version = await checkServer(config, () => Date.now())
@@ -279,7 +279,7 @@ async function keyOf(config: Config, db: Pick<Database, 'query'> | undefined): P
 /** This number is well below the most values that SQLite takes in one statement. */
 const SKUS_AT_ONCE = 500
 
-/** Reads no more than the rules need. Reads the categories only where a rule names a category. */
+/** Reads only the SKUs that rules name, and the categories only where a rule names one. */
 async function catalogueOf({ stores }: Config, db: Pick<Database, 'query'>): Promise<Inspection['catalogue']> {
   const run = await first(db, lastCompleteSync())
   if (!run) return undefined

@@ -1,4 +1,4 @@
-/** When things run: the tick that wakes every worker, what runs every few seconds, and node-cron for times of the day. */
+/** The jobs: the tick that wakes every worker, work every few seconds, and work at times of the day, by node-cron. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ScheduledTask, schedule } from 'node-cron'
@@ -91,7 +91,7 @@ export function startJobs({ config, runtime, webhooks, backups, lookForWork, wak
 /** Seconds between two looks at what other processes have stored for the worker. */
 const LOOK_SECONDS = 0.25
 
-/** Seconds between two looks for orders that wait too long, and for orders that the version before has taken meanwhile. */
+/** Seconds between two looks for orders that wait too long, or that a process of the previous version has taken. */
 const HELD_SECONDS = 60
 
 /** Seconds between two rounds of reattaching orders. Without a restore a round is two reads of the database. */
@@ -122,8 +122,8 @@ function every(expression: string, name: string, work: () => Promise<unknown>, l
 }
 
 /**
- * Runs work every so many seconds, never overlapping itself. A change of the wall clock does not disturb these runs, and one
- * of these runs notices the change.
+ * Runs work every so many seconds, never overlapping itself. The intervals do not depend on the wall clock: the tick,
+ * which notices changes of that clock, is one of these runs.
  *
  * @returns a function that ends the runs, and resolves when a run under way is over
  */

@@ -2,8 +2,8 @@ import { pino } from 'pino'
 import { plain } from './domain/text-layout.ts'
 
 /**
- * The fields that a log line may carry. A field that is not listed does not compile, and is dropped when it comes anyway.
- * Redaction by path leaks, an allow-list does not. Never add a field that may hold a key, a body or a token.
+ * The fields that a log line may carry. A field that is not listed does not compile, and is dropped at run time. A list
+ * of forbidden fields would leak each field that it lacks. Never add a field that may hold a key, a body or a token.
  */
 const fieldNames = [
   'actor',

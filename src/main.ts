@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runCommand } from './cli/commands.ts'
 
-/** How long a process may stay alive after a signal, for requests that were cut off and the waits between them. */
+/** How long the process may stay alive after `runCommand`, for requests that were cut off. */
 const LINGER_MS = 500
 
 let signalled = false

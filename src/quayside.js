@@ -1,7 +1,7 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
 /**
  * The entry, in plain JavaScript that old versions of Node can read too. It hands over to `main.ts`. In an old Node it says
- * which version is needed, where a `.ts` entry would die on its first type.
+ * which version is needed; a `.ts` entry would only crash there.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import * as modules from 'node:module'
@@ -38,14 +38,14 @@ function keepCompiledCode() {
     const isOurs = (mode & 0o170077) === 0o040000 && uid === process.getuid?.()
     if (isOurs) modules.enableCompileCache?.(folder)
   } catch {
-    // Where the home cannot be written to, the start is only slower.
+    // If the home folder cannot be written to, the start is only slower.
   }
 }
 
 const [asked = '', ...more] = process.argv.slice(2)
 
 if (runsTypes(process.versions.node) && /^(--version|-V|version)$/.test(asked) && more.length === 0) {
-  // Loading the whole program takes five times as long.
+  // `--version` does not load the program, which would take five times as long.
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   process.stdout.write(`${JSON.parse(text).version}\n`)
 } else if (runsTypes(process.versions.node)) {

@@ -74,7 +74,7 @@ export interface Hooks {
   countProcessed?: (state: string) => void
   /** Notes for the metrics how long a hand-over took: milliseconds since its order came. */
   timeKeys?: (ms: number) => void
-  /** True when a process of a simulation has died without being able to say so. */
+  /** For simulations: true once the simulated process counts as killed. Its workers then do nothing more. */
   isDead?: () => boolean
   /** False: no worker runs by itself, and a test calls `work` instead. Default: true. */
   mayWake?: boolean
@@ -92,13 +92,13 @@ export interface Runtime {
   hourly: HourlyCounts
   syncs: SyncRunner
   sweeps: SweepRunner
-  /** Starts a sweep after a stale delivery, here or at another process: other deliveries may be lost. */
+  /** Starts a sweep after any process got a stale delivery: other deliveries may be lost. */
   sweepForStale: () => void
   /** Runs one batch of a worker. Resolves with how much the batch did, 0 when nothing is due. */
   work: Record<WorkerName, () => Promise<number>>
   wake: (worker: WorkerName) => void
   wakeAll: () => void
-  /** Brings to rest the work that the process before left under way. */
+  /** Recovers the work that the previous process left unfinished. */
   resume: () => Promise<unknown>
   /** Corrects what a jump of the wall clock made wrong. @returns whether the clock jumped since the last call */
   checkClock: () => Promise<boolean>
@@ -154,7 +154,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
     isStopping: () => halt.signal.aborted,
     stop: () => {
       halt.abort()
-      // Purchases that wait to be sent stay planned, also in a batch that is under way.
+      // The batch that is under way sends no further purchase either.
       ordering.pace.pausedUntil = Number.POSITIVE_INFINITY
     },
     idle: async () => {
@@ -166,7 +166,7 @@ export async function startRuntime(parts: RuntimeParts): Promise<Runtime> {
 const mapped = <K extends string, V, R>(record: Record<K, V>, to: (name: K, value: V) => R): Record<K, R> =>
   Object.fromEntries(Object.entries<V>(record).map(([name, value]) => [name, to(name as K, value)])) as Record<K, R>
 
-/** What the flows get from the process that runs them. */
+/** What `openFlows` gets from `startRuntime`. */
 interface FlowNeeds {
   wake: Ordering['wake']
   count: Ordering['count']
@@ -247,13 +247,13 @@ async function openFlows(parts: RuntimeParts, { wake, count, signal }: FlowNeeds
 
 const nothing = () => {}
 
-/** Returns a function to call before a shop is asked for orders. Its result takes each order as the shop shows it. */
+/** Returns a function to call before a shop is asked for orders. It resolves with a second function, for each order read. */
 const asking = (ordering: Fulfilment, shop: ShopOfOrders) => async () => {
   const asked = await beforeAsking(ordering, shop.id)
   return (order: StoreOrderRead) => takeFromShop(ordering, shop, order, asked)
 }
 
-/** Returns one batch of each worker. For workers that take each store by itself, returns the queues of stores. */
+/** Returns a function for each worker, which does one batch; for workers that serve stores one by one, a queue of stores. */
 function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
   const { db, now, monotonic, stores, hooks = {} } = parts
   const processing = {
@@ -282,7 +282,7 @@ function workOf(parts: RuntimeParts, { ordering, shops, storeSources }: Flows) {
       rest: async () => (await deliverDue(ordering, undefined)) + (await closeOrders(ordering)),
     },
     publish: {
-      // A change of policies or rates stands in no queue, nor does what a store sells by itself. So all stores get their turn.
+      // Changed policies or rates, and what a store sells by itself, put no store into the queue. So now and then all are due.
       due: async () => {
         if (hooks.mayWake !== false && monotonic() - lookedAt < LOOK_AT_ALL_MS) return db.query(storesToPublish(now()))
         lookedAt = monotonic()
@@ -332,5 +332,5 @@ async function openShops({ db, now, stores, storeOf }: RuntimeParts): Promise<Sh
   )
 }
 
-/** The time between two looks at all stores, for changes that stand in no queue. */
+/** The time after which all stores are looked at again, for changes that put no store into the queue. */
 const LOOK_AT_ALL_MS = 60_000

@@ -12,13 +12,13 @@ type Acting = Pick<Context, 'db' | 'now' | 'newId'>
 
 /** @throws Failure `not_found` */
 async function alertNamed(acting: Acting, id: string) {
-  // An alert may be shown before it is in the table.
+  // The lists also show alerts that are raised and not in the table yet.
   await takeAlerts(acting)
   return need(acting.db, alertById(id), 'alert', id)
 }
 
 /**
- * Notes that a person looks after the alert. The alert is not sent again, but its end is sent.
+ * Records that a person takes care of the alert. Channels send no reminder of it any more, only its end.
  *
  * @throws Failure `not_found`; `conflict` when the alert is over
  */
@@ -31,7 +31,7 @@ export async function acknowledge(acting: Acting, id: string, actor: string, rea
 }
 
 /**
- * Mutes alerts of this kind about this subject for a while, the next such alert included. No channel is sent them.
+ * Mutes the alert for a while, and with it any later alert of its kind and subject. No channel sends a muted alert.
  *
  * @param ms how long; 0 ends the muting
  * @throws Failure `not_found`
@@ -48,7 +48,7 @@ export async function mute(acting: Acting, id: string, ms: number, actor: string
   await db.commit([muteAlerts(type, subject, until), audited(acting, actor, 'alert.mute', id, detail)])
 }
 
-/** Sends a test message to every channel, or only to the channel of that name. @returns what became of each message */
+/** Sends a test message to every channel, or to the named channel only. @returns what became of each message */
 export async function tryChannels(
   acting: Acting & Pick<Context, 'monotonic'>,
   channels: readonly Channel[],

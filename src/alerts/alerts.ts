@@ -47,11 +47,11 @@ export async function openAlerts({ config, service: known, watched, wakeOutbox, 
     isClosed: () => closed,
   }
   return {
-    /** What the status needs to know of the running service. */
+    /** Facts of the running service, for `GET /status`. */
     service,
     /** The channels that the configuration names. */
     channels,
-    /** One batch of each worker: the watcher, then each channel. A slow channel delays no other channel. */
+    /** For each worker, a function that does one batch. Each channel is a worker, so a slow channel delays no other channel. */
     work: [
       async () => {
         // If watching fails, the channels still send the alerts that are known.
@@ -63,7 +63,7 @@ export async function openAlerts({ config, service: known, watched, wakeOutbox, 
         }
         return taken
       },
-      // No channel sends before the first check: alerts that ended while the service was away would be sent as if they stood.
+      // No channel sends before the first check: it would report alerts as open that ended while the service was away.
       ...channels.map((channel) => async () => (isChecked ? notifyNext(notifying, channel) : 0)),
     ],
     /** Aborts the messages that are being sent, so that no channel delays the end of the service. */

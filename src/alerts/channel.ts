@@ -1,4 +1,4 @@
-/** Sends the messages of one channel: the newest state of all alerts, each kind at most once an hour. */
+/** Sends the messages of one channel. A message reports the newest state of one kind of alerts, at most once an hour. */
 import type { Context } from '../context.ts'
 import { type ChannelPolicy, type DueMessage, dueMessages, MESSAGE_GAP_MS } from '../domain/alert-notice.ts'
 import { refreshDelayMs } from '../domain/pace.ts'
@@ -16,7 +16,7 @@ import { need } from '../storage/database.ts'
 import { severityOf } from './kinds.ts'
 import { type AlertMessage, messageOf, type NoticedAlert } from './message.ts'
 
-/** With `sent`, `detail` says for whom the message was not sent. */
+/** `detail` of `sent` says how many recipients were refused. */
 export type SendResult = { outcome: 'sent'; detail?: string } | { outcome: 'not_sent'; detail: string }
 
 export interface Channel extends Pick<ChannelPolicy, 'least'> {
@@ -29,20 +29,20 @@ export interface Channel extends Pick<ChannelPolicy, 'least'> {
 
 export interface Notifying extends Pick<Context, 'db' | 'now' | 'log'> {
   repeatMs: number
-  /** Where people reach the console; null: there is no link. */
+  /** Where people reach the console; null: messages have no link. */
   consoleUrl: string | null
-  /** True once the channels are closed. A message that was being sent is sent after the next start, under the same id. */
+  /** True once the channels are closed. A message that closing cut off is sent after the next start, under the same id. */
   isClosed: () => boolean
 }
 
 const DAY = 24 * 3_600_000
-/** When a channel could not report the end of an alert within this time, that end is no news any more. */
+/** For how long a channel still tries to report the end of an alert. */
 const ENDED_MS = 7 * DAY
-/** The most alerts that are looked at, newest first. The others follow when these were sent. */
+/** The most alerts that one batch reads, newest first. Older alerts follow once these are sent. */
 const ALERTS_MAX = 5_000
 
 /**
- * Sends the next message that is due. After a crash between sending and noting, the same message goes again under the same id.
+ * Sends the next message that is due. After a crash before the sending is recorded, sends the message again with the same id.
  *
  * @returns 1 when a message was sent, else 0
  */
@@ -89,7 +89,7 @@ async function standingOf({ db, now }: Notifying, channel: string): Promise<Aler
   return need(db, alertChannelNamed(channel), 'channel', channel)
 }
 
-/** Ignores a wait longer than the longest delay: a clock that has gone back since has set that wait. */
+/** A wait longer than the longest delay is ignored: it was computed before the clock was put back. */
 const isWaiting = ({ nextTryAt }: AlertChannel, now: number): boolean =>
   nextTryAt !== null && nextTryAt > now && nextTryAt - now <= refreshDelayMs(Number.POSITIVE_INFINITY)
 
@@ -109,7 +109,7 @@ async function messagesDue(
   return dueMessages(alerts, lastAt, { least, repeatMs, connectedAt }, now)
 }
 
-/** How sending to each configured channel goes. */
+/** Returns for each configured channel whether sending works. */
 export const readChannels = (rows: readonly AlertChannel[], channels: readonly Channel[]) =>
   channels.map(({ name, kind, least }) => {
     const row = rows.find(({ channel }) => channel === name)

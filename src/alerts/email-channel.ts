@@ -12,9 +12,9 @@ export interface EmailChannelOptions {
   to: readonly string[]
 }
 
-/** The longest wait for an answer of the mail server. The server answers each of a handful of commands. */
+/** The longest wait for one answer of the mail server. A message takes a handful of commands, each with an answer. */
 const ANSWER_MS = 15_000
-/** The time limit of a whole message: a server that answers a byte at a time never seems silent. */
+/** The time limit of a whole message, for servers that answer a byte at a time and so never seem silent. */
 const DEADLINE_MS = 60_000
 
 /** Opens the channel. A message counts as sent once the mail server has taken it for at least one of the addresses. */
@@ -49,7 +49,7 @@ export function emailChannel({ address, from, to }: EmailChannelOptions): Pick<C
         const sent = await Promise.race([sending, closed.promise, sleep(DEADLINE_MS, undefined, { ref: false })])
         if (!sent) return { outcome: 'not_sent', detail: `${url.host} took longer than ${DEADLINE_MS / 1_000} s` }
         if (sent.rejected.length === 0) return { outcome: 'sent' }
-        // If the message were sent again, the other addresses would get it twice.
+        // A second try would send the message twice to the addresses that took it.
         return { outcome: 'sent', detail: `${url.host} refuses ${sent.rejected.length} of ${to.length} addresses` }
       } catch (error) {
         return { outcome: 'not_sent', detail: causeOf(error, url.host) }

@@ -1,4 +1,4 @@
-/** The facts that decide about alerts, and the reading of the watched conditions. */
+/** Reads the facts that decide whether an alert is over, and the conditions that raise alerts, such as a low balance. */
 import { stat, statfs } from 'node:fs/promises'
 import path from 'node:path'
 import { createTask } from 'node-cron'
@@ -25,7 +25,7 @@ export interface ServiceFacts {
   stores: readonly { id: string }[]
   /** When the last backup was made; undefined when there is none. */
   lastBackupAt: () => number | undefined
-  /** The watched conditions that stand now. */
+  /** The watched conditions that are true now. */
   conditions: (status: StoredStatus) => Promise<readonly Condition[]>
 }
 
@@ -44,10 +44,10 @@ export interface ConditionSources {
   stores: readonly { id: string }[]
   currency: string
   limits: ConditionLimits
-  /** True while the signatures of deliveries do not fit. */
+  /** True while deliveries come and none has a valid signature, as with a wrong signing secret. */
   secretSuspect: () => boolean
   lastBackupAt: () => number | undefined
-  /** When this installation began. */
+  /** When this installation was made. */
   installedAt: number
   /** Null: not known. */
   diskFreeMb: () => Promise<number | null>
@@ -55,14 +55,14 @@ export interface ConditionSources {
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
-/** The spend within this time says how long the balance lasts. */
+/** How long the balance lasts is computed from the spend of this time. */
 const SPEND_MS = 7 * DAY
-/** A store counts as not taking pushes after this many failures in a row. They take some five minutes. */
+/** A store counts as refusing what we send after this many failures in a row, which take some five minutes. */
 const TRIES_MIN = 3
-/** The most updates that are looked at. */
+/** The most waiting updates that are read. */
 const UPDATES_MAX = 10_000
 
-/** Returns the conditions that stand now. */
+/** Returns the conditions that are true now. */
 export async function readConditions(sources: ConditionSources, status: StoredStatus): Promise<Condition[]> {
   const { db, stores, limits, secretSuspect, lastBackupAt, installedAt } = sources
   const now = sources.now()
@@ -99,7 +99,7 @@ async function spendOf({ db, currency }: ConditionSources, now: number): Promise
   return { minor: own.reduce((sum, { count }) => sum + count, 0), days: Math.max(1, (now - from) / DAY) }
 }
 
-/** Reads from the configuration when a condition counts. */
+/** Returns the limits of the conditions, from the configuration. */
 export function limitsOf({ alerts, syncCron, backups, dialectFacts }: Config): ConditionLimits {
   const { balanceBelow, balanceDays, syncStaleHours, diskFreeMb } = alerts
   const { currency } = dialectFacts.money
@@ -112,10 +112,10 @@ export function limitsOf({ alerts, syncCron, backups, dialectFacts }: Config): C
   }
 }
 
-/** How many coming runs of a schedule are looked at: enough to include a weekend, for a schedule of working days. */
+/** How many coming runs of a schedule are compared. Ten daily runs on working days include a weekend. */
 const RUNS = 10
 
-/** The longest time between two of the next runs of a schedule, in milliseconds. */
+/** Returns the longest gap between the next runs of a schedule, in milliseconds. */
 export function everyMs(cron: string): number {
   const task = createTask(cron, () => {})
   const runs = task.getNextRuns(RUNS).map((at) => at.getTime())

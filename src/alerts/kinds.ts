@@ -25,7 +25,7 @@ interface AlertRule {
   subject: string | null
   /** What to do, in as few words as possible. */
   advice: string
-  /** The command without the name of the program. It ends with a space where the subject follows. */
+  /** The command to type first, without the name of the program. It ends with a space where the subject follows. */
   command: string
   isOver: IsOver
 }
@@ -33,7 +33,7 @@ type IsOver = (about: About, facts: Facts, raisedAt: number) => boolean | Promis
 
 const DAY = 24 * 3_600_000
 
-/** An alert about a single event stays open for this time: a weekend, and a day to look. */
+/** An alert about a single event stays open for this time: a weekend, and a day to look into it. */
 const EVENT_MS = 3 * DAY
 const eventIsOver: IsOver = (_about, { now }, raisedAt) => now - raisedAt > EVENT_MS
 
@@ -86,10 +86,10 @@ const isRight =
   ({ store = null }, { conditions }) =>
     !conditions.some((condition) => condition.type === type && condition.store === store)
 
-/** True when deliveries have come since. Without deliveries, or after a start, the absence of refusals proves nothing. */
+/** True when a delivery has been stored since, or after some days. That none was refused proves nothing: none may have come. */
 const isDelivered: IsOver = async (_about, { db, now }, raisedAt) => {
   const [newest] = await db.query(listDeliveries({ limit: 1 }))
-  // A `raisedAt` in the future was noted before the clock was set right.
+  // A `raisedAt` in the future was recorded before the clock was put back.
   return raisedAt > now || now - raisedAt > EVENT_MS || (newest?.receivedAt ?? 0) > raisedAt
 }
 
@@ -125,7 +125,7 @@ const isBegun: IsOver = async (about, facts) => {
   const state = (await purchaseOf(about, facts))?.state
   return state !== 'planned' && state !== 'waiting'
 }
-/** The alert may be of an earlier outage. It is over when the store has answered since, even if a new outage has begun. */
+/** The alert is over once the store has answered after it, even if the store fails again by now. */
 const hasAnswered: IsOver = async ({ store }, { db }, raisedAt) =>
   ((await first(db, storeReadingOf(store ?? '')))?.failingSince ?? Number.POSITIVE_INFINITY) > raisedAt
 
@@ -242,7 +242,7 @@ export const isOver = async (alert: Alert, facts: Facts): Promise<boolean> =>
 const isOfRemovedStore = ({ payload }: Alert, { stores }: Facts): boolean =>
   typeof payload.store === 'string' && !stores.some(({ id }) => id === payload.store)
 
-/** The command to begin with. */
+/** Returns the command to type first. */
 export function commandOf({ type, subject }: Pick<Alert, 'type' | 'subject'>): string {
   const { command } = ruleOf(type)
   return `quayside ${command}${command.endsWith(' ') ? (subject ?? '') : ''}`.trim()

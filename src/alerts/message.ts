@@ -1,4 +1,4 @@
-/** The words of messages about alerts, one line a fact. They depend on the alerts alone, so that a repeat says the same. */
+/** Writes messages about alerts, one fact a line. The text depends on the alerts alone, so a repeated message is identical. */
 import { createHash } from 'node:crypto'
 import { alertText, type StoredKind } from '../domain/alert-kinds.ts'
 import type { DueMessage, NoticeKind, NoticeSubject, Severity } from '../domain/alert-notice.ts'
@@ -10,7 +10,7 @@ export type NoticedAlert = NoticeSubject & Alert
 
 /** What a channel sends. */
 export interface AlertMessage {
-  /** This id is the same when a message is sent again: receivers know a repeat by it. */
+  /** A message that is sent again has the same id, so that receivers recognise the repeat. */
   id: string
   /** The kind of the alerts, such as `freeze`; `test` for a message that a person asked for. */
   type: StoredKind | 'test'
@@ -20,7 +20,7 @@ export interface AlertMessage {
   text: string
   /** The alerts that the text names. */
   alerts: MessageAlert[]
-  /** How many more alerts there are. */
+  /** How many further alerts the message only counts. */
   more: number
 }
 
@@ -38,7 +38,7 @@ export function messageOf(
   { type, severity, notices }: DueMessage<NoticedAlert>,
   console: string | null,
 ): AlertMessage {
-  // Alerts that stand come before alerts that are over.
+  // Open alerts come before alerts that are over.
   const sorted = notices.toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
   const named = sorted.slice(0, NAMED_MAX).map(({ kind, alert }) => shown(kind, alert))
   const more = sorted.length - named.length

@@ -11,21 +11,21 @@ export interface StandingAlert extends Omit<Alert, 'payload' | 'raisedAt'> {
   order: string | null
   severity: Severity
   advice: string
-  /** The command to begin with: `quayside reviews`. */
+  /** The command to type first: `quayside reviews`. */
   command: string
   /** When the alert was raised, epoch milliseconds. */
   at: number
-  /** True when the alert reports something that is over, or reported a single event some days ago. */
+  /** True when the trouble is over. An alert about a single event is over after some days. */
   isOver: boolean
 }
 
-/** The most alerts that are looked at. A flood has more alerts, which are counted elsewhere. */
+/** The most alerts of each state that are shown. */
 const ALERTS_MAX = 200
 
-/** An alert that is over is shown for this time, while it may be news. */
+/** For how long an alert is still shown after its end. */
 const OVER_SHOWN_MS = 24 * 3_600_000
 
-/** Returns the open alerts, and those of the last day that are over. The newest comes first, and each comes once. */
+/** Returns the open alerts and those that ended within the last day, newest first. Alerts with the same content come once. */
 export async function readAlerts(
   db: Database,
   status: StoredStatus,
@@ -49,7 +49,7 @@ export async function readAlerts(
   return shown.sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1))
 }
 
-/** @param isOver default: whether the row records an end */
+/** Returns an alert as the lists show it. @param isOver default: whether the row records an end */
 export function standingOf(row: Alert, isOver = row.endedAt !== null): StandingAlert {
   const { payload, raisedAt: at, ...alert } = row
   const { severity, advice } = ruleOf(alert.type)

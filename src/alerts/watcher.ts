@@ -1,5 +1,5 @@
 /**
- * Keeps the table of alerts: takes in raised alerts, raises the watched conditions that no commit causes, and notes ends.
+ * Keeps the table of alerts: takes raised alerts in, raises alerts about conditions such as a low balance, and records ends.
  */
 import type { Context } from '../context.ts'
 import type { Condition } from '../domain/conditions.ts'
@@ -27,17 +27,17 @@ export interface Watching extends Pick<Context, 'db' | 'now' | 'newId' | 'log'> 
 
 /** The most alerts that one commit takes. */
 const BATCH = 200
-/** The most alerts of one kind and subject that are compared with a new one. Further alerts differ only in their notes. */
+/** The most earlier alerts of its kind and subject with which a new alert is compared. It may repeat one of them. */
 const ALIKE_MAX = 50
-/** The most open alerts that are looked at. */
+/** The most open alerts that one check reads. */
 const OPEN_MAX = 5_000
 const DAY = 24 * 3_600_000
 /** Alerts are kept as long as the rows of deliveries. */
 const KEPT_MS = 90 * DAY
-/** An alert that was over long before it was taken is no news. */
+/** An alert that was raised longer ago than this is not taken any more: it is no news. */
 const OLD_MS = 30 * DAY
 
-/** Takes the alerts raised since. A repeat of an open alert makes no second one. @returns how many raised alerts it took */
+/** Takes newly raised alerts into the table, except repeats of open alerts. @returns how many raised alerts it has read */
 export async function takeAlerts({ db, now }: Pick<Watching, 'db' | 'now'>): Promise<number> {
   const rows = await db.query(untakenAlerts(BATCH))
   const taken = new Set<string>()
@@ -55,13 +55,13 @@ export async function takeAlerts({ db, now }: Pick<Watching, 'db' | 'now'>): Pro
   return rows.length
 }
 
-/** Returns how long a new alert is muted: a kind that is muted about a subject stays muted for the next alert of both. */
+/** Returns until when a new alert is muted: as long as any earlier alert of the same kind and subject. */
 const mutedUntil = (alike: readonly Alert[], now: number): number | null => {
   const until = Math.max(0, ...alike.map((one) => one.mutedUntil ?? 0))
   return until > now ? until : null
 }
 
-/** Notes which alerts are over, and raises the standing conditions that have no open alert yet. */
+/** Records which alerts are over. Raises an alert for each condition that is true and has no open alert yet. */
 export async function checkAlerts(watching: Watching): Promise<void> {
   const { db, now, service } = watching
   const status = await readStatus(db)
@@ -87,15 +87,15 @@ const raise = (watching: Watching, { type, store, note }: Condition): Change =>
     payload: store === null ? { note } : { note, store },
   })
 
-/** The time between two checks of which alerts are over and which watched conditions stand. */
+/** The time between two calls of `checkAlerts`. */
 const CHECK_MS = 60_000
 
-/** @returns a function that does a batch of watching, and resolves with how many alerts the batch took */
+/** Returns a function that does one batch: it takes raised alerts, or calls `checkAlerts` when there is none to take. */
 export function alertWatcher(watching: Watching): () => Promise<number> {
   let checkedAt = Number.NEGATIVE_INFINITY
   return async () => {
     const taken = await takeAlerts(watching)
-    // The clock may be put back, so the time that has passed may be negative.
+    // The difference is negative if the clock was put back.
     if (taken > 0 || Math.abs(watching.now() - checkedAt) < CHECK_MS) return taken
     checkedAt = watching.now()
     await checkAlerts(watching)

@@ -1,4 +1,4 @@
-/** Channels over HTTP: plain JSON, signed on request, and the shape of an incoming webhook of Slack. */
+/** Channels over HTTP. The body is JSON, signed on request, or the text that an incoming webhook of Slack takes. */
 import { Agent, type Dispatcher, request } from 'undici'
 import type { Secret } from '../secret.ts'
 import { signatureHeaders } from '../stores/backend/signature.ts'
@@ -16,7 +16,7 @@ export interface WebhookChannelOptions {
   now: () => number
 }
 
-/** A receiver that needs longer gets the message again. */
+/** A receiver that takes longer to answer gets the message again. */
 const DEADLINE_MS = 15_000
 /** The most bytes that are read of the body of an answer. Only the status of an answer is used. */
 const ANSWER_MAX = 8_192

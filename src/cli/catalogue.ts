@@ -89,24 +89,24 @@ export const syncs: CommandRow[] = [
   },
 ]
 
-/** Says what made an offer unreadable: `product.available, at available: "yes"`. */
+/** Names the field that made an offer unreadable, its path and its value: `product.available, at available: "yes"`. */
 export const unreadableText = ({ field, path, value }: NonNullable<Run['firstUnreadable']>): string =>
   `${field}, at ${path}: ${value === 'nothing' ? 'nothing is there' : value}`
 
-/** How often a run is read. Twice a second looks alive, and a read of one row is a small load. */
+/** The time between two readings of a run's progress. Twice a second looks alive, and reading one row is a small load. */
 export const POLL_MS = 500
 
 /** Where a line cannot be drawn again, a new line every 10 s shows that the run goes on. */
 const LINE_MS = 10_000
 
-/** A run or a sweep that does not move for this long has stopped: a pause by a rate limit lasts an hour at most. */
+/** A run or a sweep without progress for this long counts as stopped: a rate limit pauses it for an hour at most. */
 export const STALL_MS = 65 * 60_000
 
 /**
  * Watches a run to its end: a bar on a terminal, lines of JSON with `--json`.
  *
  * @returns the exit code: 0 when it completed, 1 when it failed or was cut short
- * @throws Failure `unavailable` when nothing moved for longer than any pause
+ * @throws Failure `unavailable` when the run made no progress for `STALL_MS`
  */
 async function followRun(begun: Answer<'POST /sync'>['run'], call: Call): Promise<number> {
   const { io, client, json } = call
@@ -170,8 +170,8 @@ const BAR_MIN = 5
 type Start = Pick<Progress, 'pages' | 'offers'> & { at: number }
 
 /**
- * Returns one line, exactly `width` wide, so that it covers the line before. The line counts new and changed offers as the
- * text at the end does. The speed is left out where the line has no room for it.
+ * Returns one line, exactly `width` wide, so that it covers the previous line. The line counts new and changed offers like
+ * the text at the end. The speed is left out where the line has no room for it.
  */
 function barText(progress: Progress, start: Start, now: number, width: number) {
   const { pages, pagesTotal, offers, state = 'running' } = progress

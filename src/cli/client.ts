@@ -35,7 +35,7 @@ export interface Asked<R extends Route> {
   body?: Body<R> | undefined
   /** A CSV file, which is sent in the place of a body. */
   file?: Uint8Array<ArrayBuffer> | undefined
-  /** The version that the service must still have, or it refuses the change. */
+  /** The version that the change is based on. If the service has a newer version, it refuses the change. */
   ifMatch?: string | undefined
   /** Default: 30 s. */
   deadlineMs?: number | undefined
@@ -43,13 +43,13 @@ export interface Asked<R extends Route> {
 
 export type Client = ReturnType<typeof createClient>
 
-/** The time for a file. The largest file takes seconds; slow lines and busy machines take longer. */
+/** The deadline for a file. The largest file takes seconds, or longer on a slow line or a busy machine. */
 const FILE_DEADLINE_MS = 600_000
 
-/** The time for events: a large catalogue takes long at a slow rate limit. A person who watches may stop the command. */
+/** The deadline for events: with a strict rate limit, a large catalogue takes hours. The person can stop the command earlier. */
 const EVENTS_DEADLINE_MS = 24 * 3_600_000
 
-/** The service answers in milliseconds, but may call the supplier first, as for a new webhook. That call may take 15 s. */
+/** The deadline for other answers. Most take milliseconds, but some wait for a call to the supplier, which may take 15 s. */
 const DEADLINE_MS = 30_000
 
 /**
@@ -58,7 +58,7 @@ const DEADLINE_MS = 30_000
  * A refusal is thrown as a Failure with the service's code, message, fields and request id. No call is tried twice: the
  * person at the terminal can try again.
  *
- * @param listedBy the command that lists what there is; a failure by 404 names it
+ * @param listedBy the command that lists the existing records; the message of a 404 names it
  */
 export function createClient({ origin, token, whyNoToken }: Connection, listedBy?: string) {
   const request = <R extends Route>(route: R, asked: Asked<R>, deadlineMs: number) => {
@@ -193,7 +193,7 @@ const nextSteps: NextSteps = {
   503: `Try again in a few seconds; \`${commandLine('status')}\` and the log say more.`,
 }
 
-/** What a person can do next, by the reason of a refusal that comes from one of several processes. */
+/** What a person can do next, for refusals that occur only where several processes run. */
 const stepsOfReasons = new Map([
   ['no_api', 'Use --url or the configuration of a web process.'],
   ['no_worker', `Start one: ${commandLine('serve --role worker')}`],
@@ -227,14 +227,14 @@ export const CONFIG_FILE = 'config/quayside.json'
 
 type Env = Record<string, string | undefined>
 
-/** Returns the folder of the demo. It is not the data folder of a configuration, which may be written later. */
+/** Returns the folder of the demo. A configuration that is written later gets another data folder. */
 export const demoFolder = (env: Env): string => env.QUAYSIDE_DATA_DIR ?? 'data/demo'
 
 /**
  * Finds the configuration of a command: the named file, else the default file, else the file that the demo wrote at its last
  * start. The demo's file has the ports that the demo found free.
  *
- * @returns undefined when there is no configuration, and the defaults apply
+ * @returns undefined when there is no configuration; then the defaults apply
  */
 export function configFileOf(named: string | undefined, env: Env): { file: string; demo: boolean } | undefined {
   const wanted = named ?? env.QUAYSIDE_CONFIG
@@ -248,7 +248,7 @@ export interface Connection {
   /** Scheme, host and port of the running service. */
   origin: string
   token: Secret | undefined
-  /** Why no token is sent, and what to do about a refusal. */
+  /** Why there is no token, and what to do if the service refuses the request. */
   whyNoToken?: string
 }
 
@@ -296,7 +296,7 @@ export function readPlace(file: string | undefined): z.infer<typeof placeShape> 
   throw new Failure('invalid', message, { fields })
 }
 
-/** Resolves a relative path of the configuration, which starts at the folder of the configuration. */
+/** Resolves a path that the configuration names, relative to the configuration's folder. */
 export const resolveFrom = (file = CONFIG_FILE, relative: string): string => path.resolve(path.dirname(file), relative)
 
 /** Returns the address at which this machine reaches the service. A service that listens everywhere is reached on loopback. */

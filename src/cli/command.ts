@@ -63,7 +63,7 @@ export interface Call {
   /** The text of an option; undefined when it was not given. */
   option(name: string): string | undefined
   flag(name: string): boolean
-  /** Returns options as a query or a body takes them. Numbers and flags stay what they are; a missing option is undefined. */
+  /** Returns options as fields of a query or a body. Numbers and flags stay as they are; a missing option is undefined. */
   values<K extends string>(...names: K[]): { [N in K]?: unknown }
   /** Writes the document with `--json`, the text otherwise. */
   print(document: unknown, text: () => string): void
@@ -77,9 +77,9 @@ interface CommandHead {
   /** What the arguments are, in their order (default: `its id`). */
   args?: string[]
   options?: Record<string, string | OptionRow>
-  /** A text below the help of the command. In it, `quayside` before a command becomes what a person can paste. */
+  /** A text below the help of the command. `helpText` turns its commands into what a person can paste. */
   help?: string
-  /** Ways to call the command, which stand below that text: `status --json`. */
+  /** Example calls, which the help shows below the text of `help`: `status --json`. */
   examples?: string[]
   /** The command that lists what the argument may name (default: `list` of the same group). */
   listedBy?: string
@@ -92,7 +92,7 @@ interface OptionRow {
   required?: boolean
 }
 
-/** A command with code of its own, which returns the exit code; undefined is 0. Without code, a group of commands. */
+/** A command with code of its own, which returns the exit code (undefined: 0). A row without code is a group of commands. */
 interface OtherRow extends CommandHead {
   call?: never
   /** Does not speak to the service. Its code is loaded when it runs. */
@@ -103,11 +103,11 @@ interface OtherRow extends CommandHead {
 
 interface OperationHead<R extends Route> extends CommandHead {
   /**
-   * The route of the operation. The arguments fill its places in their order. A `:store` that is an argument may be the store's
-   * name without its id. Any other `:store` is `--store`, or else the only store.
+   * The route of the operation. The arguments fill its variable pieces, in order. An argument for `:store` may be
+   * the store's id, or its name alone. Without such an argument, `:store` is `--store`, or else the only store.
    */
   call: R
-  /** The list whose newest entry is meant where no `[id]` is given, and the message for an empty list. */
+  /** The list whose newest entry is shown when no `[id]` is given, and the message for an empty list. */
   newest?: { of: 'GET /sweeps' | 'GET /sync/runs'; none: string }
   /** Options that become query parameters as they are. */
   filters?: QueryName<R>[]
@@ -310,8 +310,8 @@ export const storeOf = async (call: Call): Promise<string> =>
   call.option('store') ?? (await storeNamed(call, undefined, 'Name it by --store: one of'))
 
 /**
- * @param named the id of the store, or its name alone; undefined for the only store
- * @throws Failure `not_found` where no store, or more than one, has the name; `invalid` where there are several to choose from
+ * Returns the id of a store. @param named its id or its name; undefined for the only store
+ * @throws Failure `not_found` unless exactly one store has the name; `invalid` without a name, unless there is one store only
  */
 async function storeNamed({ client }: Call, named: string | undefined, choose = 'There are'): Promise<string> {
   const ids = (await client.call('GET /stores')).items.map(({ id }) => id)

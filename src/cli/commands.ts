@@ -1,7 +1,7 @@
 /**
  * The command line: a table of commands. A command speaks to the running service over its REST API and changes nothing
  * itself. Only `init`, `database create`, `migrate-engine` and `restore` open the database, and only while no service runs.
- * `doctor` reads the database beside the service. Code that does more than ask the service is loaded when its command runs.
+ * `doctor` reads the database while the service runs. Code that does more than ask the service is loaded when its command runs.
  *
  * An error that a command throws is caught here and becomes an exit code. Its message goes to standard error, with what to do
  * next, or as one JSON document with `--json`.
@@ -76,10 +76,10 @@ function writeFault(io: Io, thrown: unknown, json: boolean): number {
   return code
 }
 
-/** Returns the arguments before `--`: no argument after that is an option. */
+/** Returns the arguments before `--`. The arguments after `--` are no options. */
 const beforeDashes = (argv: string[]): string[] => argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined)
 
-/** Makes the command line. @param json whether the caller writes the faults, as JSON */
+/** Makes the command line. @param json true: Commander prints no errors, because the caller prints them as JSON */
 function commandsOf(session: Session, json: boolean): Command {
   const { io } = session
   const root = new Command('quayside')
@@ -87,7 +87,7 @@ function commandsOf(session: Session, json: boolean): Command {
     .version(version(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
-    // `sync --json` and `sync runs --json` are options of two commands.
+    // Otherwise the `--json` of `sync runs --json` would be taken for an option of `sync`.
     .enablePositionalOptions()
     .showHelpAfterError('Add --help for the arguments and options.')
     .exitOverride()
@@ -342,7 +342,7 @@ const GUESSES: [typed: RegExp, sentence: string][] = [
   ],
 ]
 
-/** @throws Failure `invalid` for a command that is known not to exist; it names the right command */
+/** @throws Failure `invalid` for a command in `GUESSES`; the message names the right command */
 function assertNoGuess(typed: string): void {
   for (const [pattern, sentence] of GUESSES) {
     if (pattern.test(typed)) throw new Failure('invalid', helpText(typed.replace(pattern, sentence)))
@@ -372,7 +372,7 @@ function faultText(error: unknown, width: number): string {
         ? `  ${line}\n`
         : sentence(line, width, { lead: index === 0 ? 'quayside: ' : '', hang: 2 }),
     )
-  // Some messages list their faults themselves, as that of the configuration does. Such faults are not listed again.
+  // The messages of some failures, such as a wrong configuration, contain their faults. Such faults are not listed again.
   const unsaid = failure.fields.filter((fault) => !failure.message.includes(fault.message))
   const faults = unsaid.map(({ field, message }) =>
     sentence(`${field}: ${plain(message)}`, width, { lead: '  ', hang: 4 }),

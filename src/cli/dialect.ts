@@ -108,7 +108,7 @@ interface Checked {
   products: SupplierOffer[]
 }
 
-/** Writes the result for people: what fits, what was not seen, and what to ask. What is wrong comes last, beside the sum. */
+/** Writes the result for people: what fits, what was not seen, and what to ask. What is wrong comes last, above the totals. */
 export function checkText({ dialect, supplier, findings, products }: Checked, width: number): string {
   // The statuses of errors are left out: a supplier may choose them, since Quayside goes by the code of an error.
   const shown = findings.filter(({ fact, verdict }) => verdict !== 'not_shown' || !/^errors\..*status$/.test(fact))
@@ -133,7 +133,7 @@ export function checkText({ dialect, supplier, findings, products }: Checked, wi
   return `${sections.filter(Boolean).join('\n')}\n${fit}, ${wrong}.\n`
 }
 
-/** Shows some products. A path that leads to a wrong price is read without a fault: only a person who knows the price sees it. */
+/** Shows some products. A dialect may name a wrong field for the price: only a person who knows the price notices. */
 function productsText(products: SupplierOffer[], width: number): string {
   if (products.length === 0) return ''
   const count = products.length === 1 ? 'One product' : `${products.length} products`
@@ -160,7 +160,7 @@ function listText(title: string, findings: DialectFinding[], width: number, with
   return `${title}\n${sentence(plain(facts.join(', ')), width, { lead: '  ' })}`
 }
 
-/** Lists the facts that could not be checked, by the reason: `No order yet: these fields could not be checked`. */
+/** Lists the facts that could not be checked, by reason: `No order yet: these fields could not be checked`. */
 function noSampleTexts(findings: DialectFinding[], width: number): string[] {
   const reasons = Map.groupBy(findings, ({ value = 'no value' }) => value)
   return [...reasons].map(([reason, facts]) => {
@@ -169,7 +169,7 @@ function noSampleTexts(findings: DialectFinding[], width: number): string[] {
   })
 }
 
-/** Writes facts with what the answer has instead, and what to do. Facts with the same cause stand together. */
+/** Writes wrong facts: what the answer has instead, and what to do. Facts with the same cause stand together. */
 function blocksText(title: string, findings: DialectFinding[], width: number): string {
   if (findings.length === 0) return ''
   const same = Map.groupBy(findings, ({ value, hint, candidates }) => JSON.stringify([value, hint, candidates]))

@@ -63,7 +63,7 @@ const DELIVERED_MS = 7 * 24 * 3_600_000
 const CREATE = `\`${commandLine('webhooks create')}\` makes one`
 const originOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).origin : undefined)
 
-/** How long an answer is waited for. A proxy before a service on the same machine answers within this time, or never. */
+/** How long `doctor` waits for an answer. A healthy proxy, service or store answers much sooner. */
 const DEADLINE_MS = 5_000
 
 export async function checkPublicUrl({ publicUrl }: Config, report: Report): Promise<void> {
@@ -132,7 +132,7 @@ function reportRunning({ client, status }: Running, now: number, report: Report)
   return dutiesOf(status, now)
 }
 
-/** Connects to each store and sends nothing: no backend should have to know this check, and `stores test` tries a shop. */
+/** Connects to each store and sends nothing, so that backends need no code for this check. `stores test` tries more of a shop. */
 export async function checkStores(stores: ConfiguredStore[], report: Report): Promise<void> {
   for (const store of stores) {
     const { id, address } = store

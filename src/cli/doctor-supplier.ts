@@ -27,7 +27,7 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   const { dialectFacts, apiKey } = config
   const { baseUrl } = config.supplier
   const answer = await probe(config)
-  // The next checks take a while, but clock and rate limit are compared with the time at which this answer came.
+  // Clock and rate limit are compared with the time of this answer. The checks in between take a while.
   const answeredAt = io.now()
   if (answer.stage !== 'answered') {
     const fix = 'is supplier.baseUrl right, and may this machine connect to it?'
@@ -36,7 +36,7 @@ export async function checkSupplier({ io, config, report }: Visit): Promise<Supp
   }
   report('ok', 'supplier', `${baseUrl} answers`)
   const { now, sleep, random } = io
-  // This client returns every count as the supplier writes it, whatever the dialect says: `checkLists` compares the two.
+  // This client returns every count as the supplier writes it, so that `checkLists` can compare it with the dialect.
   const dialect = { ...dialectFacts, paging: { ...dialectFacts.paging, totalFiltered: true } }
   const supplier = createSupplier({ baseUrl, dialect, apiKey, now, sleep, random, fetchDeadlineMs: DEADLINE_MS })
   await checkKey(supplier, report)

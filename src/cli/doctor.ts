@@ -35,7 +35,7 @@ export interface Visit {
   report: Report
 }
 
-/** Checks a live set-up from the inside out, and names the cause of all that is wrong. @returns the exit code */
+/** Checks a set-up, from this machine outwards, and names the cause of each fault. @returns the exit code */
 export async function runDoctor(io: Io, options: ServiceFlags): Promise<number> {
   const findings: Finding[] = []
   const report: Report = (level, check, message, fix) => {
@@ -81,7 +81,7 @@ async function visit(io: Io, options: ServiceFlags, report: Report): Promise<voi
   checkDisk(source?.file, report)
 }
 
-/** The version of Node that the lock file brings. Other versions from 22.19 on run too, and are tested less. */
+/** The version of Node that `npm ci` installs. Other versions from 22.19 on work too, and are tested less. */
 const NODE_MAJOR = 24
 
 function checkNode(report: Report): void {

@@ -46,7 +46,7 @@ export function exitCodeOf(error: unknown): number {
   return codes[codeOf(error)]
 }
 
-/** Returns the same failure with a longer message: what it means here stands before, and what to do about it after. */
+/** Returns the same failure with a longer message: `what` the failure means here, then the message, then `more`: what to do. */
 export function saying(what: string, error: unknown, more = ''): Failure {
   const known = error instanceof Failure ? error : new Failure('unavailable', messageOf(error))
   const { code, message, fields, reason } = known

@@ -1,11 +1,11 @@
-/** The exports: files that people take along. Each piece is written to standard output as it comes. */
+/** The exports, as files. Each piece is written to standard output as it comes. */
 import { bodyColumns, deliveryColumns, keyColumns, orderColumns } from '../domain/data-export.ts'
 import { printable } from '../domain/text-layout.ts'
 import { Failure } from '../errors.ts'
 import { type Call, type CommandRow, type Io, REASON } from './command.ts'
 import { details, type Pair } from './facts.ts'
 
-/** Options that take an instant. */
+/** The options for the period of an export, with their help. */
 const bounds = { from: 'then or later: 2026-03-01, or 2026-03-01T09:30:00Z', to: 'before' }
 
 const options = (came: string) => ({

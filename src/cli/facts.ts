@@ -22,8 +22,8 @@ export function nextText(next: Pair[], width: number): string {
 }
 
 /**
- * Facts of a record by their labels. A fact is a field that is printed as it is, or a function that makes the text; a text up to
- * `width` wide fits in one line. A fact without a text is left out. Several texts stand on lines of their own, below each other.
+ * Facts of a record by their labels. A fact is a field that is printed as it is, or a function that makes one or several lines.
+ * A line may be `width` wide. A fact without a text is left out.
  */
 export type Facts<R extends object> = Record<
   string,

@@ -16,15 +16,15 @@ import type { Existing } from './init.ts'
 import { type AccessFault, type Correction, productsText, trySupplier } from './supplier-sample.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 
-/** The default name and markup: without them nothing could be shown or sold. Each is one line of the configuration to change. */
+/** The default name and markup, so that the first store can sell at once. Each is one line of the configuration. */
 const NAME = 'My store'
 export const MARKUP = '20'
 
-/** Writes a dialect for the configuration: a name stays as it is, a path starts at the folder of the configuration. */
+/** Writes a dialect for the configuration: a name stays as it is, a path becomes relative to the configuration's folder. */
 const dialectSetting = (given: string, folder: string): string =>
   given.endsWith('.json') ? pathSetting(given, folder) : given
 
-/** Writes a path for the configuration: an absolute path stays, any other path starts at the folder of the configuration. */
+/** Writes a path for the configuration: an absolute path stays, any other becomes relative to the configuration's folder. */
 const pathSetting = (given: string, folder: string): string =>
   given === '' || path.isAbsolute(given) ? given : path.relative(path.resolve(folder), path.resolve(given))
 
@@ -72,7 +72,7 @@ function defaultsOf(flags: InitOptions, { settings, folder }: Existing) {
     callbackUrl: flags.callbackUrl ?? store?.callbackUrl ?? null,
     publicUrl: flags.publicUrl ?? settings?.publicUrl ?? null,
     markup: flags.markup ?? store?.pricing.markup.percent ?? MARKUP,
-    /** Undefined: the configuration does not name it, and its default counts. The same goes for `port`. */
+    /** Undefined: the configuration does not name the folder, and the default applies. The same goes for `port`. */
     dataDir: flags.dataDir === undefined ? settings?.dataDir : pathSetting(flags.dataDir, folder),
     port: flags.port ?? settings?.listen.port,
   }

@@ -51,7 +51,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
     next: next.map(([command]) => command),
   }
   print(io, flags.json, document, () => {
-    // When questions were asked, they have shown the products and the warnings about the supplier already.
+    // A person who answered questions has seen the products and the warnings about the supplier already.
     const hasSeen = asked?.products !== undefined
     const warnings = clearTextWarnings(hasSeen ? { stores: plan.config.stores } : plan.config)
     const shown = products && !hasSeen ? `\n${productsText(products, width)}` : ''
@@ -60,7 +60,7 @@ export async function runInit(io: Io, flags: InitOptions): Promise<undefined> {
   })
 }
 
-/** Refuses to write under a running service. Other faults of an earlier set-up are ignored: `--force` may be given to fix them. */
+/** Refuses to write while a service runs. Other faults of an earlier set-up are ignored: `--force` may be meant to fix them. */
 async function assertStopped(file: string, env: Io['env']): Promise<void> {
   try {
     await checkSetUp(loadConfig(file, env))
@@ -84,7 +84,7 @@ async function checked(answers: Answers, existing: Existing, io: Io, isOwn: bool
   }
 }
 
-/** Reasons for which the check fails where another configuration uses the same data folder. */
+/** Failures of the check that mean that another configuration uses the same data folder. */
 const OF_ANOTHER = ['database_exists', 'database_in_use', 'wrong_key']
 
 const SHOPS_TO_ADD = shopKinds.map(

@@ -30,7 +30,7 @@ const ARGS = ["the store's own reference"]
 
 const WHY = ({ reason, detail }: Listed): string => (reason ? `${reasonText(reason)}: ${cell(detail)}` : '-')
 
-/** Returns the price that waits. Its currency is that of the price in the store. */
+/** Returns the price that waits for approval, in the currency of the store's present price. */
 const waiting = ({ wantedPrice, known }: Listed): string => money(wantedPrice, known?.currency)
 
 const listColumns = ({ option }: Call): Columns<Listed> => ({
@@ -212,7 +212,7 @@ function releaseText(listing: Listing, { option, width }: Call): string {
   const lines = [words.join(' ')]
   for (const word of rest) {
     const last = lines.at(-1) ?? ''
-    // A line that goes on has ` \\` after it.
+    // The line is indented by two columns, and ` \\` after it joins it to the next line.
     if (columnsOf(`${last} ${word}`) + 4 <= width) lines[lines.length - 1] = `${last} ${word}`
     else lines.push(word)
   }

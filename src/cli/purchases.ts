@@ -103,7 +103,7 @@ export const purchases: CommandRow[] = [
 
 const watchText = (id: string | undefined): string => `Watch it: ${commandLine(`purchases show ${id}`)}\n`
 
-/** The options that a release needs, by the reason of the hold: without such a change the purchase would be held again. */
+/** The options that a release needs, by the reason of the hold. Without them the purchase would be held again. */
 const releaseOptions: Record<string, string> = {
   ceiling: ' --ceiling <amount>',
   spend_cap: ' --override-spend-cap',
@@ -246,7 +246,7 @@ async function versionShown(call: Call): Promise<string> {
   return evidence.evidenceVersion
 }
 
-/** Writes a heading and pairs below it. Without pairs, the sentence `empty` stands there; where that is empty, no text at all. */
+/** Writes a heading and pairs below it, or without pairs the sentence `empty`. If `empty` is '', returns no text. */
 function section(title: string, pairs: Pair[], width: number, empty: string): string {
   if (pairs.length > 0) return `${title}:\n${details(pairs, width - 2).replaceAll(/^(?=.)/gm, '  ')}`
   return empty && `${title}:\n${sentence(empty, width, { lead: '  ' })}`

@@ -151,7 +151,7 @@ function optionsText(fault: SandboxFault): string {
 }
 
 /**
- * Finds a sandbox that answers. Only a named address is tried; without one, the default address and then that of the demo.
+ * Finds a sandbox that answers: at `url`, or else at the default address or that of the demo.
  *
  * @throws Failure `unavailable` when no sandbox answers
  */

@@ -72,7 +72,7 @@ export const status: CommandRow = {
       }),
   },
   parts: (status, call) => {
-    // Critical alerts come first: a freeze must not be one of the alerts that are only counted, just because it is older.
+    // Critical alerts come first: otherwise an old freeze could be among the alerts that are only counted.
     const open = inState(status.alerts, 'open').toSorted((a, b) => rankOf(a) - rankOf(b))
     return [
       dueText(status, call),
@@ -174,7 +174,7 @@ export function dutiesOf(status: Status, now: number): Duty[] {
   type Row = [check: Duty['check'], count: number | undefined, one: string, several: string, how: string]
   const { counts, stores, sweep, alerts: raised } = status
   const { purchases, deliveries, callbacks, alerts } = counts
-  // The command needs the store where there are several.
+  // Where there are several stores, the command must name one.
   const listings = (state: 'held' | 'failed', one: string, several: string) =>
     stores.map(({ store, listings }): Row => {
       const how = `listings list --state ${state}${stores.length === 1 ? '' : ` --store ${cell(store)}`}`
@@ -266,7 +266,7 @@ export const freezes: CommandRow[] = [
   },
 ]
 
-/** Shows the causes and asks to lift them. @returns the ids of those shown @throws Failure `invalid` without a terminal */
+/** Shows the causes of a freeze and asks to lift them. @returns the shown causes @throws Failure `invalid` without a terminal */
 async function causesShown(call: Call): Promise<string[]> {
   const { freeze } = await call.client.call('GET /status')
   if (!freeze) return []

@@ -49,7 +49,7 @@ async function readProducts(supplier: Pick<Supplier, 'products'>): Promise<Suppl
 /** What is needed to ask a supplier. */
 export type SupplierAccess = Pick<SupplierSettings, 'baseUrl' | 'dialect' | 'apiKey'>
 
-/** The time for one try of a request, of three tries. It is short, because a person waits for the result. */
+/** The deadline for each of the three tries of a request. It is short, because a person waits for the result. */
 const PERSON_WAITS_MS = 5_000
 
 /** Reads three products from a supplier that may not be set up yet. @returns the products, or why there are none */

@@ -72,7 +72,7 @@ function padded(text: string, width: number, right: boolean): string {
   return right ? space + shown : shown + space
 }
 
-/** The least width of the sentences beside a table, in columns of the terminal. A narrower terminal gives less. */
+/** The table is cut so that the sentences beside it get at least this width. */
 const WHY_MIN = 30
 
 /**
@@ -95,7 +95,7 @@ export function reasonedRows<R extends object>(
   })
 }
 
-/** Writes a table, or, when there are no rows, the sentence that says what this means. */
+/** Writes a table, or the sentence `empty` when there are no rows. */
 export function tableOr<R extends object>(empty: string, rows: R[], columns: Columns<R>, { width, io }: Call): string {
   return rows.length > 0 ? table(rows, columns, width, io.now()) : empty && sentence(empty, width)
 }

@@ -13,7 +13,7 @@ export function cell(value: unknown): string {
   return plain(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-/** Writes counts by name, without counts of zero: `3 accepted, 10,000+ fulfilled`. @param upTo where the counting ended */
+/** Writes counts by name, without counts of zero: `3 accepted, 10,000+ fulfilled`. @param upTo where counting stops */
 export const countsText = (
   counts: Record<string, number>,
   labels: Record<string, { word: string }> = {},

@@ -1,4 +1,4 @@
-/** The settings of alerts: what counts as one, and the channels by which people are notified. */
+/** The settings of alerts: when they are raised, and the channels by which people are notified. */
 import { z } from 'zod'
 import { severities } from '../domain/alert-notice.ts'
 import { Secret } from '../secret.ts'
@@ -32,11 +32,11 @@ export type ChannelSettings = z.infer<typeof channelShape>
 export const alertsShape = z.strictObject({
   /** The channels by name. The address that a channel sends to is a secret. */
   channels: z.record(channelName, channelShape).default({}),
-  /** After so many hours an open alert that no person has acknowledged is sent again. */
+  /** An open alert that no person has acknowledged is sent again after so many hours. */
   repeatHours: z.number().min(1).max(720).default(24),
   /** A balance below this amount, in the supplier's currency, is too low; null: no amount is too low. */
   balanceBelow: amount.nullable().default(null),
-  /** A balance that lasts for fewer days than this is too low; null: the days are not looked at. The default is the console's. */
+  /** A balance that lasts for fewer days than this is too low; null: days do not matter. The console always warns at 3 days. */
   balanceDays: z.number().positive().max(90).nullable().default(3),
   /** A catalogue that was not read for so many hours is stale; null: its schedule decides. */
   syncStaleHours: z.number().positive().max(720).nullable().default(null),
@@ -50,7 +50,7 @@ export const channelSource = (name: string) => ({
   file: `alert-${name}`,
 })
 
-/** Where a channel sends to, and what signs it. */
+/** Where a channel sends to, and the key that signs its messages. */
 export interface ChannelAddress {
   url: Secret
   /** The key of a webhook: it signs the messages by Standard Webhooks. */

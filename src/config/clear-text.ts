@@ -22,10 +22,10 @@ export function clearTextWarnings({
 /** What to do about each of these warnings. */
 export const ENCRYPT = 'use an https:// address; http:// is for this machine and private networks'
 
-/** Names that no public name server answers. */
+/** Host names that no public name server resolves. */
 const PRIVATE_NAMES = /^[^.]+$|\.(localhost|local|localdomain|internal|intranet|lan|home\.arpa|svc)$/
 
-/** The private networks; 100.64/10 is what VPNs give out. An IPv4 address in IPv6 form is judged as IPv4. */
+/** The private networks, with 100.64/10, whose addresses VPNs use. An IPv4 address in IPv6 form is judged as IPv4. */
 const PRIVATE = new BlockList()
 for (const [network, bits] of Object.entries({
   '10.0.0.0': 8,

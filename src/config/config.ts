@@ -44,7 +44,7 @@ export const configShape = z.strictObject({
       .regex(/^[^\0:]+$/, 'the name of a dialect, or the path of its file')
       .default('reseller-v1.1'),
   }),
-  /** Empty in an installation to which its first shop is still to be added. */
+  /** Empty until the first store is added. */
   stores: z.array(storeShape),
   /** Exchange rates, from the supplier's currency to that of a store and back. No rate is derived from another rate. */
   rates: ratesShape,
@@ -65,7 +65,7 @@ export const configShape = z.strictObject({
         })
         .nullable()
         .prefault({}),
-      /** The address that people use, of a proxy that speaks TLS; null: they use loopback. */
+      /** The address of the proxy with TLS through which people reach the console; null: they use loopback. */
       url: consoleAddress.nullable().default(null),
     })
     .prefault({}),
@@ -79,7 +79,7 @@ export const configShape = z.strictObject({
   /** A PostgreSQL server instead of a file in `dataDir`. */
   database: z
     .strictObject({
-      /** The address of the server, without a password: the password is a secret of its own, or the whole address is. */
+      /** The address of the server, without a password. Either the password or the whole address is kept among the secrets. */
       url: z
         .string()
         .refine(isServerAddress, 'an address such as "postgres://user@host/database"')
@@ -99,7 +99,7 @@ export const configShape = z.strictObject({
   sweepCron: cron.default('*/15 * * * *'),
   ordering: z
     .strictObject({
-      /** How often due work is polled for, besides wake-ups. */
+      /** The time between two looks for due work. Events wake most work earlier. */
       tickSeconds: z.number().int().min(1).max(60).default(2),
       /** Purchases in progress at once. */
       inFlight: z.number().int().min(1).max(4).default(4),
@@ -161,7 +161,7 @@ export interface Config extends Omit<Settings, 'stores'> {
   nextKeyEncryptionKey: () => Secret | undefined
 }
 
-/** The sources of each secret: the variable, the variable with `_FILE`, a file next to the configuration. */
+/** Where each secret is read from: the variable, the file that the variable with `_FILE` names, or a file in `secrets`. */
 export const SECRETS = {
   apiKey: { variable: 'QUAYSIDE_API_KEY', file: 'api-key' },
   keyEncryptionKey: { variable: 'QUAYSIDE_KEY_ENCRYPTION_KEY', file: 'key-encryption-key' },
@@ -233,7 +233,7 @@ export function checkedConfig(
     backups: {
       ...backups,
       folder: backups.folder === null ? null : path.resolve(folder, backups.folder),
-      // Backups of a PostgreSQL database are its operator's.
+      // The operator of a PostgreSQL database makes its backups.
       ...(databaseUrl && { cron: null }),
     },
     stores: settings.value.stores.map((store) => ({
@@ -304,7 +304,7 @@ function hasNoPassword(address: string): boolean {
   return password === '' && !searchParams.has('password')
 }
 
-/** @param setting the address in the configuration @returns null: the database is a file */
+/** Returns the address of the PostgreSQL server; null: the database is a file. @param setting `database.url` */
 function readDatabaseUrl(setting: string | null, folder: string, env: Env, faults: FieldFault[]): Secret | null {
   const { databaseUrl, databasePassword } = SECRETS
   const given = isGiven(databaseUrl, folder, env) ? readSecret(databaseUrl, folder, env, faults) : null
@@ -326,7 +326,7 @@ function readDatabaseUrl(setting: string | null, folder: string, env: Env, fault
   }
   if (!URL.canParse(address)) return given
   const url = new URL(address)
-  // An address without a host is a socket. It has no place for a password before the host: the query carries the password.
+  // The address of a socket has no host before which a password could stand. Every address takes one in the query.
   url.searchParams.set('password', password.reveal())
   return new Secret(url.href)
 }
@@ -508,7 +508,7 @@ const A: Record<string, string> = {
   object: 'an object',
 }
 
-/** Returns the faults of an issue: for unknown keys, one fault for each, with the known keys. */
+/** Returns the faults of an issue. Each unknown key is a fault, which lists the known keys. */
 export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): FieldFault[] {
   const ofUnion = issue.code === 'invalid_union' ? faultsOfUnion(shape, issue) : []
   if (ofUnion.length > 0) return ofUnion
@@ -521,7 +521,7 @@ export function faultsOf(shape: z.core.$ZodType, issue: z.core.$ZodIssue): Field
   }))
 }
 
-/** Returns, for an object of an unknown kind, the known kinds and the faults by the kind that fits best. Else returns no fault. */
+/** If an object has an unknown kind, returns a fault that lists the known kinds, and the faults against the nearest kind. */
 function faultsOfUnion(shape: z.core.$ZodType, { path: at, errors }: z.core.$ZodIssueInvalidUnion): FieldFault[] {
   const [nearest = []] = errors.toSorted((one, other) => one.length - other.length)
   const kinds = errors

@@ -103,7 +103,7 @@ export const notFound: RequestHandler = (_request, response) => {
   answerError(response, 404, { code: 'not_found', message: 'there is nothing at this path' })
 }
 
-/** Answers every path of the API at a worker. @param acts whether this process is the acting worker now */
+/** Answers requests to the API in a process of the role `worker`, which has no API. @param acts whether it is the worker now */
 export const noApi =
   (acts: () => boolean): RequestHandler =>
   (_request, response) => {

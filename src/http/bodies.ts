@@ -1,4 +1,4 @@
-/** Reads bodies. JSON, CSV and forms of checked callers are read whole; unverified deliveries are read within bounds. */
+/** Reads bodies: JSON, CSV and forms from callers with a token, and deliveries, whose senders are not verified yet. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIPv6 } from 'node:net'
 import getRawBody from 'raw-body'
@@ -8,7 +8,7 @@ import { Failure, type FailureReason } from '../errors.ts'
 const JSON_MAX = 256 * 1024
 
 /**
- * Reads a JSON body; an absent one is `{}`.
+ * Reads a JSON body. An absent body is read as `{}`.
  *
  * @throws Failure `invalid` for a body that is not JSON, is too large or has another type
  * @throws raw-body's own error for a body that was cut off
@@ -54,7 +54,7 @@ export const readCsv = (request: IncomingMessage, response: ServerResponse, byte
   })
 
 interface Expected {
-  /** The value of the header Content-Type. */
+  /** The header Content-Type must match this pattern. */
   type: RegExp
   wanted: string
   bytesMax: number
@@ -85,9 +85,9 @@ async function readWhole(
 const bodyLimits = {
   /** 256 KiB: a hundred times the size of a usual delivery. */
   bytesMax: 256 * 1024,
-  /** A genuine body needs one round trip; 256 KiB in 5 s are 420 kbit/s. */
+  /** A genuine body arrives much faster: even a line of 420 kbit/s carries 256 KiB in this time. */
   timeoutMs: 5_000,
-  /** The most unfinished bodies of one remote address, a quarter of `total`: a supplier or a proxy may have only one address. */
+  /** The most unfinished bodies of one remote address, a quarter of `total`: a proxy may send all deliveries from one address. */
   perAddress: 250,
   /** The most unfinished bodies of all addresses: 256 MiB when each body has the largest size. */
   total: 1_000,
@@ -160,8 +160,8 @@ export function createRawBodies(changed: Partial<BodyLimits> = {}) {
 }
 
 /**
- * Answers `Expect: 100-continue` when only the checks of the body are left, and never for a body that is too large. So a sender
- * whose body is never read gets the final answer before sending any of the body.
+ * Answers `Expect: 100-continue` once all other checks have passed, and only if the body is small enough. A sender that is
+ * refused before gets its final answer without having sent the body.
  */
 function inviteBody(request: IncomingMessage, response: ServerResponse, bytesMax: number): void {
   const { expect, 'content-length': length = '0' } = request.headers

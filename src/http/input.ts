@@ -22,8 +22,8 @@ export const fields = <S extends z.core.$ZodLooseShape>(shape: S) =>
   })
 
 /**
- * Describes a text in the document: its length, no ASCII control characters, and no space at its ends. Patterns of other
- * languages know neither classes of Unicode nor look-around, so the description states the rest in words.
+ * Describes a text in the OpenAPI document. Other languages lack classes of Unicode and look-around in patterns, so `pattern`
+ * covers only ASCII, and the description states the whole rule in words.
  */
 const described = (about: string, min: number, max: number, rule: string) => ({
   description: `${about}. ${min} to ${max} characters, ${rule}`,
@@ -46,8 +46,8 @@ function text(max: number, about: string, min = 1) {
 }
 
 /**
- * Describes a name that a store or a person gives. Two names that look alike must be the same name, so invisible characters
- * are refused, and characters that change the direction of writing.
+ * Describes a name that a store or a person gives. Two names that look alike must be the same name, so characters that
+ * are invisible or change the direction of writing are refused.
  */
 function reference(max: number, about: string) {
   const rule = 'without control, invisible and bidirectional characters and without spaces at its ends'
@@ -81,7 +81,7 @@ export const queryFlag = (about: string, fallback = false) =>
     .default(fallback)
     .meta({ description: about, override: { type: 'boolean', default: fallback } })
 
-/** Describes a text in a query that may be left out. The document reads the description from the outer, optional schema. */
+/** Describes an optional text in a query. Its description is set on the optional schema too, where the document reads it. */
 function queryText(about: string) {
   const shape = text(200, about)
   return shape.optional().meta({ description: shape.description })
@@ -93,7 +93,7 @@ const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: must(`one of ${values.join(', ')}`) })
 const id = z.string({ error: must('an id') }).regex(/^[0-9A-Za-z_-]{1,64}$/, { error: must('an id') })
 
-/** Returns a function that reports a fault of a field. The fields of such a body are good one by one, but not together. */
+/** Returns a function that reports a fault of a field, for fields that are valid alone but not together. */
 const faultsOf =
   (context: z.core.$RefinementCtx, ...above: PropertyKey[]) =>
   (field: string, message: string) =>
@@ -118,7 +118,7 @@ const line = fields({
     .meta({ description: 'The currency of `unitPrice`, ISO 4217. With `unitPrice`', examples: ['EUR'] }),
 }).meta({ id: 'OrderLineBody' })
 
-/** An example of an order. The sandbox sells its product. */
+/** An example of an order, for a product that the sandbox sells. */
 export const orderExample = {
   reference: '1001',
   lines: [{ id: '1', sku: 'GAM-RAIL4', quantity: 2, unitPrice: '24.90', currency: 'EUR' }],
@@ -210,7 +210,7 @@ export const maybeReasonBody = maybeReasonOnly('the customer asked for it')
 export const decisionBody = fields({
   decision: oneOf(decisionTypes).describe('The evidence says what each would do now'),
   orderId: text(200, "The supplier's order that is to be adopted; goes with `adopt` alone").optional(),
-  /** Goes with `buy_again` alone. */
+  /** Only for the decision `buy_again`. */
   overrideSpendCap,
   reason: reason(3),
 })
@@ -231,7 +231,7 @@ export const revealBody = fields({
 }).meta({ examples: [{ line: '1', reason: 'the customer lost the mail' }] })
 export const exportBody = reasonOnly('the audit of the year 2026', 3)
 export const reasonBody = reasonOnly('sold by hand')
-/** Body of the approval of a held price. It carries the price that was shown. */
+/** Body of the approval of a held price: it repeats the price that the person saw. */
 export const approvalBody = fields({
   price: decimal('decimal text such as "23.99"').describe('The `wantedPrice` that was shown'),
   reason: reason(),
@@ -250,7 +250,7 @@ export const linkBody = fields({
   })
   .meta({ examples: [{ offerSku: 'GAM-RAIL4', variation: 'Europe' }] })
 export const freezeBody = reasonOnly('checking prices')
-/** Body of a request that ends a freeze. It carries the causes that were shown. */
+/** Body of a request that ends a freeze: it repeats the causes that the person saw. */
 export const unfreezeBody = fields({
   causes: z
     .array(text(20, 'Id of a cause'), { error: must('a list of ids of causes') })
@@ -312,7 +312,7 @@ export const paging = {
   before: id.optional().describe('`next` of the page before this one'),
 }
 export const eventName = queryText('Only deliveries of this event, such as order.completed')
-/** A request replays at most a page of deliveries, so that a person has seen each of them. */
+/** At most one page of deliveries, so that the person has seen each of them. */
 export const replayBody = fields({
   ids: z
     .array(id, { error: must('a list of ids') })
@@ -320,7 +320,7 @@ export const replayBody = fields({
     .max(200, { error: must('at most 200 ids') })
     .describe('Ids of deliveries'),
 }).meta({ examples: [{ ids: ['01jtq3k5ze0000qsv1a2b3c4d5'] }] })
-/** Takes the place of `before` in a list that goes by the store's own ids. */
+/** Used in place of `before` by lists that are sorted by the store's own ids. */
 export const after = queryText('`next` of the page before this one')
 export const search = queryText(
   "What people know of an order: the store's reference, the supplier's order, an id or reference of ours; else a SKU",
@@ -349,7 +349,7 @@ export function versionIn(header: string | undefined): string {
   throw invalidField('If-Match', must('a version in quotes, such as "review-9f86d081884c"')({ input: header }))
 }
 
-/** Returns the failure for a field whose fault the shape of the input cannot show. */
+/** Makes the failure for a fault of a field that the shape of the input does not exclude. */
 export const invalidField = (field: string, message: string): Failure =>
   new Failure('invalid', `${field}: ${message}`, { fields: [{ field, message }] })
 

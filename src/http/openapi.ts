@@ -46,10 +46,11 @@ export function openApiDocument(operations: Operation[]) {
 }
 
 /**
- * Changes the schemas of the document. Answers may gain fields. The limits of whole numbers in JSON need no mention.
+ * Changes the schemas of the document. Objects in answers allow further fields, for later versions. The limits that every
+ * whole number in JSON has are left out.
  *
- * The rest is for generators that know OpenAPI 3.0 better than 3.1. A value that may be null has two types and no alternative.
- * A constant text is an enumeration of one. A constant boolean is only described: generators make broken code of it.
+ * The rest is for generators that know OpenAPI 3.0 better than 3.1. A value that may be null has two types instead of `anyOf`.
+ * A constant text is an `enum` of one value. A boolean loses its `const`, of which generators make broken code.
  */
 function override({ jsonSchema, zodSchema: { _zod } }: ZodOpenApiOverrideContext): void {
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -114,7 +115,7 @@ const headerComponents = {
 const headerNamed = (name: keyof typeof headerComponents) => ({ [name]: { $ref: `#/components/headers/${name}` } })
 /** The headers that every answer has. */
 const headers = headerNamed('X-Request-Id')
-/** The headers that some failures have besides, by the name of the failure's component. */
+/** Further headers of some failures, by the name of the failure's component. */
 const extraHeaders: Record<string, Headers> = {
   Unauthenticated: headerNamed('WWW-Authenticate'),
   Unavailable: headerNamed('Retry-After'),

@@ -29,7 +29,7 @@ export interface NextRuns {
   sweep: number | null
 }
 
-/** The parts of the service that the handlers of the API use. A handler calls the functions of the flows itself. */
+/** The parts of the service that the handlers of the API use. Handlers call the flows with them. */
 export interface ApiContext {
   /** The context of ordering, which holds the database, the vault, the clock and the log as well. */
   ordering: Fulfilment
@@ -51,7 +51,7 @@ export interface ApiContext {
   keys: Pick<Keys, 'rotate' | 'current'>
   tail: Pick<Tail, 'watch'>
   nextRuns: () => NextRuns
-  /** Returns since when no process is known to be the worker, in epoch ms, or null. Absent where one process does all work. */
+  /** Returns since when no process has reported as the worker, in epoch ms; else null. Absent where one process does all work. */
   workerAbsentSince?: () => number | null
   /** Returns the address of the console; null when the console is switched off. */
   consoleAddress: () => string | null
@@ -113,7 +113,7 @@ interface Declaration<
   success: Record<S, string>
   /** Statuses of failure and when each is answered. Failures of the token and of the input are left out. */
   failures?: Record<number, string>
-  /** True where, of several processes, the worker performs it: it calls the supplier or a store, or changes what a worker knows. */
+  /** True where only the worker can perform it: it calls the supplier or a store, or changes what the worker holds in memory. */
   needsWorker?: boolean | ((call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => boolean)
   handle: (call: Call<z.infer<z.ZodObject<Q>>, z.infer<B>, PieceOf<R>>) => Promise<{ status: S; data: z.input<A> }>
 }
@@ -266,12 +266,12 @@ async function sendLines(response: Response, status: number, events: Events<unkn
   response.status(status).set('content-type', 'application/x-ndjson; charset=utf-8')
   // The first event may come much later. The headers show the client now that its request was accepted.
   response.flushHeaders()
-  // The server still answers clients that have closed their half of the connection. A client that watches has left then.
+  // The server keeps connections that the client has half closed. A client that does this while it watches events has left.
   response.req.socket.once('end', () => response.destroy())
   await sendPieces(response, linesOf(events, line))
 }
 
-/** Makes lines of events. No generator is used, because `return` of a generator that never ran does not end its source. */
+/** Makes lines of events. Not a generator: `return` of a generator that has not started would leave its source open. */
 function linesOf(events: Events<unknown>, line: z.ZodType): AsyncIterableIterator<string> {
   let broken = false
   return {

@@ -26,8 +26,8 @@ const WELCOME_OF_WORKER =
   'This is a worker of Quayside, which connects online stores to a supplier of licence keys; another process of it has the console.\n'
 
 /**
- * Serves the probes. `/livez` answers as long as the process can, so a process that fails it needs a restart. `/readyz` answers 503
- * with the reasons while requests should go elsewhere. `degraded` is still ready: a restart would not help. `/` is for people.
+ * Serves the probes. A process that does not answer `/livez` needs a restart. `/readyz` answers 503 with the reasons while
+ * requests should go to another process. `degraded` is still ready: a restart would not help. `/` is for people.
  */
 export function healthRouter({ status, isWorker = false }: HealthOptions): Router {
   const router = Router({ strict: true, caseSensitive: true })

@@ -66,10 +66,10 @@ export function createHttpServer(options: HttpOptions) {
     },
     app,
   )
-  // Otherwise Node would answer 417 and 100 by itself, before the request is judged.
+  // Without these handlers Node would answer `Expect` with 417 or 100 before `app` has checked the request.
   server.on('checkExpectation', app)
   server.on('checkContinue', app)
-  // A sender that ends its side after a whole request still reads its answer.
+  // Keeps a connection whose sender has closed its half after the request: the sender still reads the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.maxConnections = limits.connectionsMax
   const sockets = trackSockets(server, options)
@@ -169,7 +169,7 @@ function admit({ log, newId, monotonic, count, headers }: HttpOptions): RequestH
       const durationMs = Math.round(monotonic() - startedAt)
       log.info('http.request', { requestId, method: request.method, path: route, status, durationMs })
     })
-    // A sender that gets its final answer instead of a 100 sends no body. Its next request would be read as the body.
+    // A sender that gets a final answer instead of a 100 sends no body. Its next request would be read as the missing body.
     if (request.headers.expect !== undefined) response.set('connection', 'close')
     if (!isFramed(request)) {
       response.set('connection', 'close')
@@ -222,8 +222,7 @@ function trackSockets(server: Server, options: HttpOptions): { closeIdle(): void
       const isAnswered = !isCut && error.code !== 'HPE_INVALID_EOF_STATE' && socket.writable
       hangUp(socket, isAnswered ? refusalOf(error.code, options) : '')
     }
-    // Requests that were read whole get their answers first, and so does a request whose answer has begun. The error
-    // concerns bytes that came later.
+    // Requests that were read whole, or whose answer has begun, came before the faulty bytes. They are answered first.
     const first = [...(pending.get(socket) ?? [])].filter(({ req, headersSent }) => req.complete || headersSent)
     const begun = first.some(({ req }) => !req.complete)
     let waited = first.length
@@ -248,8 +247,8 @@ function trackSockets(server: Server, options: HttpOptions): { closeIdle(): void
 const LINGER_MS = 1_000
 
 /**
- * Ends a connection after its last bytes. Bytes that the sender still writes are read and dropped for a moment, because a
- * connection that is cut with unread bytes loses the answer that is on its way.
+ * Writes the last bytes and ends the connection. Bytes that the sender still writes are read and dropped for a moment: if
+ * the connection were cut with unread bytes, the sender would lose the answer that is on its way.
  */
 function hangUp(socket: Socket, text: string): void {
   if (!socket.writable) {
@@ -272,7 +271,7 @@ const refusals: Record<string, ApiError & { status: number }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'too_slow', message: 'the request did not come in time' },
 }
 
-/** Returns the whole answer to a request that no handler ever sees. Headers, body and log line are those of every other answer. */
+/** Returns the bytes of an answer to a request that no handler sees, with the usual headers and body, and logs it as usual. */
 function refusalOf(cause: string | undefined, { log, newId, count, headers: more }: HttpOptions): string {
   const { status, ...error } = refusals[cause ?? ''] ?? { status: 400, ...MALFORMED }
   const requestId = newId()

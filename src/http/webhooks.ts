@@ -35,7 +35,7 @@ export function webhookRouter(
   async function take(request: Request, response: Response): Promise<void> {
     const encodings = request.headersDistinct['content-encoding'] ?? []
     if (encodings.length > 1 || encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
-      // A body is never inflated: a kilobyte may hold a gigabyte.
+      // Bodies are never decompressed: a compressed kilobyte may hold a gigabyte.
       inbox.countRefused('compressed')
       refuseUnread(response, 415, { code: 'unsupported_media_type', message: 'the body must not be compressed' })
       return
@@ -58,14 +58,14 @@ export function webhookRouter(
       return
     }
     if (outcome === 'retired' || outcome === 'ping') {
-      // There is nothing to keep, and nothing for the sender to repeat.
+      // Nothing is stored for these. With a 200, the sender does not repeat the request.
       response.status(200).json({ success: true, data: { stored: false } })
       return
     }
     answerError(response, 401, NOT_AUTHENTIC)
   }
 
-  // The raw last piece of the path is matched, before decoding. A piece of another form was never handed out.
+  // Checks the last piece of the path before Express decodes it. Our addresses never have a piece of another form.
   router.all(NAMED_PATHS, (request, _response, next) => {
     next(/^[A-Za-z0-9_-]{1,64}$/.test(request.path.slice(request.path.lastIndexOf('/') + 1)) ? undefined : 'router')
   })

@@ -1,8 +1,8 @@
 /**
- * Passes operations that need the worker from another process to the worker. The process asks in a row; the worker performs the
- * operation and answers in the row. Question and answer are sealed, because each may contain a new secret.
+ * Passes operations that need the worker from another process to the worker. That process stores the call in a row of the
+ * database. The worker performs the call and stores the answer in the row. Both are sealed, as each may contain a secret.
  *
- * Nothing is done twice: the worker begins a call by a guarded change, and a call that was begun is never begun again.
+ * Nothing is done twice: the worker marks a call as begun by a change that succeeds once, and only then performs it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../context.ts'
@@ -45,7 +45,7 @@ const AT_ONCE = 8
 const place = (row: string, ordinal: 0 | 1) => ({ table: 'worker_calls', row, ordinal })
 
 /**
- * Returns the operations for a process that may not be the worker. Meanwhile operations that need the worker are left to it.
+ * Returns the operations for a process that need not be the worker. While it is not, the worker performs those that need it.
  *
  * @param ended called after the worker has ended an operation, because the operation may have made a webhook
  */
@@ -75,7 +75,7 @@ export const leavingToWorker = (
 const needsWorker = ({ needsWorker: needs }: Operation, call: Parameters<Operation['handle']>[0]): boolean =>
   typeof needs === 'function' ? needs(call) : needs === true
 
-/** @throws the worker's Failure; Failure `unavailable` where no worker has begun; `unknown_outcome` where the call did not end */
+/** Leaves a call to the worker. @throws its Failure; `unavailable` if it did not begin; `unknown_outcome` if it did not end */
 async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>) {
   const { db, vault, now, monotonic, newId } = parts
   const id = newId()
@@ -89,7 +89,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
     for (const until = monotonic() + ms; monotonic() < until; ) {
       const row = await first(db, answeredWorkerCall(id)).catch(() => undefined)
       if (row?.answer) return JSON.parse(vault.open(place(id, 1), row.answer, row.keyId).toString('utf8')) as Answer
-      // This timer keeps no process from ending.
+      // With `ref: false`, the timer does not keep the process alive.
       await sleep(LOOK_MS, undefined, { ref: false })
     }
     return undefined
@@ -100,7 +100,7 @@ async function ask(parts: Parts, operation: string, call: Call<unknown, unknown>
     if (withdrawn === 1) throw new Failure('unavailable', 'no worker has begun it: nothing was done')
     ended = await answer(END_MS)
   }
-  // A row that stays is deleted at night.
+  // If this fails, the row is deleted at night.
   await db.commit([deleteWorkerCall(id)]).catch((error: unknown) => warn(parts, error))
   if (!ended) throw new Failure('unknown_outcome', 'the worker did not answer: look whether it was done')
   if (!('failure' in ended)) return ended
@@ -129,7 +129,7 @@ export function performCalls(parts: Parts, operations: readonly Operation[]) {
             throw error
           }
           const { caller, ...asked } = JSON.parse(vault.open(place(id, 0), question, keyId).toString('utf8'))
-          // A process of the version before passes no scopes.
+          // A process of the previous version sends no scopes.
           const scopes = new Set(Array.isArray(caller.scopes) ? caller.scopes : [])
           const call = { ...asked, caller: { ...caller, scopes } }
           // The call is not awaited here, so that a slow call does not delay other calls.

@@ -233,7 +233,7 @@ export function createMetrics(observe: () => Promise<Observed>, { process = fals
       try {
         timed[name]?.observe(labels, Math.max(0, ms) / 1_000)
       } catch {
-        // As in `count` above.
+        // A wrong label is our own mistake, as in `count`.
       }
     },
     /** Returns the metrics as Prometheus reads them. The gauges are left out when they cannot be read now. */

@@ -29,7 +29,6 @@ const ActivityAnswer = component('Activity', {
   totalBefore: step,
 })
 
-/** The activity as it is answered. */
 export type ActivityView = z.output<typeof ActivityAnswer>
 
 export function activityOperations({ ordering }: ApiContext) {

@@ -170,7 +170,7 @@ export function syncOperations({ ordering: { db }, syncs }: ApiContext) {
   }
 }
 
-/** The operations of a sync run on a copy. The run reports each change when it is found. */
+/** The operations of dry runs, which are sync runs on a copy of the data. They report each change as they find it. */
 export function dryRunOperations({ dryRuns }: ApiContext) {
   const latest = () => ok({ run: dryRuns.latest() ?? null })
   return {

@@ -31,7 +31,7 @@ interface ListDeclaration<R extends Route, I extends z.ZodType, C extends keyof 
   /** The parameter for the next page: `before` takes the id of the last row, `after` the store's own id (default: `before`). */
   by?: C
   item: I
-  /** Returns the value of a row that the next page goes on from (default: the row's id). */
+  /** Returns the value of a page's last row with which the next page is asked for (default: the row's id). */
   cursor?: (row: z.input<I>) => string
   success: { 200: string }
   failures?: Record<number, string>

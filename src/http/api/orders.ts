@@ -352,7 +352,7 @@ interface OrderFilter {
   limit: number
 }
 
-/** Reads the orders that a caller asks for. A search text that names no order is taken for a SKU. A name fits few orders. */
+/** Reads the orders that a caller asks for. A search text that names no order is taken for a SKU. */
 async function askedOrders(db: Database, { state, search, ...filter }: OrderFilter): Promise<StoreOrder[]> {
   if (search !== undefined) {
     const named = await db.query(storeOrdersNamed(search))
@@ -372,7 +372,7 @@ async function askedOrders(db: Database, { state, search, ...filter }: OrderFilt
 /** A call that names an order. */
 type Named = Pick<Call<{ store?: string | undefined }, unknown, 'reference'>, 'caller' | 'path' | 'query'>
 
-/** Finds an order. A store token finds only its own store's orders. A person names the store where stores share the reference. */
+/** Finds an order. A store token finds only its own store's orders. A person names the store if several have the reference. */
 async function idOfOrder(db: Database, { caller, path: { reference }, query }: Named): Promise<string> {
   const store = storeAsked(caller, query.store)
   const found = await db.query(

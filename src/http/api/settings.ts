@@ -70,7 +70,7 @@ function secretsOf(config: Config): z.input<typeof Secret>[] {
       keyName: nameOfKey(config.keyEncryptionKey),
     },
     { ...secret(nextKeyEncryptionKey, 'the key that a rotation takes into use'), ...nextKeyOf(config) },
-    // Where the configuration does not name the database server, a secret names the server.
+    // The address of the database server is either in the configuration or a secret.
     ...(config.databaseUrl && config.database.url === null
       ? [secret(databaseUrl, `the address of the database, ${placeName(config)}`)]
       : []),

@@ -185,7 +185,7 @@ const Status = view(
       supplier: {
         unreachableSince: outage?.beganAt ?? null,
         error: outage?.error ?? null,
-        // A service that has just started has only the balance that it read before the start.
+        // Until the supplier answers this process, its last known answer is the balance in the database.
         lastAnswerAt: supplier.reach().answered?.lastAt ?? balance?.readAt ?? null,
         answerMs: answerTimes(supplier.reach().answerMs),
         quota: quotaView(supplier.quota()),
@@ -210,7 +210,6 @@ function answerTimes(sorted: readonly number[]) {
 
 const quotaView = (quota: ReturnType<Supplier['quota']>) => (quota ? { ...quota, limit: quota.limit ?? null } : null)
 
-/** The status as it is answered. */
 export type StatusView = z.output<typeof Status>
 
 function refusedView({ since, reasons }: ReturnType<Inbox['refused']>) {

@@ -15,14 +15,14 @@ import { type ApiContext, admin, created, ok, operation, operator, viewer } from
 import { testStore } from './store-test.ts'
 import { at, component, count, counts, maybeAt, words } from './views.ts'
 
-/** Which secret signs callbacks to a store, without its text. */
+/** Which secret signs callbacks to a store, without the secret itself. */
 export const CallbackSecretStanding = component('CallbackSecretStanding', {
   generation: z.int().min(1).describe('1: the one that `init` printed'),
   changedAt: maybeAt,
   previousUntil: maybeAt.describe('Until then the previous secret is valid too; may be in the past'),
 })
 
-/** Returns the standing of a store's callback secret. @param rotations the rotations of all stores, the oldest first */
+/** Returns what is shown of a store's callback secret. @param rotations the rotations of all stores, the oldest first */
 export function callbackSecretOf(rotations: readonly CallbackSecret[], store: string) {
   const newest = rotations.findLast((row) => row.store === store)
   return {
@@ -87,7 +87,7 @@ const TestedStore = z.object({
 /**
  * Returns the store that a path names. A store token sees only its own store.
  *
- * @param whose names the configuration that is read, because each of several processes has its own configuration
+ * @param whose how a refusal names the configuration: each of several processes has a configuration of its own
  * @throws Failure `forbidden`, `not_found`
  */
 export function storeAt(
@@ -103,7 +103,7 @@ export function storeAt(
   return store
 }
 
-/** The words for the configuration in refusals of requests that are left to the worker. */
+/** How refusals name the configuration where the worker performs the request: it is the worker's. */
 const OF_CALLER = 'the configuration of the process that calls stores'
 
 /** The operations of stores: where each store is, how publishing to it goes, and which secret signs its callbacks. */
@@ -211,7 +211,7 @@ async function standingsOf({
   })
 }
 
-/** @throws Failure `conflict`, reason `no_callbacks` */
+/** Sends an example callback. @throws Failure `conflict`, reason `no_callbacks` */
 async function sendExample(
   ordering: ApiContext['ordering'],
   store: string,

@@ -15,7 +15,7 @@ export const counts = z.record(z.string(), count)
 export const currency = z.string().meta({ description: 'ISO 4217', examples: ['EUR'] })
 export const amount = z.string().meta({ description: 'Decimal text in the currency beside it', examples: ['19.99'] })
 
-/** Makes an object that has a name of its own in the document. */
+/** Makes the shape of an object that is a named component of the OpenAPI document. */
 export const component = <S extends z.core.$ZodLooseShape>(id: string, shape: S) => z.object(shape).meta({ id })
 
 /** Returns a list in Markdown of words and their meanings. */
@@ -24,7 +24,7 @@ export const meaningsText = (means: Record<string, string>): string =>
     .map(([word, text]) => `- \`${word}\`: ${text}`)
     .join('\n')
 
-/** Makes a named enumeration for the document, with the meaning of each word. */
+/** Makes a named enumeration for the OpenAPI document, with the meaning of each word. */
 export const enumeration = <T extends string>(id: string, labels: Record<T, Pick<Label, 'means'>>) =>
   z.enum(Object.keys(labels) as T[]).meta({ id, description: meaningsText(meansOf(labels)) })
 
