@@ -10,7 +10,7 @@ export interface Operation {
   /** Schemas of the header parameters, by lower-case name. */
   headers: Map<string, Node>
   body: Node | undefined
-  /** Schema of the success with the highest status: a supplier whose refusals are HTTP 200 answers 201 for a new record. */
+  /** Schema of the success with the highest status. A supplier may refuse under 200: its real success is then the 201. */
   success: Node | undefined
   /** Schemas of all 4xx and 5xx answers. */
   failures: Node[]

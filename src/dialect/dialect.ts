@@ -26,8 +26,8 @@ const errorStatus = z
 /**
  * How amounts are written. `decimal`: text "12.99"; `number`: 12.99; `minor`: 1299.
  *
- * Some suppliers write an object with a whole amount and an exponent: this then has the two paths in the object, and says what the
- * exponent counts. `decimals`: 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
+ * If the supplier writes an object with a whole amount and an exponent, this setting has the two paths in the object. It also says
+ * what the exponent counts. `decimals`: 15270 and 3 are 15.27. `power_of_ten`: 15270 and -3 are 15.27.
  */
 const moneyRepresentation = z.union([
   z.enum(['decimal', 'number', 'minor']),
@@ -77,7 +77,7 @@ const shape = z.strictObject({
     encoding: z.enum(['hex', 'base64', 'base64url']),
     /** Text before the signature, such as `v1=`; empty for none. */
     prefix: z.string(),
-    /** The separator in the signature header. Null: a comma where the timestamp is inside; else there is only one signature. */
+    /** The separator in the signature header. Null: a comma if the header has the timestamp too, else there is one signature. */
     separator: z.enum([',', ';', ' ']).nullish(),
     /** Where the timestamp is: a header of its own, or a `name=value` pair inside the signature header. */
     timestamp: z.discriminatedUnion('in', [
@@ -86,7 +86,7 @@ const shape = z.strictObject({
     ]),
     timestampUnit: z.enum(['s', 'ms']),
     toleranceSeconds: seconds,
-    /** Header of the delivery ID. Null: there is none, and the event's ID, or else the digest of the signed bytes, is the ID. */
+    /** Header of the delivery ID. Null: the ID of the event is used, or else the digest of the signed bytes. */
     deliveryIdHeader: header.nullable(),
   }),
   /** Paths in the payload of an event. */
@@ -97,11 +97,11 @@ const shape = z.strictObject({
     orderId: path.nullable(),
     externalOrderId: path.nullable(),
     status: path.nullable(),
-    /** Null: events do not say which product changed, and are ignored; the next sync run reads what changed. */
+    /** Null: events do not name the changed product. Quayside then ignores them, and the next sync run reads the change. */
     productId: path.nullable(),
     /** Our name of an event -> the supplier's name of it; null where the supplier sends no such event. */
     names: z.record(z.enum(eventNames), z.string().min(1).nullable()),
-    /** Path of the licence keys in a payload, or null. Keys are never read there: an order is always read by GET. */
+    /** Path of the licence keys in a payload, or null. Quayside takes no keys from there: it always reads the order by GET. */
     keys: path.nullable(),
   }),
   /** Path of an event's ID in its payload. It identifies a delivery without an ID header. Null: payloads have no ID. */
@@ -149,7 +149,7 @@ const shape = z.strictObject({
     total: path.nullable(),
     /** Path of a flag that says whether another page follows, or null. */
     more: path.nullable(),
-    /** Whether the count is of the filtered list. False: it is of all records, whatever the filters. */
+    /** True: the count is of the filtered list. False: the count is of all records, whatever the filters. */
     totalFiltered: z.boolean(),
     /** How many records the supplier's lists show at most. Null: no limit is known. */
     listMax: z.number().int().positive().nullable(),
@@ -171,7 +171,7 @@ const shape = z.strictObject({
     sku: path,
     name: path,
     category: path.nullable(),
-    /** A store that lacks the product creates it with these two fields. A file may leave both out. */
+    /** A store that lacks the product creates it with these two fields. A dialect file may leave both out. */
     description: path.nullable().default(null),
     image: path.nullable().default(null),
     /** The API/VIP price: what a purchase costs us. */
@@ -185,7 +185,7 @@ const shape = z.strictObject({
     origin: path.nullable(),
     updatedAt: path.nullable(),
   }),
-  /** `promise`: the supplier never sells more units than its stock figures say. `hint`: it does; only zero means no stock. */
+  /** `promise`: the supplier never sells more units than its stock figures say. `hint`: it may sell more, but none at zero. */
   stock: z.enum(['promise', 'hint']),
   orderRequest: z.strictObject({ productId: parameter, quantity: parameter, externalOrderId: parameter }),
   /** Request fields that the supplier requires, by our names. Quayside always sends all three. */
@@ -233,7 +233,7 @@ const shape = z.strictObject({
   idempotencyMemorySeconds: seconds,
   /** After this time, a sent request has run or never will. */
   settleSeconds: z.number().positive(),
-  /** An order shows in GET /orders this long after its request ran. */
+  /** An order shows in GET /orders at most this long after its request ran. */
   listLagSeconds: z.number().positive(),
   /** The two scans that prove an order absent are this far apart. */
   scanGapSeconds: z.number().positive(),

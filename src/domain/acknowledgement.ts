@@ -1,14 +1,14 @@
 import type { ListingNotice } from './labels.ts'
 import { parseDecimal } from './money.ts'
 
-/** The fields of a pushed listing that the store's echo is compared with. */
+/** The fields of a pushed listing that are compared with the store's answer. */
 export interface Sent {
   id: string
   /** Decimal text. */
   price: string
   currency: string
   stock: number | null
-  /** The lowest price that covers cost and margin, in minor units; null where that is not known. */
+  /** The lowest price that covers cost and margin, in minor units; null when it is not known. */
   floorMinor: number | null
 }
 
@@ -34,20 +34,20 @@ export type Acknowledgement =
   | { outcome: 'failed'; reason: 'refused' | 'not_acknowledged'; detail: string }
   | { outcome: 'failed'; reason: 'echo_differs' | 'sale_price'; detail: string; echo: Echo }
 
-/** The price and stock that a store has instead of those that were sent. */
+/** The price and stock that the store has, where they differ from what was sent. */
 export interface Echo {
-  /** In minor units of the currency that was sent; null when it cannot be read. */
+  /** In minor units of the currency that was sent; null when the price cannot be read. */
   priceMinor: number | null
-  /** Null when it is not counted or cannot be read. */
+  /** Null when the stock is not counted or cannot be read. */
   stock: number | null
 }
 
 /**
  * Judges a store's answer about one listing.
  *
- * A store that names results names all of them: a listing without a result was not taken. A price or stock in the answer is what
- * the store has stored. If this differs from what was sent, the store rounds, caps or converts. Only a sale price of the merchant
- * may differ, down to cost and margin.
+ * A store reports one result for each listing: a listing without a result was not taken. A price or stock in the answer is the
+ * value that the store has stored. Another value than the one that was sent is a failure: the store rounds, caps or converts.
+ * The exception is a sale price of the merchant that still covers cost and margin.
  */
 export function acknowledgementOf(sent: Sent, answer: ItemAnswer | undefined): Acknowledgement {
   if (!answer) {

@@ -1,15 +1,15 @@
 /**
- * What happened in each hour, and what the hours of a day, a week or a month show. Times are counted in buckets, each 2^(1/4) times
- * as long as the bucket before. So a few dozen numbers hold every time from 100 ms to a month, with an error of under a tenth.
+ * Counts of what happened in each hour, and their sums for a day, a week or a month. Durations are counted in buckets. The limit
+ * of each bucket is 2^(1/4) times the limit before, so that about a hundred buckets hold every duration from 100 ms to a month.
  */
 
 const HOUR = 3_600_000
 
-/** What is counted. The part of `spend` is a currency, the part of `keysWithin` is the bucket of a time; others have no part. */
+/** What is counted. `spend` has one count for each currency, and `keysWithin` has one for each bucket of durations. */
 export const activityNames = ['orders', 'deliveries', 'refused', 'keys', 'spend', 'keysWithin'] as const
 export type ActivityName = (typeof activityNames)[number]
 
-/** Counts what happens now. @param count may be below zero, for an amount that was corrected */
+/** Counts what happens now. @param count below zero corrects an earlier amount */
 export type CountActivity = (name: ActivityName, count?: number, part?: string) => void
 
 export interface ActivityCount {
@@ -20,7 +20,7 @@ export interface ActivityCount {
   count: number
 }
 
-/** Counts are kept for two months and a day or two: they cover a month and the month before. */
+/** Counts are kept for 62 days, long enough to compare a month with the month before. */
 export const ACTIVITY_KEPT_MS = 62 * 24 * HOUR
 
 export const hourOf = (now: number): number => now - (now % HOUR)
@@ -49,7 +49,7 @@ export function quantileMs(buckets: ReadonlyMap<number, number>, share: number):
   return null
 }
 
-/** Periods, each with the length of one step of its plots and the number of steps. The last step is still under way. */
+/** The length and the number of the steps in which each period is plotted. The last step is still under way. */
 export const activityPeriods = {
   day: { stepMs: HOUR, steps: 24 },
   week: { stepMs: 6 * HOUR, steps: 28 },
@@ -57,7 +57,7 @@ export const activityPeriods = {
 } as const
 export type ActivityPeriod = keyof typeof activityPeriods
 
-/** Returns when a period begins, and when the period before it begins, which is as long. */
+/** Returns when a period begins, and when the equally long period before it begins. */
 export function periodOf(period: ActivityPeriod, now: number) {
   const { stepMs, steps } = activityPeriods[period]
   const fromAt = now - (now % stepMs) - (steps - 1) * stepMs
@@ -82,7 +82,7 @@ export function activityAt(at: number, counts: readonly ActivityCount[], currenc
     keys: sum('keys'),
     // Minor units of the currency that was asked for.
     spendMinor: sum('spend', currency),
-    // Within this time from a store order, half of the hand-overs (or 95 % of them) were done; null where there was no hand-over.
+    // The time from store order to hand-over: half of the hand-overs took at most `p50Ms`, and 95 % at most `p95Ms`.
     p50Ms: quantileMs(buckets, 0.5),
     p95Ms: quantileMs(buckets, 0.95),
   }

@@ -1,6 +1,6 @@
 /**
- * Decides what a channel is to say of alerts, from the state of each alert and from what the channel has said of it. The newest
- * state counts: a channel that was away says what is true when it is back.
+ * Decides which messages a channel sends about alerts, from the state of each alert and the last message of the channel about it.
+ * Only the newest state counts: a channel that was out of reach reports what is true when it is back.
  */
 
 import type { StoredKind } from './alert-kinds.ts'
@@ -9,7 +9,7 @@ export const severities = ['warning', 'critical'] as const
 /** `critical`: money or keys are at stake, or nothing is sold. */
 export type Severity = (typeof severities)[number]
 
-/** One alert, and what a channel has said of it. Instants in epoch milliseconds, here and below. */
+/** One alert, and the last message of a channel about it. Instants in epoch milliseconds, here and below. */
 export interface NoticeSubject {
   id: string
   type: StoredKind
@@ -18,7 +18,7 @@ export interface NoticeSubject {
   endedAt: number | null
   acknowledgedAt: number | null
   mutedUntil: number | null
-  /** What the channel said last; null: it has said nothing yet. */
+  /** The last message of the channel about this alert; null: there was none yet. */
   said: 'raised' | 'ended' | null
   at: number | null
   times: number | null
@@ -29,13 +29,13 @@ export interface ChannelPolicy {
   least: Severity
   /** An open alert that no person has acknowledged is sent again after this time. */
   repeatMs: number
-  /** An alert that was raised before the channel was connected, and is over, is not sent. */
+  /** An alert that was raised before this instant, and is over, is not sent. */
   connectedAt: number
 }
 
 export type NoticeKind = 'raised' | 'repeated' | 'ended'
 
-/** One message, with all that is to be said of one kind of alert. */
+/** One message about all alerts of one kind that are due. */
 export interface DueMessage<A> {
   type: StoredKind
   severity: Severity
@@ -47,7 +47,7 @@ const HOUR = 3_600_000
 /** A channel gets at most one message of a kind in this time: a flood of alerts is one message. */
 export const MESSAGE_GAP_MS = HOUR
 
-/** @returns what is to be said of an alert now; undefined where nothing is to be said */
+/** @returns the notice that is due for an alert; undefined when none is due */
 export function noticeOf(alert: NoticeSubject, policy: ChannelPolicy, now: number): NoticeKind | undefined {
   const { raisedAt, endedAt, acknowledgedAt, mutedUntil, said, at } = alert
   if (policy.least === 'critical' && alert.severity !== 'critical') return undefined
@@ -77,7 +77,7 @@ export function dueMessages<A extends NoticeSubject>(
   const byType = new Map<StoredKind, DueMessage<A>>()
   for (const alert of alerts) {
     const { type, severity } = alert
-    // A message that is dated later than now was sent before the clock was put back.
+    // If the clock was put back, the last message lies in the future. So the distance of the instants counts, not their order.
     if (Math.abs(now - (lastAt.get(type) ?? Number.NEGATIVE_INFINITY)) < MESSAGE_GAP_MS) continue
     const kind = noticeOf(alert, policy, now)
     if (!kind) continue

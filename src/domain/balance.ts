@@ -8,10 +8,10 @@
  */
 const MINUTE = 60_000
 
-/** A difference that is gone after a minute was a lag of the balance behind the orders. */
+/** If a difference is gone after this time, the balance only lagged behind the orders. */
 export const AGAIN_MS = MINUTE
 
-/** Every open order is read within a quarter of an hour: a rise that is no refund by then is a credit. */
+/** Every open order is read within a quarter of an hour. A rise that no failed order explains by then is a credit. */
 export const CREDIT_MS = 20 * MINUTE
 
 /** Amounts in minor units of one currency, instants in epoch milliseconds, here and below. */
@@ -22,7 +22,7 @@ export interface Account {
   refundsMinor: number
   creditsMinor: number
   unexplainedMinor: number
-  /** Charges of failed or reversed orders whose refund no rise has shown yet. */
+  /** Charges of failed or reversed orders for which the balance has not risen yet. */
   owedBackMinor: number
   /** A difference that one reading has shown; below zero for a fall. */
   pendingMinor: number
@@ -40,7 +40,7 @@ export interface BalanceSeen {
   chargesMinor: number
   /** Upper bound of the charges of further orders whose amount the supplier does not state. */
   unpricedMinor: number
-  /** Charges of orders that failed or were reversed since. */
+  /** Charges that newly count as owed back, because their orders failed or were reversed. */
   returnsMinor: number
   /** Upper bound of the charges of purchases whose outcome waits for a person. */
   unsettledMinor: number
@@ -60,8 +60,8 @@ export const expectedMinor = (account: Account): number =>
 /**
  * Takes one reading into the account.
  *
- * A rise is a refund up to the amount that is owed back, and beyond it a credit, such as a top-up. A fall is unexplained where it
- * exceeds what orders with an unknown amount or an open outcome may have cost. An operator must check an unexplained fall.
+ * A rise counts as a refund up to the amount that is owed back. The rest of the rise is a credit, such as a top-up. Orders with
+ * an unknown amount or an open outcome may explain a fall. The rest of the fall is unexplained, and an operator must check it.
  *
  * @returns the account after the reading, and the movements since the previous one
  */
@@ -115,7 +115,7 @@ function confirmed(kept: number, waitedMs: number, owedBackMinor: number) {
   return { ...nothing, refund, credit: waitedMs < CREDIT_MS ? 0 : kept - refund }
 }
 
-/** Beyond safe integers a sum would be rounded, and the equation would not show it. */
+/** Refuses an amount beyond the safe integers: JavaScript would round it, and the account would be wrong unnoticed. */
 function exact(minor: number): number {
   if (!Number.isSafeInteger(minor)) throw new RangeError('an amount is too large to be exact')
   return minor

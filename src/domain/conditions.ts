@@ -1,9 +1,9 @@
-/** Conditions are things that go wrong without an event that says so. Each condition is an alert for as long as it stands. */
+/** Conditions are problems that no event reports, such as a low balance. Each condition is an alert for as long as it lasts. */
 import { daysLeft } from './activity.ts'
 import { lastsText } from './figures.ts'
 import { amountText } from './money.ts'
 
-/** The facts that were read. Instants in epoch milliseconds, amounts in minor units. */
+/** The facts by which conditions are judged. Instants in epoch milliseconds, amounts in minor units. */
 export interface ConditionFacts {
   now: number
   balance: { amountMinor: number; currency: string } | null
@@ -13,18 +13,18 @@ export interface ConditionFacts {
   catalogueReadAt: number | null
   /** Null: there is no backup. */
   backupAt: number | null
-  /** Before this instant, no catalogue and no backup could be missing. */
+  /** If there never was a catalogue or a backup, its age counts from this instant. */
   installedAt: number
-  /** Stores that several times in a row have not taken their listings, and stores that have not taken updates of their orders. */
+  /** Stores that failed to take listings several times in a row, and stores that failed to take updates of their orders. */
   listingsRefusedBy: { store: string; error: string | null }[]
   updatesRefusedBy: { store: string; error: string | null }[]
-  /** Deliveries came whose signature does not fit, and no delivery came whose signature does. */
+  /** Deliveries came, and each of them had a wrong signature. */
   deliveriesRefused: boolean
   /** Null: not known. */
   diskFreeMb: number | null
 }
 
-/** The limits from which on the conditions stand; null: the condition never stands. */
+/** The limits of the conditions; null switches a condition off. */
 export interface ConditionLimits {
   balanceBelowMinor: number | null
   balanceDays: number | null
@@ -98,7 +98,7 @@ export function standingConditions(facts: ConditionFacts, limits: ConditionLimit
 const sinceText = (at: number | null, otherwise: string): string =>
   at === null ? otherwise : `since ${new Date(at).toISOString()}`
 
-/** The least time after which a catalogue counts as stale: a run of a large catalogue takes a while, and so does a failing run. */
+/** A catalogue is not stale before this time, because the sync run of a large catalogue takes a while. A failing run does too. */
 const STALE_LEAST_MS = 3 * HOUR
 
 /** @param everyMs the time between two runs of the schedule */

@@ -1,6 +1,6 @@
 /**
  * The columns of an export, in their order, with the meaning of each column: the API, the help and the page all show these.
- * `filterText` says in words what was asked for.
+ * `filterText` describes a filter in words.
  */
 
 /** A row for each line of a store order. */
@@ -60,7 +60,7 @@ export interface ExportFilter {
   state?: string | undefined
 }
 
-/** Writes what was asked for, for the audit: `orders from 2026-03-01T00:00:00.000Z, fulfilled`. */
+/** Describes an export for the audit: `orders from 2026-03-01T00:00:00.000Z, fulfilled`. */
 export function filterText(what: string, { from, to, store, state }: ExportFilter, event?: string): string {
   const named = [
     from !== undefined && `from ${new Date(from).toISOString()}`,

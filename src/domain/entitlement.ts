@@ -1,8 +1,8 @@
 /**
  * What an order entitles its customer to, and what follows from that for its purchases.
  *
- * An order goes on changing in its store after it was taken. A reading that says something new makes a revision: how the order
- * stands, and how many units of each line are paid for. `settle` compares only the last revision with the purchases:
+ * An order goes on changing in its store after Quayside has taken it. A reading with a difference makes a revision: the standing
+ * of the order, and how many units of each line are paid for. `settle` compares only the last revision with the purchases:
  *
  *   | the order, or the line of a purchase        | not sent              | sent, the store has no key     | the store has keys
  *   | paid, as many units as planned              | a hold by the shop ends, deliveries that waited go on  |
@@ -12,8 +12,8 @@
  *   | more units, granted                         | a new part            |                                |
  *   | more units, not granted                     | one alert: `orders take --line`                        |
  *
- * Where fewer units are left, a purchase that was sent and provably not executed is ended, and its part is bought again for the
- * rest. Units that a person closed while the order had taken them back count as not granted, once they are paid again.
+ * If fewer units are left, a purchase that was sent but provably not executed ends, and its part is planned again for the rest.
+ * A person may close units that the order has taken back. If the order pays for them again, they count as not granted.
  */
 import { type HoldReason, isStandingHold, type StandingHold, type TakenBackBy } from './hold.ts'
 import { finalStates, isOver, type PurchaseState } from './purchase.ts'
@@ -43,9 +43,9 @@ export interface Entitlement {
   isForPerson: boolean
   /** A person accepts the order although the shop says that less of it is paid than before. */
   acceptsShort: boolean
-  /** The order carries the merchant's wish to try again. */
+  /** The order carries the merchant's tag that asks to try ended purchases again. */
   isTagged: boolean
-  /** The revision at which a wish to try again appeared; 0: there was no wish. */
+  /** The revision at which the merchant last asked to try ended purchases again (a wish); 0: never. */
   wishRevision: number
   /** The units of each line, by the store's own id of the line. */
   lines: ReadonlyMap<string, LineUnits>
@@ -54,23 +54,23 @@ export interface Entitlement {
 /** What a reading of an order says. Amounts in minor units. */
 export interface OrderReading
   extends Pick<Entitlement, 'standing' | 'because' | 'fullyPaid' | 'changedAt' | 'refundedMinor' | 'isTagged'> {
-  /** The shop takes the order for done, and no mark of ours is on it. */
+  /** The shop shows the order as fulfilled, and the order has no mark of Quayside. */
   isDoneElsewhere: boolean
-  /** Why the order cannot be bought as it is; null: it can. With a fault, lines of the order may be missing here. */
+  /** Why the order cannot be bought as it is; null: it can. With a fault, `lines` may lack lines of the order. */
   fault: string | null
   /** Units by the store's own ids of the lines. */
   lines: ReadonlyMap<string, number>
 }
 
-/** How the units that an order gains are taken. */
+/** What decides whether units that are added to an order are bought. */
 export interface GrowthPolicy {
-  /** `stated`: the shop says by itself whether they are paid. `buy`: the merchant has them bought. `ask`: a person is asked. */
+  /** Are added units bought? `stated`: if the shop itself states that they are paid. `buy`: always. `ask`: if a person agrees. */
   growth: 'stated' | 'buy' | 'ask'
-  /** The purchases of the order are planned. Until then, no unit of the order was granted. */
+  /** The purchases of the order are planned. Before that, every paid unit of a reading is granted. */
   isTaken: boolean
   /** A person has decided that the order goes on as it is. */
   isByHand: boolean
-  /** In this kind of shop, a merchant who sets the order back to paid wishes that ended purchases are tried again. */
+  /** In this kind of shop, a merchant who sets the order back to paid asks to try ended purchases again. */
   wishesByStanding: boolean
   /** The lowest price of a unit that the customer does not have yet; null where all units are delivered. */
   cheapestOpenMinor: number | null
@@ -80,8 +80,8 @@ export interface GrowthPolicy {
  * Returns the entitlement after a reading.
  *
  * @param known the entitlement before the reading; undefined at the first reading
- * @param revision the number of the revision that the result makes if it differs
- * @param isBaseline the order was taken before readings were kept: this reading grants nothing that was not taken then
+ * @param revision the number of the next revision
+ * @param isBaseline the order was taken before Quayside stored readings: its first reading grants no further units
  */
 export function entitlementAfter(
   known: Entitlement | undefined,
@@ -107,7 +107,7 @@ export function entitlementAfter(
   const isForPerson = !isByHand && (known?.isForPerson ?? reading.isDoneElsewhere)
   const acknowledgedMinor = isByHand ? reading.refundedMinor : (known?.acknowledgedMinor ?? 0)
   const acceptsShort = isByHand || (known?.acceptsShort ?? false)
-  // Units that were added since then explain why not all of the order is paid.
+  // Added units explain why an order is not fully paid. Without added units, less of it is paid than before.
   const isShort =
     isTaken &&
     !reading.fullyPaid &&
@@ -131,7 +131,7 @@ export function entitlementAfter(
     lines,
   }
 
-  /** What keeps a paid order from being bought; null: nothing. */
+  /** Why a paid order must not be bought; null: it may be bought. */
   function heldBecause(): string | null {
     if (reading.standing !== 'paid') return null
     if (reading.fault !== null) return `cannot be bought as it is: ${reading.fault}`
@@ -147,7 +147,7 @@ export function entitlementAfter(
 /** Whether two entitlements say the same; if so, no revision is made. The shop's date of a change is not compared. */
 export const isSame = (one: Entitlement, other: Entitlement): boolean => saysOf(one) === saysOf(other)
 
-/** Names each compared field, because what is stored of an order has further columns. */
+/** Lists the compared fields one by one, because a stored entitlement has further columns. */
 const saysOf = (one: Entitlement): string =>
   JSON.stringify([
     [one.standing, one.because, one.fullyPaid, one.refundedMinor, one.acknowledgedMinor],
@@ -155,22 +155,22 @@ const saysOf = (one: Entitlement): string =>
     [...one.lines].sort(([a], [b]) => (a < b ? -1 : 1)),
   ])
 
-/** Whether a revision takes something away, so that what a person decided before it counts no more. */
+/** Whether a revision takes something away. If it does, earlier decisions of a person no longer count. */
 export const lowers = (before: Entitlement, after: Entitlement): boolean =>
   strictness(after.standing) < strictness(before.standing) ||
   [...before.lines].some(([id, { units }]) => (after.lines.get(id)?.units ?? 0) < units)
 
-/** The standings, from the strictest on. */
+/** The standings, the strictest first. */
 const STRICT: readonly Standing[] = ['cancelled', 'held', 'unpaid', 'paid']
 const strictness = (standing: Standing): number => STRICT.indexOf(standing)
 
 /**
- * Decides what to do with a reading, by what was stored since the reading was asked for. No clock of the shop is compared with a
- * clock of ours: a shop dates in whole seconds and does not date everything, and its clock is corrected.
+ * Decides what to do with a reading, by what was stored after the reading was requested. The clock of the shop is never compared
+ * with our clock: a shop dates in whole seconds, leaves some changes undated, and may correct its clock.
  *
  * @param known what the newest reading said
- * @param isOvertaken another reading made a revision after this one was asked for
- * @param isSecond the order was read once more by its id, because of an earlier reading
+ * @param isOvertaken another reading made a revision after this reading was requested
+ * @param isSecond this reading is the repeat that an earlier `again` asked for
  * @returns `again`: read the order once more by its id
  */
 export function verdictOn(
@@ -185,7 +185,7 @@ export function verdictOn(
   return before !== null && now !== null && now > before ? 'store' : 'merge'
 }
 
-/** Merges two readings of one instant of the shop: the fewer units and the stricter standing count, until the next reading. */
+/** Merges two readings, when it is not known which is newer: the fewer units and the stricter standing count. */
 export function merged(known: Entitlement, reading: OrderReading): OrderReading {
   const fewer = ([id, units]: [string, number]): [string, number] => [
     id,
@@ -214,9 +214,9 @@ export interface PlannedPart {
   /** As far as is known, no request for this purchase ever left: the bytes of its request may still change. */
   isUnsent: boolean
   isMaybeCharged: boolean
-  /** As far as is known, what the supplier charged for this generation has not come back. */
+  /** As far as is known, the supplier has not refunded its charge for this generation. */
   isUnrefunded: boolean
-  /** As far as is known, what was charged for earlier generations has come back or was written off. */
+  /** As far as is known, every charge for earlier generations was refunded or written off. */
   isRefundedBefore: boolean
   holdReason: HoldReason | null
   isCancelled: boolean
@@ -229,15 +229,15 @@ export interface PlannedPart {
   /** All of its keys came. */
   hasKeys: boolean
   plannedRevision: number
-  /** A person's decision stands against what the order says. */
+  /** A person has decided on the purchase. The decision counts more than the order. */
   isDecided: boolean
-  /** A person has given the part up, or decided on it otherwise: no wish revives the part. */
+  /** A person has closed the part, or decided on it in another way. The merchant's request to try again does not reopen it. */
   isClosed: boolean
   /** A worker holds the purchase: it is settled when the worker has finished. */
   isLeased: boolean
 }
 
-/** What `settle` wants done to a purchase, or wants to be planned. */
+/** A step that `settle` asks for: a change of a purchase, or a new plan. */
 export type Step =
   | { step: 'shop_ends'; id: string; by: TakenBackBy; rest: number }
   | { step: 'shop_holds'; id: string; reason: StandingHold }
@@ -257,13 +257,13 @@ export type SettleNotice =
   | { notice: 'too_late'; line: string; units: number }
   /** Bought units whose keys stay here. */
   | { notice: 'surplus'; line: string; units: number }
-  /** The purchase ended and may have been charged: a wish does not revive it. */
+  /** The purchase ended and may have been charged, so the merchant's request does not try it again. */
   | { notice: 'charged'; id: string }
 
 export interface Settled {
   steps: Step[]
   notices: SettleNotice[]
-  /** The order must be settled again: a worker holds a purchase that a step is for, or a purchase needs a second step. */
+  /** The order must be settled again, because a worker holds a purchase that needs a step, or a purchase needs a second step. */
   isOpen: boolean
 }
 
@@ -274,7 +274,7 @@ interface Settling extends Settled, Pick<Entitlement, 'standing' | 'wishRevision
 }
 
 /**
- * Compares an order with its purchases. It compares levels, not changes: a second call after its steps finds nothing to do.
+ * Returns the steps that make the purchases agree with their order. Once they are done, a second call returns no steps.
  *
  * @param parts the newest generation of each part
  * @param hasExpired the order has been unpaid or held for so long that nothing waits for it any more
@@ -326,12 +326,12 @@ function settleLine(
     more(order, line, own, Math.max(0, wanted - planned) + back, free, sum(all, endedOf))
   }
   for (const part of own) stand(order, part)
-  // A person's decision stands against the order. If the shop itself has refused the keys meanwhile, that ends once it is paid.
+  // Purchases that a person decided on are left alone, but if the shop refused their keys, the hand-over goes on after payment.
   if (standing === 'paid')
     for (const part of all.filter(isRefusedByShop)) push(order, part, { step: 'shop_pays', id: part.id })
 }
 
-/** Ends a purchase, or has it end. An unsent purchase that was cancelled here ends by that, and its store hears of it. */
+/** Ends an unsent purchase, and cancels any other. An unsent purchase that is already cancelled here ends by itself. */
 function takeBack(order: Settling, part: PlannedPart, by: TakenBackBy): void {
   if (isOver(part.state) || part.state === 'fulfilled' || (isBeforeSending(part) && part.isCancelled)) return
   if (isBeforeSending(part)) push(order, part, { step: 'shop_ends', id: part.id, by, rest: 0 })
@@ -339,7 +339,7 @@ function takeBack(order: Settling, part: PlannedPart, by: TakenBackBy): void {
   else if (!part.isCancelled && !isPersons(part)) push(order, part, { step: 'shop_cancels', id: part.id, by })
 }
 
-/** Has the keys of so many units stay here. A purchase with no unit left to deliver is cancelled, unless a person must decide. */
+/** Keeps the keys of `surplus` units here. A purchase with no unit left to deliver is cancelled, unless a person must decide. */
 function keepHere(order: Settling, part: PlannedPart, surplus: number): void {
   const isWhole = surplus >= part.quantity && !isPersons(part) && (!part.isCancelled || part.takenBackBy !== null)
   const kept = Math.min(surplus, part.quantity - part.left)
@@ -348,7 +348,7 @@ function keepHere(order: Settling, part: PlannedPart, surplus: number): void {
     push(order, part, { step: 'shop_cancels', id: part.id, by: 'units' })
 }
 
-/** Takes units away: first from purchases never sent, then from those that provably did not run. Keys of the others stay here. */
+/** Takes units away: first from unsent purchases, then from those that provably did not run. For others, the keys stay here. */
 function lessen(order: Settling, line: string, own: readonly PlannedPart[], excess: number): void {
   let over = excess
   const take = (most: number): number => {
@@ -380,7 +380,7 @@ function lessen(order: Settling, line: string, own: readonly PlannedPart[], exce
  *
  * @param missing units for which nothing is planned
  * @param free how many of the missing units were granted
- * @param ended units of purchases that ended for another reason: only a wish or a person buys these units again
+ * @param ended units of purchases that ended for another reason: only the merchant's request or a person buys these units again
  */
 function more(
   order: Settling,
@@ -422,7 +422,7 @@ function more(
   if (lacking > kept) order.notices.push({ notice: 'ask', line, units: lacking - kept })
 }
 
-/** Holds a purchase while its order is not paid, and has a held purchase go on once the order is paid. */
+/** Holds a purchase while its order is not paid, and releases the purchase once the order is paid. */
 function stand(order: Settling, part: PlannedPart): void {
   const { id, state, takenBackBy } = part
   const step = order.stepOf.get(id)
@@ -452,7 +452,7 @@ const isRefusedByShop = ({ isDecided, state, holdReason, surplus, quantity }: Pl
 /** The purchase is in review for a reason of its own: the standing of its order neither ends nor releases it. */
 const isPersons = ({ state, takenBackBy }: PlannedPart): boolean => state === 'review' && takenBackBy === null
 
-/** The keys are here and wait for a person, who has decided on the purchase before. Nothing is bought in place of these keys. */
+/** The keys wait here for a person, who has decided on the purchase once already. Nothing is bought in place of these keys. */
 const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
   isDecided && hasKeys && state === 'review'
 
@@ -460,7 +460,7 @@ const isKeptForPerson = ({ state, isDecided, hasKeys }: PlannedPart): boolean =>
 const plannedOf = ({ state, quantity, surplus, left }: PlannedPart): number =>
   finalStates.includes(state) ? left : Math.max(quantity - surplus, left)
 
-/** Units whose keys stay here while as many units are still to be bought: the keys are delivered instead, and nothing is bought. */
+/** How many units need not be bought, because keys that were kept here can be delivered instead. */
 function exchanged(own: readonly PlannedPart[], excess: number): number {
   const unsent = sum(own, (part) => (isBeforeSending(part) ? part.quantity : 0))
   const kept = sum(own, (part) => (isBeforeSending(part) || isOver(part.state) ? 0 : part.surplus))
@@ -469,7 +469,7 @@ function exchanged(own: readonly PlannedPart[], excess: number): number {
 
 const isTakenBack = ({ state, takenBackBy }: PlannedPart): boolean => state === 'cancelled' && takenBackBy !== null
 
-/** Units that will not come, and that the order did not take back. Units that it took back are planned again, or asked for. */
+/** Units that will not come, except those that the order took back: these are planned again, or a person is asked. */
 function endedOf(part: PlannedPart): number {
   const { state, quantity, surplus, left, isMaybeCharged, isRefundedBefore, isClosed } = part
   if (state === 'fulfilled') return Math.max(0, quantity - surplus - left)
@@ -477,7 +477,7 @@ function endedOf(part: PlannedPart): number {
   return isOver(state) && (!isTakenBack(part) || (mayCost && !isClosed)) ? quantity - left : 0
 }
 
-/** Units of a part that a person closed while the order had taken it back. Once these units are paid again, a person takes them. */
+/** Units of a part that a person closed after the order took the part back. If they are paid again, only a person buys them. */
 const closedOf = (part: PlannedPart): number => (isTakenBack(part) && part.isClosed ? part.quantity - part.left : 0)
 
 const sum = <T>(items: readonly T[], of: (item: T) => number): number =>

@@ -12,7 +12,7 @@ export const grouped = (value: number | string): string => {
   return fraction === undefined ? text : `${text}.${fraction}`
 }
 
-/** Writes a count as `12,842`, or as `10,000+` where counting stopped. @param upTo how far was counted: it stands for more, too */
+/** Writes a count as `12,842`, or as `10,000+` where counting stopped. @param upTo where counting stopped */
 export const countText = (count: number, upTo = Number.POSITIVE_INFINITY): string =>
   count >= upTo ? `${grouped(upTo)}+` : grouped(count)
 
@@ -50,7 +50,7 @@ export function lastsText(days: number): string {
   return `about ${days < 1 ? counted(hours, 'hour') : counted(Math.floor(days), 'day')}`
 }
 
-/** How old something is, in steps that can be read while the age changes: `52 s`, `11 min`, `6 h 38 min`, `3 days`. */
+/** Writes an age so coarsely that it can be read while it changes: `52 s`, `11 min`, `6 h 38 min`, `3 days`. */
 export function age(ms: number): string {
   if (ms < MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))} s`
   return ms < HOUR ? `${Math.floor(ms / MINUTE)} min` : duration(ms)

@@ -2,7 +2,7 @@
 
 const REMOVED = '[removed]'
 
-/** A shorter text occurs in sentences by chance and is no licence key. */
+/** Shorter keys are not looked for: a text so short occurs in sentences by chance. */
 const KEY_MIN_LENGTH = 4
 
 /** Letters and digits, with dashes between them. */
@@ -25,27 +25,27 @@ export function withoutKeys(text: string, keys: readonly string[] = []): string 
   return clean.replaceAll(TOKEN, (token) => (mayBeKey(token) ? REMOVED : token))
 }
 
-/** Writes ` and leads to https://…` of a redirect. The rest of the address may be a secret. @param from the origin that answered */
+/** Writes ` and leads to https://…` for a redirect, without what may be secret. @param from the origin that answered */
 export function leadsTo(location: unknown, from: string): string {
   const url = typeof location === 'string' ? URL.parse(location, from) : null
   return url === null ? '' : ` and leads to ${url.origin.slice(0, 200)}`
 }
 
 /**
- * Whether a word looks like a key: it has at least three groups of four or more characters with dashes between, in capitals or with
- * a digit; or it has sixteen or more characters that are digits, or letters and digits.
+ * Whether a word looks like a key. One form has three or more groups between dashes, each of four or more characters, in capitals
+ * or with a digit somewhere. The other form has sixteen or more characters, and a digit among them.
  */
 function mayBeKey(token: string): boolean {
   const groups = token.split('-')
   const isWord = !/\p{N}/u.test(token) && /\p{Ll}/u.test(token)
   if (isWord) return false
   if (groups.length >= 3 && groups.every((group) => group.length >= 4)) return true
-  // In a word with small letters, one part between dashes must have this length: `2-factor-authentication` is no key.
+  // In a word with small letters, one group alone must have sixteen characters: `2-factor-authentication` is no key.
   const long = /\p{Ll}/u.test(token) ? groups : [token]
   return long.some((part) => part.length >= 16 && /\p{N}/u.test(part))
 }
 
-/** Finds a tag, or a comment or declaration without a tag inside. Text between two `<` is searched once, however long it is. */
+/** Finds a tag, or a comment or declaration that has no tag inside. The time for a long text grows only with its length. */
 const TAG = /<(?:[!?][^<>]*|(\/?)([a-z][a-z0-9]*)\b[^<>]*)>/gi
 
 /** Tags that begin or end a line. */
@@ -110,6 +110,6 @@ function characterOf(decimal?: string, hex?: string, name?: string): string | un
   return code <= 0x10ffff ? String.fromCodePoint(code) : undefined
 }
 
-/** The first characters of a text, none of them halved. */
+/** The first `max` characters of a text, without half of a surrogate pair at its end. */
 export const beginning = (text: string, max: number): string =>
   text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '')

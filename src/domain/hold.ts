@@ -14,7 +14,7 @@ export const holdReasons = [
 ] as const
 export type HoldReason = (typeof holdReasons)[number]
 
-/** Holds that follow from how the order stands in its store. Only its standing ends them. */
+/** Holds that follow from the standing of the order in its store. Only a change of the standing ends them. */
 export const standingHolds = ['unpaid', 'held_by_store'] as const satisfies HoldReason[]
 export type StandingHold = (typeof standingHolds)[number]
 export const isStandingHold = (reason: HoldReason | null): reason is StandingHold =>
@@ -23,7 +23,7 @@ export const isStandingHold = (reason: HoldReason | null): reason is StandingHol
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
-/** How long a paid order may wait before people are alerted of it, in milliseconds; null: another alert says so. */
+/** How long a paid order may wait before there is an alert, in milliseconds; null: another alert already covers this hold. */
 export const heldAlertMs: Record<HoldReason, number | null> = {
   out_of_stock: 24 * HOUR,
   balance: HOUR,
@@ -37,5 +37,5 @@ export const heldAlertMs: Record<HoldReason, number | null> = {
   not_entitled: 10 * MINUTE,
 }
 
-/** What took a purchase back: how its order stands, or the units of its line. */
+/** Why a purchase was taken back: its order is not paid any more, or its line has fewer units. */
 export type TakenBackBy = 'standing' | 'units'

@@ -14,7 +14,7 @@ import type { WayIntoReview } from './purchase-table.ts'
 import type { LineState, OrderState } from './store-order.ts'
 import type { ReportedHold } from './store-update.ts'
 
-/** In their order: done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
+/** These mean: done; under way; planned; held by a rule; a person must look; failed or stopped; cancelled or ignored. */
 export type Sign = 'done' | 'moving' | 'planned' | 'held' | 'review' | 'stop' | 'off'
 
 export interface Label {
@@ -34,11 +34,11 @@ export const meansOf = <K extends string>(labels: Record<K, Pick<Label, 'means'>
 /** Writes a name that has no label of its own as words, such as the name of a row of the transition table or a supplier's code. */
 export const plainName = (name: string): string => name.replaceAll('_', ' ')
 
-/** Returns the word of a label, or the name itself where only another version knows the name. */
+/** Returns the word of a label, or the name itself when this version has no label for it. */
 export const wordOf = (labels: Record<string, Pick<Label, 'word'>>, name: string): string =>
   labels[name]?.word ?? plainName(name)
 
-/** Writes `3 open, 10,000+ fulfilled`, without the counts of zero. @param upTo how far was counted */
+/** Writes `3 open, 10,000+ fulfilled`, without the counts of zero. @param upTo where counting stopped */
 export const countsByWord = (
   counts: Record<string, number>,
   labels: Record<string, Pick<Label, 'word'>>,
@@ -152,7 +152,7 @@ interface HoldLabel {
   word: string
   /** Half a sentence: "the supplier has none left". */
   means: string
-  /** What the purchase waits for, as sentences to the people who run Quayside. */
+  /** What the purchase waits for, in sentences for the people who run Quayside. */
   next: string
 }
 
@@ -209,7 +209,7 @@ export const holdLabels: Record<HoldReason, HoldLabel> = {
   },
 }
 
-/** Holds as a store and its merchant read them. */
+/** What a store and its merchant read about each hold. */
 export const heldSentences: Record<ReportedHold, string> = {
   out_of_stock: 'the supplier has none left: it is bought once there is stock again',
   balance: 'the balance at the supplier is too low: it is bought after a top-up',
@@ -229,11 +229,11 @@ export const listingLabels: Record<ListingState, Label> = {
   ignored: { word: 'ignored', sign: 'off', means: 'a person has excluded it' },
 }
 
-/** What a store may say of a listing that it has taken, for a person to look at. */
+/** Remarks of a store about a listing that it has taken: a person should look at them. */
 export const listingNotices = ['stock_elsewhere', 'requires_shipping', 'sale_price'] as const
 export type ListingNotice = (typeof listingNotices)[number]
 
-/** Why a listing is held, failed, without stock or worth a look, in few words. The listing's detail says it as a sentence. */
+/** Why a listing is held, failed, without stock or worth a look, in few words. The listing's `detail` is the full sentence. */
 export const listingReasons = {
   ambiguous_sku: 'ambiguous SKU',
   missing: 'no offer',
@@ -260,7 +260,7 @@ export const listingReasons = {
 } as const satisfies Record<Unclear | HeldReason | 'price_jump' | ListingNotice, string> & Record<string, string>
 export type ListingReason = keyof typeof listingReasons
 
-/** Returns the words of a reason, or its name where only another version knows the reason. */
+/** Returns the words of a reason, or its name when this version has no words for it. */
 export const reasonText = (reason: string): string =>
   (listingReasons as Record<string, string>)[reason] ?? plainName(reason)
 
@@ -336,7 +336,7 @@ export const decisionLabels = {
   buy_again: { word: 'Write it off and buy again', said: 'write it off and buy again' },
 } as const
 
-/** What to do for the customer when units will not come, by the reason, where no code of the supplier says the reason. */
+/** What to do for the customer when units will not come, by reason. These reasons are our own, and no codes of the supplier. */
 export const failureAdvice: Record<string, string> = {
   out_of_stock: 'Refund this part of the order, or wait: nothing was bought.',
   cancelled: 'Nothing was bought; refund the customer if that is not done yet.',
@@ -344,7 +344,7 @@ export const failureAdvice: Record<string, string> = {
   closed: 'Nothing more of it will come: refund the customer if that is not done yet.',
   short: 'The units that are missing will not come: refund them.',
 }
-/** The advice for every other code. */
+/** The advice for every other reason, such as a code of the supplier. */
 export const FAILED_ADVICE = 'The supplier could not deliver; refund the customer or retry the purchase in Quayside.'
 
 /** The kinds of alerts, each in few words. `alerts/kinds` says what each kind is about, and when an alert of it is over. */

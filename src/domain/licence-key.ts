@@ -1,6 +1,6 @@
 /** What a licence key is: text in one form, by which it is stored, compared and delivered. */
 
-/** A longer key is no text that a person types: it is a file or a certificate. */
+/** A longer text is a file or a certificate, and no key that a person types. */
 const LENGTH_MAX = 512
 
 /** The first bytes of pictures, documents and archives, with one character for each byte. */
@@ -14,8 +14,8 @@ const isFile = (bytes: string): boolean =>
   (bytes.startsWith('BM') && bytes.slice(6, 10) === '\0\0\0\0')
 
 /**
- * Returns the one form of a key: lines end in `\n` without blanks before it, and the whole text has no blanks at its ends. Shops
- * and suppliers change nothing else of a text, so a key is recognised by this form.
+ * Returns the normal form of a key: every line ends in `\n`, with no blanks before it and none at the ends of the text. Shops and
+ * suppliers change nothing else, so two texts with one normal form are the same key.
  */
 export const normalKey = (text: string): string =>
   text

@@ -109,9 +109,9 @@ export function readLine({ positions, width }: CsvHeader, line: number, cells: s
 }
 
 /**
- * The first characters of a cell that a spreadsheet takes for a formula, also behind apostrophes. Chinese and Japanese
- * keyboards type the wide forms of the signs. The second line of a cell counts too: a program that splits the file
- * at line breaks takes the second line of a cell for a line of the file.
+ * A spreadsheet takes a cell that begins with one of these signs for a formula, also behind apostrophes. Chinese and
+ * Japanese keyboards type the wide forms of the signs. Later lines of a cell are escaped too, because a program that
+ * splits the file at line breaks takes them for lines of the file.
  */
 const SIGNS = '=+\\-@\\t\\uff1d\\uff0b\\uff0d\\uff20'
 const FORMULA = `(?='*[${SIGNS}])`
@@ -173,7 +173,7 @@ export function decideLine(line: ListingLine, facts: LineFacts): LineOutcome {
   return { outcome: 'link', productId, sku: line.sku || undefined, variation }
 }
 
-/** Whether a listing already is as the line says; columns that the line leaves open do not count. */
+/** Whether a listing already is as the line says. Empty cells of the line do not count. */
 const saysWhatIs = (line: ListingLine, { sku, productId, variation }: ListedVariant): boolean =>
   (line.sku === '' || line.sku === sku) &&
   (line.product === '' || line.product === productId) &&
@@ -183,7 +183,7 @@ function offerOfProduct(line: ListingLine, { product: offer, bySku }: LineFacts)
   const { product, sku } = line
   if (!offer) return refused(line, 'product', `the supplier has no product ${product}`)
   if (offer.goneAt !== null) return refused(line, 'product', `the supplier does not sell product ${product} any more`)
-  // The store may use a SKU of its own; a SKU of another product means that a cell is wrong.
+  // A SKU that no offer has may be the store's own. A SKU of another product means that a cell is wrong.
   if (bySku.length === 0 || bySku.some(({ productId }) => productId === product)) return offer
   const message = `the SKU ${sku} is of ${productsOf(bySku)}, not of product ${product}: leave one of the two empty`
   return refused(line, 'sku', message)
@@ -208,7 +208,7 @@ const refused = (line: ListingLine, column: LineColumn, message: string): LineOu
   message,
 })
 
-/** Most characters of a text, as everywhere in the API. */
+/** A text has at most this many characters, as everywhere in the API. */
 const TEXT_MAX = 200
 
 function textFault(line: ListingLine): LineOutcome | undefined {

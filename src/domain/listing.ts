@@ -37,13 +37,13 @@ export interface StorePolicy {
   stock: StockPolicy
   filter: ImportFilter
   /**
-   * For a store with products of its own: whether a product that the store lacks is created there, unseen or on sale, and whether
-   * a product that is gone is taken out of sight. Absent for a store that takes every offer under its SKU.
+   * For a store with products of its own. `create`: how a product that the store lacks is created; null: not at all.
+   * `unpublishGone`: a product is hidden once the supplier no longer sells it. Absent for a store that takes every offer by SKU.
    */
   products?: { create: 'draft' | 'publish' | null; unpublishGone: boolean }
 }
 
-/** Whether a store lists an offer that has no link. */
+/** Whether a store lists an offer by itself, without a link. */
 export function passesFilter(offer: PublishedOffer, filter: ImportFilter): boolean {
   const { categories, text, costMinMinor, costMaxMinor } = filter
   if (filter.mode === 'linked') return false
@@ -54,7 +54,7 @@ export function passesFilter(offer: PublishedOffer, filter: ImportFilter): boole
   return !filter.inStockOnly || availableStock(offer) !== 0
 }
 
-/** Whether a change of an offer may change a listing under any policy. */
+/** Whether a change of an offer may change one of its listings. */
 export const mattersToListings = (before: PublishedOffer, after: PublishedOffer): boolean =>
   before.costMinor !== after.costMinor ||
   before.costFault !== after.costFault ||

@@ -126,8 +126,8 @@ export interface Rounding {
 }
 
 /**
- * Rounds a price to a right price, never under the floor. If the direction leads under the floor, the first right price at or
- * above the floor is taken. Half way between two right prices, `nearest` goes up.
+ * Rounds a price to a right price: one that matches a pattern. If the direction leads under the floor, the first right price at
+ * or above the floor is taken. Half way between two right prices, `nearest` goes up.
  *
  * Rounding a rounded price changes nothing, and a higher price is never rounded below a lower one.
  *

@@ -1,15 +1,15 @@
 /**
  * Decides when it is proven that the supplier has no order of a purchase.
  *
- * All instants here are milliseconds of a monotonic clock. A wall clock that is put ahead would shorten the time that a
- * request has to arrive, and a purchase repeated in that time is charged twice where the supplier has forgotten its key.
- * No jump is small enough to be harmless.
+ * All instants here are milliseconds of a monotonic clock. If a wall clock were put ahead, the proof would come before a
+ * late request has arrived. The purchase would be repeated, and charged twice if the supplier has forgotten its key. Even
+ * a small jump could do this.
  */
 
 export interface NotFoundRules {
-  /** A request may be written for this long after its intent was stored. */
+  /** Quayside stores that it will send a request. For this long after that, the request may be written. */
   deadlineMs: number
-  /** A written request has run after this time, or never will. */
+  /** After this time, a written request has run at the supplier, or never will. */
   settleMs: number
   /** A new order shows in the list after this time. */
   listLagMs: number
@@ -28,8 +28,8 @@ export type NotFoundVerdict =
   | { proof: 'absent' }
 
 /**
- * @param sentAt when the last intent was stored, or any later instant
- * @param absentSince when the first scan that counts began; undefined when there was no such scan since that intent
+ * @param sentAt when Quayside last stored that it will send the request, or any later instant
+ * @param absentSince when the first scan that counts began; undefined when there was none since `sentAt`
  * @param begunAt when this scan began
  */
 export function judgeNotFound(

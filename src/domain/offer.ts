@@ -3,15 +3,13 @@ import { formatDecimal } from './money.ts'
 import type { StockedOffer } from './stock.ts'
 import type { SupplierOffer } from './supplier.ts'
 
-/**
- * Why a cost is invalid: not stated or not readable, zero, below zero, or in another currency than the supplier sells in.
- */
+/** Why a cost is invalid: missing or unreadable, zero, negative, or in another currency than the supplier sells in. */
 export type CostFault = 'missing' | 'zero' | 'negative' | 'currency'
 
-/** The as-of of a record whose instant cannot be read. It counts as that of the stored fact, or as older than every dated fact. */
+/** The as-of of a record with an unreadable instant. It counts as that of the stored fact; without one, as the oldest as-of. */
 export const UNDATED = 0
 
-/** A record in which each field that is not stated is null. */
+/** The same record with null, in place of undefined, for each field that is not stated. */
 type Stated<T> = { [K in keyof T]-?: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] }
 
 /** The supplier's facts about one offer. Amounts in minor units of `currency`, instants in epoch milliseconds. */
@@ -32,8 +30,8 @@ export interface Difference {
 /**
  * The supplier's record as a fact.
  *
- * A record cannot have changed after its request: an instant in the future comes from a wrong clock, and would block every
- * later fact.
+ * An as-of after the request comes from a wrong clock and would block every later fact, so the instant of the request
+ * replaces it.
  *
  * @param readAt instant before the request left
  */
@@ -59,12 +57,12 @@ export const factOf = (offer: SupplierOffer, readAt: number): OfferFact => ({
 /**
  * Whether a fact replaces the stored one.
  *
- * The newer as-of wins. With the same as-of (records have no as-of, or the as-of does not change with the stock), the later
- * request wins. An offer that was marked gone takes every later request: that it is listed again is news, however old the
- * record is. A record with an unreadable instant is as old as the stored fact.
+ * The newer as-of wins. If both are equal (records have no as-of, or a change of the stock leaves it as it is), the later request
+ * wins. A record with an unreadable instant counts as old as the stored fact. For an offer that was marked gone, any later
+ * request wins: the offer is listed again, however old its record is.
  *
- * An offer that a purchase found empty keeps the as-of of its record. An earlier request cannot know that the offer is empty, and
- * would put it on sale again. So the offer takes only later requests, also for its cost. Until then it is not sold.
+ * If a purchase found the offer out of stock, only a later request counts, and the offer is not sold until then. An earlier
+ * request does not know that the stock is used up, and would put the offer on sale again.
  */
 export function supersedes(
   stored: Pick<OfferFact, 'asOf' | 'available' | 'localStock' | 'providerStock'> & {
@@ -79,7 +77,7 @@ export function supersedes(
   return fact.asOf > stored.asOf && !mayBeFoundEmpty(stored)
 }
 
-/** Unavailable, though units are left or uncounted. A purchase that found the offer empty leaves this state; few records do. */
+/** Whether an offer is unavailable although its stock is not zero. A purchase that found no stock marks it so; few records do. */
 const mayBeFoundEmpty = (stored: StockedOffer): boolean =>
   !stored.available && availableStock({ ...stored, available: true }) !== 0
 
@@ -95,7 +93,7 @@ export const datedBy = (before: OfferFact | undefined, fact: OfferFact): OfferFa
 /**
  * Replaces an invalid cost by the last good cost.
  *
- * Base price and cashback of a record in another currency are no amounts in our currency, so the stored amounts stay too.
+ * If the record is in another currency, its base price and cashback cannot be used either, and the stored amounts stay.
  *
  * @param before the stored fact; undefined for a new offer, whose cost is then 0
  */
@@ -112,7 +110,7 @@ export function withLastCost(before: OfferFact | undefined, fact: OfferFact): Of
 export const saySame = (before: OfferFact, after: OfferFact): boolean =>
   shown.every(([, column]) => before[column] === after[column])
 
-/** Longest text of a change. A description is up to fifty times as long, and each of its changes would be kept. */
+/** Longest text that is stored of a change. A description is up to fifty times as long. */
 const CHANGE_MAX = 200
 
 export const differences = (before: OfferFact, after: OfferFact): Difference[] =>

@@ -18,16 +18,16 @@ export const fullJitter = (baseMs: number, attempt: number, capMs: number, rando
 
 /**
  * Waits before the reads and look-ups of a purchase. They are short at first, because most orders complete in seconds. They end
- * at 15 minutes, because a purchase that is not final may not go unread for longer.
+ * at 15 minutes, because a purchase that is not final must be read that often.
  */
 const REFRESH_MS = [2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
 
-/** Waits while deliveries say when an order is over: its reads then catch only what is late. */
+/** Waits while the supplier's webhooks announce the end of an order. The reads then only make up for late or lost deliveries. */
 const ANNOUNCED_MS = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE]
 
 /**
  * @param refreshes reads or look-ups made since the state was entered
- * @param areAnnounced deliveries say when orders are over
+ * @param areAnnounced the supplier's webhooks announce the end of an order
  */
 export function refreshDelayMs(refreshes: number, areAnnounced = false): number {
   const waits = areAnnounced ? ANNOUNCED_MS : REFRESH_MS
@@ -37,14 +37,14 @@ export function refreshDelayMs(refreshes: number, areAnnounced = false): number 
 /** Orders whose reads fall into one second are read together. */
 export const readTogetherAt = (at: number): number => Math.ceil(at / SECOND) * SECOND
 
-/** A purchase that waits for a delivery or a person is not urgent. It is read as often as any purchase must be before its end. */
+/** A purchase that waits for its hand-over or for a person is not urgent, so it is read at the longest interval. */
 const REREAD_MS = 15 * MINUTE
 
 /**
  * Returns when a purchase is read or looked up next.
  *
  * @param refreshes reads or look-ups made since the state was entered
- * @param areAnnounced deliveries say when orders are over
+ * @param areAnnounced the supplier's webhooks announce the end of an order
  * @returns null in the states in which there is nothing to read: not sent yet, being sent, or final
  */
 export function nextReadAt(state: PurchaseState, refreshes: number, now: number, areAnnounced: boolean): number | null {
@@ -61,7 +61,7 @@ export function nextReadAt(state: PurchaseState, refreshes: number, now: number,
   }
 }
 
-/** The wait after a request that never left: 1 s x 2^n with full jitter, at most 5 minutes. An outage is not hammered. */
+/** The wait after a request that never left: 1 s x 2^n with full jitter, at most 5 minutes, to spare a supplier that is down. */
 export const notExecutedDelayMs = (attempt: number, random: number): number =>
   SECOND + fullJitter(SECOND, attempt, 5 * MINUTE - SECOND, random)
 
@@ -92,8 +92,8 @@ export function callbackDelayMs(attempts: number, random: number): number | unde
 const PUBLICATION_MS = CALLBACK_MS.slice(0, 4)
 
 /**
- * Returns the wait after a failed push of listings: the first waits of callbacks, and then the last of these waits again and
- * again, because a listing is wrong until its push succeeds.
+ * Returns the wait after a failed push of listings: the first four waits of callbacks, and then always two hours. The pushes
+ * never end, because a listing is wrong until its push succeeds.
  *
  * @param attempts how many pushes failed in a row, from 1
  */
@@ -103,8 +103,8 @@ export function publicationDelayMs(attempts: number, random: number): number {
 }
 
 /**
- * Longest wait before products are created again in a store that has taken prices since the failure: a minute for each failure
- * in a row, so that a store which creates nothing is asked less and less often.
+ * Longest wait before products are created again in a store that failed to create them, but has taken prices since. It is a
+ * minute for each failure in a row: a store that creates nothing is asked less and less often.
  */
 export const creationDelayMs = (attempts: number): number => Math.max(1, attempts) * MINUTE
 
@@ -114,7 +114,7 @@ export function deliveryDelayMs(attempts: number, random: number): number | unde
 }
 
 /**
- * Pauses first sends while the supplier's answers are ambiguous, and from the first answer on that cannot be read.
+ * Pauses first sends (new purchases) while the supplier's answers are ambiguous, and after a single answer that cannot be read.
  *
  *   closed ──3 ambiguous answers in a row──► open ──a look-up succeeds──► probing ──an unambiguous answer──► closed
  *          ──or one that cannot be read───►   ▲                              │
@@ -147,7 +147,7 @@ export function afterAnswer(breaker: Breaker, answer: AnswerQuality): Breaker {
 }
 
 /**
- * An answered look-up shows that the supplier works again: one first send at a time may go out.
+ * An answered look-up shows that the supplier works again: one new purchase at a time may be sent.
  *
  * @param orders how many orders the look-up read
  */
@@ -156,14 +156,14 @@ export const afterLookUp = (breaker: Breaker, orders: number): Breaker =>
     ? { ...breaker, phase: 'probing', unread: false }
     : breaker
 
-/** No purchase is in doubt any more: the unreadable answer hides nothing, and one first send at a time may go out. */
+/** Once no purchase is in doubt, the unreadable answer cannot hide an order: one new purchase at a time may be sent. */
 export const afterDoubts = (breaker: Breaker): Breaker => afterLookUp(breaker, 1)
 
-/** How many first sends may be in flight at once. */
+/** How many new purchases may be in flight at once. */
 export const firstSendsMax = (breaker: Breaker, usualMax: number): number =>
   breaker.phase === 'closed' ? usualMax : breaker.phase === 'probing' ? 1 : 0
 
 /** How often a store's products are read at least: a product that the merchant adds is linked within this time. */
 export const VARIANTS_EVERY_MS = 6 * 3_600_000
-/** A product may wait in the store for an offer that has just come. Several offers that come together cost one reading. */
+/** After new offers, the products are read this soon: one may wait for its offer. Offers that come together cost one reading. */
 export const VARIANTS_SOON_MS = 15 * 60_000

@@ -28,7 +28,7 @@ export interface Band {
   markup: Markup
   /** The highest cost in the band, minor units; null for the last band. */
   upToMinor: number | null
-  /** The price at the end of the bands before, minor units: a higher cost never gives a lower price. */
+  /** The price of the highest cost in the bands before, minor units: a higher cost never gives a lower price. */
   atLeastMinor: number
 }
 
@@ -36,7 +36,7 @@ export interface Band {
 export interface PricingRules {
   markup: Markup
   bands: Band[]
-  /** Rules by category, and below them rules by SKU. */
+  /** Rules by category, and rules by SKU. */
   categories: ReadonlyMap<string, Markup>
   products: ReadonlyMap<string, Markup | { fixedMinor: number }>
   /** The least margin over the cost: the larger of its two parts. */
@@ -208,7 +208,7 @@ export const namesInRules = (stores: NamingStore[]): RuleName[] =>
     return [
       ...named('pricing.categories', 'category', Object.keys(pricing.categories)),
       ...named('pricing.products', 'SKU', Object.keys(pricing.products)),
-      // A store that lists linked offers only does not use its filters.
+      // A store that lists only linked offers does not use its filters.
       ...named('listings.categories', 'category', listings.mode === 'all' ? (listings.categories ?? []) : []),
     ]
   })

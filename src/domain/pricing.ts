@@ -4,7 +4,7 @@
  *   cost -> the store's currency -> the rule -> the floor -> rounding -> compare-at price
  *
  * One rule applies: that of the product, else that of its category, else the band of its cost, else the markup. The price
- * is never under the floor (cost plus margin, each rounded up), also after rounding. For one product a higher cost never
+ * is never under the floor (cost plus margin, each rounded up), not even after rounding. For one product a higher cost never
  * gives a lower price.
  */
 import { amountText, exact, raiseByPercent, roundPrice } from './money.ts'
@@ -95,7 +95,7 @@ export interface WayToPrice {
   /** The price by the rule alone. */
   ruledMinor: number
   floorMinor: number
-  /** The price before rounding: never under the floor, nor under the price of the highest cost of the bands before. */
+  /** The price before rounding: at least the floor, and at least the price of the highest cost in the bands before. */
   unroundedMinor: number
   priceMinor: number
   /** The candidate for the compare-at price; null when it is not known or not wanted. */

@@ -14,8 +14,8 @@
  *   |   known one is under the floor                 |                        |
  *   | anything else                                  | as usual, new price    | synced
  *
- * Only what the store is not known to have is pushed. Only the last row gives a listing to a store that cannot have it yet. A
- * store may have a push that it has not confirmed: if no price is known, the last pushed price counts as known.
+ * There is no push if the store is known to have its content. Only the last row brings a listing to a store for the first
+ * time. A store may take a push without confirming it: if no price is known, the last pushed price counts as known.
  */
 
 import type { ListingReason } from './labels.ts'
@@ -33,7 +33,7 @@ export interface ListingContent {
   available: boolean
   name: string
   category: string | null
-  /** The listing is, or is to be, out of sight: the supplier sells it no more, and the merchant wants it hidden then. */
+  /** The listing is hidden, or is to be: the supplier no longer sells it, and the merchant wants such listings hidden. */
   isGone: boolean
 }
 
@@ -54,16 +54,16 @@ export type Match<O extends MatchedOffer = MatchedOffer> =
   | { outcome: 'ignored' }
 
 export interface ListingFacts {
-  /** What the store confirmed last, or named in its answer; null when it did neither. */
+  /** What the store last confirmed or stated in an answer; null when it did neither. */
   known: ListingContent | null
   /** The unconfirmed push, without its stock; null when there is none. */
   sent: ListingContent | null
-  /** Whether the store may have the unconfirmed push instead of what is known. */
+  /** Whether the store may have taken `sent`, and so no longer have `known`. */
   open: boolean
   /** Whether the store answered the last push and did not take it. */
   failing: boolean
   jumpFrom: { priceMinor: number; currency: string } | null
-  /** False while it is open whether the last push arrived: then the push is repeated, whatever the store is known to have. */
+  /** False while it is not known whether the last push arrived. The push is then repeated, even if it equals `known`. */
   settled: boolean
   /** A price that a person has approved, however large its jump. */
   approvedPriceMinor: number | null
@@ -77,7 +77,7 @@ export interface ListingDecision {
   detail: string | null
   /** The price that waits for a person. */
   wantedPriceMinor: number | null
-  /** The cost behind the price of `content` where it is a new price, in minor units of the supplier's currency. */
+  /** The cost behind a new price in `content`, in minor units of the supplier's currency; null when the price is not new. */
   costMinor: number | null
   /** The lowest allowed price, in minor units of the currency of a new price; null when there is no floor. */
   floorMinor: number | null
@@ -151,7 +151,7 @@ type DecisionBase = Omit<ListingDecision, 'content' | 'push'>
 
 const nothing = { stock: 0, available: false } as const
 
-/** Decides on the listing with no stock, at the price that the store has. */
+/** Withdraws a listing: the store gets no stock, at the price that it has. */
 function withdrawn(base: DecisionBase, facts: ListingFacts, isGone = false): ListingDecision {
   const content = facts.known ?? facts.sent
   return content === null
@@ -161,7 +161,7 @@ function withdrawn(base: DecisionBase, facts: ListingFacts, isGone = false): Lis
 
 type Floor = Pick<ListingContent, 'priceMinor' | 'currency'>
 
-/** Whether a store may be selling a listing under its floor, or at a price that cannot be compared with it. */
+/** Whether a store may be selling a listing under its floor, or at a price that cannot be compared with the floor. */
 export const mayUndersell = (
   { known, sent, open }: Pick<ListingFacts, 'known' | 'sent' | 'open'>,
   floor: Floor,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** The permanent name of one purchase. No two purchases share a name, and it can be derived again after the database is lost. */
+/** The permanent name of one purchase. No two purchases share a name. It can be derived again if the database is lost. */
 export interface PurchaseName {
   /** Permanent id of the store: two installations with one API key must not derive equal keys. */
   store: string
@@ -37,10 +37,10 @@ export function externalOrderId(name: PurchaseName, lengthMax: number): string {
 const TAIL = 33
 
 /**
- * Whether a reference begins like the references of a store. This separates our orders from foreign ones on the same API
- * key, and does not say which purchase the reference is of.
+ * Whether a reference begins like the references of a store. This separates our orders from foreign orders on the same
+ * API key. It does not show which purchase an order is of.
  *
- * If the cap is so short that the digest replaces the end of the store's id, the beginning of the id decides.
+ * If `lengthMax` is so short that the digest replaces the end of the store's id, the beginning of the id decides.
  */
 export function carriesStore(reference: string, store: string, lengthMax: number): boolean {
   const head = `q1.${encode(store)}.`
@@ -52,7 +52,7 @@ export function carriesStore(reference: string, store: string, lengthMax: number
 /**
  * The idempotency key of a purchase: base32 of SHA-256 over "q1" and its name, each piece with its length.
  *
- * Product and quantity are not part of the key: a changed link must collide with the earlier key, not buy again.
+ * Product and quantity are not part of the key. If they change, the supplier still sees the earlier key, and sells nothing twice.
  *
  * @returns 52 characters of a-z2-7
  */
@@ -95,8 +95,8 @@ function base32(bytes: Buffer): string {
 export type PartName = Omit<PurchaseName, 'generation'>
 
 /**
- * How many generations of a part are compared with a reference that ends in a digest, because the digest hides the number. A
- * purchase is tried for three days, with at most an hour between two tries. This makes about a hundred generations.
+ * If a digest hides the number of the generation in a reference, the references of this many generations are compared with it.
+ * A purchase is tried for three days, with at most an hour between two tries. This makes about a hundred generations.
  */
 const TRIED = 1_000
 
@@ -115,8 +115,8 @@ export function rangeOf(part: PartName, lengthMax: number): { from: string; to: 
 export const textsFrom = (beginning: string) => ({ from: beginning, to: `${beginning}\x7f` })
 
 /**
- * Returns the reference of the first purchase of the same line, and the number of the part. Where the given reference ends in a
- * digest, only the beginning of the first reference is returned.
+ * Returns the reference of the first purchase of the same line, and the number of the part in the given reference. If the given
+ * reference ends in a digest, only the common beginning is returned.
  *
  * @returns undefined for a text that is no reference of ours
  */
@@ -126,7 +126,7 @@ export function firstOf(reference: string): { is: string; part: number } | { beg
   return end === undefined ? undefined : { is: `${reference.slice(0, -end.length)}.1.1`, part: Number(part) }
 }
 
-/** Returns the generation of a part that has this reference, up to `tried` where a digest hides it; undefined for another part. */
+/** Returns the generation in a reference of this part; undefined for another part. @param tried most generations for a digest */
 export function generationOf(reference: string, part: PartName, lengthMax: number, tried = TRIED): number | undefined {
   const stem = stemOf(part)
   const number = reference.startsWith(stem) ? reference.slice(stem.length) : ''

@@ -8,7 +8,7 @@ interface Outcome<S extends PurchaseState = PurchaseState, E extends Effect = Ef
   effects?: E[]
 }
 
-/** The decision of a row that gives nothing to a person. */
+/** The decision of a row that leaves nothing to a person. */
 type PlainOutcome = Outcome<Exclude<PurchaseState, 'review'>, PlainEffect>
 type PlainEffect = Exclude<Effect, 'alert'>
 
@@ -42,7 +42,7 @@ const how = ({ differs }: FoundOrder): string => (differs === undefined ? '' : `
 export const ids = (facts: PurchaseFacts, orders: { id: string }[]) => [
   ...new Set([...facts.ordersSeen, ...orders.map((order) => order.id)]),
 ]
-/** The orders that a decision covers when a purchase is given up. The purchase's own order must not reopen it either. */
+/** The orders that count as decided when a purchase is given up. Its own order is among them, or it would reopen the purchase. */
 const seenAndKnown = (facts: PurchaseFacts) =>
   facts.supplierOrderId === null ? facts.ordersSeen : ids(facts, [{ id: facts.supplierOrderId }])
 const doubleCharge = (orders: FoundOrder[]): PlainEffect[] => [
@@ -59,7 +59,7 @@ const SCAN_OVERDUE_MS = 24 * 3_600_000
 export const REPEATS_MAX = 3
 
 const before = ['planned', 'waiting'] as const
-/** An order that is found for a purchase in these states is ours (after a restore or a lost answer), or needs a person. */
+/** In these states, an order is found only after a restore or a lost answer. It becomes the purchase's own, or needs a person. */
 const notAccepted = [...before, 'unknown'] as const
 
 /** A shop that took the purchase back needs no notice of its end. */
@@ -108,7 +108,7 @@ const sendingRows = [
 
   row('cancelled_before_sending', before, 'clock', (facts, _, now) => {
     if (facts.maybeChargedAt !== null) return undefined
-    // The time in which the shop holds the purchase does not count.
+    // A purchase is not late while the shop holds it.
     const isLate = now >= facts.deadlineAt && !isStandingHold(facts.holdReason)
     if (facts.cancelRequestedAt === null && !isLate) return undefined
     return { next: 'cancelled', set: { holdReason: null, notBefore: null }, effects: failureNotice(facts) }
@@ -235,18 +235,18 @@ const KEYS_SHORT_MS = HOUR
 /** An order that stays open for longer than a day is reported, once. */
 export const LATE_MS = 24 * HOUR
 
-/** Counts all keys that ever came, also those of this reading: an order may show other keys in each reading. */
+/** Counts all keys that ever came, with those of this reading: an order may show different keys in each reading. */
 const came = (facts: PurchaseFacts, { newKeys }: InputOf<'read'>) => facts.keysStored + newKeys
 const allCame = (facts: PurchaseFacts, input: InputOf<'read'>) =>
   input.status === 'completed' && came(facts, input) === facts.quantity
 
-/** Rows that lead to review because the store cancelled: it is known what was bought and paid. */
+/** Rows that lead to review because the store took units back. They do not count towards a freeze: what was bought is known. */
 export const reviewsByCancellation: readonly WayIntoReview[] = [
   ...(['completed_and_cancelled', 'cancelled_before_hand_over'] as const),
   ...(['taken_back_before_hand_over', 'absent_and_fewer'] as const),
 ]
 
-/** Whether neither a person nor the standing of the order keeps the keys here. */
+/** Whether the keys may leave: no person and no standing of the order holds them back. */
 const mayLeave = ({ handOverHeldAt, holdReason }: PurchaseFacts): boolean =>
   handOverHeldAt === null && !isStandingHold(holdReason)
 
@@ -254,7 +254,7 @@ const CANCELLED_TOO_LATE = 'cancelled after the hand-over began'
 
 const over = ['rejected', 'failed', 'cancelled'] as const
 
-/** Writes off a failed purchase that is not proven refunded, or a closed purchase that is not proven uncharged. */
+/** Writes off the money of a failed purchase without a proven refund, or of a closed purchase that may have been charged. */
 function writtenOff(facts: PurchaseFacts, now: number): Patch {
   const seen = facts.supplierOrderId !== null || facts.ordersSeen.length > 0
   const charged = facts.state === 'failed' || facts.maybeChargedAt !== null || seen
@@ -267,7 +267,7 @@ const givenUp = (facts: PurchaseFacts, now: number): Patch => ({
   handOverHeldAt: facts.handOverBegunAt === null ? (facts.handOverHeldAt ?? now) : null,
 })
 
-/** Cancels for the shop. Keys that wait for a person for another reason go on waiting, even once the order is paid again. */
+/** Cancels a purchase for the shop. If a person already holds back its keys, they stay, even when the order is paid again. */
 const cancelledBy = (facts: PurchaseFacts, by: TakenBackBy, now: number): Patch => ({
   cancelRequestedAt: facts.cancelRequestedAt ?? now,
   ...(facts.handOverHeldAt === null || facts.takenBackBy !== null ? { takenBackBy: by } : {}),
@@ -279,10 +279,10 @@ const cancelledBy = (facts: PurchaseFacts, by: TakenBackBy, now: number): Patch 
 const heldTime = ({ holdReason, heldAt, deadlineAt }: PurchaseFacts, now: number): Patch =>
   isStandingHold(holdReason) ? { deadlineAt: deadlineAt + Math.max(0, now - (heldAt ?? now)) } : {}
 
-/** The cancellation by the shop is over. */
+/** Ends a cancellation by the shop. */
 const returned = { takenBackBy: null, cancelRequestedAt: null } satisfies Patch
 
-/** Withdraws deliveries that have not begun. New deliveries, for the keys entitled now, are made at once or once keys may leave. */
+/** Withdraws deliveries that have not begun. New ones, for the present units, are queued now, or later if the keys must wait. */
 const regiven = (facts: PurchaseFacts): PlainEffect[] => [
   ...(facts.keysWaiting > 0 ? (['withdraw'] as const) : []),
   ...(mayLeave(facts) && facts.state !== 'review' ? (['hand_over'] as const) : []),
@@ -362,7 +362,7 @@ const acceptedRows = [
   }),
   row('failed', ['accepted'], 'read', (facts, input, now) => {
     if (input.status === 'open' || input.keys > 0 || facts.keysStored > 0) return undefined
-    // Adopting the order was no decision against it: if it completes after all, that is news.
+    // A person who adopted the order did not decide against it: if it completes after all, it must reopen the purchase.
     const ordersSeen = facts.ordersSeen.filter((id) => id !== facts.supplierOrderId)
     const set: Patch = ordersSeen.length < facts.ordersSeen.length ? { ordersSeen } : {}
     if (input.status === 'refunded') set.refundedAt = now
@@ -400,7 +400,7 @@ const acceptedRows = [
     return { next: 'review', set, effects: facts.keysWaiting > 0 ? ['withdraw', 'alert'] : ['alert'] }
   }),
   row('shop_cancelled', ['unknown', 'accepted', 'completed', 'review'], 'shop_cancels', (facts, { by }, now) => {
-    // A review for another reason is for a person to end, however the order stands.
+    // Only a person ends a review for another reason, whatever the standing of the order.
     if (facts.state === 'review' && facts.takenBackBy === null) return undefined
     return { set: cancelledBy(facts, by, now), effects: facts.state === 'unknown' ? ['read_now'] : [] }
   }),
@@ -440,7 +440,7 @@ const acceptedRows = [
 
   review('found_after_the_end', over, 'found', (facts, { orders }, now) => {
     const open = undecided(orders).filter((order) => moneyIsOut(order.status))
-    // Its own order reopens the purchase in any case. Of several other orders, it is not known which order is meant.
+    // The purchase's own order always reopens it. Of several other orders, it is unclear which one is meant.
     const own = open.find(({ id }) => id === facts.supplierOrderId)
     const order = own ?? open[0]
     if (!order) return undefined
@@ -450,7 +450,7 @@ const acceptedRows = [
       return { set: { ordersSeen: ids(facts, open) }, effects: doubleCharge(open) }
     }
     const set: Patch = { supplierOrderId: order.id }
-    // The purchase goes on as cancelled by the shop, until its order is compared with it.
+    // The shop's cancellation stays in force until the store order is compared with the purchase again.
     if (facts.takenBackBy !== null) set.cancelRequestedAt = facts.cancelRequestedAt ?? now
     const effects: Effect[] = ['cancel_later', 'read_now']
     if (facts.failureNotifiedAt !== null || !order.agrees) {

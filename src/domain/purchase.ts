@@ -39,7 +39,7 @@ export const isOver = (state: PurchaseState): boolean =>
 /** What the answer to a POST means for money: the request did not run; it was answered and not charged; it was possibly charged. */
 export type AnswerClass = 'not_executed' | 'refused' | 'ambiguous'
 
-/** The columns of a purchase, and facts of its siblings, that the table reads. Instants in epoch milliseconds. */
+/** The columns of a purchase that the table reads, and facts about other purchases of its part. Instants in epoch milliseconds. */
 export interface PurchaseFacts {
   state: PurchaseState
   holdReason: HoldReason | null
@@ -55,9 +55,9 @@ export interface PurchaseFacts {
   deadlineAt: number
   supplierOrderId: string | null
   quantity: number
-  /** Units of it that the customer is not entitled to any more: their keys stay here. */
+  /** Units of the purchase that the customer is not entitled to any more: their keys stay here. */
   surplus: number
-  /** Set when the shop cancelled the purchase; a later reading of the order as paid takes the cancellation back. */
+  /** Set when the shop cancelled the purchase. If the order is paid again later, the cancellation is undone. */
   takenBackBy: TakenBackBy | null
   heldAt: number | null
   keysStored: number
@@ -102,13 +102,13 @@ export type PurchaseInput =
   | { type: 'clock' }
   /** The cause of a hold is gone, its wait is over, or an operator releases it, perhaps with another ceiling. */
   | { type: 'released'; by: 'cause' | 'time' | 'operator'; ceilingMinor?: number }
-  /** The purchase may be sent now; `guard` is the first guard that fails, `orphans` the recorded orders of its part. */
+  /** The purchase may be sent now; `guard` is the first guard that fails, `orphans` are orders of its part without a purchase. */
   | { type: 'due'; guard: HoldReason | null; notBefore: number | null; orphans: string[] }
   /** POST /orders was answered; `notBefore` is when the next attempt may leave. */
   | { type: 'answer'; answer: Answer; notBefore: number }
   /** The answer cannot arrive any more: the lease has ended, or the process was restarted. */
   | { type: 'lost' }
-  /** GET /orders/{id} of the order that an answer named; `ofAnotherLine`: any other purchase has it. */
+  /** GET /orders/{id} of the order that an answer named. Here, `ofAnotherLine` is true if any other purchase has the order. */
   | { type: 'named_read'; order: FoundOrder }
   /** Two valid scans, late enough and far enough apart, did not find the order. */
   | { type: 'absent'; frozen: boolean }
@@ -128,16 +128,16 @@ export type PurchaseInput =
   | { type: 'confirmed' }
   /** The same internal error came eight times in a row: the service cannot go on with this purchase. */
   | { type: 'poison'; error: string }
-  /** The `shop_...` inputs follow from how the order is in its shop now. The purchase ends, and `rest` units are planned again. */
+  /** The order in its shop has changed, as for all `shop_...` inputs. The purchase ends, and `rest` units are planned again. */
   | { type: 'shop_ends'; by: TakenBackBy; rest: number }
-  /** Nothing of the purchase is sent or delivered while the order stands so. */
+  /** The order is unpaid or held. Until it is paid, nothing of the purchase is sent or delivered. */
   | { type: 'shop_holds'; reason: StandingHold }
   /** The shop has refused the delivery of the keys, and has none of them. */
   | { type: 'shop_blocks'; reason: StandingHold | 'not_entitled' }
   | { type: 'shop_cancels'; by: TakenBackBy }
   /** The order is paid again: what waited for the payment goes on. */
   | { type: 'shop_pays' }
-  /** The purchase gets another quantity or another ceiling: no byte of it has left. */
+  /** The purchase gets another quantity or another ceiling. This is safe because its request has not been sent. */
   | { type: 'shop_resizes' }
   /** The keys of `surplus` units stay here. */
   | { type: 'shop_limits'; surplus: number }
@@ -226,7 +226,7 @@ export function transition(facts: PurchaseFacts, input: PurchaseInput, now: numb
     const outcome = row.decide(facts, input, now)
     if (!outcome) continue
     const { next = facts.state, set: given = {}, effects = [] } = outcome
-    // A review for another reason is for a person to end, however the order stands.
+    // Only a person ends a review for another reason, whatever the standing of the order.
     const isPersons = row.isReview && next === 'review' && !reviewsByEntitlement.has(row.name)
     const set = isPersons && facts.takenBackBy !== null ? { ...given, takenBackBy: null } : given
     return { row: row.name, next, set, effects, alert: row.isReview && effects.includes('alert') ? row.name : null }
@@ -249,7 +249,7 @@ export function provesUncharged(
     case 'failed':
       return (set.refundedAt ?? refundedAt) !== null
     case 'cancelled':
-      // An order that no list showed may show later, when the supplier's lists lag more than stated.
+      // If a request was sent, its order may exist although no list showed it: a list may lag more than stated.
       return row === 'cancelled_before_sending' || row === 'shop_ended'
     default:
       return false
@@ -265,7 +265,7 @@ export const keepsMoney = ({ state, refundedAt, writtenOffAt }: Spent): boolean 
 /**
  * Whether a part may be bought now: every other generation of it is proven not charged, refunded, or written off.
  *
- * This is asserted before each POST /orders: for each part of a line, charges less refunds never exceed one.
+ * This is asserted before each POST /orders, so that no part of a line is charged twice without a refund.
  */
 export const mayBuy = (others: readonly Spent[]): boolean =>
   others.every((other) => isOver(other.state) && !keepsMoney(other))

@@ -5,9 +5,9 @@ export interface RateSettings {
   to: string
   /** How many units of `to` one unit of `from` is: decimal text, at most 7 digits before the point and 8 after it. */
   rate: string
-  /** First instant of its validity, ISO 8601; without this instant, the beginning is open. */
+  /** The first instant at which the rate is valid, ISO 8601; without it, the rate has no beginning. */
   validFrom?: string | undefined
-  /** First instant after its validity. */
+  /** The first instant at which the rate is no longer valid. */
   validUntil?: string | undefined
 }
 

@@ -12,9 +12,8 @@ export const AHEAD = 10
 const PARTS_AHEAD = 3
 
 /**
- * The generations of a part that are looked up by reference before a purchase of it is sent: those whose outcome is not known
- * here, and ten that the database may have forgotten. Still later generations are found in the supplier's whole list, in which
- * an order is found by any generation.
+ * The generations of a part that are looked up by reference before a purchase of the part is sent: those with an unknown
+ * outcome, and the next ten, which the database may have forgotten. The supplier's whole list shows orders of later generations.
  *
  * A purchase that was cancelled here may have been sent by the previous database.
  */
@@ -25,18 +24,18 @@ export function generationsToAsk(rows: readonly { generation: number; state: Pur
   return Array.from({ length: newest + AHEAD }, (_, index) => index + 1).filter((one) => !known.has(one))
 }
 
-/** Returns the parts that a line may have gained and the database has forgotten: a line grows by parts with the next numbers. */
+/** Returns the numbers of parts that the database may have forgotten: a new part of a line gets the next number. */
 export const partsAfter = (highest: number): number[] =>
   Array.from({ length: PARTS_AHEAD }, (_, index) => highest + 1 + index)
 
-/** For this long after a restore, store orders that are handed in late are looked up. */
+/** For this long after a restore, a store may still hand in orders for which the previous database had bought. */
 export const LATE_ORDERS_MS = 30 * 24 * 3_600_000
 
 /**
  * Whether a store order must be looked up by its references, because the previous database may have bought for it.
  *
- * For a store order that came after the restore, reattaching has seen every possible order, unless the supplier's list was
- * cut off.
+ * A store order that came after the restore needs no look-up, because reattaching has read the supplier's whole list. If that
+ * list was cut off, the store order needs one.
  */
 export const mayBeForgotten = (
   receivedAt: number,
@@ -46,8 +45,8 @@ export const mayBeForgotten = (
 /**
  * When the next scan of reattaching may begin.
  *
- * Within `settleMs` each request from before the restore has run. Its order is listed within a further `listLagMs`. Earlier
- * scans do not count. Two scans, `gapMs` apart, prove that an order is absent.
+ * Within `settleMs` each request from before the restore has run. Its order is listed within a further `listLagMs`. Scans
+ * before that do not count. Two scans, `gapMs` apart, prove that an order is absent.
  *
  * @param roundAt when the last scan began
  */
@@ -56,10 +55,10 @@ export const nextRoundAt = (
   { settleMs, listLagMs, gapMs }: { settleMs: number; listLagMs: number; gapMs: number },
 ): number => Math.max(restoredAt + settleMs + listLagMs, roundAt === null ? 0 : roundAt + gapMs)
 
-/** How long an order that must show by now is still read, though the supplier does not know it. */
+/** If the supplier does not know an order that must show by now, the order is read again for this long. */
 const DOUBT_MS = 15 * 60_000
 
-/** When an order that was listed once and cannot be read since is shown to a person. */
+/** When a person is shown an order that was listed once and cannot be read any more. */
 export const doubtedAt = (seenAt: number, { settleMs, listLagMs }: { settleMs: number; listLagMs: number }): number =>
   seenAt + settleMs + listLagMs + DOUBT_MS
 
@@ -77,7 +76,7 @@ export type Reattachment =
    * purchase was proven not to be charged, it was refunded, or it was written off.
    */
   | 'supersede'
-  /** The open purchase has an order of its own: read whether that order has failed since. */
+  /** The open purchase has an order of its own: read that order, because it may have failed since. */
   | 'read'
   /** Both orders were charged. */
   | 'double_charge'

@@ -1,7 +1,7 @@
-/** Decides when a repeated message of a process means nothing any more, because the process has stopped repeating it. */
+/** Decides when a process counts as silent: it has not repeated its message to the other processes for this long. */
 
 const SILENT_MS = 30_000
-/** The same in ticks, where ticks are rare: a process repeats its message once a tick, and another process reads it once a tick. */
+/** Rare ticks need a longer limit, because a process writes its message once a tick, and another reads it once a tick. */
 const SILENT_TICKS = 3
 
 /** @param tickMs the time between two ticks of a process */

@@ -6,9 +6,9 @@ export interface StockPolicy {
   source: 'both' | 'local' | 'provider'
   /** Units that are never shown, because they may be sold elsewhere between two readings of the stock. */
   buffer: number
-  /** Most units that are shown; null: all. The cap is not under `zeroUnder`, or nothing would ever be in stock. */
+  /** Most units that are shown; null: all. The cap must be at least `zeroUnder`, or nothing would ever be in stock. */
   cap: number | null
-  /** After the buffer, a stock under this number is shown as no stock. */
+  /** A stock that is under this number after the buffer is subtracted is shown as no stock. */
   zeroUnder: number
 }
 

@@ -10,8 +10,8 @@ export const orderStates = ['open', 'partly_fulfilled', 'fulfilled', 'failed', '
 export type OrderState = (typeof orderStates)[number]
 
 /**
- * How an order stands in its store now. `held`: the order is paid, but the shop, or what is read of the order, wants a person to
- * look first. Only a `paid` order is bought and delivered.
+ * How an order stands in its store now. `held`: the order is paid, but a person must look first, because the shop says so or
+ * because its data is unclear. Only a `paid` order is bought and delivered.
  */
 export const standings = ['paid', 'unpaid', 'held', 'cancelled'] as const
 export type Standing = (typeof standings)[number]
@@ -29,8 +29,8 @@ export interface PartFacts {
 }
 
 /**
- * Returns the generation that counts for each part: the generation that is not over (there is at most one), else the newest. An
- * earlier generation may reopen when its order turns up after a later generation was planned and cancelled.
+ * Returns the generation that counts for each part: the one that is not over (there is at most one), else the newest. An earlier
+ * generation counts if it has reopened, because its order turned up after a later generation was cancelled.
  */
 export function currentParts<T extends { part: number; generation: number; state: PurchaseState }>(
   purchases: T[],
@@ -85,7 +85,7 @@ export const delivered = (purchases: PartFacts[]): number =>
 export const hasLeft = (key: { begunAt: number | null; handedOverAt: number | null }): boolean =>
   key.handedOverAt !== null || key.begunAt !== null
 
-/** The state of an order: open until no line of ours is open, held or partly fulfilled. */
+/** The state of an order. It is open as long as one of our lines is open, held or partly fulfilled. */
 export function orderState(lines: { state: LineState; delivered: number }[]): OrderState {
   const ours = lines.filter((line) => line.state !== 'not_ours')
   if (ours.some((line) => ['open', 'held', 'partly_fulfilled'].includes(line.state))) return 'open'
@@ -96,7 +96,7 @@ export function orderState(lines: { state: LineState; delivered: number }[]): Or
 
 /**
  * Whether an order may be reported as closed: no purchase moves any more, and the store has confirmed every key that began to
- * leave. Keys that were leaving when their purchase was given up still count. `ordersToClose` finds the same orders by SQL.
+ * leave, even if its purchase was given up meanwhile. `ordersToClose` finds the same orders by SQL.
  */
 export const mayClose = (
   lines: { purchases: { state: PurchaseState }[] }[],

@@ -1,6 +1,6 @@
 /**
- * What a store learns about its orders. An update has no licence key in it, so that it can be stored: keys are opened for
- * the moment in which it is pushed.
+ * What a store learns about its orders. An update can be stored, because it contains no licence key: keys are decrypted
+ * only while the update is pushed.
  */
 import { type HoldReason, holdReasons } from './hold.ts'
 import type { OrderState } from './store-order.ts'
@@ -26,10 +26,10 @@ interface OfLine {
   line: LineRef
 }
 
-/** This update brings licence keys of a line, or earlier updates have brought all of them. */
+/** Brings licence keys of a line to its store. If the store already has all keys, it only states that the line is complete. */
 export interface LineFulfilled extends OfLine {
   type: 'line.fulfilled'
-  /** Units that the store has after this update: all that it had confirmed when the update was first pushed, and these. */
+  /** Units that the store has after this update: those that it had confirmed before the first push, and those of this update. */
   delivered: number
   /** `delivered` is all that was ordered. */
   complete: boolean
@@ -67,7 +67,7 @@ export interface LineResumed extends OfLine {
   units: number
 }
 
-/** Holds that a store learns of: all but those that concern the people who run Quayside alone. */
+/** Holds that a store learns of. The other two concern only the people who run Quayside. */
 export type ReportedHold = Exclude<HoldReason, 'spend_cap' | 'frozen'>
 export const reportedHolds = holdReasons.filter((one): one is ReportedHold => one !== 'spend_cap' && one !== 'frozen')
 
@@ -75,8 +75,8 @@ export const reportedHolds = holdReasons.filter((one): one is ReportedHold => on
 const reportedAtOnce: readonly HoldReason[] = ['out_of_stock', 'balance', 'ceiling']
 
 /**
- * Returns the reason of a hold that the store must still learn of. The store learns each reason once, until the purchase goes on. A
- * hold does not end with its cause, because the next try may meet the cause again. It ends when the supplier has taken the order.
+ * Returns the reason of a hold that the store must still learn of. The store learns each reason once in a hold. A hold does not
+ * end with its cause, because the next try may meet the cause again. It ends when the supplier has taken the order.
  *
  * @param isLong the hold lasts longer than it should, and people are alerted of it
  */

@@ -18,7 +18,7 @@ export type OrderStatus = (typeof orderStatuses)[number]
 /** Whether the order was charged and not refunded. */
 export const moneyIsOut = (status: OrderStatus): boolean => status === 'open' || status === 'completed'
 
-/** Whether two ids name one product: suppliers write theirs in capitals in one answer and in small letters in another. */
+/** Whether two ids name one product. A supplier may write the same id in capitals in one answer, in small letters in another. */
 export const isSameProduct = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 /** The six events of the API, by the names that Quayside uses. */
@@ -34,7 +34,7 @@ export type EventName = (typeof eventNames)[number]
 
 /** The stored evidence of an answer: a code, ids, a digest and a sentence of ours, never the contents of the answer. */
 export interface AnswerEvidence {
-  /** HTTP status, when a whole header of an answer came. */
+  /** HTTP status; absent when no answer came, not even its headers. */
   status?: number
   code?: string
   requestId?: string
@@ -136,7 +136,7 @@ export interface SupplierWebhook {
   url: string
   events: EventName[]
   createdAt?: number
-  /** Only the answer to the creation of the webhook has it. */
+  /** Present only in the answer that creates the webhook. */
   secret?: Sealed
 }
 

@@ -9,7 +9,7 @@ import { moneyIsOut, type OrderStatus } from './supplier.ts'
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-/** A sweep begins this much earlier than its instant, because the clocks of two machines differ. */
+/** A sweep reads orders from this much before its start, because the clocks of two machines differ. */
 export const SKEW_MS = 10 * 60_000
 
 /** How far back a sweep reads every quarter of an hour: two days are longer than an order stays open, and take few pages. */
@@ -18,7 +18,7 @@ export const RECENT_MS = 2 * DAY
 /** How far back the nightly sweep reads: it finds late charges of purchases that were written off. */
 export const NIGHTLY_MS = 30 * DAY
 
-/** A missed nightly sweep is made up for after the first time. A failed sweep is repeated no sooner than after the second time. */
+/** A nightly sweep is overdue this long after the last complete one. Two nightly sweeps begin at least an hour apart. */
 const NIGHTLY_OVERDUE_MS = 26 * HOUR
 const NIGHTLY_AGAIN_MS = HOUR
 
@@ -35,8 +35,8 @@ export interface Counterpart {
 /**
  * Compares a purchase with the orders under its reference.
  *
- * `found`: an order is news, and the transition table decides. `reread`: the purchase's own order seems to have changed. Only a
- * read of that order shows whether it has, because a list may be older than the last read. `agrees`: nothing to do.
+ * `found`: an order is news, and the transition table decides. `reread`: the purchase's own order seems to have changed, and must
+ * be read by its id, because a list may be older than the last read. `agrees`: nothing to do.
  */
 export function comparison(
   purchase: Counterpart,
@@ -49,18 +49,18 @@ export function comparison(
   return mine.some((order) => order.id === own && order.statusWord !== purchase.supplierStatus) ? 'reread' : 'agrees'
 }
 
-/** A finished purchase changes only if money moved. Orders that an operator has decided on are ignored. */
+/** Whether an order may change its purchase: no person was shown it, and it was charged if the purchase is over. */
 export const isNews = (
   { state, ordersSeen }: Pick<Counterpart, 'state' | 'ordersSeen'>,
   order: { id: string; status: OrderStatus },
 ): boolean => !ordersSeen.includes(order.id) && (!isOver(state) || moneyIsOut(order.status))
 
-/** Whether an order without a purchase was placed for one of our stores; all others on the API key are foreign. */
+/** Whether an order without a purchase was placed for one of our stores. All other orders on the API key are foreign. */
 export const isOurs = (reference: string | undefined, stores: readonly { id: string }[], lengthMax: number): boolean =>
   reference !== undefined && stores.some(({ id }) => carriesStore(reference, id, lengthMax))
 
 /**
- * Returns where the nightly sweep begins: thirty days ago, or earlier, when the oldest recently written-off purchase was sent.
+ * Returns from when the nightly sweep reads: thirty days ago, or since the oldest recently written-off purchase was sent.
  *
  * @param writtenOffSentAt first send of the oldest purchase that was written off within thirty days
  */

@@ -25,11 +25,11 @@ export function columnsOf(text: string): number {
   return width
 }
 
-/** The width of a sentence in a file or a pipe. */
+/** The width of a sentence where the output is a file or a pipe. */
 const SENTENCE_WIDTH = 80
 
 /**
- * Writes a sentence as lines that are wrapped at words. Unlike a table, a sentence is no wider in a file or a pipe.
+ * Writes a sentence as lines that are wrapped at words. In a file or a pipe, tables have any width, but sentences are wrapped.
  *
  * @param lead text before the first line
  * @param hang indentation of the other lines (default: the width of `lead`)

@@ -20,7 +20,7 @@ export interface Part<T> {
   expected: boolean
 }
 
-/** The search goes this deep. No record is so deep. */
+/** The search goes this deep: no record is nested deeper. */
 const DEPTH_MAX = 5
 
 /** Returns values by dotted path: one value for each record that has the path. Lists are not searched. */
@@ -92,7 +92,7 @@ export function findRecord(json: unknown, { envelope }: Dialect, known?: string)
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof LongInteger)
 
-/* Finds the path of a real answer that could be meant where the dialect has a wrong path. */
+/* Finds paths in real answers that may be the right ones where the dialect has a wrong path. */
 
 interface Wanted {
   /** Words that may occur in the name of the field, the most specific first. */
@@ -101,7 +101,7 @@ interface Wanted {
   read: (value: unknown) => unknown
   /** Every record must have a different value. */
   unique?: boolean
-  /** True: the supplier must have such a field. If not true, only paths with similar names count. */
+  /** True: the supplier must have such a field, so paths with other names count too if no name is similar. */
   required?: boolean
 }
 
@@ -110,7 +110,7 @@ const CANDIDATES_MAX = 3
 /**
  * Returns paths whose values fit the field, the most similar names first.
  *
- * If any name is similar, only similar names count. Else all paths with fitting values count, if the field must be there.
+ * If any name is similar, only similar names count. Else all paths with fitting values count, if the field is required.
  *
  * @param claimed paths that other fields are read from
  * @param shown shows the first value at a path to people
@@ -141,7 +141,7 @@ export function namesLike(known: readonly string[], names: string): string[] {
     .map(({ name }) => name)
 }
 
-/** Returns what is similar at all, without what is much less similar than the most similar. */
+/** Returns the most similar entries, and those that are almost as similar. */
 function nearest<T extends { likeness: number }>(found: T[]): T[] {
   const alike = found.filter(({ likeness }) => likeness > 0).sort((a, b) => b.likeness - a.likeness)
   return alike.filter(({ likeness }) => likeness >= (alike[0]?.likeness ?? 0) * 0.8)

@@ -103,7 +103,7 @@ function wholeRecords(dialect: Dialect, group: RecordGroup, records: unknown[], 
   return [{ fact: first.setting, verdict: 'unreadable', value }]
 }
 
-/** Judges the settings about how fields of several kinds of records are written, by the fields that could be read. */
+/** Judges how amounts, instants and flags are written, by the fields that could be read. */
 function checkWriting({ money }: Dialect, facts: Judged[]): Judged[] {
   const readBy = (setting: FieldKind['setting']) =>
     facts.find(({ fact, verdict, value }) => {
@@ -201,7 +201,7 @@ function withCandidates(
   const wanted = { ...check, names, read: inAnyWriting(check.kind, dialect) }
   const shown = (value: unknown) => shownValue(group, value)
   const found = candidatesFor(records, wanted, [...claimed, paths[key] ?? ''], shown)
-  // A null is doubted only where a path has exactly the name of the field.
+  // Where the dialect says null, only a path that ends in exactly the name of the field is a candidate.
   const isNamed = (path: string) => path.split('.').at(-1)?.toLowerCase() === key.toLowerCase()
   const candidates = judged.verdict === 'none' ? found.filter(({ path }) => isNamed(path)) : found
   return candidates.length === 0 ? judged : { ...judged, candidates }
@@ -279,7 +279,7 @@ function judgeKeys({ order }: Dialect, completed: unknown[]): Judged[] {
 const shape = (value: unknown): string =>
   typeof value === 'object' || value === undefined ? seenText(value) : `a ${typeof value}`
 
-/** Checks the dialect's words for events: a webhook may be registered for such a word. */
+/** Confirms the dialect's words for events for which a webhook is registered. */
 function checkEvents({ webhook, event }: Dialect, hooks: unknown[]): Judged[] {
   const words = new Set(hooks.flatMap((record) => valueAt(record, webhook.events) ?? []))
   return eventNames.flatMap((name): Judged[] => {

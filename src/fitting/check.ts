@@ -49,7 +49,7 @@ export interface DialectFinding {
   fact: string
   dialect: unknown
   verdict: SettingVerdict
-  /** The value that was read, or that is there instead, for people. */
+  /** The value that was read, or the wrong value that is there, for people. */
   value?: string
   /** The value that an answer shows to be right. */
   right?: unknown
@@ -65,7 +65,7 @@ export type Judged = Omit<DialectFinding, 'dialect'>
 export const isFault = ({ verdict }: Pick<DialectFinding, 'verdict'>): boolean =>
   verdict === 'unreadable' || verdict === 'differs'
 
-/** Settings that are no facts of the supplier. */
+/** Settings that describe the file, and not the supplier. */
 const OURS = ['name', 'about']
 
 /** @returns every setting of the dialect once, in the order of its shape, and each missing status word */
@@ -326,7 +326,7 @@ function checkPageEnd(dialect: Dialect, { products }: Sample): Judged[] {
       { fact: 'paging.total', verdict: 'no_sample' },
       { fact: 'paging.more', verdict: 'no_sample' },
     ]
-  // The fields of the records are no fields of the page.
+  // Only the fields of the page itself count, and not those of its records.
   const meant = (names: string, read: (value: unknown) => unknown) =>
     candidatesFor([page], { names, read }, [paging.items])
   const asTotal = (value: unknown) => {

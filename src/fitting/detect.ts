@@ -11,7 +11,7 @@ export interface CapturedDelivery {
 }
 
 export type Detection =
-  /** `tried` counts the pairs of timestamp and signature that were computed. */
+  /** `tried` counts the pairs of timestamp and signature that were tried. */
   | { fits: true; signature: Layout; tried: number }
   /** Nothing fits; `why` says how far the search came. */
   | { fits: false; why: string; tried: number }
@@ -20,8 +20,8 @@ export type Detection =
  * Finds out how a delivery is signed: tries every header as the signature, alone or as a list, in every encoding and with
  * any prefix, with every timestamp of the delivery.
  *
- * The MAC and the verifier of the running service prove all settings but two, which no delivery shows. The tolerance is by
- * default that of the default dialect. The header of the delivery ID is found by its name.
+ * No delivery shows two of the settings: the tolerance is by default that of the default dialect, and the header of the delivery
+ * ID is found by its name. The MAC and the verifier of the running service prove all others.
  *
  * @param secret the signing secret of the webhook
  */
@@ -102,7 +102,7 @@ function timestampIn(text: string, header?: string): Timestamp[] {
   return [{ location, unit: digits.length === 10 ? 's' : 'ms', text: digits }]
 }
 
-/** The text ends with 32 bytes. Before them stands nothing, or a word and its sign: `sha256=`, `v1,` or `hs256:`. */
+/** A text that ends in 32 encoded bytes, after nothing or after a word and its sign: `sha256=`, `v1,` or `hs256:`. */
 const SHAPES: Record<Layout['encoding'], RegExp> = {
   hex: /^((?:[A-Za-z][\w-]*[=:,])?)([0-9a-fA-F]{64})$/,
   base64: /^((?:[A-Za-z][\w-]*[=:,])?)([A-Za-z0-9+/]{43}=)$/,

@@ -164,7 +164,7 @@ function scaledIn(value: unknown): (Dialect['money']['representation'] & object)
 /** A currency with two decimals, one with three, and one without decimals. */
 const CURRENCIES = ['EUR', 'KWD', 'JPY']
 
-/** Reads a value in any writing, so that a path is found although the dialect has the wrong writing too. */
+/** Whether a value can be read in any writing: its path is then found even if the dialect has the wrong writing too. */
 export const inAnyWriting = (kind: FieldKind, dialect: Dialect) => (value: unknown) => {
   if (kind.read(dialect)(value) !== undefined) return true
   const others = CURRENCIES.map((currency) =>

@@ -25,7 +25,7 @@ export interface Sample {
   products: Answer
   /** The page size that worked; null where the supplier gave products only without parameters. */
   limit: number | null
-  /** The status of the answer to the largest page of the dialect, where that answer had no product. */
+  /** The status of the answer to the largest page of the dialect, if that answer had no product. */
   refused: number | undefined
   /** The second pages, each of `secondSize` records. */
   second?: Answer
@@ -40,7 +40,7 @@ export interface Sample {
   orders: Answer
   /** Single orders: one of each status in the list. */
   order: Answer[]
-  /** The answers by each filter of GET /orders. `none`: no order can match; else the order of `reference` must match. */
+  /** The answers to each filter of GET /orders. `none`: no order can match. Else the order with this `reference` must match. */
   filters: { name: 'externalOrderId' | 'from' | 'to'; answer: Answer; none: boolean; reference?: string }[]
   /** The parsed answer of GET /openapi; undefined without one. */
   document: unknown
@@ -61,7 +61,7 @@ const ORDERS_MAX = 4
 
 const DAY_MS = 86_400_000
 
-/** With three records, the second page overlaps the first where a page is asked for by the number of its first record. */
+/** Some suppliers take `page` as the number of a record. With three records a page, their second page then overlaps the first. */
 export const secondSize = (rows: unknown[]): number => (rows.length > 3 ? 3 : 1)
 
 /** Reads each kind of record once. @throws Failure `unavailable` when the supplier is not reached or refuses the key */

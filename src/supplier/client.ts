@@ -1,9 +1,9 @@
 /**
  * The supplier: our client of the Reseller API v1.1.
  *
- * The dialect fills in what the API leaves open, and wire shapes end in this folder: callers see domain types. Reads wait
- * for their turn and are tried three times. POST /orders is sent once, and its outcome is a value (`classify`). A failed
- * read is a Failure `unavailable` or `rejected` that names the supplier's request id.
+ * The dialect fills in what the API leaves open. Wire formats stay in this folder: callers see only domain types. Reads are
+ * paced and are tried three times. POST /orders is sent once, and its outcome is a value (`classify`). A failed read is a
+ * Failure `unavailable` or `rejected` that names the supplier's request id.
  */
 import assert from 'node:assert/strict'
 import { type Dialect, flagValue, putAt } from '../dialect/dialect.ts'
@@ -144,7 +144,7 @@ export function createSupplier(settings: SupplierSettings) {
     orders: (query: OrderQuery) => readOrders(client, query),
     /** Undefined when the supplier does not know the order, or no longer knows it. */
     order: (orderId: string) => readOrder(client, orderId),
-    /** Says to people which mapped field of an order is the first that is not as ordered; undefined: the order agrees. */
+    /** Describes for people the first field of an order that is not as ordered; undefined: the order agrees. */
     differs: (order: SupplierOrder, expected: ExpectedOrder) => differenceText(order, expected, dialect),
     webhooks: () => readWebhooks(client),
     /** @throws Failure `unknown_outcome` when the webhook may have been made: list the webhooks before another try */
@@ -153,7 +153,7 @@ export function createSupplier(settings: SupplierSettings) {
     openapi: () => readOpenapi(client),
     /** The kinds of answers that cannot be read at present. */
     unreadable: () => answers.unreadable,
-    /** Notes that a person has decided on an order whose keys cannot be read: the order pauses nothing any more. */
+    /** Notes that a person has decided on an order whose keys cannot be read: the order no longer pauses buying. */
     setAside: (orderId: string) => setAside(answers, orderId),
     /** Whether this process already knows if answers to a request, such as `GET /orders`, can be read. */
     isJudged: (request: string) => answers.judged.has(request),
@@ -187,11 +187,11 @@ function readProducts(
     [names.inStock, stock],
   ]
   const page = readPage(client, '/products', { ...paged, id: dialect.product.id, filters }, parseOffer)
-  // The sync run reports single unreadable offers.
+  // A single unreadable offer is not noted here, because the sync run reports it.
   return watchPage(answers, 'GET /products', page, { all: isWhole(paged, filters), partly: false })
 }
 
-/** Whether a page that is asked for begins the whole list. */
+/** Whether a query asks for the first page of the whole list, without filters. */
 const isWhole = ({ page }: PageQuery, filters: QueryParameters): boolean =>
   page === 1 && !filters.some(([, value]) => value)
 
@@ -284,7 +284,7 @@ export function orderBody({ orderRequest }: Dialect, { productId, quantity, exte
   return `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
 }
 
-/** A record with another id than the requested one cannot be read. */
+/** Treats a record that has another id than the requested one as unreadable. */
 const only = <T>(id: string, record: Read<T>, setting: string, path: string, idOf: (value: T) => string): Read<T> =>
   record.ok && idOf(record.value) !== id ? unreadField(setting, path, idOf(record.value)) : record
 
@@ -293,7 +293,7 @@ function onlyWordFor(status: OrderStatus, { orderStatuses }: Dialect): string | 
   return words.length === 1 ? words[0] : undefined
 }
 
-/** An id as one segment of a path; `.` and `..` would be another path. */
+/** Writes an id as one segment of a path; `.` and `..` would lead to another path. */
 function segment(id: string): string {
   if (!/^[^\p{C}]{1,200}$/u.test(id) || /^\.{1,2}$/.test(id)) throw invalid('id', 'must be 1 to 200 characters')
   return encodeURIComponent(id)
@@ -323,7 +323,8 @@ interface CreatedWebhook {
 }
 
 /**
- * Registers a webhook with one request. After a second request, every delivery would come twice, once under an unknown secret.
+ * Registers a webhook with one request, which is never repeated. With a second webhook, every delivery would come twice, once
+ * signed with a secret that Quayside does not know.
  *
  * @throws Failure `unknown_outcome` when the webhook may have been made and its secret was not received
  * @see Reseller API v1.1, section 4, POST /webhooks

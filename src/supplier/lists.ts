@@ -4,7 +4,7 @@ import { counted } from '../domain/figures.ts'
 import { Failure, messageOf } from '../errors.ts'
 import type { Supplier } from './client.ts'
 
-/** No order has this reference: a filter by it that is honoured finds nothing. */
+/** No order has this reference: if the supplier honours its filter, the filter finds nothing. */
 const NO_REFERENCE = 'quayside-doctor-no-such-reference'
 
 /** A window that begins this far in the future has no orders yet. */
@@ -17,7 +17,7 @@ interface ListPage {
   first: string | undefined
 }
 
-/** Takes what was found. `fail`: it cannot be proven that an order is absent. */
+/** Receives each finding. `fail`: with such lists, no order can be proven absent. */
 type ListReport = (level: 'ok' | 'warn' | 'fail', message: string, fix?: string) => void
 
 interface List {
@@ -31,7 +31,7 @@ interface List {
  * Compares the supplier's lists with what the dialect says of them: how large the pages are, what the count covers, and where the
  * lists end. A proof that an order is absent rests on these facts.
  *
- * @param supplier shows every count as the supplier writes it
+ * @param supplier must not leave out the count of a filtered list, because that count is checked too
  * @throws Failure `unavailable` when the lists cannot be read
  */
 export async function readLists(supplier: Supplier, dialect: Dialect, now: number, report: ListReport): Promise<void> {
@@ -132,7 +132,7 @@ async function proveFilter(
   return 'misses'
 }
 
-/** Whether filters are honoured, and whether the count is of the records that pass the filters. */
+/** Whether the supplier honours filters, and whether its count of a filtered list is as the dialect says. */
 async function checkFilter(
   supplier: Supplier,
   { orders: names, paging }: Dialect,

@@ -77,8 +77,8 @@ const faultOf = (cost: number): CostFault | undefined =>
   cost > 0 ? undefined : cost < 0 ? 'negative' : cost === 0 ? 'zero' : 'missing'
 
 /**
- * Reads the optional fields into the offer. An unreadable field counts as not stated. Only an unreadable stock counts as no
- * units, and an unreadable instant as the beginning of time.
+ * Reads the optional fields into the offer. An unreadable field counts as not stated, with two exceptions: an unreadable stock
+ * counts as no units, and an unreadable instant as the beginning of time.
  */
 function optionalReader(dialect: Dialect) {
   const { product, money } = dialect

@@ -67,26 +67,26 @@ const numberUp = (text: string | undefined): number | undefined =>
 
 export type Pacer = ReturnType<typeof createPacer>
 
-/** A longer pause fails the reads, so that no caller waits for an hour. */
+/** If a read would have to wait longer, it fails at once: no caller should wait for an hour. */
 const WAIT_MAX_MS = MINUTE
 
-/** Reads begin to spread out when a fifth of the window is left: that fifth is for orders, which do not wait. */
+/** Reads are spread out once only a fifth of the window's requests is left: the fifth is kept for orders, which do not wait. */
 const LOW_SHARE = 0.2
 
-/** The low mark when the supplier does not state how many requests a window has. */
+/** Reads are spread out from this many requests left, when the supplier does not state how many a window has. */
 const LOW_COUNT = 10
 
 /** A clock that goes back by this much was set back; going back by less is drift. */
 const JUMP_BACK_MS = MINUTE
 
-/** After this many waits that each ended in a new pause, the supplier refuses everything. */
+/** If this many waits in a row end in a new pause, the supplier refuses everything, and the read fails. */
 const WAITS_MAX = 5
 
 const PAUSE_MS = 5 * SECOND
 const PAUSE_MAX_MS = 5 * MINUTE
 
 /**
- * Delays reads so that steady use meets no 429, and holds the one pause of the API key after a 429.
+ * Delays reads so that steady use gets no 429, and pauses the whole API key after a 429.
  *
  * @param random a number in [0, 1); up to 20 % of a pause are added, so that several processes do not return as one
  */
@@ -98,7 +98,7 @@ export function createPacer(clock: { now: () => number; sleep: (ms: number) => P
   let pauseEndsAt = 0
   let refusals = 0
 
-  /** After the clock was set back, earlier instants are dropped. Else a pause would last longer by the time the clock was ahead. */
+  /** Forgets the stored instants once the clock is set back. Else a pause would be longer by as much as the clock is set back. */
   const now = (): number => {
     const at = clock.now()
     if (at < seenAt - JUMP_BACK_MS) {
@@ -121,16 +121,16 @@ export function createPacer(clock: { now: () => number; sleep: (ms: number) => P
 
   return {
     /**
-     * Waits for the turn of one read.
+     * Waits until one read may be sent.
      *
-     * @throws Failure `unavailable`, reason `rate_limited`, when the turn is more than a minute away
+     * @throws Failure `unavailable`, reason `rate_limited`, when the read would have to wait for more than a minute
      */
     async turn(): Promise<void> {
       for (let waits = 0; waits < WAITS_MAX; waits++) {
         const at = nextTurnAt()
         if (at - now() > WAIT_MAX_MS) throw rateLimited(at - now())
         lastTurnAt = at
-        // Turns without an answer are subtracted from what the last answer left.
+        // The last answer stated how many requests are left. Each read since then is subtracted.
         if (hint && hint.remaining > 0) hint = { ...hint, remaining: hint.remaining - 1 }
         if (at > now()) await sleep(at - now())
         if (now() >= pauseEndsAt) return
@@ -149,7 +149,7 @@ export function createPacer(clock: { now: () => number; sleep: (ms: number) => P
       refusals = Math.min(refusals + 1, 10)
       pauseEndsAt = Math.max(pauseEndsAt, at + Math.ceil(base * (1 + 0.2 * random())))
     },
-    /** Notes that a request was answered with something else than 429. */
+    /** Notes that a request got an answer that is no 429. */
     resumed(): void {
       refusals = 0
     },

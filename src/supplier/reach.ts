@@ -4,7 +4,7 @@ import type { Exchange } from './request.ts'
 export interface Reach {
   /** The answers since the last failure, or since the start; undefined before the first answer. */
   answered: { since: number; lastAt: number } | undefined
-  /** The requests since the last answer, which were not answered; undefined while the last request was answered. */
+  /** The unanswered requests since the last answer; undefined when the last request was answered. */
   unanswered: { since: number; lastAt: number; error: string } | undefined
   /** The last answer was 401 or 403. */
   refusesKey: boolean
@@ -22,7 +22,7 @@ function failureText(ended: Exchange): string | undefined {
   return ended.status >= 500 ? `answered ${ended.status}` : undefined
 }
 
-/** How many answers' times are remembered: those of a quiet day, or of a minute of syncing. */
+/** How many answer times are remembered: about those of a quiet day, or of one minute of a sync run. */
 const LATELY_MAX = 200
 
 /** Remembers the last answer, and what has failed since that answer. */

@@ -49,7 +49,7 @@ export interface SupplierLink {
   network: Network
 }
 
-/** One page of a list. Records that cannot be read are in `unreadable` and do not stop the others. */
+/** One page of a list. Records that cannot be read are in `unreadable`; the others are still in `items`. */
 export interface Page<T> {
   items: T[]
   unreadable: ({ index: number; id?: string; requestId: string | undefined } & UnreadField)[]
@@ -78,7 +78,7 @@ export interface ListQuery {
   id?: string
 }
 
-/** Two more tries: a failure that outlasts three tries takes minutes, and the caller's next run repeats the read. */
+/** Two more tries. A failure that outlasts three tries usually lasts for minutes: the caller's next run repeats the read. */
 const RETRIES = 2
 const BACKOFF_MS = 250
 
@@ -186,7 +186,7 @@ export function get(link: SupplierLink, path: string, bodyMaxBytes: number, with
     waitMs = answer.againMs
     throw answer.failure
   }
-  // We wait ourselves, because the clock is the caller's; the library counts and gives up.
+  // We wait here, because the clock is the caller's. The library only counts the tries.
   const shouldRetry = async ({ retriesConsumed }: { retriesConsumed: number }) => {
     if (waitMs === undefined) return false
     if (waitMs > 0) await link.sleep(Math.ceil(waitMs * 2 ** retriesConsumed * (1 + link.random())))
@@ -223,7 +223,7 @@ function nameOf({ method, path }: Pick<Request, 'method' | 'path'>): string {
   return `${method} /${first}${id === undefined ? '' : '/{id}'}`
 }
 
-/** A shorter text is in many answers by chance, and is no key. */
+/** A shorter key is not removed, because so short a text is in many answers by chance. */
 const KEY_MIN_LENGTH = 8
 
 /** Removes the API key from an answer: suppliers repeat a key that they refuse. */
@@ -358,13 +358,13 @@ export const NO_JSON: UnreadField = {
   seen: 'something that is no JSON',
 }
 
-/** A completed order has keys. Where no key is found, the dialect looks for keys at another place than where they are. */
+/** A completed order has keys. If none is found, the dialect has a wrong path of the keys. */
 export const NO_KEYS = 'no key of a completed order'
 
 /** The settings of keys: only an order with keys shows that keys can be read. */
 const OF_KEYS = /^order\.key/
 
-/** Most orders without keys that are remembered. When more come, all are forgotten, which only pauses buying once more. */
+/** Most orders without keys that are remembered. When more come, all are forgotten. The only harm is one more pause of buying. */
 const ALONE_MAX = 1_000
 
 /** Settings of fields around the records: a page without records proves only that these fields can be read. */
@@ -427,7 +427,7 @@ export function setAside(answers: Answers, id: string): void {
   answers.unreadable = answers.unreadable.filter((one) => one.id !== id || !OF_KEYS.test(one.setting))
 }
 
-/** Watches the reading of one record. @param id the id of the record, where the request names a record */
+/** Notes whether one record could be read. @param id the id of the record, where the request names a record */
 export async function watchRecord<T>(
   answers: Answers,
   request: string,
@@ -435,12 +435,12 @@ export async function watchRecord<T>(
   id?: string,
 ): Promise<T | undefined> {
   const record = await watched(answers, request, reading, id)
-  // A record that is gone cannot be read again.
+  // A record that is gone will never be read again, so what was noted about it is dropped.
   clear(answers, request, record === undefined ? (answer) => answer.id === id : undefined)
   return record
 }
 
-/** Watches an order that is read by its id: no other answer brings its keys. @param keys the path of the keys */
+/** Notes whether an order and its keys could be read; only a read by id brings keys. @param keys the path of the keys */
 export async function watchOrder(
   answers: Answers,
   reading: Promise<SupplierOrder | undefined>,
@@ -464,7 +464,7 @@ export async function watchOrder(
   return order
 }
 
-/** Watches a page. @param all whether the page is of the whole list: an empty whole list has nothing that cannot be read */
+/** Notes whether a page could be read. @param all the page begins the whole list: if it is empty, nothing is unreadable */
 export async function watchPage<T>(
   answers: Answers,
   request: string,
@@ -480,7 +480,7 @@ export async function watchPage<T>(
   return page
 }
 
-/** Watches a placed order. @param unread finds the unreadable field; called only when the answer cannot be read */
+/** Notes whether the answer to POST /orders could be read. @param unread finds the unreadable field, only when needed */
 export function watchPlacement(answers: Answers, placement: Placement, unread: () => UnreadField | undefined): void {
   const request = 'POST /orders'
   const { outcome, evidence } = placement

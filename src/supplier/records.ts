@@ -31,7 +31,7 @@ export interface ErrorAnswer {
   kind: ErrorKind | undefined
 }
 
-/** How much of a message is read: more than is stored, so that no key is cut in half at the end and then not recognised. */
+/** How much of a message is read. This is more than is stored, because a key cut in half at the end would not be recognised. */
 const MESSAGE_READ = 2_000
 
 /** Reads an error envelope; undefined if its flag does not say false or its code is no text. */
@@ -340,7 +340,7 @@ function scaled(value: unknown, paths: Representation & object, currency: string
 }
 
 /**
- * Whether an exponent next to an amount contradicts the dialect: 15.27 would be read as 152.70.
+ * Whether an exponent next to an amount contradicts the dialect. By the dialect alone, 15.27 would then be read as 152.70.
  */
 function isScaledBy(around: unknown, representation: Representation, currency: string): boolean {
   const sibling = (name: string) => (around === undefined ? undefined : (valueAt(around, name) ?? undefined))

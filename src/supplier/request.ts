@@ -125,8 +125,8 @@ export function exchange(
         body: request.body ?? null,
       },
       {
-        // undici calls this right before it writes, in the same turn; throwing here keeps every byte back. A second call
-        // would send the request again over another socket: that call is refused, and the first exchange stays lost.
+        // undici calls this right before it writes, so that an exception here keeps every byte back. With a second call, undici
+        // would send the request again over another socket: the second call is refused, and the exchange stays `lost`.
         onRequestStart(given) {
           if (settled || started) throw new Error('the request is over')
           if (request.beforeWrite && !request.beforeWrite()) {

@@ -158,8 +158,8 @@ function readSignature(layout: Dialect['signature'], text: string, carried: stri
 }
 
 /**
- * Shapes of 32 encoded bytes. The last base64 character carries only four bits, so that each signature has only one spelling.
- * Node's decoders accept trailing junk, so the shape is checked before a text is decoded.
+ * Shapes of 32 encoded bytes. The last base64 character carries only four bits: only the 16 characters for these are accepted,
+ * so that a signature has one spelling. Node's decoders accept trailing junk, so the shape is checked first.
  */
 const SHAPES = {
   hex: /^[0-9a-f]{64}$/,
