@@ -10,8 +10,8 @@ declare const unknown: unique symbol
 export type UnknownKind = string & { readonly [unknown]: true }
 
 /**
- * A kind that the database may hold. It is unknown here if another version of Quayside raised the alert at the same time. An alert
- * of an unknown kind is shown and sent under its name as critical, and is open for three days.
+ * A kind that the database may hold. Another version of Quayside may run on it too, and raise alerts of a kind that is unknown
+ * here. Such an alert is shown and sent under its name as critical, and is open for three days.
  */
 export type StoredKind = AlertKind | UnknownKind
 
