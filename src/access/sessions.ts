@@ -36,7 +36,7 @@ export const LINK_MS = 10 * MINUTE_MS
 /** A session ends `IDLE_MS` after its last use, and `SESSION_MS` after its beginning at the latest. */
 export const IDLE_MS = 12 * HOUR_MS
 export const SESSION_MS = 7 * 24 * HOUR_MS
-/** All uses of a session within this time are written once, because the live parts of a page ask every few seconds. */
+/** The last use of a session is stored at most once in this time, because the live parts of a page ask every few seconds. */
 const PROLONG_MS = 5 * MINUTE_MS
 
 /** A person who is signed in. */

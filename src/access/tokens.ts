@@ -19,7 +19,7 @@ export function mintToken(role: Role, randomBytes: (count: number) => Buffer) {
   const text = `qs_${role.charAt(0)}_${randomBytes(32).toString('base64url')}`
   return {
     token: new Secret(text),
-    /** Nothing else of the token is stored but its hint. */
+    /** Of the token itself, only this digest and the hint are stored. */
     digest: tokenDigest(text),
     /** The prefix and 4 characters: enough to distinguish tokens in a list. 232 bits of the token stay unknown. */
     hint: text.slice(0, 9),

@@ -20,7 +20,7 @@ import { keySetting, nameOfKey, parseKey } from '../vault/vault.ts'
 const headerShape = z.strictObject({
   /** Epoch ms. */
   madeAt: z.int(),
-  /** How often the database had been restored. */
+  /** The restore epoch of the database when the backup was made. */
   epoch: z.int().positive(),
   /** Permanent ids of the stores: purchase keys are derived from them. */
   stores: z.array(z.string()),
@@ -142,7 +142,7 @@ const otherKey = (given: string, needed: string): Failure =>
 const keyOf = (keyEncryptionKey: Secret, salt: Buffer): Buffer =>
   Buffer.from(hkdfSync('sha256', parseKey(keyEncryptionKey), salt, 'quayside backup', 32))
 
-/** Makes a nonce of 96 bits: it holds the number of the piece, and whether that is the last. A key is used for one file only. */
+/** Makes a nonce of 96 bits from the number of the piece and whether it is the last. Each file has a key of its own. */
 function nonceOf(number: number, last: boolean): Buffer {
   const nonce = Buffer.alloc(12)
   nonce.writeUInt32BE(number, 7)
@@ -186,7 +186,7 @@ function openToRead(file: string): number {
   throw new Failure('not_found', `the backup cannot be read: ${file} is no file`)
 }
 
-/** @param to must not exist; only its owner can read the file made there, and it is on the disk when `work` is over */
+/** @param to a file that must not exist yet. It is made readable for its owner alone, and is on the disk after `work` */
 function withFiles(from: string, to: string, work: (source: number, target: number) => void): void {
   const source = openToRead(from)
   try {

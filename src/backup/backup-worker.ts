@@ -2,8 +2,8 @@
  * Makes one backup, in a thread of its own. To copy and check a large database takes seconds, and deliveries must be
  * answered meanwhile.
  *
- * The thread has a connection of its own to the database, through the same SQLite as the service. The files of the
- * database are read in no other way, since that would drop SQLite's locks.
+ * The thread has a connection of its own to the database, through the same SQLite as the service. It never opens the files of
+ * the database itself: to close such a file would drop the locks that SQLite holds on it.
  */
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -62,7 +62,7 @@ function checkedMigration(plain: string): number {
   }
 }
 
-/** @throws Failure `internal` when SQLite finds the database damaged, or a foreign key in it without its row */
+/** @throws Failure `internal` when SQLite finds the database damaged, or a foreign key that refers to no row */
 function assertWhole(connection: Connection.Database): void {
   const found = connection.pragma('integrity_check(1)', { simple: true })
   if (found !== 'ok') throw new Failure('internal', `the copy is not whole: ${String(found)}`)

@@ -50,7 +50,7 @@ interface BackupParts {
 export const backupFolder = ({ dataDir, backups }: Pick<Config, 'dataDir' | 'backups'>): string =>
   backups.folder ?? path.join(dataDir, 'backups')
 
-/** Makes no backup, because the database is on a server: the operator of that server makes them. */
+/** For a database on a server: makes no backups, because the operator of the server makes them. */
 export const backupsElsewhere = (config: Pick<Config, 'dataDir' | 'backups'>): Backups => ({
   folder: backupFolder(config),
   list: () => {
@@ -220,10 +220,9 @@ function readBackup(folder: string, file: string): Backup {
 }
 
 /**
- * Returns the backups to remove. The newest always stays, whatever its age: when newer backups fail, it is the only one.
+ * Returns the backups to remove. The newest always stays, whatever its age: while new backups fail, there is no other.
  *
  * @param keep `count`: how many are kept at most; `ageMs`: the age at which a backup is removed, however few there are
- * @returns the backups to remove
  */
 export const outdated = <T extends { madeAt: number }>(
   backups: readonly T[],

@@ -109,7 +109,7 @@ async function begin(
   return move
 }
 
-/** @throws Failure `conflict` for a copy of another move, a database that is no copy, and a file whose copy is in use */
+/** @throws Failure `conflict` for a copy of another move, a database that is no copy, and a file that was moved already */
 async function assertOwnCopy(
   copy: Pick<Database, 'query'> | undefined,
   known: EngineMove | undefined,
@@ -129,7 +129,7 @@ async function assertOwnCopy(
 /** What was put back. */
 export interface PutBack {
   database: string
-  /** The epoch that the file begins as a restored database; null: nothing can have been bought with its copy. */
+  /** The new epoch of the file, which counts as restored; null: no new epoch, as nothing can have been bought with the copy. */
   epoch: number | null
 }
 
@@ -163,7 +163,7 @@ export async function putBack(config: Config, { serverGone = false }: { serverGo
   }
 }
 
-/** A running process sends its next statement to the database within the time of a tick and this. */
+/** A running process sends a statement to the database at each tick, at most this much late. */
 const SILENT_MS = 3_000
 
 /** Opens the copy when no process works with it, and keeps every other process out. */

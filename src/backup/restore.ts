@@ -101,7 +101,7 @@ interface Readying {
   epochMin: number
 }
 
-/** Brings the copy up to date, notes the restore in it, and puts it under the key that is set. @returns its epoch */
+/** Brings the copy up to date, notes the restore in it, and puts it under the configured key. @returns the new epoch */
 async function makeReady(beside: string, { config, key, cause, epochMin }: Readying): Promise<number> {
   const now = (): number => Date.now()
   const newId = createIds(now, randomBytes)
@@ -157,7 +157,7 @@ function foldLog(file: string): void {
       connection.close()
     }
   } catch {
-    // The log of the database goes aside with it.
+    // The log is then moved aside together with the database.
   }
 }
 

@@ -8,19 +8,19 @@ import { asInserted, changeBy, countBy, deleteBy, insertInto, page, rowsBy, some
 export type Alert = typeof alerts.$inferSelect
 export type AlertChannel = typeof alertChannels.$inferSelect
 
-/** Alerts of the outbox that are not among the alerts yet, oldest first, each with the store's reference of its order. */
+/** Alerts of the outbox that are not in the table of alerts yet, oldest first. Each has its order's reference in the store. */
 export const untakenAlerts = statement((limit: number) =>
   build
     .select({ ...getTableColumns(outbox), reference: storeOrders.reference })
     .from(outbox)
     .leftJoin(storeOrders, eq(storeOrders.id, outbox.orderId))
-    // The condition is written out and not bound, so that SQLite sees that its index of these alerts is enough.
+    // SQLite uses the partial index of these alerts only where the values are written out, and not bound.
     .where(and(sql`${outbox.kind} = 'alert' and ${outbox.takenAt} is null`, gt(outbox.id, '')))
     .orderBy(asc(outbox.id))
     .limit(limit),
 )
 
-/** Marks an alert of the outbox as taken. Stale when another process has taken the alert. */
+/** Marks an alert of the outbox as taken into the table of alerts. Stale when another process has taken the alert. */
 export const markTaken = stampOnce(1, outbox, ['id'], 'takenAt')
 
 export const insertAlert = insertInto(alerts)
@@ -57,7 +57,7 @@ export const listAlerts = page(alerts, [], {
 /** How many alerts of each kind are open. */
 export const countOpenAlerts = countBy(alerts, ['type'], isNull(alerts.endedAt))
 
-/** Acknowledges an open alert. The first person who looks after the alert stays on record. */
+/** Acknowledges an open alert. A second acknowledgement changes nothing: the first person stays on record. */
 export const acknowledgeAlert = changeBy('any', alerts, ['id', isNull(alerts.endedAt), isNull(alerts.acknowledgedAt)])
 
 /** @param subject null: the service as a whole */
@@ -68,7 +68,7 @@ export const muteAlerts = change('any', (type: StoredKind, subject: string | nul
     .where(and(eq(alerts.type, type), sql`${alerts.subject} is not distinct from ${subject}`)),
 )
 
-/** Unmutes alerts. An alert that ended muted was muted until now: its end is no news. @param subject null: the whole service */
+/** Unmutes alerts. People do not hear afterwards of an alert that ended while muted. @param subject null: the whole service */
 export const unmuteAlerts = change('any', (type: StoredKind, subject: string | null, now: number) =>
   build
     .update(alerts)
@@ -81,7 +81,7 @@ export const unmuteAlerts = change('any', (type: StoredKind, subject: string | n
     .where(and(eq(alerts.type, type), sql`${alerts.subject} is not distinct from ${subject}`)),
 )
 
-/** Forgets channels that are not configured any more, and what they have said. */
+/** Deletes channels that are no longer configured, and their notices. */
 export const forgetChannels = (kept: readonly string[]): Change[] => [
   dropChannels({ kept: [...kept] }),
   dropNotices({ kept: [...kept] }),
@@ -93,7 +93,7 @@ const dropNotices = change('any', ({ kept }: { kept: string[] }) =>
   build.delete(alertNotices).where(not(inWhole(alertNotices.channel, kept))),
 )
 
-/** Forgets alerts that were over before an instant, and what was said of them. */
+/** Deletes alerts that ended before an instant, and their notices. */
 export const forgetAlerts = (before: number): Change[] => [forgetNoticesOf(before), forgetEnded(before)]
 const forgetEnded = deleteBy(alerts, ['endedAt <'])
 const forgetNoticesOf = change('any', (before: number) =>
@@ -102,7 +102,7 @@ const forgetNoticesOf = change('any', (before: number) =>
     .where(sql`${alertNotices.alert} in (select ${alerts.id} from ${alerts} where ${alerts.endedAt} < ${before})`),
 )
 
-/** A channel is connected once; a second note of it changes nothing. */
+/** Notes when a channel was connected. A second call changes nothing. */
 export const connectChannel = change('any', (channel: string, now: number) =>
   build.insert(alertChannels).values({ channel, connectedAt: now }).onConflictDoNothing(),
 )
@@ -116,7 +116,7 @@ export const changeChannel = changeBy(1, alertChannels, ['channel'])
 const noticed = { ...getTableColumns(alerts), said: alertNotices.said, at: alertNotices.at, times: alertNotices.times }
 const byChannel = (channel: string) => and(eq(alertNotices.alert, alerts.id), eq(alertNotices.channel, channel))
 
-/** Open alerts, each with what a channel has said of it. Alerts of rare kinds come first, then the newest. */
+/** Open alerts, each with the channel's notice of it, if any. Alerts of rare kinds come first, then the newest. */
 export const openForChannel = statement((channel: string, limit: number) =>
   build
     .select(noticed)
@@ -138,7 +138,7 @@ export const endedForChannel = statement((channel: string, from: number, limit: 
     .limit(limit),
 )
 
-/** When a channel last had a message of each kind since an instant. */
+/** When the channel last sent a message about each kind of alert. Messages before an instant do not count. */
 export const lastMessages = statement((channel: string, since: number) =>
   build
     .select({ type: alerts.type, at: sql<number>`max(${alertNotices.at})`.as('at') })
@@ -148,7 +148,7 @@ export const lastMessages = statement((channel: string, since: number) =>
     .groupBy(alerts.type),
 )
 
-/** Notes what a channel has said. */
+/** Stores notices. A later notice of a channel about the same alert replaces the earlier one. */
 export const putNotices = insertMany(alertNotices, 'any', (insert) =>
   insert.onConflictDoUpdate({
     target: uniqueKey(alertNotices.channel, alertNotices.alert),

@@ -14,17 +14,17 @@ export const allBalanceAccounts = rowsBy(balanceAccounts, [])
 
 export const listMovements = page(balanceMovements, ['currency'])
 
-/** Purchases whose request may be on its way, or whose outcome is not known yet. */
+/** Counts purchases whose request may be on its way, or whose outcome is not known yet. */
 export const countOpenOutcomes = countBy(purchases, [], inArray(purchases.state, ['sending', 'unknown']))
 
 /** Orders of ours whose charge is not counted in an account yet. */
 const uncounted = and(isNotNull(purchases.supplierOrderId), isNull(purchases.countedAt))
 
 /**
- * Uncounted orders that a reading may or may not know of: they were placed since the reading began, or are so young that
- * their amount was not read yet.
+ * Counts uncounted orders that a reading of the balance may or may not include: they were placed after the reading began, or
+ * their amount is still to be read.
  *
- * @param youngFrom an order that was placed before this instant and still has no amount will not get one
+ * @param youngFrom an order that was placed before this instant and has no amount yet will never get one
  */
 export const countUncertainCharges = statement((readAt: number, youngFrom: number) =>
   build
@@ -46,7 +46,7 @@ const chargedBefore = (readAt: number) => and(uncounted, lt(purchases.acceptedAt
 /** An amount is only ever stored in the purchase's own currency. */
 const priced = (currency: string) => and(isNotNull(purchases.amountMinor), eq(purchases.currency, currency))
 
-/** Uncounted orders placed before a reading: how many, their charges, and the most that orders without a known charge may cost. */
+/** Sums up uncounted orders placed before a reading: their charges, and the most that orders without a known charge may cost. */
 export const chargesBefore = statement((readAt: number, currency: string) =>
   build
     .select({
@@ -64,9 +64,9 @@ export const chargesBefore = statement((readAt: number, currency: string) =>
     .where(chargedBefore(readAt)),
 )
 
-/** Orders that failed and of which no account has counted yet what must come back. */
+/** Failed orders. The money that is owed back for them is not counted in an account yet. */
 const failed = and(sql`${purchases.state} = 'failed'`, isNull(purchases.returnedAt))
-/** Orders that were taken back after they had completed and of which no account has counted yet what must come back. */
+/** Orders that the supplier took back after completion. The money owed back for them is not counted in an account yet. */
 const reversed = and(
   inArray(
     purchases.id,
@@ -90,7 +90,7 @@ const returnsOf = (kind: OwedBack) =>
 const returns = { failed: returnsOf('failed'), reversed: returnsOf('reversed') }
 export const returnsBefore = (kind: OwedBack, readAt: number) => returns[kind](readAt)
 
-/** The most that purchases whose outcome waits for a person may have cost. */
+/** The most that purchases in review may have cost. Those whose supplier order is known do not count. */
 export const unsettledMinor = statement(() =>
   build
     .select({
@@ -103,14 +103,14 @@ export const unsettledMinor = statement(() =>
     .where(eq(purchases.state, 'review')),
 )
 
-/** Marks the charges of `chargesBefore` as counted; stale when there are no longer as many charges. */
+/** Marks the charges of `chargesBefore` as counted. Stale when their number has changed. */
 export const countCharges = change(
   (_readAt, _now, count) => count,
   (readAt: number, now: number, _count: number | 'any') =>
     build.update(purchases).set({ countedAt: now }).where(chargedBefore(readAt)),
 )
 
-/** Marks the returns of `returnsBefore` as counted; stale when there are no longer as many returns. */
+/** Marks the returns of `returnsBefore` as counted. Stale when their number has changed. */
 export const countReturns = (kind: OwedBack, readAt: number, now: number, count: number | 'any'): Change => ({
   statement: returned[kind](readAt, now),
   rows: count,
@@ -126,7 +126,7 @@ const returned = { failed: markReturned('failed'), reversed: markReturned('rever
 
 export const insertAccount = insertInto(balanceAccounts)
 
-/** Changes an account that is still as it was read, so that two readings are never taken into it at once. */
+/** Changes an account. Stale when another balance reading has changed the account since it was read. */
 export const changeAccount = (seen: BalanceAccount, set: Partial<BalanceAccount>): Change =>
   changeAsRead(seen, { ...set, version: seen.version + 1 })
 const changeAsRead = changeSeen(1, balanceAccounts, ['currency', 'version'])
@@ -135,10 +135,10 @@ export const insertMovement = insertInto(balanceMovements)
 
 export const forgetMovements = deleteBy(balanceMovements, ['id <'])
 
-/** Accounts with a fall of the balance behind which no sweep has looked yet. */
+/** Accounts with an unexplained fall of the balance whose cause no sweep has looked for yet. */
 export const suspectAccounts = rowsBy(balanceAccounts, [isNotNull(balanceAccounts.suspectFrom)])
 
-/** Notes that a sweep has looked behind the falls since an instant, but not behind a fall that was judged after the sweep began. */
+/** Notes that a sweep has looked for the cause of falls since an instant. A fall that was judged after it began stays suspect. */
 export const clearSuspicion = change('any', (suspectFrom: number, begunAt: number) =>
   build
     .update(balanceAccounts)

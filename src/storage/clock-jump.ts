@@ -6,13 +6,13 @@ import { build, change, statement } from './statement.ts'
 import { bringForward, deleteBy } from './table.ts'
 
 /*
- * Brings forward the instants that rows wait for, after a jump of the clock. An instant that was set before a clock was put back
- * may lie hours or days ahead. A row that waits for such an instant is tried now, and waits again when it still has a reason to.
+ * These changes are for a clock that was put back. Instants that were set before may then lie hours or days ahead. The changes
+ * bring such instants forward to now. A row that still has a reason to wait then gets a new instant.
  */
 
 export const refreshesDueNow = bringForward(purchases, [], 'refreshAt')
 
-/** A worker that died leaves its lease behind. A worker that lives holds its lease for no longer than a lease lasts. */
+/** Lets no lease of a purchase end later than this instant. The lease of a worker that died may lie far ahead. */
 export const leasesEndBy = bringForward(purchases, [], 'leaseUntil')
 
 const notSent = inArray(purchases.state, ['planned', 'waiting'])
@@ -37,7 +37,7 @@ export const forgetReadingsAfter = deleteBy(balanceReadings, ['readAt >'])
 const notAfter = (column: SQLiteColumn, now: number): SQL =>
   sql`case when ${column} > ${now} then ${now} else ${column} end`
 
-/** Dates facts from the future back to now: such a fact would shut out every later fact. */
+/** Dates facts about offers from the future back to now. Otherwise they would shut out every fact that comes until then. */
 export const offersAsOfNow = change('any', (now: number) =>
   build
     .update(offers)
@@ -49,7 +49,7 @@ export const offersAsOfNow = change('any', (now: number) =>
     .where(or(gt(offers.asOf, now), gt(offers.goneAt, now), gt(offers.changedAt, now))),
 )
 
-/** Dates back to now what counts from an instant in the future and would begin to count only then: short keys, late orders. */
+/** Dates these instants from the future back to now: the wait for missing keys and for a late order is counted from them. */
 export const countingFromNow = change('any', (now: number) =>
   build
     .update(purchases)
@@ -61,10 +61,10 @@ export const countingFromNow = change('any', (now: number) =>
     .where(or(gt(purchases.keysShortSince, now), gt(purchases.acceptedAt, now))),
 )
 
-/** The states of purchases that still move. Such purchases are few, and found by their state however many purchases there are. */
+/** The states of purchases that can still change. Such purchases are few, and an index finds them by their state. */
 const unfinished = purchaseStates.filter((state) => !finalStates.includes(state))
 
-/** Finds a purchase that still moves and was written after this instant; no row when there is no such purchase. */
+/** Finds one unfinished purchase that was written after this instant; no row when there is no such purchase. */
 export const writtenAfter = statement((at: number) =>
   build
     .select({ id: purchases.id })
@@ -73,7 +73,7 @@ export const writtenAfter = statement((at: number) =>
     .limit(1),
 )
 
-/** Dates purchases that were written in a false future back to now, so that `writtenAfter` does not find them at each start. */
+/** Dates unfinished purchases from the future back to now. Otherwise `writtenAfter` would find them again at each start. */
 export const writtenNow = bringForward(purchases, [inArray(purchases.state, unfinished)], 'changedAt')
 
 /** Finds a reading that was taken after this instant; no row when there is no such reading. */

@@ -16,9 +16,9 @@ interface Dialect {
 }
 
 /**
- * Compiles statements to the texts of one dialect: each statement once, whatever its values.
+ * Returns a compiler of statements to SQL for one engine. It compiles each statement once, whatever the values.
  *
- * @param words what the engine of the dialect says in words of its own
+ * @param words the SQL that this engine has for each of the `EngineWords`
  * @param paramOf turns a parameter into what the engine takes. Default: the parameter as it is
  */
 export function statementCompiler(
@@ -32,7 +32,7 @@ export function statementCompiler(
     const { sql, params } = dialect.sqlToQuery(statement.getSQL())
     return { sql, params: params.map(paramOf) }
   }
-  /** What a statement compiles to is the same for every connection. */
+  /** Shared by all connections: a statement compiles to the same text on each. */
   const compiled = new WeakMap<SQLWrapper, { sql: string; slots: Slot[] }>()
 
   function fill(statement: SQLWrapper, values: unknown[]): CompiledStatement {
@@ -54,7 +54,7 @@ export function statementCompiler(
   }
 }
 
-/** Gives one parameter of a compiled statement, from the values of its placeholders or by itself. */
+/** Returns one parameter of a compiled statement: the value of a placeholder, or a constant. */
 type Slot = (values: unknown[]) => unknown
 
 function slotOf(param: unknown): Slot {
@@ -68,7 +68,7 @@ function slotOf(param: unknown): Slot {
   }
 }
 
-/** An engine would bind undefined and NaN as null without a word; both are bugs of the caller. */
+/** Undefined and NaN are refused, because both are bugs of the caller, and an engine would silently bind them as null. */
 const isBindable = (value: unknown): boolean =>
   value === null ||
   typeof value === 'string' ||
@@ -77,7 +77,7 @@ const isBindable = (value: unknown): boolean =>
   value instanceof Uint8Array
 
 /**
- * Returns a reader of rows. It names properties as the selection of a builder does, else as the columns. Columns decode values.
+ * Returns a function that makes a row into an object. The builder's selection names the properties; without one, the columns do.
  *
  * `select({ orderId: storeOrders.id })` compiles to a column called `id`; only the builder knows of `orderId`.
  *
@@ -101,7 +101,7 @@ type Decoder = (value: unknown) => unknown
 
 const readers = new WeakMap<SQLWrapper, RowReader>()
 
-/** The decoder of a column; undefined where the column holds its values as they are read. */
+/** The decoder of a column; undefined where the value that the engine returns needs no decoding. */
 const decoderOf = (field: unknown): Decoder | undefined =>
   is(field, Column) && field.mapFromDriverValue !== Column.prototype.mapFromDriverValue
     ? (value) => (value === null ? null : field.mapFromDriverValue(value))
@@ -118,6 +118,6 @@ function readerOf(names: string[], decoders: (Decoder | undefined)[]): RowReader
   }
 }
 
-/** The property under which a column comes back. */
+/** Returns the property for a column: `orderId` for `order_id`. */
 export const camelCase = (name: string): string =>
   name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())

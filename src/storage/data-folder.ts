@@ -10,7 +10,7 @@ export const databaseFileOf = (dataDir: string): string => realFileOf(path.join(
 const LINKS_MAX = 40
 
 /**
- * The file that a path leads to through symbolic links, whether or not it is there.
+ * Follows the symbolic links of a path to a file. The file itself need not exist.
  *
  * @throws Failure `unavailable` where a link leads into a folder that is not there: most likely its disk is missing
  */
@@ -38,8 +38,8 @@ export function fileSystemType(folder: string): number {
 export interface FileSystem {
   name: string
   /**
-   * `refused`: another machine answers for its locks and its fsync, and SQLite loses commits there. `doubtful`: whether SQLite
-   * loses commits there depends on the program behind the file system, which cannot be seen.
+   * `refused`: locks and fsync depend on another machine, and SQLite loses commits. `doubtful`: a program serves the file
+   * system, and it cannot be seen whether SQLite loses commits with that program.
    */
   use: 'usable' | 'doubtful' | 'refused'
 }

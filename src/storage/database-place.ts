@@ -52,12 +52,12 @@ async function openPlace({ dataDir, databaseUrl }: DatabasePlace, options: OpenA
   return openPostgres({ url: databaseUrl.reveal(), alone: true, ...options })
 }
 
-/** The database of a service. A file has one process. Of the processes that share a server, one is the worker. */
+/** The database of a service. One process alone uses a file. Several processes may share a server: one of them is the worker. */
 export interface ServiceDatabase {
   db: Database
   /** Waits until this process is the worker; absent where this process has the database alone. */
   elect?: SharedDatabase['elect']
-  /** Looks at the database server; absent where there is no server. */
+  /** Asks the server whether it answers and takes commits; absent where there is no server. */
   look?: SharedDatabase['look']
 }
 
@@ -86,7 +86,7 @@ export async function openForService(place: DatabasePlace, options: OpenAloneOpt
 }
 
 /**
- * Refuses a server without a database, where the file of the data folder holds the database of the installation.
+ * Refuses an empty server while a file in the data folder still holds the installation's database.
  *
  * @throws Failure `conflict`, reason `database_moved` while the file is being moved, `database_left` where it was never moved
  */
@@ -113,9 +113,9 @@ export async function openBeside(place: DatabasePlace): Promise<ReadDatabase | u
 }
 
 /**
- * Asks the server of the database what a start asks it.
+ * Makes the checks of the database server that a start makes.
  *
- * @returns its version; null where the database is a file
+ * @returns the version of the server; null where the database is a file
  * @throws Failure `unavailable` where the service would not start
  */
 export async function checkServer({ databaseUrl }: DatabasePlace, now: () => number): Promise<string | null> {

@@ -1,8 +1,8 @@
 /**
  * The port to an SQL engine: read, commit a list of guarded changes, close.
  *
- * A commit is a list and not a callback, so that no network call can sit inside a transaction and a batch is data.
- * Meaning lives in `where` clauses, unique keys and expected row counts, never in isolation levels.
+ * A commit is a list of changes and not a callback: its transaction cannot wait for a network call, and an engine can repeat it.
+ * Its correctness depends on `where` clauses, unique keys and expected row counts, never on an isolation level.
  */
 import type { SQL, SQLWrapper } from 'drizzle-orm'
 import { Failure } from '../errors.ts'
@@ -32,7 +32,7 @@ export interface Database {
   /** Runs a read. Columns come back under camelCase names, as the schema's properties are called. */
   query<S extends SQLWrapper>(statement: S): Promise<RowOf<S>[]>
   /**
-   * Commits all changes or none; resolves once the outer COMMIT has returned, with the rows touched by each change.
+   * Commits all changes or none. Resolves once COMMIT has returned, with the number of rows that each change has touched.
    *
    * @throws StaleWrite when a change touched another number of rows than it said; nothing of the list is stored
    * @throws Failure `conflict` when a unique or foreign key refused; nothing of the list is stored
@@ -41,8 +41,8 @@ export interface Database {
    */
   commit(changes: Change[]): Promise<number[]>
   /**
-   * Resolves once no log holds what was overwritten or deleted; waits for processes that read the database. Absent where
-   * the engine keeps no log.
+   * Empties the log of the database, because it still holds overwritten and deleted data. Waits for processes that read the
+   * database. Absent where the engine keeps no log.
    *
    * @param signal ends the wait, with the log as it is. Default: nothing ends the wait
    */
@@ -72,7 +72,7 @@ export async function need<S extends SQLWrapper>(
 }
 
 /**
- * Runs an attempt again while a guarded change of it is stale. Each attempt reads and decides again.
+ * Runs an attempt again while its commit is stale. Each attempt must read and decide again.
  *
  * @param conflict what to say when the last of the tries was stale too
  * @throws Failure `conflict` with that sentence, else StaleWrite
@@ -89,7 +89,7 @@ export async function retryStale<T>(tries: number, attempt: () => Promise<T>, co
   }
 }
 
-/** Throws a fatal failure that no caller handles where nothing catches it, so that it ends the process. */
+/** Throws a fatal failure outside of all callers. Nothing catches it there, so it ends the process. */
 export function throwUncaught(error: Failure): void {
   setImmediate(() => {
     throw error
@@ -98,7 +98,7 @@ export function throwUncaught(error: Failure): void {
 
 /** A guarded change did not find the row as it was read: another commit came first. The caller must read and decide again. */
 export class StaleWrite extends Error {
-  /** The index of that change in the list. */
+  /** The index of the stale change in the list. */
   readonly index: number
 
   constructor(index: number) {

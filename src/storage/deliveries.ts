@@ -21,7 +21,7 @@ export const deliveriesUnderId = statement((source: string, deliveryId: string) 
     .where(and(eq(deliveries.source, source), eq(deliveries.deliveryId, deliveryId)))
     .limit(10),
 )
-/** Rows that stand in the way of storing this delivery: it was here before, under its own ID or another. */
+/** A stored delivery that makes this one a repeat: it has the same MAC, or the same ID and body. */
 export const deliveryTwins = statement(({ source, deliveryId, bodyHmac, mac }: Identity) =>
   build
     .select({ id: deliveries.id })
@@ -51,7 +51,7 @@ export const anyDelivery = statement((source: string) =>
 
 const { ciphertext: _ciphertext, ...withoutBody } = getTableColumns(deliveries)
 
-/** What the supplier sent about these purchases, oldest first, without its bodies. */
+/** The deliveries about these purchases, oldest first, without their bodies. */
 export const deliveriesOfPurchases = statement((purchaseIds: string[]) =>
   build
     .select(withoutBody)
@@ -68,12 +68,12 @@ export const countDeliveries = statement(() =>
   ),
 )
 
-/** Stores a delivery once: 0 rows touched says that it was here before. */
+/** Stores a delivery. Touches no row when the delivery was stored before. */
 export const insertDelivery = insertOnce(deliveries)
 
 const changeAsSeen = changeSeen(1, deliveries, ['id', 'attempts'])
 
-/** Records what became of a delivery. Its attempts guard it: two workers that processed the delivery write once. */
+/** Records what became of a delivery. Stale when its number of attempts has changed: another worker has processed it. */
 export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Partial<Delivery>): Change =>
   changeAsSeen(seen, { ...set, attempts: seen.attempts + 1 })
 
@@ -81,7 +81,7 @@ export const settleDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, set: Par
 export const deferDelivery = (seen: Pick<Delivery, 'id' | 'attempts'>, event: string, notBefore: number): Change =>
   changeAsSeen(seen, { event, notBefore })
 
-/** Puts a delivery back into the inbox, with all its attempts. A delivery whose body is deleted cannot be read again. */
+/** Puts a delivery back into the inbox, with all its attempts. Stale when the body is deleted: it cannot be read again. */
 export const replayDelivery = change(1, (id: string, now: number) =>
   build
     .update(deliveries)
@@ -127,14 +127,14 @@ export const forgetBodies = change('any', (from: string, before: string, sources
     ),
 )
 
-/** The id of the delivery before which the last step of `forgetBodies` ended: the next night goes on there. */
+/** The bodies of deliveries with an id below this one are deleted: the next step of `forgetBodies` begins here. */
 export const bodiesForgotten = jsonSetting<string>('bodies_forgotten')
 /** The same id for the deliveries of stores, whose bodies are deleted earlier. */
 export const storeBodiesForgotten = jsonSetting<string>('store_bodies_forgotten')
 
 export const forgetDeliveries = deleteBy(deliveries, ['id >=', 'id <'])
 
-/** All captures that are kept, at most ten, without what they hold. */
+/** All captured deliveries, at most ten, without their headers and bodies. */
 export const listCaptures = statement(() =>
   build
     .select({ id: captures.id, path: captures.path, reason: captures.reason, receivedAt: captures.receivedAt })
@@ -152,7 +152,7 @@ export const deleteCaptures = deleteBy(captures, [])
 export interface CaptureWindow {
   closesAt: number
   keptUntil: number
-  /** How many more will be recorded. */
+  /** How many more deliveries will be recorded. */
   left: number
 }
 

@@ -16,12 +16,12 @@ export const countDiscrepancies = countBy(discrepancies, ['kind'])
 
 const isOrphan = eq(discrepancies.kind, 'orphan')
 
-/** The orders on record as having no purchase, of these orders. */
+/** Of these supplier orders, those on record as orphans. */
 export const knownOrphans = rowsBy(discrepancies, [isOrphan, 'subject in'])
 
 /**
- * Ids of the supplier's orders that carry a reference of a part and that no purchase has: the orders on record, and the orders that
- * the supplier announced as completed.
+ * Ids of supplier orders that carry a reference of this part but have no purchase. The order is on record as an orphan, or the
+ * supplier has announced it as completed.
  */
 export const orphansOfPart = statement((lineId: string, part: number) => {
   const references = sql`(select external_order_id from ${purchases} where line_id = ${lineId} and part = ${part})`
@@ -35,13 +35,13 @@ export const orphansOfPart = statement((lineId: string, part: number) => {
     order by 1`
 })
 
-/** The orders that were put on record as having no purchase after an instant. */
+/** The orphans that were put on record after an instant. */
 export const orphansFoundAfter = rowsBy(discrepancies, [isOrphan, 'foundAt >'])
 
-/** The orders on record as charged a second time for a part, of these orders. */
+/** Of these supplier orders, those on record as a second charge for a part. */
 export const knownDuplicates = rowsBy(discrepancies, [eq(discrepancies.kind, 'double_charge'), 'supplierOrderId in'])
 
-/** A difference between the books, and the alert that people get of it; both are of one kind. */
+/** A discrepancy and the alert about it. The kind of the discrepancy is also the type of the alert. */
 export interface DiscrepancyReport extends Omit<typeof discrepancies.$inferInsert, 'id' | 'kind' | 'foundAt'> {
   kind: DiscrepancyKind
   alert: Omit<Alert, 'type'>

@@ -21,17 +21,17 @@ interface CopiedTable {
   columns: string[]
   /** Columns of the primary key, by their index among the columns. */
   key: number[]
-  /** Rows of a batch. */
+  /** The most rows of a batch. */
   batch: number
 }
 
-/** PostgreSQL takes 65,535 values in one statement. */
+/** The most values in one statement. PostgreSQL takes 65,535. */
 const CELLS_MAX = 30_000
 const ROWS_MAX = 1_000
-/** Rows of a batch of a table with bytes, because such a row may be as long as a delivery is. */
+/** The most rows of a batch where a column holds bytes: one such row may be as long as a whole delivery. */
 const BYTES_ROWS_MAX = 100
 
-/** Tables that others refer to come before those others. The exports of a module are ordered by their names instead. */
+/** All tables, each after the tables that its foreign keys refer to: a copied row finds the rows that it refers to. */
 const tables: CopiedTable[] = referredFirst(Object.values(schema).filter((value) => is(value, SQLiteTable))).map(
   copiedTable,
 )
@@ -69,7 +69,7 @@ export interface CopyProgress {
 
 type Watch = (progress: CopyProgress) => void
 
-/** Copies the rows that the copy does not have yet: it goes on where an earlier run ended, wherever that was. */
+/** Copies the rows that the copy lacks. A second run goes on where the first was cut short. */
 export async function copyTables(from: Reader, to: Database, watch: Watch = () => undefined): Promise<void> {
   const total = await countRows(from)
   let rows = 0
@@ -144,7 +144,7 @@ export async function tablesWithRows(db: Reader): Promise<string[]> {
   return filled
 }
 
-/** Returns the first difference of two batches from the same key on. The digest gets the rows that are equal. */
+/** Returns the first difference between two batches that begin after the same key. Adds the equal rows to the digest. */
 function differenceOf(
   table: CopiedTable,
   ours: Cell[][],
@@ -195,7 +195,7 @@ function compareKeys(table: CopiedTable, one: Cell[], other: Cell[]): number {
   return 0
 }
 
-/** Refuses a number that is too large: SQLite would give it rounded, and PostgreSQL would refuse to give it. */
+/** Refuses a number that is too large: SQLite would return it rounded, and reading it from PostgreSQL would fail. */
 function assertSafe(table: CopiedTable, row: Cell[]): void {
   const index = row.findIndex((cell) => typeof cell === 'number' && !Number.isSafeInteger(cell))
   if (index < 0) return

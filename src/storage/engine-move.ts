@@ -1,13 +1,13 @@
 /**
- * The note of a move from the file to a server. It lies in both databases as long as a service may start on neither of them. Then
- * it lies in the database that is not used any more. Two services that buy for the same stores would buy everything twice.
+ * The note of a move from the file to a server. No service starts on a database with the note. Both databases have it during the
+ * move; afterwards only the database that is given up has it. Without the note, a service on each would buy everything twice.
  */
 import { Failure } from '../errors.ts'
 import type { Database } from './database.ts'
 import { clearSetting, jsonSetting } from './settings.ts'
 
 export interface EngineMove {
-  /** This number is equal in the file and in its copy. */
+  /** The same in the file and in its copy. */
   id: string
   side: 'file' | 'copy'
   /** What people call the file and the server. */
@@ -38,7 +38,7 @@ export async function assertNotMoved(db: Pick<Database, 'query'>): Promise<void>
 export const movedFailure = (move: EngineMove): Failure =>
   new Failure('conflict', moveText(move), { reason: 'database_moved' })
 
-/** What names the server to the commands of a move: the variable, or the file beside the configuration. */
+/** Where a person sets the address of the server, as messages name it: a variable, or a file beside the configuration. */
 export const ADDRESS = 'QUAYSIDE_DATABASE_URL (or secrets/database-url)'
 
 /** The refusal of a second move to the server that the file was moved to. */

@@ -9,7 +9,7 @@ import { changeBy, dueBy, insertInto, rowsBy } from './table.ts'
 export type EntitlementRow = typeof entitlements.$inferSelect
 export type EntitlementLine = typeof entitlementLines.$inferSelect
 
-/** The `readAt` of an order of a backend. A backend says by itself how its orders stand, so that they are always fresh. */
+/** The `readAt` of an order of a backend. A backend reports changes by itself, so its orders are never read again. */
 export const ALWAYS_FRESH = 9_000_000_000_000_000
 
 export const entitlementOf = rowsBy(entitlements, ['store', 'reference'])
@@ -29,10 +29,10 @@ export const newestRevision = statement((store: string) =>
 /** Orders that are due for comparison with their purchases; the order that has waited longest comes first. */
 export const dueSettlements = dueBy(entitlements, 'settleAt', [])
 
-/** Orders whose shop is to take off the tag of a wish now. */
+/** Orders of a shop that is to be asked now to remove their retry tag. */
 export const dueUntags = dueBy(entitlements, 'untagAt', ['store'])
 
-/** References of a store's orders that have a purchase whose turn has come, and that were not read since an instant. */
+/** References of a store's orders to be read now: one of their purchases is due, and they were not read since an instant. */
 export const ordersToRead = statement((store: string, now: number, since: number, limit: number) =>
   build
     .selectDistinct({ reference: entitlements.reference, readAt: entitlements.readAt })
@@ -42,7 +42,7 @@ export const ordersToRead = statement((store: string, now: number, since: number
     .limit(limit),
 )
 
-/** Purchases whose turn has come, of these orders of a store. */
+/** Of these orders of a store, the purchases that are due. */
 export const placementsOfOrders = statement((store: string, references: string[], now: number) =>
   build
     .select({ id: purchases.id })
@@ -60,7 +60,7 @@ export const storesToRead = statement((now: number, since: number) =>
     .where(and(isDuePlacement(now), lt(entitlements.readAt, since))),
 )
 
-/** Orders with a purchase to be sent, but without a row that says how they stand: the version before this one has taken them. */
+/** Orders with a purchase to be sent, but without an entitlement: the version before this one has taken them. */
 export const ordersLacking = statement((limit: number) =>
   build
     .selectDistinct({ id: purchases.orderId })
@@ -70,7 +70,7 @@ export const ordersLacking = statement((limit: number) =>
     .limit(limit),
 )
 
-/** Stores how an order stands. A second row of the order is refused: the first row counts. */
+/** Stores the entitlement of a new order. A unique key refuses a second row for the same order. */
 export const insertEntitlement = insertInto(entitlements)
 
 const changeAsSeen = changeBy(1, entitlements, ['store', 'reference', 'revision'])
@@ -91,7 +91,7 @@ export const putEntitlementLine = change(1, (row: EntitlementLine) => {
     })
 })
 
-/** Cancels an order of a backend for good, also against what people have decided. An order of a shop stands as the shop has it. */
+/** Cancels an order of a backend for good, whatever people have decided. An order of a shop stays as the shop has it. */
 export const cancelEntitlement = change('any', (orderId: string, now: number) =>
   build
     .update(entitlements)
@@ -113,7 +113,7 @@ export const settleFirst = change('any', (orderId: string, now: number) =>
   build.update(entitlements).set({ settleAt: now, settledRevision: -1 }).where(eq(entitlements.orderId, orderId)),
 )
 
-/** Grants a line the units that were bought before a restore, up to the units that it has now: they were granted then. */
+/** After a restore, grants a line again the units that were bought before, but no more than the units that it has now. */
 export const grantUnits = change(
   'any',
   ({ store, reference, line }: Pick<EntitlementLine, 'store' | 'reference' | 'line'>, bought: number) =>
@@ -133,7 +133,7 @@ export const grantUnits = change(
       ),
 )
 
-/** Compares orders with ungranted units again after a restore. What people said to these units is lost: people are asked again. */
+/** After a restore, has orders with ungranted units compared again: people's decisions on such units are lost. */
 export const settleUngranted = change('any', (now: number) =>
   build
     .update(entitlements)
@@ -158,10 +158,10 @@ const settledAndPaid = change(1, (orderId: string, purchaseId: string, since: nu
       ),
     ),
 )
-/** Counts the keys that the store has or may have, of a purchase in the surrounding statement. */
+/** Counts the keys of a purchase that the store has or may have. @param purchase the alias of the purchase in the statement */
 const leftOf = (purchase: string) =>
   sql`(select count(*) from licence_keys k where k.purchase_id = ${sql.raw(purchase)}.id and (k.begun_at is not null or k.handed_over_at is not null))`
-/** In these states a purchase counts by its keys alone. */
+/** In these states nothing was bought, as far as is known: of such a purchase only keys that the store may have count. */
 const over = sql.raw(`'${purchaseStates.filter(isOver).join("', '")}'`)
 const unitsGranted = sql`coalesce((
   select el.granted from store_order_lines sl
@@ -169,7 +169,7 @@ const unitsGranted = sql`coalesce((
   join entitlement_lines el on el.store = e.store and el.reference = e.reference and el.line = sl.line
   where sl.id = purchases.line_id
 ), 0)`
-/** Whether the purchase, with all that is bought or under way for its line, is within the granted units. */
+/** Whether the granted units of the line have room for the purchase, next to all that is bought or under way for the line. */
 const fitsUnits = sql`purchases.quantity + coalesce((
     select sum(case
       when o.state in (${over}) then ${leftOf('o')}
@@ -190,11 +190,11 @@ const withinUnits = change(1, (purchaseId: string) =>
 )
 
 /**
- * Guards a commit that buys. It is stale unless the last reading of the order says that it is paid, its purchases were compared
- * with that reading, and all that is bought or under way for the line is within its units. The first statement locks the order,
- * so that the second statement sees every purchase that another process has begun to buy.
+ * Guards a commit that buys. The last reading must say that the order is paid, and must have been compared with its purchases.
+ * The granted units of the line must have room. The first statement locks the order, so that the second statement sees every
+ * purchase that another process has begun to buy.
  *
- * A purchase that a person decided on at the newest revision is bought however the order stands.
+ * Where a person decided on the purchase at the newest revision, neither the payment nor the room is required.
  *
  * @param since the order must have been read at this instant or later
  */
@@ -203,10 +203,10 @@ export const assertEntitled = ({ id, orderId }: { id: string; orderId: string },
   withinUnits(id),
 ]
 
-/** Guards a commit that begins to deliver keys: the settlement of the order has decided which keys may leave. */
+/** Guards a commit that begins to deliver keys. Stale where the last reading of the order does not allow a delivery. */
 export const assertMayLeave = (orderId: string, purchaseId: string): Change => settledAndPaid(orderId, purchaseId, 0)
 
-/** What shows why a purchase may not be bought now: its order as it was read last, and whether the line has room for it. */
+/** The facts that show why a purchase may not be bought now: its order as last read, and whether the line has room. */
 export const entitledNow = statement((purchaseId: string) =>
   build
     .select({
@@ -228,7 +228,7 @@ export const entitledNow = statement((purchaseId: string) =>
     .where(eq(purchases.id, purchaseId)),
 )
 
-/** Carries what a person decided over to a later revision, which lowers nothing. */
+/** Makes people's decisions count at a later revision too. The caller has checked that this revision takes nothing away. */
 export const keepDecisions = change('any', (orderId: string, from: number, to: number) =>
   build
     .update(purchases)
@@ -237,8 +237,8 @@ export const keepDecisions = change('any', (orderId: string, from: number, to: n
 )
 
 /**
- * Orders that were not taken and not read since an instant. The newest order of a store is kept: the next revision is counted on
- * from it, and a reading that is under way must not pass for newer than a later reading.
+ * Orders that were not taken, and not read since an instant. The row with the newest revision of a store is left out, because the
+ * next revision is counted on from it. Otherwise a reading that is under way would pass for newer than a later reading.
  */
 const isForgotten = (before: number) =>
   and(

@@ -12,7 +12,7 @@ export const attemptsOf = rowsBy(purchaseAttempts, ['purchaseId in'], purchaseAt
 
 export const transitionsOf = rowsBy(transitions, ['purchaseId in'], transitions.at, transitions.id)
 
-/** When each of these purchases came into the state that it is in. A purchase that never moved has no row. */
+/** When each of these purchases entered its present state. A purchase that is still in its first state has no row. */
 export const enteredAt = statement((purchaseIds: string[]) =>
   build
     .select({ purchaseId: transitions.purchaseId, at: sql<number>`max(${transitions.at})`.as('at') })
@@ -22,7 +22,7 @@ export const enteredAt = statement((purchaseIds: string[]) =>
 )
 
 /**
- * Purchases that came into review after an instant. A purchase that came twice is there twice.
+ * Purchases that came into review after an instant. A purchase that came into review twice is listed twice.
  *
  * @param except rows of the transition table that do not count
  */
@@ -33,7 +33,7 @@ export const reviewedSince = statement((since: number, except: readonly string[]
     .where(
       and(
         gt(transitions.at, since),
-        // The word stands in the statement and is not bound: only then does SQLite see that its index of reviews is enough.
+        // SQLite uses the partial index of reviews only where the word is written out, and not bound.
         sql`${transitions.after} = 'review'`,
         ne(transitions.before, 'review'),
         notInArray(transitions.row, [...except]),
@@ -41,7 +41,7 @@ export const reviewedSince = statement((since: number, except: readonly string[]
     ),
 )
 
-/** When a person last let buying go on. */
+/** When a person last lifted a freeze. */
 export const lastUnfreeze = statement(() =>
   build.select({ at: audit.at }).from(audit).where(eq(audit.action, 'unfreeze')).orderBy(desc(audit.at)).limit(1),
 )
@@ -52,7 +52,7 @@ export const auditOf = rowsBy(audit, ['subject'], audit.at, audit.id)
 /** What people did to several subjects, oldest first. */
 export const auditOfAll = rowsBy(audit, ['subject in'], audit.at, audit.id)
 
-/** The audit, newest first. The filter `actor` is who did it, without the session or the token, as the index has it. */
+/** The audit, newest first. The filter `actor` is a name without the session or token behind it, as in the index. */
 export const listAudit = page(audit, ['action', 'subject'], {
   computed: {
     actor: sql<string>`substr(${audit.actor}, 1, ${positionIn(sql`${audit.actor} || ' ('`, sql`' ('`)} - 1)`,

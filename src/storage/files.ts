@@ -18,7 +18,7 @@ import { systemFailure } from '../errors.ts'
 /**
  * Makes a folder and the folders above it, for their owner alone. A folder that is there stays as it is.
  *
- * The folders are made one at a time: with `recursive`, Node never returns where a folder such as /proc takes no folders.
+ * The folders are made one at a time: with `recursive`, Node never returns where no folder can be made, as in /proc.
  */
 export function makeFolder(folder: string): void {
   if (isFolder(folder)) return
@@ -33,7 +33,7 @@ export function makeFolder(folder: string): void {
 
 const isFolder = (folder: string): boolean => statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false
 
-/** @returns a function that removes this folder and those above it, as far as they are not there now and have stayed empty */
+/** Notes which folders of this path are missing. @returns a function that removes them again where they are empty */
 export function undoOfFolder(folder: string): () => void {
   const missing: string[] = []
   for (let one = path.resolve(folder); !existsSync(one); one = path.dirname(one)) missing.push(one)
@@ -93,6 +93,6 @@ export function forget(file: string): void {
   try {
     rmSync(file, { force: true })
   } catch {
-    // The folder is missing or cannot be written to: the caller that needs it reports that.
+    // The folder is missing or cannot be written to. The caller that needs the folder reports that.
   }
 }

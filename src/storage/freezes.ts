@@ -10,7 +10,7 @@ export interface Freeze {
   reason: string
   actor: string
   at: number
-  /** The purchase that a second order was found for; absent when a person froze buying, or many reviews did. */
+  /** The purchase for which a second order was found; absent when a person or a large number of reviews froze buying. */
   purchaseId?: string
 }
 
@@ -19,7 +19,7 @@ export interface FreezeCause extends Freeze {
   id: string
 }
 
-/** A freeze as it stands: its first cause, where the trouble began, and all its causes, the oldest first. */
+/** The freeze in force: its first cause, which shows where the trouble began, and all its causes, oldest first. */
 export interface StandingFreeze extends Freeze {
   causes: FreezeCause[]
 }
@@ -27,12 +27,12 @@ export interface StandingFreeze extends Freeze {
 const FREEZE = 'freeze:'
 /** The first name after all names that begin with `freeze:`. The index finds such a range, unlike a pattern. */
 const AFTER_FREEZE = 'freeze;'
-/** The id of the hold of a restore. That hold is lifted by itself, and after all other causes. */
+/** The id of the hold on buying after a restore. It is lifted separately, after all other causes. */
 export const RESTORE_CAUSE = 'restore'
 const idOf = (name: string): string => (name === RESTORE_CAUSE ? name : name.slice(FREEZE.length))
 const nameOf = (id: string): string => `${FREEZE}${id}`
 
-/** The rows that stop buying: the hold of a restore, and one for each cause of a freeze, because each cause is lifted by itself. */
+/** The rows that stop buying: the hold of a restore, and one row for each cause of a freeze. Each is lifted separately. */
 const stops = or(eq(settings.name, RESTORE_CAUSE), and(gte(settings.name, FREEZE), lt(settings.name, AFTER_FREEZE)))
 const standingStops = statement(() => build.select().from(settings).where(stops).orderBy(asc(settings.name)))
 
@@ -49,9 +49,9 @@ export async function currentFreeze(db: Database): Promise<StandingFreeze | unde
 }
 
 /**
- * Adds a cause for which nothing is bought.
+ * Adds a cause of a freeze.
  *
- * @param sameAs names the cause: a cause in force of the same name stays as it is. Default: a new cause
+ * @param sameAs identifies the cause: where this cause is in force already, nothing changes. Default: all of `freeze`
  */
 export const setFreeze = (freeze: Freeze, sameAs = JSON.stringify(freeze)): Change =>
   addCause({
@@ -63,9 +63,9 @@ const addCause = insertOnce(settings)
 
 const shortDigest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
-/** Takes causes away by their ids; others that came meanwhile stay. */
+/** Lifts causes by their ids. Causes that came meanwhile stay. */
 export const clearFreeze = (ids: readonly string[]): Change => clearSettings(ids.map(nameOf))
 const clearSettings = change('any', (names: string[]) => build.delete(settings).where(inArray(settings.name, names)))
 
-/** Part of a commit that buys. It fails as stale while a freeze stands, so that no freeze slips in before the commit. */
+/** Guards a commit that buys. Stale while a freeze is in force, even a freeze that came just before the commit. */
 export const assertNoFreeze = change(0, (now: number) => build.update(settings).set({ changedAt: now }).where(stops))

@@ -30,7 +30,7 @@ export const countHandedOver = statement((orderIds: string[]) =>
     .groupBy(licenceKeys.purchaseId),
 )
 
-/** Counts an order's keys by purchase: all stored keys, keys at the store or on their way, and keys in a delivery not yet begun. */
+/** Counts an order's keys by purchase: all stored keys, those at the store or on their way, and those in a delivery not begun. */
 export const countKeys = statement((orderId: string) =>
   build
     .select({
@@ -48,10 +48,10 @@ export const countKeys = statement((orderId: string) =>
     .groupBy(licenceKeys.purchaseId),
 )
 
-/** Whether the store has the key, or is being given the key, since this instant at the latest. */
+/** Whether the key had left by an instant: its delivery to the store had begun, or the store had confirmed it. */
 const leftBy = (by: number) => or(lte(licenceKeys.begunAt, by), lte(licenceKeys.handedOverAt, by))
 
-/** Keys of orders that have left by an instant. */
+/** The keys of these orders that had left by an instant. */
 export const keysLeft = statement((orderIds: string[], by: number) =>
   build
     .select(getTableColumns(licenceKeys))
@@ -61,7 +61,7 @@ export const keysLeft = statement((orderIds: string[], by: number) =>
     .orderBy(asc(licenceKeys.purchaseId), asc(licenceKeys.ordinal)),
 )
 
-/** How many keys there are of `keysLeft`. */
+/** Counts the keys of `keysLeft`. */
 export const countKeysLeft = statement((orderIds: string[], by: number) =>
   build
     .select({ total: sql<number>`count(*)`.as('total') })
@@ -99,7 +99,7 @@ export const changeBlindIndex = (purchaseId: string, ordinal: number, blindIndex
   changeKey(purchaseId, ordinal, { blindIndex })
 const changeKey = changeBy(1, licenceKeys, ['purchaseId', 'ordinal'])
 
-/** Since when every key is indexed in its normal form. */
+/** When all older keys had been indexed in their normal form; later keys are indexed so at once. */
 export const keysIndexed = jsonSetting<number>('keys_indexed')
 
 export const insertKey = insertInto(licenceKeys)
@@ -112,7 +112,7 @@ export const assertNotElsewhere = change(0, (purchaseId: string, blindIndexes: B
     .where(and(inArray(licenceKeys.blindIndex, blindIndexes), ne(licenceKeys.purchaseId, purchaseId))),
 )
 
-/** Gives one key to a hand-over; a key is in one hand-over at most. */
+/** Puts one key into a delivery to the store. Stale when the key is in a delivery already. */
 export const assignKey = change(1, (purchaseId: string, ordinal: number, outboxId: string) =>
   build
     .update(licenceKeys)
@@ -145,8 +145,8 @@ const keysBegin = change('any', (outboxId: string, now: number) =>
     .where(eq(licenceKeys.handOverId, outboxId)),
 )
 /**
- * Notes that keys are about to leave with this callback. Stale when an operator must look at the purchase first, and when a
- * cancellation came before this callback began. This change comes before `beginCallback` in the commit.
+ * Notes that keys are about to leave with this callback. Stale when the keys are held for an operator, or when a cancellation
+ * came before this callback began. In the commit it must come before `beginCallback`, which makes the callback count as begun.
  */
 export const beginHandOver = (purchaseId: string, outboxId: string, now: number): Change[] => [
   handOverBegins(purchaseId, outboxId, now),
@@ -180,7 +180,7 @@ export const markHandOverUnsent = (purchaseId: string, outboxId: string): Change
   handOverUnsent(purchaseId),
 ]
 
-/** Takes back the keys of hand-overs that have not begun. Stale when one of these hand-overs begins in between. */
+/** Takes a purchase's keys out of deliveries that have not begun. Stale when one of these deliveries begins in between. */
 export const takeBackKeys = change(
   (_purchaseId, count) => count,
   (purchaseId: string, _count: number) =>

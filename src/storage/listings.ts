@@ -41,11 +41,11 @@ export const dueListings = dueBy(listings, 'nextTryAt', ['store'])
 
 const isUncreated = eq(listings.reason, 'not_created')
 
-/** The listing of a store that waits longest because it could not be created at all. Without a row, products may be created. */
+/** The listing that pauses the creation of products in a store: it could not be created, and waits longest. No row: no pause. */
 export const pausedCreation = firstBy(
   listings,
   ['store', 'nextTryAt >', isUncreated],
-  // Listings that wait with that listing have the same instant, and fewer tries of their own.
+  // All listings that wait to be created have the same instant. The listing that failed itself has had the most tries.
   desc(listings.nextTryAt),
   desc(listings.attempts),
 )
@@ -82,7 +82,7 @@ export const pageOfListings = statement(
 
 const waits = sql`${listings.wantedPriceMinor} is not null`
 
-/** Listings of all stores whose price waits for a person, by store and variant. The page names the last listing seen. */
+/** Listings of all stores whose price waits for a person, by store and variant. `page` names the last listing seen. */
 export const waitingListings = statement((page: { store?: string; variant?: string; limit: number }) =>
   build
     .select()
@@ -102,7 +102,7 @@ export const waitingListings = statement((page: { store?: string; variant?: stri
 
 export const countWaitingPrices = countBy(listings, [], waits)
 
-/** Listings whose variant, or SKU, begins with a text: from that text up to a text above all that begin so. */
+/** Listings whose variant (or SKU) begins with a text: the range from that text up to the next text that begins otherwise. */
 export const listingsWithVariant = someBy(listings, ['store', 'variant >=', 'variant <'], listings.variant)
 export const listingsWithSku = someBy(listings, ['store', 'sku >=', 'sku <'], listings.sku)
 
@@ -120,7 +120,7 @@ export const putListings: (rows: ListingRow[]) => Change[] = insertMany(listings
   }),
 )
 
-/** Forgets listings that were never sent to their store, confirmed or not, and that no operator linked. */
+/** Deletes listings that were never pushed to their store, and that no operator has linked or ignored. */
 export const dropListings = deleteBy(listings, [
   'store',
   'variant in',
@@ -129,7 +129,7 @@ export const dropListings = deleteBy(listings, [
   ne(listings.state, 'ignored'),
 ])
 
-/** Has every listing of a store pushed again after a restore, because the store may have other listings than are known. */
+/** After a restore, has every listing of a store pushed again: the store may have other values than are known here. */
 export const distrustListings = change('any', (store: string, now: number) =>
   build
     .update(listings)

@@ -1,29 +1,29 @@
 /**
- * The marker: a small file beside the database that says how far the database must have come.
+ * The marker: a small file beside the database that shows how new the database must be.
  *
- * Before a request to buy leaves, the marker names an attempt that was committed with the intent to buy, or later. A database
- * file that lacks that attempt is an older copy, however it came to be there: it lacks what was bought since. This assumes
- * that the marker itself was not put back with the file; `quayside restore` does not need that assumption.
+ * Before a request to buy leaves, the marker names its attempt, or an attempt that was committed later. A database that lacks
+ * the named attempt is an older copy, however it came there: it lacks what was bought since. This assumes that the marker was
+ * not put back together with the database. `quayside restore` does not need that assumption.
  */
 import { readFileSync } from 'node:fs'
 import { replaceText } from './files.ts'
 
 export interface MarkerFacts {
-  /** How often the database had been restored. */
+  /** The restore epoch of the database: one more with each restore. */
   epoch: number
-  /** Id of the last attempt that was about to leave; null before the first one. */
+  /** Id of the last attempt whose request was about to leave; null before the first attempt. */
   attempt: string | null
 }
 
 export interface Marker {
-  /** Returns what the file says; undefined when there is no file. A file that makes no sense is taken for one of a later epoch. */
+  /** Returns the facts in the file; undefined when there is no file. A damaged file counts as a file of a later epoch. */
   read(): MarkerFacts | undefined
   /** Writes a new marker for this epoch. */
   begin(facts: MarkerFacts): Promise<void>
   /**
    * Resolves once the file names this attempt, or one that was committed later.
    *
-   * @throws when the file cannot be written: then nothing may leave
+   * @throws when the file cannot be written: then the request must not leave
    */
   note(attempt: string): Promise<void>
 }
@@ -34,7 +34,7 @@ export function openMarker(database: string): Marker {
   let facts: MarkerFacts = { epoch: 1, attempt: null }
   let writing: Promise<void> = Promise.resolve()
   let waiting: Promise<void> | undefined
-  /** Callers that come during a write share the next one, which writes what is known then. */
+  /** Callers that come during a write share the next write. That write stores the facts of its time. */
   const write = (): Promise<void> => {
     waiting ??= writing
       .catch(() => undefined)

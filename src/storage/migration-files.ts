@@ -1,4 +1,4 @@
-/** The migrations folder: SQL in the subset that every engine reads, and the check of a database that has some of them. */
+/** Reads the migrations, whose SQL every engine understands, and checks which migrations a database lacks. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { Failure } from '../errors.ts'
@@ -9,7 +9,7 @@ export interface Migration {
   version: number
   name: string
   sql: string
-  /** SHA-256 of the file, hex: an applied migration is never edited. */
+  /** SHA-256 of the file, hex. It shows whether an applied migration was edited. */
   digest: string
 }
 

@@ -11,8 +11,8 @@ export const offersByProduct = rowsBy(offers, ['productId in'])
 
 const withPlace = { rowid: sql<number>`rowid`, ...getTableColumns(offers) }
 /**
- * Offers with their rowid in the table, a small whole number that stays for the life of the process: nothing renumbers
- * the rows of a table that is never vacuumed in place. PostgreSQL stores such a number with each offer.
+ * Offers with their rowid in the table, a small whole number. In SQLite the number stays while the process lives: only a
+ * VACUUM in place would change it, and there is none. PostgreSQL stores such a number with each offer.
  */
 export const offersWithRowid = statement((productIds: string[]) =>
   build.select(withPlace).from(offers).where(inArray(offers.productId, productIds)),
@@ -94,7 +94,7 @@ export const confirmOffers = change('any', (productIds: string[], asOf: number) 
     .where(and(inArray(offers.productId, productIds), lte(offers.asOf, asOf))),
 )
 
-/** Notes that the supplier, when asked, still has these offers, whatever its lists say. */
+/** Notes that the supplier still has these offers: from now on they count as missed by no run. */
 export const markListed = setBy('any', offers, ['productId in'], { missedRuns: 0 })
 
 /** Counts a complete run against the offers under these rowids, which the run did not see. */
@@ -121,10 +121,10 @@ export const missedTwice = someBy(offers, [
   sql`missed_runs > 1 and gone_at is null`,
 ])
 
-/** How many offers the last complete run was the first to miss. */
+/** Counts the offers that the last complete run did not see, but the run before did. */
 export const countMissedOnce = countBy(offers, [], and(eq(offers.missedRuns, 1), isNull(offers.goneAt)))
 
-/** Marks these offers as gone. Stale when one of the offers was seen since it was missed twice. */
+/** Marks these offers as gone. Stale when one of them has been seen again in the meantime. */
 export const markGone = change(
   (productIds) => productIds.length,
   (productIds: string[], now: number) =>
@@ -137,7 +137,7 @@ export const markGone = change(
 /**
  * Takes an offer out of stock at once, because a purchase found it out of stock.
  *
- * `asOf` stays as it is: the supplier's record may still say otherwise, and what is read from now on decides.
+ * `asOf` stays as it is: the next reading of the offer decides, even if the supplier's record still says otherwise.
  */
 export const markOutOfStock = change('any', (productId: string, now: number) =>
   build
@@ -155,7 +155,7 @@ export const insertOfferChanges: (rows: (typeof offerChanges.$inferInsert)[]) =>
 /**
  * Changes of a run with SKU and name of their offers, in the order they were recorded; `after` is the id of the last change seen.
  *
- * @param field gives only the changes of this field, which are looked for among all changes of the run
+ * @param field gives only the changes of this field. No index has the field: all changes of the run are read
  */
 export const changesOfRun = statement((runId: string, after: string, limit: number, field?: string) =>
   build

@@ -10,22 +10,22 @@ import { insertOnce, page, rowsBy } from './table.ts'
 export type OutboxRow = typeof outbox.$inferSelect
 
 /**
- * An effect as it is enqueued, without secrets: ids and counts. The contents of an update are decided when it is first sent, and
- * licence keys are opened then.
+ * An effect (an update for a store, or an alert) as it is enqueued: ids and counts, no secrets. The contents of an update are
+ * decided when it is first sent, and licence keys are opened then.
  */
 export type Effect = UpdateEffect | AlertEffect
 
 /** An update that is pushed to the store of an order. */
 export type UpdateEffect =
-  /** `count`: how many licence keys the hand-over has; 0 where all keys have come and only that is reported. */
+  /** `count`: how many licence keys the update hands over; 0 only reports that all keys have come. */
   | { kind: 'callback'; type: 'line.fulfilled'; payload: { purchaseId: string; count: number } }
-  /** `row`: the row of the purchase table that ended the purchase. */
+  /** `row`: the row of the transition table by which the purchase ended. */
   | { kind: 'callback'; type: 'line.failed'; payload: { purchaseId: string; units: number; row: string } }
   /** `reason`: the hold; a hold that has ended meanwhile is not reported. */
   | { kind: 'callback'; type: 'line.held'; payload: { purchaseId: string; units: number; reason: ReportedHold } }
   | { kind: 'callback'; type: 'line.resumed'; payload: { purchaseId: string; units: number } }
   | { kind: 'callback'; type: 'order.closed'; payload: { state: OrderState } }
-  /** Keys of a hand-over wait in the shop for the rest of the order. When this is due, they go to the customer without the rest. */
+  /** When this is due, keys that wait in the shop for the rest of the order go to the customer without the rest. */
   | { kind: 'callback'; type: 'keys.waiting'; payload: { purchaseId: string } }
 
 /** A sentence for people, and what it is about. */
@@ -43,11 +43,11 @@ export const outboxById = rowsBy(outbox, ['id'])
 
 export const outboxOfOrder = rowsBy(outbox, ['orderId'], outbox.id)
 
-/** Whether no other update of the order may still act: a shop could take the later of two updates first. */
+/** Whether all tries of other updates of the order are over. Otherwise the shop could act on the later update first. */
 const isFree = (now: number) =>
   sql`not exists (select 1 from outbox o where o.order_id = ${outbox.orderId} and o.acts_until > ${now} and o.id <> ${outbox.id})`
 
-/** An update with its order, and the end of a pause of its store's listings; null without a pause. */
+/** An update with its order. `pausedUntil` is the end of the pause in publishing to its store; null without a pause. */
 export interface DueUpdate extends OutboxRow {
   reference: string
   receivedAt: number
@@ -97,7 +97,7 @@ export const dueOutboxBesides = statement(({ stores, now, limit }: { stores: str
 
 export const listOutbox = page(outbox, ['state', 'kind'])
 
-/** Stores that have failed to take an update at least so often, each with the error. @param limit how many updates are looked at */
+/** Stores that have not taken an update in this many attempts, each with an error. @param limit how many updates are looked at */
 export const storesNotTaking = statement((attempts: number, limit: number) => {
   const failing = build
     .select({ store: outbox.store, error: outbox.lastError })
@@ -150,7 +150,7 @@ export interface UpdateAddress {
 /**
  * Enqueues one alert for people.
  *
- * @param occasion an hour, an id: a second alert of the same type and occasion is not stored
+ * @param occasion for example an hour or an id: a second alert of the same type and occasion is not stored
  * @param payload ids and a sentence, nothing secret
  */
 export function enqueueAlert(
@@ -185,7 +185,7 @@ export const renewStoreUpdates = change('any', (store: string, at: number) =>
     .where(and(eq(outbox.state, 'due'), eq(outbox.store, store))),
 )
 
-/** This instant, or the end of an earlier try that may still act: a second try beside that try would do the same twice. */
+/** This instant, or the end of an earlier try that may still act: two tries at once could do the same thing twice. */
 const onceOver = (at: number) => sql`case when ${outbox.actsUntil} > ${at} then ${outbox.actsUntil} else ${at} end`
 
 /** Makes due updates wait no longer than until an instant. */
@@ -195,10 +195,10 @@ const hasten = (at: number, which: SQL) =>
     .set({ notBefore: onceOver(at) })
     .where(and(eq(outbox.state, 'due'), which))
 
-/** In an outage of minutes, an update fails up to this often. An update that has failed more often has a trouble of its own. */
+/** An outage of minutes makes an update fail this many times at most. An update that failed more often has another cause. */
 const OUTAGE_ATTEMPTS = 3
 
-/** Makes failed updates due now, because their store answers again; not an update of which an earlier try may still act. */
+/** Makes failed updates due now, because their store answers again. Updates with a try that may still act are left out. */
 export const hastenFailed = change('any', (store: string, at: number) =>
   hasten(
     at,
@@ -212,7 +212,7 @@ export const hastenHandOver = change('any', (purchaseId: string, at: number) =>
   hasten(at, sql`${outbox.id} in (select hand_over_id from licence_keys where purchase_id = ${purchaseId})`),
 )
 
-/** Makes the deliveries of an order's keys wait no longer. Only keys of purchases that wait for the shop count. */
+/** Makes the deliveries of an order's keys wait no longer, where a hold of the purchase follows from the order in the shop. */
 export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   hasten(
     at,
@@ -221,12 +221,12 @@ export const hastenHeldOver = change('any', (orderId: string, at: number) =>
   ),
 )
 
-/** Makes the end of an order and its `keys.waiting` wait no longer: they waited until the order is paid. */
+/** Makes `order.closed` and `keys.waiting` of an order wait no longer: both have waited for the payment. */
 export const hastenClosing = change('any', (orderId: string, at: number) =>
   hasten(at, sql`${outbox.orderId} = ${orderId} and ${outbox.type} in ('order.closed', 'keys.waiting')`),
 )
 
-/** Takes back the `keys.waiting` of an order: no keys wait any more. An update that may have left goes on to its end. */
+/** Takes back the `keys.waiting` of an order, because no keys wait any more. An update that may have left stays. */
 export const withdrawWaitingKeys = change('any', (orderId: string) =>
   build
     .delete(outbox)
@@ -274,7 +274,7 @@ interface Begun {
  *
  * @param sentUpdate the contents without licence keys; the change is stale when an earlier attempt had other contents
  * @param notBefore when the callback is tried again should the process die
- * @param actsUntil the instant by which the store has acted should no answer come; null for a store that acts at once
+ * @param actsUntil if no answer comes, the store has acted by this instant; null for a store that acts at once
  */
 export const beginCallback = change(1, ({ id, sentUpdate, notBefore, actsUntil }: Begun) =>
   build
@@ -301,7 +301,7 @@ export const markUnsent = change(1, (id: string, sends: number) =>
     .where(and(eq(outbox.id, id), eq(outbox.state, 'due'), eq(outbox.sends, sends))),
 )
 
-/** Notes that no byte of the callback left at this attempt, but may have left at another. Stale when there is no other attempt. */
+/** Notes that no byte left at this attempt, although one may have left at another attempt. Stale when there is no other. */
 export const markAttemptUnsent = change(1, (id: string) =>
   build
     .update(outbox)

@@ -26,7 +26,7 @@ export const enqueuePublications = (
     ? []
     : stores.map(({ id: store }) => insertPublication({ id: newId(), store, productIds, cause, createdAt: now }))
 
-/** Enqueues a publication of the whole catalogue. It replaces any such publication under way, which began under an older state. */
+/** Enqueues a publication of the whole catalogue. It replaces an earlier one, which began in an older state of things. */
 export const enqueueCatalogue = (
   store: string,
   { newId, now, cause }: { newId: () => string; now: number; cause: string },
@@ -38,7 +38,7 @@ export const storesToPublish = statement(
     select store from publications union select store from listings where next_try_at <= ${now}`,
 )
 
-/** The oldest publications of named products. */
+/** The oldest publications that name products, and not the whole catalogue. */
 export const nextPublications = someBy(publications, ['store', isNotNull(publications.productIds)], publications.id)
 
 export const wholePublication = firstBy(publications, ['store', isWhole], publications.id)
@@ -63,7 +63,7 @@ export const putPublishing = change(1, (set: Publishing) =>
     .onConflictDoUpdate({ target: uniqueKey(publishing.store), set }),
 )
 
-/** Ends the pause and the count of tries of a store, because it took a callback or a person wants it tried at once. */
+/** Ends the pause of a store and sets its failed tries to 0: it took a callback, or a person wants it tried at once. */
 export const resumePublishing = change('any', (store: string, now: number) =>
   build
     .update(publishing)
@@ -73,7 +73,7 @@ export const resumePublishing = change('any', (store: string, now: number) =>
 
 const pauseOf = (store: string) => sql`(select paused_until from publishing where store = ${store})`
 
-/** Brings forward the listings that the pause put off: they have the instant of the pause. */
+/** Brings forward the listings that the pause has put off: their next try is at the end of the pause. */
 const hastenListings = change('any', (store: string, at: number) =>
   build
     .update(listings)
@@ -83,7 +83,7 @@ const hastenListings = change('any', (store: string, at: number) =>
 
 const hastenPublishing = bringForward(publishing, ['store'], 'pausedUntil')
 
-/** Ends the pause of a store, which took something else, at this instant. Its tries still count: it may still take no listings. */
+/** Ends the pause of a store at this instant, because it took another callback. Its failed tries still count. */
 export const endPause = (store: string, at: number): Change[] => [
   hastenListings(store, at),
   hastenPublishing(store, at),

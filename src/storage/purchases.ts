@@ -27,19 +27,19 @@ export type NewPurchase = typeof purchases.$inferInsert
 /** Columns to set; a value may be an expression over the row. */
 export type PurchaseUpdate = RowUpdate<typeof purchases>
 
-/** What a guarded change must have read: the row and the state of its fence. */
+/** What a guarded change must have read: the version of the row, and the epoch of its lease. */
 export type Seen = Pick<Purchase, 'id' | 'version' | 'leaseEpoch'>
 
 export const purchaseById = rowsBy(purchases, ['id'])
 
 export const purchasesOfOrder = rowsBy(purchases, ['orderId'], purchases.lineId, purchases.part, purchases.generation)
 
-/** Purchases of several orders, for their derived states. */
+/** Purchases of several orders. The state of an order is derived from its purchases. */
 export const purchasesOfOrders = rowsIn(purchases, 'orderId')
 
 export const purchasesOfPart = rowsBy(purchases, ['lineId', 'part'], purchases.generation)
 
-/** All generations of the part of a purchase, with what its keys are derived from, oldest first; no row for an unknown id. */
+/** All purchases for the same part as this one, oldest first, with the names that their idempotency keys are derived from. */
 export const generationsOf = statement((id: string) => {
   const of = (column: SQL) => sql`(select ${column} from purchases where id = ${id})`
   const { store, reference } = storeOrders
@@ -56,7 +56,7 @@ export const purchasesByExternalId = rowsIn(purchases, 'externalOrderId')
 
 export const purchasesBySupplierOrder = rowsIn(purchases, 'supplierOrderId')
 
-/** The purchase of a supplier's order, then the purchase that was sent under a reference. It is one row where both are the same. */
+/** The purchase of a supplier order, then the purchase that was sent under a reference. One row if both are one purchase. */
 export const purchasesNamed = statement((supplierOrderId: string, externalOrderId: string) =>
   build
     .select()
@@ -77,7 +77,7 @@ const notSent: PurchaseState[] = ['planned', 'waiting']
 
 const isNotHeldByStanding = or(isNull(purchases.holdReason), notInArray(purchases.holdReason, [...standingHolds]))
 
-/** The turn of a purchase has come: nothing holds it, or its hold is to be looked at again. A standing hold has no such turn. */
+/** Whether a purchase is to be sent now, or its hold to be checked again. Standing holds, such as `unpaid`, are never due. */
 export const isDuePlacement = (now: number) =>
   and(
     inArray(purchases.state, notSent),
@@ -86,7 +86,7 @@ export const isDuePlacement = (now: number) =>
     isFree(now),
   )
 
-/** Purchases whose turn has come, of orders that were read at an instant or later. Oldest first. */
+/** Purchases that are due, of orders that were read at an instant or later. Oldest first. */
 export const duePlacements = statement((now: number, since: number, limit: number) =>
   build
     .select()
@@ -101,7 +101,7 @@ export const duePlacements = statement((now: number, since: number, limit: numbe
     .limit(limit),
 )
 
-/** Purchases that were never sent and are cancelled, whatever holds them, or past their deadline without a standing hold. */
+/** Purchases to end unsent: their cancellation was requested, or their deadline is over. A standing hold stops the deadline. */
 export const dueEndings = statement((now: number, limit: number) =>
   build
     .select({ id: purchases.id })
@@ -143,7 +143,7 @@ export const heldPurchases = statement(
       .limit(limit),
 )
 
-/** Purchases that have been held for a reason since this instant or longer, and of which people were not alerted. */
+/** Purchases that have been held for a reason since this instant or longer, and about which there is no alert yet. */
 export const heldUnsaid = statement((reason: HoldReason, before: number, limit: number) =>
   build
     .select({
@@ -185,8 +185,8 @@ export const purchasesInState = statement((state: PurchaseState, limit: number) 
 )
 
 /**
- * Purchases whose order the supplier's list must hold. They were sent after an instant, or ever, and accepted before another
- * instant. They are neither over nor with a person.
+ * Purchases whose order must be in the supplier's list: accepted before an instant, and now in state `accepted` or `completed`.
+ * With `sentFrom`, only purchases that were first sent since then.
  */
 export const purchasesToBeListed = statement((sentFrom: number | undefined, acceptedBefore: number, limit: number) =>
   build
@@ -204,7 +204,7 @@ export const purchasesToBeListed = statement((sentFrom: number | undefined, acce
     .limit(limit),
 )
 
-/** The earliest instant at which a purchase that was written off after an instant was first sent; null without such a purchase. */
+/** When the earliest of the purchases written off since an instant was first sent; null without such a purchase. */
 export const oldestWrittenOff = statement((since: number) =>
   build
     .select({
@@ -222,7 +222,7 @@ const kinds = purchaseStates.flatMap((state): { state: PurchaseState; holdReason
 export const countByState = statement(() =>
   countUpTo(kinds, ({ state, holdReason }) =>
     notSent.includes(state)
-      ? // Written out as the index has it, so that SQLite sees that the index of these purchases alone is enough.
+      ? // SQLite uses the partial index of unsent purchases only where its condition is written out.
         sql`purchases where state in ('planned', 'waiting') and state = ${state} and hold_reason is not distinct from ${sql.param(holdReason)}`
       : sql`purchases where state = ${state}`,
   ),
@@ -236,7 +236,7 @@ const unlessHinted = statement(
   (seen: number, next: number | null) =>
     sql`case when coalesce(${purchases.refreshAt}, -1) = ${seen} then ${next} else ${purchases.refreshAt} end`,
 )
-/** Sets the next refresh unless a hint came in since the purchase was read: a hint is never overwritten. */
+/** The new `refreshAt` of a purchase: `next`, or what a hint has set since the purchase was read. */
 export const refreshUnlessHinted = (seen: Pick<Purchase, 'refreshAt'>, next: number | null): Bound =>
   unlessHinted(seen.refreshAt ?? -1, next)
 
@@ -250,12 +250,12 @@ export const clearLeases = change('any', () =>
   build.update(purchases).set({ leaseOwner: null, leaseUntil: null }).where(isNotNull(purchases.leaseUntil)),
 )
 
-/** Hints that something happened to a purchase: asks for a read, also while a worker holds the lease. Repeated hints become one. */
+/** Has a purchase read now, because something happened to it. Needs no lease. Several such hints become one read. */
 export const hintPurchase = change('any', (id: string, now: number) =>
   build.update(purchases).set({ refreshAt: now }).where(eq(purchases.id, id)),
 )
 
-/** Hints at every purchase whose keys are all at the store, and whose state does not say so yet. */
+/** Gives a hint for every purchase whose keys are all at the store, and whose state does not say so yet. */
 export const hintHandedOver = change('any', (now: number) =>
   build
     .update(purchases)
@@ -269,7 +269,7 @@ export const hintHandedOver = change('any', (now: number) =>
     ),
 )
 
-/** Has purchases looked up again, and not replayed, after a jump of the clock: none of their instants can be trusted. */
+/** After a jump of the clock, has purchases looked up and not sent again: their instants cannot be trusted. */
 export const distrustTimes = change('any', (now: number) =>
   build
     .update(purchases)
@@ -283,13 +283,13 @@ export const distrustTimes = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** The request of a purchase may be on its way, or be repeated at any time. It counts however long ago it was sent. */
+/** Purchases whose request may be on its way, or repeated at any time. They count however long ago they were sent. */
 const openOutcome = inArray(purchases.state, ['sending', 'unknown'])
 
 /** What counts against the spend caps and the balance: what purchases may cost, and what they did cost. */
 const reserved = (where: SQL): SQL => sql`(select coalesce(sum(reserved_minor), 0) from purchases where ${where})`
 
-/** Sums up what was stamped from an instant on, and each open outcome. Of the two sums the first reads only an index. */
+/** Sums up the purchases stamped since an instant, and earlier ones with an open outcome. The first sum reads only an index. */
 const reservedSince = (stamp: typeof purchases.reservedAt | typeof purchases.lastSentAt, since: number): SQL => {
   const before = sql`(${stamp} < ${since} or ${stamp} is null)`
   return sql`${reserved(sql`${stamp} >= ${since}`)} + ${reserved(sql`${openOutcome} and ${before}`)}`
@@ -308,7 +308,7 @@ export const reservedUnder = statement(
   (scope: CapScope) => sql<{ total: number }>`select ${reservedIn(scope)} as total`,
 )
 
-/** Guards a commit that buys: stale when more is then reserved than the cap allows, so that no other purchase slips in between. */
+/** Guards a commit that buys: stale when, with purchases that came in between, more is reserved than the cap allows. */
 export const assertWithinCap = change(1, (purchaseId: string, scope: CapScope, capMinor: number) =>
   build
     .update(purchases)
@@ -317,8 +317,8 @@ export const assertWithinCap = change(1, (purchaseId: string, scope: CapScope, c
 )
 
 /**
- * What the balance reading of an instant does not know yet: purchases that were sent since, or have an open outcome. A purchase
- * of the same millisecond counts too: the next reading corrects what is held back too much.
+ * What the balance reading of an instant does not include yet: purchases that were sent since, or have an open outcome. A
+ * purchase of the same millisecond counts too. If that reserves too much, the next reading corrects it.
  */
 export const reservedBeyondReading = statement(
   (readAt: number) => sql<{ total: number }>`select ${reservedSince(purchases.lastSentAt, readAt)} as total`,

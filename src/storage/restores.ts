@@ -14,13 +14,13 @@ import { clearSetting, jsonSetting } from './settings.ts'
 import { build, change, statement, uniqueKey } from './statement.ts'
 import { countBy, deleteBy, pageBy, rowsBy } from './table.ts'
 
-/** Which life of the database this is, and what is known of the life before. Instants in epoch milliseconds. */
+/** The restore epoch of the database, and what is known of the time before it. Instants in epoch milliseconds. */
 export interface Epoch {
   /** 1 for a database that was never restored; one more with each restore. */
   epoch: number
   /** When the last restore was noted; null when there was none. */
   restoredAt: number | null
-  /** Orders of the supplier that this database cannot know were made after this instant. */
+  /** The database may lack supplier orders that were placed after this instant. */
   unknownFrom: number
   /** How many scans of the supplier's orders were valid so far, and when the last round of scanning began, valid or not. */
   scans: number
@@ -46,7 +46,7 @@ const madeSetting = jsonSetting<readonly string[]>('stores_made')
 const holdSetting = jsonSetting<RestoreHold>(RESTORE_CAUSE)
 /** The actor on record of the hold on buying after a restore. */
 export const RESTORE_ACTOR = 'restore'
-/** The actor on record of the hold from each start on, until the supplier's newest orders were compared with the database. */
+/** The actor on record of the hold that each start begins. It ends once the supplier's newest orders are compared. */
 export const START_ACTOR = 'start'
 
 /** @returns undefined for a database that no start has marked yet */
@@ -73,8 +73,8 @@ export const clearRestoreHold = (): Change => clearSetting(RESTORE_CAUSE)
 export const restoreHold = (db: Database): Promise<RestoreHold | undefined> => holdSetting.read(db)
 
 /**
- * Whether buying is on hold until the supplier's orders are reattached after a restore, or compared with the database. Until
- * then it is not known what was bought.
+ * Whether buying is on hold because it is not known what was bought. After a restore that lasts until the supplier's orders are
+ * reattached; after a start, until they are compared with the database.
  */
 export async function isReattaching(db: Database): Promise<boolean> {
   const hold = await restoreHold(db)
@@ -85,7 +85,7 @@ export const notedAsUnattached = rowsBy(unattachedOrders, ['supplierOrderId in']
 
 export const attemptById = rowsBy(purchaseAttempts, ['id'])
 
-/** The last instants that are written down: no copy of this database is older than the latest of these instants. */
+/** The latest instants that the database records. Only what happened after the latest of them can be missing from it. */
 export const lastInstants = () =>
   sql<{ sentAt: number | null; receivedAt: number | null; readAt: number | null }>`select
     (select max(last_sent_at) from ${purchases}) as sent_at,
@@ -93,8 +93,8 @@ export const lastInstants = () =>
     (select max(read_at) from ${balanceReadings}) as read_at`
 
 /**
- * After a restore it is not known when a purchase with an open outcome was sent last: it counts as sent now, so that nothing
- * is proven absent too early. How long its key is safe stays as it is: that counts from the first attempt, which is known.
+ * After a restore it is not known when a purchase with an open outcome was last sent. It counts as sent now, because otherwise
+ * its order could be taken for absent too early. `keySafeUntil` stays: it counts from the first attempt, which is known.
  */
 export const distrustSends = change('any', (now: number) =>
   build
@@ -103,7 +103,7 @@ export const distrustSends = change('any', (now: number) =>
     .where(inArray(purchases.state, ['unknown', 'sending'])),
 )
 
-/** Forgets all accounts: a restored database lacks what the balance did since. Each account begins again with the next reading. */
+/** Deletes all accounts, because a restored database lacks later movements. The next reading of the balance begins new ones. */
 export const forgetAccounts = deleteBy(balanceAccounts, [])
 
 export type UnattachedOrder = typeof unattachedOrders.$inferSelect
@@ -127,7 +127,7 @@ const unattachedFrom = rowsBy(unattachedOrders, ['reference >=', 'reference <'])
 /** A page of all noted orders. */
 export const unattachedPage = pageBy(unattachedOrders, 'supplierOrderId')
 
-/** Drops the orders that purchases have by now in another way: a sweep has found them, or a person adopted them. */
+/** Drops the noted orders that have a purchase by now: a sweep has matched them, or a person adopted them. */
 export const dropMatched = change('any', () =>
   build.delete(unattachedOrders).where(
     inArray(
@@ -140,7 +140,7 @@ export const dropMatched = change('any', () =>
   ),
 )
 
-/** How many orders no purchase has. Orders whose money is back are left out. */
+/** Counts the noted orders, which have no purchase. Failed and refunded orders are left out: their money is back. */
 export const countUnattached = countBy(unattachedOrders, [], inArray(unattachedOrders.status, ['open', 'completed']))
 
 const ofPart = {
@@ -152,7 +152,7 @@ const ofPart = {
   line: storeOrderLines.line,
 }
 
-/** The line parts of the purchases of generation 1 that meet a condition. */
+/** The line parts whose purchase of generation 1 meets a condition. */
 const parts = (which: SQL | undefined) =>
   build
     .select(ofPart)
@@ -161,10 +161,10 @@ const parts = (which: SQL | undefined) =>
     .innerJoin(storeOrders, eq(storeOrders.id, purchases.orderId))
     .where(and(which, eq(purchases.generation, 1)))
 
-/** Line parts with what their keys are derived from, by the references of their generation 1. */
+/** Line parts by the reference of their first purchase, with the names that their idempotency keys are derived from. */
 export const partsNamed = statement((references: string[]) => parts(inArray(purchases.externalOrderId, references)))
 
-/** A page of the line parts whose reference of generation 1 lies in a range; `after` is the last one seen. */
+/** A page of the line parts whose first purchase has a reference in a range; `after` is the last reference seen. */
 export const partsWithin = statement((filter: { from: string; to: string; after: string; limit: number }) =>
   parts(
     and(

@@ -25,7 +25,7 @@ export const lastEndedSync = firstBy(
   desc(syncRuns.id),
 )
 
-/** A run that brought new offers and ended since then. Dry runs do not count, nor runs that a fast clock dated later than now. */
+/** A run that brought new offers and ended between two instants. Dry runs do not count. */
 export const syncWithNewOffers = firstBy(syncRuns, ['finishedAt >', 'finishedAt <=', gt(syncRuns.offersNew, 0), isReal])
 
 /** The run that is under way, or that a crash cut short; there is at most one, and it is no dry run. */
@@ -45,10 +45,10 @@ export const sweepById = rowsBy(sweeps, ['id'])
 
 export const listSweeps = page(sweeps)
 
-/** The newest sweep that compared everything it looked for. */
+/** The newest sweep that compared all that it looked for. */
 export const lastCompleteSweep = firstBy(sweeps, [eq(sweeps.state, 'complete')], desc(sweeps.id))
 
-/** The newest sweep that looked back at least this far. With `state`, only complete sweeps count. @param lookBackMs milliseconds */
+/** The newest sweep that looked back at least this many milliseconds. With `state`, only complete sweeps count. */
 export const lastSweepOver = statement((lookBackMs: number, state?: 'complete') =>
   build
     .select()

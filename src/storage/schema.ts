@@ -1,9 +1,9 @@
 /**
- * Storage: every table once. The migrations beside this file make the same tables, and a test holds the two together. The
- * indexes that only make reading fast are in the migrations alone.
+ * Storage: every table once. The migrations beside this file make the same tables, and a test compares the two. Indexes that
+ * only make reading fast are in the migrations alone.
  *
  * Columns have types that SQLite and PostgreSQL both read: text, bigint, integer and bytes. Instants are epoch milliseconds and
- * end in `At`; a flag is a nullable instant; money is whole minor units; JSON is text, read and written by the column;
+ * end in `At`; most flags are nullable instants; money is whole minor units; JSON is text, read and written by the column;
  * ids are made by the app.
  * Whatever is secret (keys, payloads, signing secrets) is a ciphertext before it gets here.
  */
@@ -29,11 +29,11 @@ const json = <T>(name: string) => text(name, { mode: 'json' }).$type<T>()
 
 /** The first record of a sync run that could not be read. */
 export interface FirstUnreadable {
-  /** The setting of the dialect: `product.available`. */
+  /** The setting of the dialect, for example `product.available`. */
   field: string
   /** Where the dialect says that the field is. */
   path: string
-  /** What is there, for people. */
+  /** The value that was found there, as text for people. */
   value: string
 }
 
@@ -126,7 +126,7 @@ export const syncRuns = sqliteTable('sync_runs', {
   dry: flag('dry').notNull().default(false),
 })
 
-/** What each store sells of the catalogue, under the store's own variants, and what the store is known to have of it. */
+/** The offers that each store sells, under the store's own variants, with the values that the store is known to have. */
 export const listings = sqliteTable(
   'listings',
   {
@@ -145,10 +145,10 @@ export const listings = sqliteTable(
     reason: text('reason').$type<ListingReason>(),
     /** The reason as a sentence. */
     detail: text('detail'),
-    /** Pushes in a row that failed. */
+    /** How many pushes in a row have failed. */
     attempts: integer('attempts').notNull().default(0),
     nextTryAt: instant('next_try_at'),
-    /** What the store has confirmed last, or what it has answered to have instead of what was pushed. */
+    /** The values that the store last confirmed, or answered that it has instead of the pushed values. */
     knownPriceMinor: minor('known_price_minor'),
     knownCompareAtMinor: minor('known_compare_at_minor'),
     knownCurrency: text('known_currency'),
@@ -162,7 +162,7 @@ export const listings = sqliteTable(
     knownCostMinor: minor('known_cost_minor'),
     /** When the store last confirmed a push; null: it never did. */
     pushedAt: instant('pushed_at'),
-    /** The price of a jump that waits for a person, and the price of a jump that a person has let pass. */
+    /** The new price of a jump that waits for a person's approval; and the new price of a jump that a person has approved. */
     wantedPriceMinor: minor('wanted_price_minor'),
     approvedPriceMinor: minor('approved_price_minor'),
     /** Increases with each push, also across a restore: see `nextRevision`. */
@@ -170,7 +170,7 @@ export const listings = sqliteTable(
     /** Goes up with each change of the row. */
     version: integer('version').notNull().default(0),
     changedAt: instant('changed_at').notNull(),
-    /** What was last pushed at a new price and is not confirmed: the store may have it all the same. */
+    /** The values last pushed at a new price, as long as the store has not confirmed them: it may have taken them. */
     sentPriceMinor: minor('sent_price_minor'),
     sentCompareAtMinor: minor('sent_compare_at_minor'),
     sentCurrency: text('sent_currency'),
@@ -180,7 +180,7 @@ export const listings = sqliteTable(
   (t) => [primaryKey({ columns: [t.store, t.variant] })],
 )
 
-/** Products whose listings may look different in a store now. A row is deleted in the commit that records what the store said. */
+/** Products whose listings in a store may be out of date. A row is deleted in the commit that records the store's answer. */
 export const publications = sqliteTable('publications', {
   id: text('id').primaryKey(),
   store: text('store').notNull(),
@@ -192,7 +192,7 @@ export const publications = sqliteTable('publications', {
   createdAt: instant('created_at').notNull(),
 })
 
-/** How publishing to a store stands. */
+/** The state of publishing to each store. */
 export const publishing = sqliteTable('publishing', {
   store: text('store').primaryKey(),
   /** Digest of the policy that was published last. Another policy causes the whole catalogue to be published. */
@@ -206,27 +206,27 @@ export const publishing = sqliteTable('publishing', {
   changedAt: instant('changed_at').notNull(),
 })
 
-/** How far a shop with orders and products of its own is read. */
+/** How far the orders and the products of each shop have been read. */
 export const storeReadings = sqliteTable('store_readings', {
   store: text('store').primaryKey(),
   /** When the shop was connected: nothing that was paid before is bought. */
   connectedAt: instant('connected_at').notNull(),
-  /** Where the next reading of its orders goes on; null before the first. */
+  /** Where the next reading of the shop's orders goes on; null before the first reading. */
   ordersCursor: text('orders_cursor'),
   ordersReadAt: instant('orders_read_at'),
-  /** When its orders are read next. */
+  /** When the shop's orders are read next. */
   ordersDueAt: instant('orders_due_at').notNull(),
   /** Since when the shop gives no orders, how often it was asked since, and why it gives none. */
   failingSince: instant('failing_since'),
   attempts: integer('attempts').notNull().default(0),
   lastError: text('last_error'),
-  /** Where the reading of its products goes on; null when none is under way. */
+  /** Where the reading of the shop's products goes on; null when no reading is under way. */
   variantsCursor: text('variants_cursor'),
-  /** When the last reading of its products began. */
+  /** When the last reading of the shop's products began. */
   variantsReadAt: instant('variants_read_at'),
 })
 
-/** Orders that a shop did not give when the others of their page were read: each is read again by itself. */
+/** Orders that a shop did not give with the rest of their page. Each of them is read again separately. */
 export const lateOrders = sqliteTable(
   'late_orders',
   {
@@ -265,7 +265,7 @@ export const balanceReadings = sqliteTable('balance_readings', {
   limits: json<StatedLimits>('limits'),
 })
 
-/** How the money at the supplier moved since the account was begun, by what explains the movements; one row for each currency. */
+/** How the balance at the supplier has moved since the account was begun, divided by cause. One row for each currency. */
 export const balanceAccounts = sqliteTable('balance_accounts', {
   currency: text('currency').primaryKey(),
   version: integer('version').notNull().default(0),
@@ -278,12 +278,12 @@ export const balanceAccounts = sqliteTable('balance_accounts', {
   /** Rises and falls that our orders do not explain. */
   creditsMinor: minor('credits_minor').notNull().default(0),
   unexplainedMinor: minor('unexplained_minor').notNull().default(0),
-  /** Charges of orders that failed or were taken back, as far as no rise has shown that they came back. */
+  /** Charges of failed or reversed orders that are still owed back: no rise of the balance has shown a refund yet. */
   owedBackMinor: minor('owed_back_minor').notNull().default(0),
   /** A difference that was seen and is not believed yet: the next readings confirm it or show what it was. */
   pendingMinor: minor('pending_minor').notNull().default(0),
   pendingAt: instant('pending_at'),
-  /** When the last reading was taken that was explained whole, and the last reading that was judged at all. */
+  /** When the last fully explained reading was taken; and when the last reading was taken that was judged at all. */
   explainedAt: instant('explained_at').notNull(),
   judgedAt: instant('judged_at').notNull(),
   /** A fall that nothing explains came after this instant, and no sweep has looked yet for an order that explains the fall. */
@@ -325,8 +325,8 @@ export const storeOrders = sqliteTable(
 )
 
 /**
- * How an order stands in its store, as it was read last: one row for each order that has lines of ours, by its reference. Orders
- * that were not taken have a row too, for a week, so that an older reading does not revive what was cancelled.
+ * What a store last said of an order, such as paid or cancelled: one row for each order with lines of ours. An order that was not
+ * taken keeps its row for a week, so that an older reading does not revive a cancelled order.
  */
 export const entitlements = sqliteTable(
   'entitlements',
@@ -335,13 +335,13 @@ export const entitlements = sqliteTable(
     reference: text('reference').notNull(),
     /** Null: the order was not taken. */
     orderId: text('order_id'),
-    /** Counts for the whole store: what is stored later has a higher revision. 0: the order came before there were revisions. */
+    /** Counted for each store: a row that is stored later has a higher revision. 0: the order is older than revisions are. */
     revision: integer('revision').notNull(),
     /** The revision that the order's purchases were compared with. */
     settledRevision: integer('settled_revision').notNull(),
     /** When the purchases are compared again; null: nothing is due. */
     settleAt: instant('settle_at'),
-    /** The instant before the store was asked. A backend says by itself how its orders stand: they are always fresh. */
+    /** The instant before the store was asked. For orders of a backend `ALWAYS_FRESH`: a backend reports changes by itself. */
     readAt: instant('read_at').notNull(),
     changedAt: instant('changed_at'),
     standing: text('standing').$type<Standing>().notNull(),
@@ -387,7 +387,7 @@ export const storeOrderLines = sqliteTable(
     /** The store's own id of the line. */
     line: text('line').notNull(),
     sku: text('sku').notNull(),
-    /** The offer that the line means; null when the SKU is no listing of ours and the line is left alone. */
+    /** The offer that the line means; null when no listing of ours has the SKU: such a line is left alone. */
     productId: text('product_id'),
     quantity: integer('quantity').notNull(),
     unitPriceMinor: minor('unit_price_minor'),
@@ -415,9 +415,9 @@ export const purchases = sqliteTable(
     note: text('note'),
     notBefore: instant('not_before'),
     cancelRequestedAt: instant('cancel_requested_at'),
-    /** When to read or look up the order next; hints bring it forward. */
+    /** When to read or look up the order next; news of the order brings this forward. */
     refreshAt: instant('refresh_at'),
-    /** Reads and look-ups since the state was entered: the place in the schedule of rule 10. */
+    /** Reads and look-ups since the state was entered. The number decides how long to wait for the next. */
     refreshes: integer('refreshes').notNull().default(0),
     version: integer('version').notNull().default(0),
     leaseOwner: text('lease_owner'),
@@ -433,7 +433,7 @@ export const purchases = sqliteTable(
     ceilingMinor: minor('ceiling_minor').notNull(),
     /** What counts against the spend caps and the balance: the ceiling while open, the amount once known. */
     reservedMinor: minor('reserved_minor').notNull().default(0),
-    /** When the purchase was sent last, or found without having been sent. Spend caps count it from then. */
+    /** When the purchase was last sent, or when its order was found after a restore. Spend caps count it from then. */
     reservedAt: instant('reserved_at'),
     /** When an operator let this purchase exceed the spend caps. */
     spendCapOverriddenAt: instant('spend_cap_overridden_at'),
@@ -444,29 +444,29 @@ export const purchases = sqliteTable(
     supplierStatus: text('supplier_status'),
     amountMinor: minor('amount_minor'),
     currency: text('currency').notNull(),
-    /** Class of the last answer to a POST: N, B or A. */
+    /** The class of the last answer to a POST: `not_executed`, `refused` or `ambiguous`. */
     lastClass: text('last_class'),
     failureCode: text('failure_code'),
     failureMessage: text('failure_message'),
     sends: integer('sends').notNull().default(0),
-    /** How many of those sends were repeats, because the order was proven absent. */
+    /** How many of the sends were repeats, each after the order was proven absent. */
     repeats: integer('repeats').notNull().default(0),
-    /** While the purchase is unknown: the order that was named by an answer that could not be believed. */
+    /** While the purchase is unknown: the order id in an answer that could not be believed. */
     namedOrderId: text('named_order_id'),
     firstSentAt: instant('first_sent_at'),
     lastSentAt: instant('last_sent_at'),
     deadlineAt: instant('deadline_at').notNull(),
     unknownAt: instant('unknown_at'),
-    /** The begin of the last valid scan, and of the first scan of a pair that did not find the order. */
+    /** When the last valid scan of the supplier's orders began; and when the first valid scan began that missed this order. */
     scannedAt: instant('scanned_at'),
     absentSince: instant('absent_since'),
     acceptedAt: instant('accepted_at'),
     keysShortSince: instant('keys_short_since'),
-    /** Keys came after a failure was reported to the store, or a person must decide: the keys are kept and not handed over. */
+    /** Since when the keys are kept back: they came after a failure was reported to the store, or a person must decide. */
     handOverHeldAt: instant('hand_over_held_at'),
     handOverBegunAt: instant('hand_over_begun_at'),
     failureNotifiedAt: instant('failure_notified_at'),
-    /** The hold that the store last heard of, until the supplier takes the order. */
+    /** The hold that was last reported to the store; null when none was, or the purchase has been resumed since. */
     holdReported: text('hold_reported').$type<ReportedHold>(),
     refundedAt: instant('refunded_at'),
     writtenOffAt: instant('written_off_at'),
@@ -482,11 +482,11 @@ export const purchases = sqliteTable(
     returnedAt: instant('returned_at'),
     /** Units of the purchase that the customer is not entitled to any more: the keys of these units stay here. */
     surplus: integer('surplus').notNull().default(0),
-    /** The shop cancelled this purchase; a later reading of its order as paid takes the cancellation back. */
+    /** Set where a reading of the shop's order cancelled the purchase. A later reading of the order as paid undoes that. */
     takenBackBy: text('taken_back_by').$type<TakenBackBy>(),
-    /** Since when the purchase is held for its reason. The time in which the shop holds it does not count towards its deadline. */
+    /** Since when the purchase is held for its reason. Time in which the shop holds it does not count towards the deadline. */
     heldAt: instant('held_at'),
-    /** The revision of the entitlement by which the purchase was planned: a later wish to try again is news. */
+    /** The revision of the entitlement by which the purchase was planned. Only a later request to try again counts. */
     plannedRevision: integer('planned_revision').notNull().default(0),
     /** The revision at which a person decided on the purchase. The decision stands until a later revision lowers the order. */
     decidedRevision: integer('decided_revision'),
@@ -502,7 +502,7 @@ export const purchases = sqliteTable(
   ],
 )
 
-/** Evidence of every request made for a purchase. Append-only: one row before the write, one after the answer. */
+/** Evidence of every request made for a purchase. Append-only: one row before the request is sent, one after the answer. */
 export const purchaseAttempts = sqliteTable('purchase_attempts', {
   id: text('id').primaryKey(),
   purchaseId: text('purchase_id')
@@ -549,12 +549,12 @@ export const licenceKeys = sqliteTable(
     ordinal: integer('ordinal').notNull(),
     ciphertext: bytes('ciphertext').notNull(),
     keyId: integer('key_id').notNull(),
-    /** HMAC of the key: it finds a key that was seen before without opening any key. */
+    /** HMAC of the key. It shows without opening any key whether the same key was seen before. */
     blindIndex: bytes('blind_index').notNull(),
     storedAt: instant('stored_at').notNull(),
     /** The outbox row that hands the key over; null while the key is held back. */
     handOverId: text('hand_over_id'),
-    /** When a byte of that callback may have left for the first time. */
+    /** When a byte of the callback with this key may have left for the first time. */
     begunAt: instant('begun_at'),
     handedOverAt: instant('handed_over_at'),
   },
@@ -567,7 +567,7 @@ export const discrepancies = sqliteTable(
   {
     id: text('id').primaryKey(),
     kind: text('kind').$type<DiscrepancyKind>().notNull(),
-    /** The id of the purchase, of the supplier's order where no purchase is known, or of the reading where the balance differs. */
+    /** The id of the purchase; of the supplier's order where no purchase is known; of the reading where the balance differs. */
     subject: text('subject').notNull(),
     supplierOrderId: text('supplier_order_id').notNull(),
     /** The reference of our stores that an orphan carries; null for all other kinds. */
@@ -584,7 +584,7 @@ export const outages = sqliteTable('outages', {
   /** When the first request was not answered, and when the first request was answered again. */
   beganAt: instant('began_at').notNull(),
   endedAt: instant('ended_at'),
-  /** How that first request failed: the supplier `cannot be reached: ECONNREFUSED`. */
+  /** How the first request failed, for example `cannot be reached: ECONNREFUSED`. */
   error: text('error').notNull(),
 })
 
@@ -601,7 +601,7 @@ export const sweeps = sqliteTable('sweeps', {
   /** Orders of the supplier that were read, and how many of them are purchases of ours. */
   orders: integer('orders').notNull().default(0),
   matched: integer('matched').notNull().default(0),
-  /** Purchases that differed and were moved, or are read again. */
+  /** Purchases that differed: their state was changed, or they are read again. */
   refreshed: integer('refreshed').notNull().default(0),
   /** Orders under a reference of our stores that no purchase has; and orders that other users of the API key placed. */
   orphans: integer('orphans').notNull().default(0),
@@ -615,7 +615,7 @@ export const sweeps = sqliteTable('sweeps', {
   error: text('error'),
 })
 
-/** Orders of the supplier under references of ours that no purchase had when they were seen, after a restore. */
+/** Supplier orders that carry a reference of ours and had no purchase when they were seen after a restore. */
 export const unattachedOrders = sqliteTable('unattached_orders', {
   supplierOrderId: text('supplier_order_id').primaryKey(),
   /** The external reference that the order carries. */
@@ -651,7 +651,7 @@ export const outbox = sqliteTable(
     doneAt: instant('done_at'),
     /** For an alert: when it was taken into the table of alerts. */
     takenAt: instant('taken_at'),
-    /** Until then an attempt whose answer never came may act, and no other update of its order leaves. */
+    /** Until this instant an attempt without an answer may still act. No other update of its order leaves before. */
     actsUntil: instant('acts_until'),
   },
   (t) => [uniqueIndex('outbox_dedupe').on(t.dedupeKey)],
@@ -659,7 +659,7 @@ export const outbox = sqliteTable(
 
 /** Alerts, each from when it is raised until it is over. Several alerts of the outbox that say the same are one alert. */
 export const alerts = sqliteTable('alerts', {
-  /** The id of the first of these alerts in the outbox. */
+  /** The id of the row of the outbox that raised the alert. */
   id: text('id').primaryKey(),
   type: text('type').$type<StoredKind>().notNull(),
   /** The id of what the alert is about; null: the service as a whole. */
@@ -676,7 +676,7 @@ export const alerts = sqliteTable('alerts', {
 /** The channels that notify people of alerts, and how sending to each channel goes. */
 export const alertChannels = sqliteTable('alert_channels', {
   channel: text('channel').primaryKey(),
-  /** Alerts that were over before are not sent to the channel. */
+  /** When the channel was connected. Alerts that ended before are not sent to it. */
   connectedAt: instant('connected_at').notNull(),
   /** How often in a row the channel failed, when it is tried again, since when it fails, and why. */
   attempts: integer('attempts').notNull().default(0),
@@ -706,7 +706,7 @@ export const alertNotices = sqliteTable(
 export const webhooks = sqliteTable('webhooks', {
   /** The supplier's id of the webhook. */
   id: text('id').primaryKey(),
-  /** Last piece of its path; empty for the first: `/webhooks/supplier`. */
+  /** Last piece of the webhook's path; empty for the first webhook, whose path is `/webhooks/supplier`. */
   path: text('path').notNull().unique(),
   url: text('url').notNull(),
   events: json<string[]>('events').notNull(),
@@ -722,7 +722,7 @@ export const deliveries = sqliteTable(
   'deliveries',
   {
     id: text('id').primaryKey(),
-    /** The endpoint that received it: `supplier`, `supplier/<path>`. */
+    /** The endpoint that received the delivery: `supplier`, `supplier/<path>`. */
     source: text('source').notNull(),
     deliveryId: text('delivery_id').notNull(),
     bodyHmac: bytes('body_hmac').notNull(),
@@ -769,7 +769,7 @@ export const callbackSecrets = sqliteTable(
     /** 2 for the first rotation. */
     generation: integer('generation').notNull(),
     createdAt: instant('created_at').notNull(),
-    /** Until then the generation before is valid too. */
+    /** Until this instant the generation before is valid too. */
     previousUntil: instant('previous_until').notNull(),
   },
   (t) => [primaryKey({ columns: [t.store, t.generation] })],
@@ -803,7 +803,7 @@ export const consoleLinks = sqliteTable('console_links', {
   endsAt: instant('ends_at').notNull(),
 })
 
-/** People who are signed in to the console, with the digest of what their browser keeps. */
+/** People who are signed in to the console, with the digest of the secret text that their browser keeps. */
 export const consoleSessions = sqliteTable('console_sessions', {
   id: text('id').primaryKey(),
   digest: bytes('digest').notNull().unique(),
@@ -823,9 +823,9 @@ export const hourlyCounts = sqliteTable(
   {
     /** The beginning of the hour. */
     hour: instant('hour').notNull(),
-    /** What is counted: see `hourly-counts.ts`. */
+    /** What is counted: one of `activityNames` in `domain/activity.ts`. */
     name: text('name').notNull(),
-    /** A currency, the bucket of a time, or nothing. */
+    /** A currency for `spend`, a bucket of durations for `keysWithin`, else empty. */
     part: text('part').notNull(),
     count: integer('count').notNull(),
   },
@@ -837,7 +837,7 @@ export const workerLease = sqliteTable('worker_lease', {
   id: integer('id').primaryKey(),
   /** Name of the process. */
   owner: text('owner').notNull(),
-  /** A number that grows by one with each process that takes the lease: what the worker writes carries it. */
+  /** A number that grows by one with each process that takes the lease. The worker's commits require its own number. */
   epoch: integer('epoch').notNull(),
   /** By the clock of the database server. */
   endsAt: instant('ends_at').notNull(),

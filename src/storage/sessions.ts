@@ -9,7 +9,7 @@ export const linkByDigest = rowsBy(consoleLinks, ['digest'])
 
 export const insertLink = insertInto(consoleLinks)
 
-/** Takes away a link that is still good: a second use finds no link. */
+/** Deletes a link that is still good. Stale when the link has been used already. */
 export const redeemLink = deleteBy(consoleLinks, ['digest', 'endsAt >'], 1)
 
 export const sessionByDigest = rowsBy(consoleSessions, ['digest'])

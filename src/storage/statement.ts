@@ -10,7 +10,7 @@ import {
 import type { Change, Database, RowCount, RowOf } from './database.ts'
 
 /**
- * The query builder over no connection: table modules write statements with it, and only an engine runs them.
+ * The query builder, without a connection. Table modules write statements with it; only an engine runs them.
  *
  * `build.select().from(offers)` is data until it is given to `Database.query` or `Database.commit`.
  */
@@ -20,9 +20,9 @@ type NoSession = SQLiteSession<'sync', never, Record<string, never>, Record<stri
 /** A statement that is built once, with the values of one use. */
 export interface Bound<S extends SQLWrapper = SQLWrapper> extends SQLWrapper {
   statement: S
-  /** Each value stands at the number that is the name of its placeholder. */
+  /** The name of a placeholder is the index of its value in this list. */
   values: unknown[]
-  /** Distinguishes this statement from others where it is an expression in another statement. */
+  /** Distinguishes this statement from all others. */
   name: string
   /** Returns this statement with its placeholders numbered from `first`. */
   numberedFrom(first: number): S
@@ -35,8 +35,8 @@ export const isBound = (value: unknown): value is Bound =>
  * Makes a named statement. Compiling a statement costs more than running it, so the builder runs once and is given placeholders
  * in place of the values. The builder passes the placeholders on and never computes with them.
  *
- * The builder sees how long a list is and which arguments, or properties of an object, are undefined: it runs once for
- * each such shape. A new value of a column may be another statement, an expression over the row.
+ * The builder may depend on how long a list is, and on which arguments, or properties of an object, are undefined: it runs
+ * once for each such shape. The new value of a column may itself be a statement, for an expression over the row.
  *
  * @example
  * const purchasesOfPart = statement((lineId: string, part: number) =>
@@ -87,7 +87,7 @@ export function change<A extends unknown[]>(
   return (...values) => ({ statement: bound(...values), rows: rowsOf(...values) })
 }
 
-/** Has a database answer each read once: the same statement with the same values is answered as it was the first time. */
+/** Returns a database that runs each read once: the same statement with the same values gets the first answer again. */
 export function rememberingReads(db: Database): Database {
   const answers = new Map<string, Promise<unknown[]>>()
   function query<S extends SQLWrapper>(asked: S): Promise<RowOf<S>[]> {
@@ -102,7 +102,7 @@ export function rememberingReads(db: Database): Database {
 
 const isRow = (value: object): value is Record<string, unknown> => Object.getPrototypeOf(value) === Object.prototype
 
-/** Adds the values of an argument to the list. @returns what the builder may see of the argument */
+/** Adds the values of an argument to the list. @returns the shape of the argument: all that the builder may depend on */
 function shapeOf(arg: unknown, values: unknown[]): string {
   if (arg === undefined) return 'u'
   if (typeof arg !== 'object' || arg === null) {
@@ -132,7 +132,7 @@ function shapeOf(arg: unknown, values: unknown[]): string {
   return `${shape}}`
 }
 
-/** Numbers the placeholders as `shapeOf` lists their values. */
+/** Returns placeholders in place of the values, numbered in the order in which `shapeOf` lists the values. */
 function placeholdersFor(args: unknown[], first: number): unknown[] {
   let next = first
   const holder = () => {
@@ -162,8 +162,8 @@ function placeholder(index: number) {
 }
 
 /**
- * What engines say in words of their own. A statement names such a word where it stands, and the dialect of each engine writes
- * its own there; no table or column has these names.
+ * SQL that differs between the engines. A statement has one of these names where such SQL stands, and the compiler of each engine
+ * writes its own SQL there. No table or column has these names.
  */
 export type EngineWords = Record<'<position of>' | '<not by index>' | '<one of a list>' | '<end of the list>', string>
 const word = (name: keyof EngineWords) => sql.identifier(name)
@@ -171,19 +171,19 @@ const word = (name: keyof EngineWords) => sql.identifier(name)
 /** The position of the second text in the first text; 0 where the first text does not have it. */
 export const positionIn = (text: SQLWrapper, part: SQL) => sql`${word('<position of>')}(${text}, ${part})`
 
-/** A column by whose index SQLite must not find rows, because they are too many. */
+/** Keeps SQLite from using the index of a column, because that index would find too many rows. */
 export const notByIndex = (column: SQLWrapper) => sql`${word('<not by index>')}${column}`
 
 /** The columns of a unique key: a conflict names them without their table. */
 export const uniqueKey = (...columns: SQLiteColumn[]): IndexColumn[] =>
   columns.map(({ name }) => sql.identifier(name)) as unknown as IndexColumn[]
 
-/** Encodes a list as one value. An engine that sends lists in another way knows them by this encoder. */
+/** Encodes a list as one value. An engine that encodes lists in another way recognises them by this encoder. */
 export const wholeList = { mapToDriverValue: (list: readonly (string | number)[]): unknown => JSON.stringify(list) }
 
 /**
- * Makes `column in (…)` for a list of any length; the text of the statement is the same for every length. The list must be a
- * property of an object: only such a list reaches the statement whole.
+ * Makes `column in (…)` for a list of any length; the text of the statement is the same for every length. The caller passes the
+ * list as a property of an object, because `statement` splits a list that is itself an argument.
  */
 export const inWhole = (column: SQLWrapper, list: readonly (string | number)[]) =>
   sql`${column}${word('<one of a list>')}${sql.param(list, wholeList)}${word('<end of the list>')}`
@@ -194,7 +194,7 @@ export type RowUpdate<T extends SQLiteTable> = { [K in keyof T['$inferInsert']]?
 /** The columns to set, as the builder of an update takes them. */
 export const columnsOf = <T extends SQLiteTable>(set: RowUpdate<T>): Partial<T['$inferInsert']> => set as never
 
-/** A count goes this far: counting a million rows takes a second, in which nothing else is done. */
+/** Counting stops at this number: to count a million rows takes a second, in which nothing else runs. */
 export const COUNT_MAX = 10_000
 
 /**
@@ -212,7 +212,7 @@ export const countUpTo = <K extends Record<string, string | null>>(kinds: readon
   return sql<K & { total: number }>`select * from (${sql.join(counts, sql` union all `)}) counts where total > 0`
 }
 
-/** How many rows one insert may have. So few texts exist, a page of a hundred is one insert, and what is left takes a handful. */
+/** How many rows an insert may have. Few sizes mean few texts to prepare. A page of a hundred rows is one insert. */
 const AT_ONCE = [100, 20, 4, 1]
 
 /**

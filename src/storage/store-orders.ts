@@ -28,7 +28,7 @@ export const storeOrderById = rowsBy(storeOrders, ['id'])
 
 export const storeOrderByReference = rowsBy(storeOrders, ['store', 'reference'])
 
-/** Every store that has orders, even a store that is no longer configured. The index of the references finds each store. */
+/** True for every order. It names all stores that have orders, so that SQLite can use the index on store and reference. */
 const anyStore = sql`${storeOrders.store} in (
   with recursive stores (store) as (
     select min(store) from store_orders
@@ -55,7 +55,7 @@ export interface OrderFilter {
   /** Only orders with this SKU in one of their lines. */
   sku?: string | undefined
   before?: string | undefined
-  /** The least id that counts. */
+  /** Orders with a smaller id are left out. */
   from?: string | undefined
   limit: number
 }
@@ -67,7 +67,7 @@ const newestOrders = ({ store, sku, before, from, limit }: OrderFilter, state: S
     .where(
       and(
         state,
-        // The index of the state finds few orders.
+        // Not by the index of the store, because the index of the state finds fewer orders.
         store === undefined ? undefined : sql`${notByIndex(storeOrders.store)} = ${store}`,
         sku === undefined
           ? undefined
@@ -86,7 +86,7 @@ export const listOpenOrders = statement((filter: OrderFilter) => newestOrders(fi
 export const listUnfulfilledOrders = statement((state: OrderState, filter: OrderFilter) =>
   newestOrders(
     filter,
-    // The value is written out and not bound, so that SQLite knows that it may use the index of only these orders.
+    // SQLite uses the partial index of these orders only where the value is written out, and not bound.
     and(sql`${storeOrders.closedState} <> 'fulfilled'`, eq(storeOrders.closedState, state)),
   ),
 )
@@ -115,7 +115,7 @@ export const storeOrdersNamed = statement((name: string) =>
 /**
  * Orders with a SKU in one of their lines, newest first.
  *
- * @param filter `closedState` is a state that most orders have. Another state has few orders: they are found by that state
+ * @param filter `closedState` may be a state that most orders have. Orders in a rare state are found by that state instead
  */
 export const ordersOfSku = statement(
   (
@@ -156,7 +156,7 @@ export const linesOfOrders = rowsIn(storeOrderLines, 'orderId', storeOrderLines.
 
 export const lineById = rowsBy(storeOrderLines, ['id'])
 
-/** What the keys of a line's purchases are derived from. */
+/** The names that the idempotency keys of a line's purchases are derived from. */
 export const nameOfLine = statement((lineId: string) =>
   build
     .select({ store: storeOrders.store, reference: storeOrders.reference, line: storeOrderLines.line })
@@ -181,8 +181,8 @@ export const namesOfLines = statement((lineIds: string[]) =>
 )
 
 /**
- * The orders that `mayClose` of `domain/store-order.ts` allows: no purchase moves any more, and no key that began to leave is
- * without the confirmation of the store.
+ * The orders that `mayClose` of `domain/store-order.ts` allows: each purchase is in a final state, and the store has confirmed
+ * each key that began to leave.
  */
 const closable = and(
   notExists(

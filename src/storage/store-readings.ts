@@ -22,14 +22,14 @@ export const storesToPoll = statement(
     union select store from late_orders where not_before <= ${now} or not_before > ${latestLate}`,
 )
 
-/** A store is connected once; a second note of it changes nothing. */
+/** Notes when a store was connected. A second call changes nothing. */
 export const connectStore = change('any', (store: string, now: number) =>
   build.insert(storeReadings).values({ store, connectedAt: now, ordersDueAt: now }).onConflictDoNothing(),
 )
 
 export const putStoreReading = changeBy(1, storeReadings, ['store'])
 
-/** Lets the products of all stores count as read no later than this, so that they are read again earlier. */
+/** Dates the last reading of each store's products back to this instant, so that the products are read again sooner. */
 export const ageVariants = bringForward(storeReadings, [], 'variantsReadAt')
 
 export const lateOrdersOf = rowsBy(lateOrders, ['store'], lateOrders.notBefore)

@@ -24,7 +24,7 @@ import { build, change, columnsOf, type RowUpdate, statement } from './statement
 
 type Row<T extends SQLiteTable> = T['$inferSelect']
 type ColumnOf<T extends SQLiteTable> = string & keyof Row<T>
-/** A read that gives such rows. */
+/** A read that returns rows of this type. */
 type Read<R> = SQLWrapper & { readonly _: { readonly result: R[] } }
 
 type Comparison = 'in' | '>' | '>=' | '<' | '<='
@@ -38,8 +38,8 @@ const comparisons: Record<Comparison | '=', (column: SQLiteColumn, value: never)
 }
 
 /**
- * What rows are found by. A column equals the argument at its place; `sku in` is one of the argument's values, `endsAt >` is
- * above the argument. An expression of SQL takes no argument.
+ * The conditions by which rows are found. Each takes one argument: `sku` means equal to it, `sku in` one of its values,
+ * `endsAt >` greater than it. An expression of SQL takes no argument.
  */
 type By<T extends SQLiteTable> = readonly (ColumnOf<T> | `${ColumnOf<T>} ${Comparison}` | SQL)[]
 type ValueOf<R, C> = C extends keyof R
@@ -49,7 +49,7 @@ type ValueOf<R, C> = C extends keyof R
       ? NonNullable<R[N]>[]
       : NonNullable<R[N]>
     : never
-/** The arguments of a statement by these. */
+/** The arguments that these conditions take. */
 type ValuesOf<T extends SQLiteTable, K extends readonly unknown[]> = K extends readonly [infer C, ...infer Others]
   ? [...(C extends string ? [ValueOf<Row<T>, C>] : []), ...ValuesOf<T, Others>]
   : []
@@ -77,15 +77,15 @@ const found = (table: SQLiteTable, by: readonly (string | SQL)[], values: readon
     .where(matching(table, by, values))
     .orderBy(...(order as SQL[]))
 
-/** The rows of a table that are found by these: all rows where nothing is named. */
+/** The rows of a table that meet these conditions; all rows where there is no condition. */
 export const rowsBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>
   statement((...values: ValuesOf<T, K>) => found(table, by, values, order) as SQLWrapper as Read<Row<T>>)
 
-/** The first of the rows that are found by these. */
+/** The first of the rows that meet these conditions. */
 export const firstBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>
   statement((...values: ValuesOf<T, K>) => found(table, by, values, order).limit(1) as SQLWrapper as Read<Row<T>>)
 
-/** A limited number of the rows that are found by these; the last argument is the limit. */
+/** The rows that meet these conditions, up to a limit, which is the last argument. */
 export const someBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, ...order: SQLWrapper[]) =>
   statement((...values: [...ValuesOf<T, K>, limit: number]) => {
     const rows = found(table, by, values, order).limit(values.at(-1) as number)
@@ -96,11 +96,11 @@ export const someBy = <T extends SQLiteTable, const K extends By<T>>(table: T, b
 export const rowsIn = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K, ...order: SQLWrapper[]) =>
   rowsBy<T, readonly [`${K} in`]>(table, [`${name} in`], ...order)
 
-/** Rows whose instant has come, the oldest instant first. The arguments: the values of the columns `by`, then now, then a limit. */
+/** Rows whose instant has come, the oldest instant first. The arguments: values for `by`, then now, then a limit. */
 export const dueBy = <T extends SQLiteTable, A extends ColumnOf<T>, const K extends By<T>>(table: T, at: A, by: K) =>
   someBy<T, readonly [...K, `${A} <=`]>(table, [...by, `${at} <=`], asc(columnOf(table, at)))
 
-/** The value of a column in the row after the first `skipped` rows between two values of it, the least first. */
+/** Of the rows whose value in a column lies in a range, skips some in the order of the value, and returns the next value. */
 export const valueAfter = <T extends SQLiteTable, K extends ColumnOf<T>>(table: T, name: K) =>
   statement((from: Row<T>[K], before: Row<T>[K], skipped: number) => {
     const rows = build
@@ -116,19 +116,19 @@ export const valueAfter = <T extends SQLiteTable, K extends ColumnOf<T>>(table: 
 interface PageOptions<W, C> {
   /** A column that is left out. */
   without?: W
-  /** What all rows of the list have in common. */
+  /** A condition that all rows of the list meet. */
   where?: SQL
-  /** Expressions that a filter may ask for too. */
+  /** Named expressions whose value a filter may require, as it may require the value of a column. */
   computed?: C
 }
 
-/** A value that a filter may ask for; undefined: any. */
+/** The values that a filter may require in columns; undefined: any value. */
 type Asked<T extends SQLiteTable, K extends ColumnOf<T>> = { [C in K]?: Row<T>[C] | undefined }
 
 /**
  * A page of a table, newest first; `before` is the id of the last row seen, `from` the least id that counts.
  *
- * @param equal columns that a filter may ask for
+ * @param equal columns whose value a filter may require
  */
 export function page<
   T extends SQLiteTable & { id: SQLiteColumn },
@@ -162,7 +162,7 @@ export function page<
 /**
  * A page of a table by a column whose values are all different, the least value first; `after` is the last value seen.
  *
- * @param equal columns that a filter may ask for
+ * @param equal columns whose value a filter may require
  */
 export function pageBy<T extends SQLiteTable, B extends ColumnOf<T>, K extends ColumnOf<T> = never>(
   table: T,
@@ -225,7 +225,7 @@ export const rowOf = <T extends SQLiteTable>(table: T, values: T['$inferInsert']
     ]),
   )
 
-/** What a conflict sets of each column, as the row has it that was to be inserted; for all columns but these. */
+/** For an insert that meets an existing row: sets all columns but these to the values that were to be inserted. */
 export const asInserted = (table: SQLiteTable, except: readonly string[]): Record<string, SQL> =>
   Object.fromEntries(
     Object.entries(getTableColumns(table))
@@ -233,7 +233,7 @@ export const asInserted = (table: SQLiteTable, except: readonly string[]): Recor
       .map(([name, column]) => [name, sql.raw(`excluded.${column.name}`)]),
   )
 
-/** Sets the given columns in the rows that are found by these. */
+/** Sets the given columns in the rows that meet these conditions. */
 export const changeBy = <T extends SQLiteTable, const K extends By<T>>(rows: RowCount, table: T, by: K) =>
   change(rows, (...args: [...ValuesOf<T, K>, set: RowUpdate<T>]) =>
     build
@@ -242,7 +242,7 @@ export const changeBy = <T extends SQLiteTable, const K extends By<T>>(rows: Row
       .where(matching(table, by, args)),
   )
 
-/** Sets the given columns in a row that was read before, where the row still has the same values in these columns. */
+/** Sets the given columns in a row that was read before, if the columns `by` still have the values that were read. */
 export const changeSeen = <T extends SQLiteTable, K extends ColumnOf<T>>(
   rows: RowCount,
   table: T,
@@ -261,7 +261,7 @@ export const changeSeen = <T extends SQLiteTable, K extends ColumnOf<T>>(
       .where(and(asSeen, where))
   })
 
-/** Sets the same in all rows that are found by these. */
+/** Sets the same values in all rows that meet these conditions. */
 export const setBy = <T extends SQLiteTable, const K extends By<T>>(
   rows: RowCount,
   table: T,
@@ -275,7 +275,7 @@ export const setBy = <T extends SQLiteTable, const K extends By<T>>(
       .where(matching(table, by, values)),
   )
 
-/** Sets an instant in the rows that are found by these and do not have the instant yet. */
+/** Sets an instant in the rows that meet these conditions and do not have the instant yet. */
 export const stampOnce = <T extends SQLiteTable, const K extends By<T>>(
   rows: RowCount,
   table: T,
@@ -283,7 +283,7 @@ export const stampOnce = <T extends SQLiteTable, const K extends By<T>>(
   instant: ColumnOf<T>,
 ) => setInstant(rows, table, by, instant, isNull)
 
-/** Brings an instant forward: then no row that is found by these has a later instant than this. */
+/** Brings an instant forward, in the rows that meet these conditions and have a later instant than the given one. */
 export const bringForward = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, instant: ColumnOf<T>) =>
   setInstant('any', table, by, instant, gt)
 
@@ -301,6 +301,6 @@ const setInstant = <T extends SQLiteTable, const K extends By<T>>(
       .where(and(matching(table, by, args), as(columnOf(table, instant), args.at(-1)))),
   )
 
-/** Deletes the rows that are found by these; all rows where nothing is named. */
+/** Deletes the rows that meet these conditions; all rows where there is no condition. */
 export const deleteBy = <T extends SQLiteTable, const K extends By<T>>(table: T, by: K, rows: RowCount = 'any') =>
   change(rows, (...values: ValuesOf<T, K>) => build.delete(table).where(matching(table, by, values)))

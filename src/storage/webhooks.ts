@@ -41,7 +41,7 @@ export const markRetired = change(1, ({ id, createdAt }: Pick<Webhook, 'id' | 'c
 /** Webhooks at the supplier that lead here, and whose secret we do not hold. Instants in epoch milliseconds. */
 export interface UnheldWebhooks {
   webhooks: { id: string; url: string; seenAt: number; replacedBy: string | null }[]
-  /** When a webhook was last replaced without being asked for; 0 for never. */
+  /** When a webhook was last replaced automatically; 0: never. */
   replacedAt: number
 }
 

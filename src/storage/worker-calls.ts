@@ -4,13 +4,13 @@ import { changeBy, deleteBy, insertInto, rowsBy, someBy, stampOnce } from './tab
 
 export const insertWorkerCall = insertInto(workerCalls)
 
-/** Calls that no worker has begun, asked after an instant: earlier calls are not waited for any more. The oldest first. */
+/** Calls that no worker has begun, oldest first. Calls from before an instant are left out: their caller has given up. */
 export const openWorkerCalls = someBy(workerCalls, [isNull(workerCalls.begunAt), 'askedAt >'], workerCalls.id)
 
 /** Begins a call. Stale where another process has begun the call, or the process that asked has given up. */
 export const beginWorkerCall = stampOnce(1, workerCalls, ['id'], 'begunAt')
 
-/** Stores the answer of a call. It touches no row where the call is not waited for any more. */
+/** Stores the answer of a call. Touches no row when the call was deleted because its caller has given up. */
 export const answerWorkerCall = changeBy('any', workerCalls, ['id'])
 
 /** Takes back a call that no worker has begun. */

@@ -16,7 +16,7 @@ export interface WorkerLease {
   database: string
   /** Whether the lease surely still runs. A clock that never jumps decides, so that nothing is sent after the lease ends. */
   isHeld(): boolean
-  /** From here on, this process writes nothing unless the lease is its own and the database is still the same. */
+  /** From here on, every commit of this process requires that the lease is still its own and the database still the same. */
   fence(): void
   /** Gives the lease back, so that another process need not wait for its end. */
   release(): Promise<void>
@@ -27,5 +27,5 @@ export const noteServer = ({ epoch, owner, server }: Pick<WorkerLease, 'epoch' |
   changeLease(epoch, owner, { server })
 const changeLease = changeBy(1, workerLease, ['epoch', 'owner'])
 
-/** The database of the worker that began last. Versions before this one neither note nor read it. */
+/** The id of the database of the worker that began last. Earlier versions of the program do not have this setting. */
 export const workerDatabase = jsonSetting<string>('worker_database')

@@ -33,7 +33,7 @@ export interface Keys {
   rotate: (actor: string) => Promise<{ before: string; after: string }>
 }
 
-/** `rotating`: the next key does not open the database yet. `rotated`: it does, but the service and the caller do not know it. */
+/** `rotating`: just before the next key opens the database. `rotated`: just after, before the service and the caller know. */
 export type RotationPoint = 'rotating' | 'rotated'
 
 interface KeyParts {

@@ -35,7 +35,7 @@ export interface Vault {
   seal(place: Place, plain: string | Buffer): { ciphertext: Buffer; keyId: number }
   /** @throws Failure `internal` when the bytes were changed, or belong to another place or key */
   open(place: Place, ciphertext: Buffer, keyId: number): Buffer
-  /** Returns 32 bytes that are equal for equal texts. A licence key is found by them; without the key they say nothing of it. */
+  /** Returns 32 bytes that are equal for equal texts, to find a licence key by. Without the vault's key they reveal nothing. */
   blindIndex(text: string): Buffer
   /** Returns 32 bytes that stand for a delivery's body where deliveries are compared. */
   bodyHmac(bytes: Buffer): Buffer

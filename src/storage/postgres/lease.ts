@@ -1,10 +1,10 @@
 /**
  * The lease of the worker: one process acts at a time, and another process takes over within seconds.
  *
- * The row counts by the clock of the server. The holder counts by its own clock, which never jumps, from before it asked: so it
- * expects the end too early. Each transaction of the holder reads the row and locks it against a change. So no transaction is
- * stored after another process has taken the lease. Nor is a transaction stored on a server that was replaced or restarted: that
- * server may have come back with older files, in which the lease is still this one.
+ * The end of the lease counts by the clock of the server. The holder counts by its own clock, which never jumps, from before it
+ * asked: so it takes the lease to be over too early, never too late. Each transaction of the holder reads and locks the row of
+ * the lease, so none is stored after another process has taken the lease. None is stored on a server that was replaced or
+ * restarted either: its files may be older ones, which still name this holder.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Failure, messageOf } from '../../errors.ts'
@@ -32,8 +32,8 @@ const LOOK_MS = 500
 const CLOCK = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 /**
- * The server, its timeline, and the table. A copy of the database has another server or another table. A standby that took over
- * has another timeline.
+ * Identifies the server, its timeline, and the table. In a copy of the database the server or the table is another one. After a
+ * standby has taken over, the timeline is another one.
  */
 const SERVER = `(select system_identifier from pg_control_system()) || '/'
   || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '/' || 'worker_lease'::regclass::oid`
@@ -44,7 +44,7 @@ const DATABASE = '(select oid::text from pg_database where datname = current_dat
 /** When the server was started. */
 const STARTED = 'extract(epoch from pg_postmaster_start_time())::text'
 
-/** Gives a row while the lease runs. It locks nothing. */
+/** Returns a row while the lease runs. Locks nothing. */
 export const RUNNING = `select 1 from worker_lease where id = 1 and ends_at >= ${CLOCK}`
 
 const TAKE = `insert into worker_lease as held (id, owner, epoch, ends_at) values (1, $1, 1, ${CLOCK} + $2)
@@ -73,7 +73,7 @@ export async function elect(
 ): Promise<WorkerLease | undefined> {
   let logged: string | undefined
   let standsBy = false
-  /** Logs why the database did not answer. It is asked again, and meanwhile the process serves what needs no worker. */
+  /** Logs why the database did not answer. The loop asks again; meanwhile the process serves what needs no worker. */
   const refused = (error: unknown): undefined => {
     const why = messageOf(error)
     if (why !== logged) log.warn('worker.unelected', { error: why })
@@ -98,7 +98,7 @@ async function take(engine: Engine, owner: string): Promise<Record<string, unkno
   return running.length > 0 ? [] : await ask(engine, TAKE, [owner, LEASE_MS])
 }
 
-/** Runs one statement, which waits for no read and no commit. */
+/** Runs one statement on the connection of the lease, so that it waits for no read and no commit. */
 export async function ask({ lease }: Engine, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
   const { rows } = await lease.query<Record<string, unknown>>(text, values)
   return rows

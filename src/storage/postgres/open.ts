@@ -45,19 +45,19 @@ export interface ServerState {
   isClockApart: boolean
 }
 
-/** Most connections of one process that read. One more connection commits; another serves the lease and looks at the server. */
+/** The most connections of one process for reads. One more is for commits; another is for the lease and looks at the server. */
 const READERS = 8
 
 /** How long a statement may take, far more than any statement needs. After that its connection is given up. */
 const ANSWER_MS = 30_000
 
-/** The time limit of a statement for the lease: a renewal that gets no answer leaves time for another renewal. */
+/** The time limit of a statement for the lease. After a renewal without an answer there is time for another renewal. */
 const LEASE_ANSWER_MS = 3_000
 
 /** How long it may take to make a connection. */
 const CONNECT_MS = 5_000
 
-/** After so long without a word, a connection is asked whether it is still there. */
+/** A connection that has been silent for this long is checked by TCP keep-alive. */
 const KEEP_ALIVE_MS = 10_000
 
 /** Leases count by the server's clock, and instants by this machine's clock. If they are this far apart, one clock is wrong. */
@@ -205,7 +205,7 @@ function noPassword(): never {
 
 /**
  * Returns what to connect to. `sslmode` of the address decides about TLS, in the words of PostgreSQL's own programs: `disable`,
- * `require` (encrypted, and anybody may answer), `verify-ca`, `verify-full`. Default: `verify-full`, and `disable` on this machine.
+ * `require` (encrypted, any server may answer), `verify-ca`, `verify-full`. Default: `verify-full`; `disable` on this machine.
  *
  * @throws Failure `invalid`, whose message leaves the address out because it holds the password
  */
@@ -292,7 +292,7 @@ async function assertTables(client: pg.Client): Promise<void> {
   throw new Failure('not_found', message, { reason: 'no_database' })
 }
 
-/** Whether there are tables with rows. Without a row, the process that made them was killed or failed before it filled them. */
+/** Whether there are tables with rows. Empty tables do not count: the process that made them ended before it filled them. */
 async function hasTables(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ there: boolean }>(
     "select to_regclass('data_keys') is not null and to_regclass('settings') is not null as there",
@@ -306,8 +306,8 @@ async function hasTables(client: pg.Client): Promise<boolean> {
 const ALONE = 78_297_434
 
 /**
- * Takes a lock that ends with the connection, and so however this process ends. An open transaction holds the lock, because
- * behind a pooler a session is no connection. The transaction has no snapshot, so that the server cleans up as always.
+ * Takes a lock that ends with the connection, even when this process is killed. An open transaction holds the lock, because a
+ * pooler may change connections between transactions. The transaction has no snapshot, so that VACUUM works as always.
  *
  * @throws Failure `conflict` when another process has the lock or is the worker
  */
@@ -321,8 +321,8 @@ async function keepOthersOut(client: pg.Client): Promise<void> {
 const LOOK_MS = 250
 
 /**
- * Looks for processes that are not the worker. Such a process holds nothing in the database that would show it, and behind a
- * pooler not even a connection, so that only its queries at its ticks show it. A connection that a pooler keeps says nothing.
+ * Looks for processes that are not the worker. Such a process holds no lock, and behind a pooler not even a connection. Only
+ * the queries that it makes at each tick show it. An idle connection proves nothing, because a pooler may keep it.
  *
  * @throws Failure `conflict` when another process works with the database within this time
  */
@@ -368,7 +368,7 @@ async function assertClock(client: pg.Client, now: () => number, apartMs: number
 async function look(engine: Engine, now: () => number, apartMs: number): Promise<ServerState> {
   try {
     const { apart, isWritable } = await readServer((text) => ask(engine, text), now)
-    // Tries a commit: a process that is not ready gets no requests whose commits would show that the server stores again.
+    // Tries a commit. A process that is not ready gets no requests, so no other commit would show that the server stores again.
     if (engine.refused !== undefined) await tryCommit(engine, now()).catch(ignore)
     return { away: isWritable ? engine.refused : 'it is read only', isClockApart: apart > apartMs }
   } catch (error) {
@@ -381,7 +381,7 @@ const tryCommit = (engine: Engine, at: number) => postgresDatabase(engine).commi
 /** When a commit was tried because an earlier commit had failed. */
 const stored = jsonSetting<{ at: number }>('commit_tried')
 
-/** @returns how far the server's clock is at least from this machine's, in milliseconds, and whether the server takes commits */
+/** @returns how far apart the clocks of server and machine are at least, in milliseconds; and whether the server takes commits */
 async function readServer(run: (text: string) => Promise<Record<string, unknown>[]>, now: () => number) {
   const before = now()
   const [row] = await run(

@@ -2,8 +2,8 @@
  * The PostgreSQL engine.
  *
  * All commits that arrive in one turn of the event loop, or while a transaction is on its way, share the next transaction:
- * one pipeline of statements and one COMMIT, two round trips. When a member is refused, nothing of its group is stored: the
- * members before it run again, then that member alone, then the members after it. Members run in the order of their arrival.
+ * one pipeline of statements and one COMMIT, two round trips. When one of these commits is refused, nothing of the group is
+ * stored: the commits before it run again, then that commit alone, then the commits after it. Their order stays that of arrival.
  *
  * Statements have no names and the session has no state, so that a pooler may give each transaction another connection.
  *
@@ -42,7 +42,7 @@ interface Step extends PipelineStatement {
 /** What became of the transaction of a group. */
 type Outcome =
   | { kind: 'stored'; touched: number[] }
-  /** Nothing is stored, by the fault of one member or for a reason that has nothing to do with any member. */
+  /** Nothing is stored. `member` is the commit at fault; undefined where the reason lies in none of the commits. */
   | { kind: 'refused'; member: number | undefined; error: unknown; isLost?: boolean }
   /** Nothing is stored: another transaction was in the way. */
   | { kind: 'again'; error: unknown }
@@ -58,13 +58,13 @@ const GROUP_MAX = 100
 const TRIES = 8
 const PAUSE_MS = 10
 
-/** A transaction whose process has stopped gives up its locks after this long, so a waiting worker renews its lease in time. */
+/** The server ends the transaction of a hanging process after this long: then its locks no longer keep a lease from renewal. */
 const IDLE_MS = 2_000
 
-/** After this long a transaction stops waiting for a lock and is tried again: the lease's renewal waits for its fence. */
+/** After this long a transaction stops waiting for a lock and is tried again: a waiting one keeps the lease from renewal. */
 const LOCK_MS = 1_000
 
-/** SERIALIZABLE is a second net: what a commit means is in its guarded changes. */
+/** SERIALIZABLE is a second safeguard. The first is in the guarded changes of each commit. */
 const BEGIN: PipelineStatement[] = [
   { text: 'begin isolation level serializable', values: [] },
   {
@@ -77,7 +77,7 @@ export interface Connections {
   reads: pg.Pool
   /** One connection: transactions follow each other, and no read keeps them waiting. */
   commits: pg.Pool
-  /** One connection: the lease is renewed whatever is read or committed. */
+  /** One connection, so that no read or commit delays the renewal of the lease. */
   lease: pg.Pool
 }
 
@@ -230,13 +230,13 @@ function fail(engine: Engine, group: Member[], cause: unknown): void {
   if (engine.endsOnUnknown || engine.fence.length > 0) end(engine, failure)
 }
 
-/** Runs the statements of a group in a transaction. A transaction that is not stored is still to be rolled back. */
+/** Runs the statements of a group in a transaction. The caller rolls back a transaction that is not stored. */
 async function transact(client: pg.PoolClient, group: Member[], fence: PipelineStatement[]): Promise<Outcome> {
   const steps = group.flatMap(({ steps }) => steps)
   const head = [...BEGIN, ...fence]
   const { tags, error } = await runPipeline(client, [...head, ...steps])
   const touched = tags.slice(head.length).map(rowsOf)
-  // A fence that gives no row has another tag. Then nothing after the fence counts, nor any failure after it.
+  // The fence gave no row where its tag is not SELECT. Then the lease is lost, whatever the statements after the fence did.
   if (fence.length > 0 && tags.length >= head.length && tags[head.length - 1] !== 'SELECT') return { kind: 'fenced' }
   if (error !== undefined) {
     if (isContended(error)) return { kind: 'again', error }
@@ -265,7 +265,7 @@ async function commit(client: pg.PoolClient, touched: number[]): Promise<Outcome
   const [tag] = tags
   if (tag === 'COMMIT') return { kind: 'stored', touched }
   const answer = new Error(`COMMIT was answered by ${tag}`)
-  // The server answers so when a transaction has failed. That answer is no error.
+  // The server answers COMMIT with ROLLBACK when the transaction has failed. `pg` does not make an error of that answer.
   if (tag === 'ROLLBACK') return { kind: 'refused', member: undefined, error: unavailable(answer) }
   return { kind: 'unknown', error: answer }
 }
@@ -308,7 +308,7 @@ const sqlState = (error: unknown): string | undefined => {
 /** Whether the server took a transaction back because another was in its way. `40003` is left out: its outcome is unknown. */
 const isContended = (error: unknown): boolean => ['40001', '40P01', '55P03'].includes(sqlState(error) ?? '')
 
-/** The server ended the transaction because no COMMIT came in time: this process was paused. */
+/** Whether the server ended the transaction because no COMMIT came in time: this process was paused. */
 const isEndedIdle = (error: unknown): boolean => sqlState(error) === '25P03'
 
 /** Errors of one statement, by the class of their code. All others are about the server or the connection. */

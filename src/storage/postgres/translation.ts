@@ -1,6 +1,6 @@
 /**
- * What PostgreSQL says in other words than SQLite. Statements and migrations are written once, in SQL that both read. The
- * few differences stand here, and a test runs every statement on both.
+ * The few differences between the SQL of SQLite and of PostgreSQL. Statements and migrations are written once, in SQL that both
+ * engines read. A test runs every statement on both.
  */
 import { is, Param } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
@@ -19,7 +19,7 @@ const arrayText = (list: readonly (string | number)[]): string => `{${list.map((
 const elementText = (item: string | number): string =>
   typeof item === 'number' ? String(item) : `"${item.replace(/["\\]/g, '\\$&')}"`
 
-/** Compiles statements to PostgreSQL's texts. SQLite is kept from an index by a plus; PostgreSQL has no such plus for text. */
+/** Compiles statements to PostgreSQL's SQL. Only SQLite is kept from an index, by a plus: PostgreSQL has no plus for text. */
 export const compile = statementCompiler(
   new PgDialect(),
   { '<position of>': 'strpos', '<not by index>': '', '<one of a list>': ' = any(', '<end of the list>': ')' },
@@ -45,8 +45,8 @@ export const migrationText = (text: string): string =>
 /**
  * Encodes a value as it is sent.
  *
- * PostgreSQL holds no U+0000 in a text, but names and error texts of other systems may have one. U+0000 is stored as U+0001 U+0001,
- * and U+0001 as U+0001 U+0002. Every text has one stored form, no two texts share a form, and the order stays.
+ * PostgreSQL holds no U+0000 in a text, but names and error texts of other systems may have one. U+0000 is stored as U+0001
+ * U+0001, and U+0001 as U+0001 U+0002. Every text has one stored form, no two texts share a form, and their order stays.
  */
 export function encodeValue(value: unknown): string | Buffer | null {
   if (value === null) return null

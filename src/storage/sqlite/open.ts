@@ -89,7 +89,7 @@ const noDatabase = (file: string): Failure =>
 /** Older versions have a fault in the reset of the write-ahead log that can corrupt the file. */
 const SQLITE_MIN = [3, 51, 3] as const
 
-/** The settings of every opening, each with what SQLite answers when it has taken the setting. */
+/** The settings that are made at each opening, each with the answer by which SQLite shows that it has taken the setting. */
 const PRAGMAS: Record<string, { set: string; answer: string | number }> = {
   journal_mode: { set: 'WAL', answer: 'wal' },
   // This is not the default in WAL: without it, a power cut takes back acknowledged commits.
@@ -152,8 +152,8 @@ export interface HeldDatabase {
 }
 
 /**
- * Makes this process the only one that uses a database file, for as long as it lives. Every command that opens the
- * file to change it comes through here, whatever the path by which it knows the file.
+ * Makes this process the only one that uses a database file, as long as the process lives. Every command that opens the
+ * file to change it comes through here, and each path to the file leads to the same lock.
  *
  * The lock is an exclusive transaction on an empty SQLite file beside the database file. The kernel frees the lock however
  * the process ends, kill -9 included, and no lease or process id has to be judged stale. The lock file itself stays.
@@ -189,8 +189,8 @@ export function holdDatabase(file: string, typeOf = fileSystemType): HeldDatabas
 }
 
 /**
- * Holds a data folder whose database is on a server, because the owner token in the folder is that of one process. The file
- * of an installation that was moved to the server stays free.
+ * Holds a data folder whose database is on a server, because the owner token in the folder belongs to one process. The lock of
+ * the old database file stays free, for an installation that was moved to the server.
  *
  * @throws Failure as `holdDatabase` does
  */

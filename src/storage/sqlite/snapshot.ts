@@ -13,7 +13,7 @@ import { sqliteDatabase } from './sqlite.ts'
 /** How much of the copy SQLite keeps in memory before it writes to the file, as KiB with a minus sign. */
 const CACHE_KIB = -16_384
 
-/** The tables whose rows are copied. No other rows are copied: licence keys, bodies of messages and tokens stay where they are. */
+/** The tables whose rows are copied. Licence keys, bodies of messages and tokens, among others, are never copied. */
 const COPIED: Record<string, string> = {
   offers: '',
   listings: '',
@@ -39,7 +39,7 @@ export function takeSnapshot(source: string, file: string, now: () => number): D
     rmSync(file, { force: true })
     makePrivate(file)
     connection = new Connection(file)
-    // Savepoints are rolled back from memory: after a crash nothing has to be rolled back.
+    // The journal serves only savepoints. After a crash the copy is not used again, so nothing has to be rolled back.
     connection.pragma('journal_mode = MEMORY')
     connection.pragma('synchronous = OFF')
     connection.pragma('temp_store = MEMORY')
@@ -67,7 +67,7 @@ function copyTables(connection: Connection.Database, source: string): void {
   connection.exec('detach source')
 }
 
-/** From here on, keeps each changed, made or dropped listing once, as it was before. A new listing is kept with version 0. */
+/** Makes triggers that keep a listing as it was before its first change or its deletion. A new listing is kept with version 0. */
 function keepFirstImages(connection: Connection.Database): void {
   const columns = connection.prepare("select name from pragma_table_info('listings')").pluck().all() as string[]
   const unlessKept = (row: string) =>

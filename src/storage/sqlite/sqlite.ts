@@ -1,9 +1,9 @@
 /**
  * The SQLite engine.
  *
- * All commits that arrive in two turns of the event loop share one transaction and so one fsync. A refused member leaves
- * nothing behind and does not harm its neighbours. Everything runs synchronously between two turns, so that no read ever
- * sees a half-written group.
+ * All commits that arrive in two turns of the event loop share one transaction and so one fsync. A refused commit leaves
+ * nothing behind and does not harm the others of its group. Everything runs synchronously between two turns, so that no read
+ * ever sees a half-written group.
  *
  * What may go wrong: a full disk, an I/O error or a failed COMMIT leaves open what is stored, since a COMMIT that
  * reported an error may still be found committed. All callers get that failure and the process must end: the next start
@@ -27,7 +27,7 @@ export interface EngineOptions extends FatalOptions {
 }
 
 /**
- * Waits one turn more than is needed: a commit that comes in on another socket meanwhile shares the fsync, which takes longer.
+ * Waits one turn of the event loop more than is needed. A commit from another socket then shares the fsync, which saves more.
  */
 const afterNextTurn = (flush: () => void): void => {
   setImmediate(() => setImmediate(flush))
@@ -103,7 +103,7 @@ function stepOf({ prepare }: Engine, { statement, rows }: Change): Member['steps
  * Runs all that is queued in one transaction. Settles the members only after COMMIT has returned.
  *
  * A commit is hardly ever refused, so the group runs without savepoints. Where a commit is refused, the whole group is undone.
- * Then each commit runs again in a savepoint of its own, which is possible because a commit is data.
+ * Then each commit runs again in a savepoint of its own. That is possible because a commit is a list of changes.
  */
 function flush(engine: Engine): void {
   const group = engine.queue
@@ -283,8 +283,8 @@ function statementCache(
 }
 
 /**
- * SQLite plans a statement again at each run when its planner has looked at a bound value. With ORDER BY or LIMIT the planner
- * does so: 60 µs for a read of 8. It does not look behind a unary plus, and a plus changes no value.
+ * SQLite plans a statement again at each run when its planner has looked at a bound value, as it does for ORDER BY or LIMIT. That
+ * adds 60 µs to a read of 8 µs. A unary plus hides the value from the planner, and does not change it.
  */
 const steady = (text: string): string => (text.startsWith('select') ? text.replaceAll('?', '+?') : text)
 
