@@ -1,10 +1,10 @@
-/** The demo's customer buys slowly in the demo store, through the same API as any store. */
+/** The customer of the demo orders in the demo store now and then, through the API that any store uses. */
 import { messageOf } from '../errors.ts'
 
 interface CustomerOptions {
   /** Returns the address of the service. */
   url: () => string
-  /** Returns the token of the store in which it buys. */
+  /** Returns the token of the store in which the customer buys. */
   token: () => string
   /** Returns the number of the customer's first reference: 1 for `D-0001`. */
   number: () => Promise<number>
@@ -24,7 +24,7 @@ export const customerReference = (number: number): string => `${CUSTOMER_PREFIX}
 const FIRST_MS = 2_000
 const PAUSE_MS = { least: 20_000, most: 40_000 }
 
-/** An order must be taken within this time: it is stored and answered in milliseconds. */
+/** The API must answer within this time. It normally takes milliseconds. */
 const TIMEOUT_MS = 10_000
 
 /** One order in five is for two units. */
@@ -70,12 +70,12 @@ export function createCustomer({ url, token, number, random = Math.random, now =
     const draw = () => offered[Math.floor(random() * offered.length)]
     const [one, other] = [draw(), draw()]
     if (!one || !other) throw new Error('the store sells nothing now')
-    // Two products are drawn, and the cheaper one is bought: people buy more of what costs less.
+    // The customer draws two products and buys the cheaper one, because people buy more cheap products.
     const chosen = Number(other.price) < Number(one.price) ? other : one
     return { sku: chosen.id, quantity: random() < 1 / TWO_OF ? 2 : 1 }
   }
 
-  /** Places an order. A reference that a person has taken is passed over. */
+  /** Places an order. Skips a reference under which a person has ordered already. */
   async function place(): Promise<string> {
     const line = await choose()
     next ??= await number()
@@ -104,7 +104,7 @@ export function createCustomer({ url, token, number, random = Math.random, now =
   function plan(ms: number): void {
     clearTimeout(timer)
     timer = setTimeout(() => {
-      // The customer's state says what went wrong. The next order tries again.
+      // `state` shows the error, and the next order tries again.
       void orderNow()
         .catch(() => {})
         .finally(() => {

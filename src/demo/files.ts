@@ -1,4 +1,4 @@
-/** The files and ports of an installation without a configuration: what the demos and the tests of whole processes need. */
+/** Writes the configuration and the secrets of a demo, and finds free ports. Tests that start whole processes use it too. */
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -10,7 +10,7 @@ import { backend } from '../stores/backend/kind.ts'
 export const DEMO_STORE = 'demo-quaysi00'
 
 export interface DemoPlace {
-  /** Everything is kept here. */
+  /** The folder of all files of the demo. */
   folder: string
   baseUrl: string
   apiKey: string
@@ -21,12 +21,12 @@ export interface DemoPlace {
   consolePort?: number
   /** Name of a dialect, or path of its file. */
   dialect: string
-  /** Settings beside the usual ones. */
+  /** Further settings for the configuration. */
   more?: object
 }
 
 /**
- * Writes a configuration and its secrets; a key-encryption key that is there stays.
+ * Writes a configuration and its secrets. A secret that exists already stays as it is.
  *
  * @returns path of the configuration
  */
@@ -50,7 +50,7 @@ export function writeDemoConfig(place: DemoPlace): string {
   return file
 }
 
-/** Returns the text of a secret of the demo. A missing secret is made, in a file that its owner alone can read. */
+/** Returns the text of a secret of the demo. Makes a missing secret, in a file that only its owner can read. */
 export function keepSecret(folder: string, name: string, make: () => string): string {
   const secrets = path.join(folder, 'secrets')
   makeFolder(secrets)
@@ -60,7 +60,7 @@ export function keepSecret(folder: string, name: string, make: () => string): st
   return readFileSync(file, 'utf8')
 }
 
-/** Returns the wanted port, or a free port when something listens there. @param strict rejects instead of taking another port */
+/** Returns the wanted port, or another one where it is in use. @param strict rejects instead of taking another port */
 export function freePort(wanted = 0, { strict = wanted === 0 } = {}): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()

@@ -1,6 +1,6 @@
 /**
- * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier, and a demo store. Each is
- * reached by its address, as in a real installation. Everything is kept in the data folder, so that the demo survives a restart.
+ * What `npm start` runs when nothing is configured: the service, the sandbox as its supplier, and a demo store. They talk
+ * over HTTP, as in a real installation. All data is in the data folder, so the demo survives a restart.
  */
 import { appendFileSync, existsSync } from 'node:fs'
 import path from 'node:path'
@@ -30,7 +30,7 @@ export interface DemoOptions {
   out: { write: (text: string) => unknown }
   /** Returns a command of this program in the form in which a person can paste it, such as `npx quayside status`. */
   commandLine: (command: string) => string
-  /** Shows the link into the console, where only a person at a terminal sees it. */
+  /** Shows the link into the console, which lets its reader in: only a person at a terminal may see it. */
   showLink?: (link: string) => void
 }
 
@@ -45,7 +45,7 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
   const { port: wanted, out, commandLine } = options
   const folder = path.resolve(options.dataDir)
   makeFolder(folder)
-  // A second demo in this folder must not write its ports over the ports of the first demo.
+  // Fails where another demo runs in this folder: its configuration must not be overwritten with other ports.
   assertFree(databaseFileOf(folder))
   const port = await freePort(wanted ?? 8080, { strict: wanted !== undefined })
   const after = (step: number) => freePort(port + step > PORT_MAX ? 0 : port + step)
@@ -88,12 +88,12 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
     secret: callbackSecret.reveal(),
     port: ports.store,
     onCallback: (callback) => {
-      // Lines of the simulated customer would push what a person did off the screen.
+      // Callbacks for the simulated customer are not printed: they would push a person's own orders off the screen.
       if (!String(callback.data.reference).startsWith(CUSTOMER_PREFIX)) out.write(callbackLine(callback))
     },
   })
   const append = (text: string) => appendFileSync(path.join(folder, 'quayside.log'), text, { mode: 0o600 })
-  // A log that cannot be written makes the start fail here, and nothing fails because of it later.
+  // If the log file cannot be written, the start fails here, and not the service later.
   append('')
   const log = createLog({ level: 'info', write: append })
   const app = await openApp({ config, log, onFatal: options.onFatal, sandboxUrl: new URL(sandbox.baseUrl).origin })
@@ -131,14 +131,14 @@ export async function openDemo(options: DemoOptions): Promise<{ close: () => Pro
   }
 }
 
-/** Returns the first reference from 1001 on that no order has. A taken reference would repeat its order: nothing would happen. */
+/** Returns the first reference, from 1001 on, that no order has. An order under a taken reference would count as a repeat. */
 async function freeReference(db: Database): Promise<string> {
   let number = 1001
   while (await first(db, storeOrderByReference(DEMO_STORE, String(number)))) number += 1
   return String(number)
 }
 
-/** Returns the customer's first free number. The customer takes numbers one after the other, so that a few look-ups find it. */
+/** Returns the first number that the customer has not used. The customer counts up, so a binary search finds the number. */
 async function freeNumber(db: Database): Promise<number> {
   const isTaken = async (number: number) =>
     (await first(db, storeOrderByReference(DEMO_STORE, customerReference(number)))) !== undefined
@@ -154,8 +154,8 @@ async function freeNumber(db: Database): Promise<number> {
 }
 
 /**
- * Returns what the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys are made by the
- * sandbox and are worth nothing.
+ * Returns what the demo store prints of a callback, wrapped for a terminal of 80 columns. The licence keys may be shown: the
+ * sandbox makes them, and they are worth nothing.
  */
 export function callbackLine({ type, data, test }: ShopCallback): string {
   const lead = `  store ◂ ${type.padEnd(17)}${test ? 'TEST ' : ''}`
@@ -183,7 +183,7 @@ export function callbackLine({ type, data, test }: ShopCallback): string {
   }
 }
 
-/** Returns what the demo says when everything runs. A terminal of 80 columns shows the whole text. */
+/** Returns the text that the demo prints once everything runs. It fits a terminal of 80 columns. */
 export function banner(shown: {
   /** The address of the service. */
   url: string

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { addressOf, closeServer, listen } from '../sandbox/server.ts'
 
-/** One callback as it came, with its id, type and data. Nothing of the data is interpreted. */
+/** One callback as received. Its data is not interpreted. */
 export interface ShopCallback {
   id: string
   type: string
@@ -42,20 +42,20 @@ export interface ShopOptions {
   secret: string
   port?: number
   host?: string
-  /** The file of JSON lines of what was received, read at the start. It holds licence keys, so its owner alone can read it. */
+  /** A file with one line of JSON for each callback, read at the start. It holds licence keys: only its owner can read it. */
   file?: string
   now?: () => number
-  /** Called once for each callback that was recorded. */
+  /** Called once for each callback that was recorded, and for each example. */
   onCallback?: (callback: ShopCallback) => void
 }
 
 export type Shop = Awaited<ReturnType<typeof startShop>>
 
-/** Standard Webhooks' usual tolerance. */
+/** A callback must not be older or newer than this: the usual tolerance of Standard Webhooks. */
 const toleranceMs = 300_000
 const bodyMax = 1_048_576
 
-/** Starts the demo store. It takes in callbacks, trusts nothing unsigned, and records each callback once. */
+/** Starts the demo store. It accepts only signed callbacks, and records each callback once. */
 export async function startShop(options: ShopOptions) {
   const { secret, file, now = Date.now, onCallback } = options
   const callbacks = file !== undefined && existsSync(file) ? readRecord(file) : []
@@ -128,11 +128,11 @@ export async function startShop(options: ShopOptions) {
     repeated: () => repeated,
     /** Returns what the shop sells, by id. Of each listing, the push with the largest revision counts. */
     listings: () => new Map(listings),
-    /** Sets how listings are answered from now on. A listing with the answer undefined is left out; `simple` answers with no body. */
+    /** Sets the answer to pushed listings. Undefined leaves a listing out of the answer; `simple` answers without a body. */
     answerListings: (answer: typeof answerFor) => {
       answerFor = answer
     },
-    /** Answers the next authentic callbacks with this status. They are not recorded, unless `recorded` asks for a lost answer. */
+    /** Answers the next callbacks with this status and does not record them; with `recorded`, only the answer is wrong. */
     answerNext: (status: number, times = 1, recorded?: 'recorded') => {
       planned = [...planned, ...Array.from({ length: times }, () => ({ status, recorded: recorded === 'recorded' }))]
     },
@@ -175,7 +175,7 @@ function readCallback(id: string, body: Buffer): ShopCallback | undefined {
   }
 }
 
-/** Reads the record. A last line without its line end is removed: a kill cut it off before any answer confirmed it. */
+/** Reads the recorded callbacks. Removes a last line without an end: the process was killed before it confirmed that callback. */
 function readRecord(file: string): ShopCallback[] {
   const bytes = readFileSync(file)
   const whole = bytes.subarray(0, bytes.lastIndexOf('\n') + 1)

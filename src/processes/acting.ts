@@ -1,4 +1,4 @@
-/** Where several processes share one database, only the worker calls the supplier and the stores: the others have these instead. */
+/** Of several processes on one database, only the worker calls supplier and stores. These wrappers stop the other processes. */
 import { Failure } from '../errors.ts'
 import type { Store } from '../stores/store.ts'
 import type { Supplier } from '../supplier/client.ts'
@@ -9,7 +9,7 @@ export type Acts = () => boolean
 /** What the worker knows of the supplier, for the processes that do not call it. */
 export type SupplierReport = { [K in 'unreadable' | 'reach' | 'quota']: ReturnType<Supplier[K]> }
 
-/** Wraps the supplier. Its calls fail while this process is not the worker, also a purchase that already waits to be sent. */
+/** Wraps the supplier. While this process is not the worker, each call fails, even that of a purchase which waits to be sent. */
 export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => SupplierReport | undefined): Supplier {
   const { placeOrder, differs, unreadable, setAside, isJudged, reach, quota, pausedUntil, close, ...calls } = supplier
   return {
@@ -29,7 +29,7 @@ export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => S
   }
 }
 
-/** Wraps a store. In a process that is not the worker, the wrapper answers only what needs no request to the store. */
+/** Wraps a store. While this process is not the worker, only `verify` and `close` work: they send nothing to the store. */
 export function storeOfWorker(store: Store, acts: Acts): Store {
   const { verify, close, ...calls } = store
   return { ...refusing(calls, acts), ...(verify && { verify }), close }

@@ -1,4 +1,4 @@
-/** A jump back, or ahead, by more than this is no drift. Times that were read before the jump mean nothing. */
+/** A clock that moves by more than this, back or ahead, has jumped. Times that were read before a jump cannot be used. */
 const JUMP_BACK_MS = 60_000
 const JUMP_AHEAD_MS = 600_000
 

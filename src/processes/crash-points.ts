@@ -12,9 +12,9 @@ export type ServicePoint =
   /** Before each commit, and after it. */
   | 'committing'
   | 'committed'
-  /** A delivery is stored; its sender does not know yet. */
+  /** A delivery is stored; its sender is not answered yet. */
   | 'received'
-  /** The sender has its answer, and not one turn of the event loop has passed since. */
+  /** The sender of a delivery was answered, and the event loop has run nothing else since. */
   | 'acknowledged'
 
 export type AtPoint = (point: ServicePoint | RotationPoint) => void
@@ -41,7 +41,7 @@ export const receiveWith = (at: AtPoint | undefined, receive: Inbox['receive']):
         const receipt = await receive(request)
         if (receipt.outcome !== 'stored') return receipt
         at('received')
-        // This runs after the code that awaits the receipt and answers, and before all that waits for a turn.
+        // `nextTick` runs after the caller, which awaits the receipt, has answered, and before the event loop goes on.
         process.nextTick(at, 'acknowledged')
         return receipt
       }

@@ -9,7 +9,7 @@ import type { WorkerLease } from '../storage/worker-lease.ts'
 import type { Acts, SupplierReport } from './acting.ts'
 import { type AddressParts, supplierInUse } from './supplier-in-use.ts'
 
-/** What the worker says of itself at each tick. */
+/** What the worker writes about itself into the database at each tick. */
 export interface WorkerReport {
   /** Name of the process. */
   owner: string
@@ -18,7 +18,7 @@ export interface WorkerReport {
   nextRuns: NextRuns
 }
 
-/** What a process that takes deliveries suspects to be wrong; see `Inbox`. */
+/** Whether the deliveries that a process receives make it suspect its clock or the webhook secret; see `Inbox`. */
 export interface Suspects {
   clock: boolean
   secret: boolean
@@ -27,16 +27,16 @@ export interface Suspects {
 export interface Processes {
   /** Whether this process is the worker. */
   acts: Acts
-  /** The last report of the worker, where that is another process; undefined where it has reported nothing lately. */
+  /** The last report of another process that is the worker; undefined where no such report came lately. */
   report(): WorkerReport | undefined
   /**
-   * Since when no process has reported as the worker, in epoch ms, as of the last tick. Null while a process does so, and in
-   * the first half minute of this process.
+   * Since when no worker has reported, in epoch ms, as of the last tick. Null while a worker reports, and in the first half
+   * minute of this process, which cannot know yet.
    */
   absentSince(): number | null
   /** What another process suspects. */
   suspectedElsewhere(): Suspects
-  /** Leaves a sweep to the worker. */
+  /** Asks the worker for a sweep. */
   askSweep(): Promise<void>
   /**
    * Writes down what other processes must know of this one, and reads what they wrote.
@@ -45,8 +45,8 @@ export interface Processes {
    */
   tick(own: { report: () => Omit<WorkerReport, 'owner' | 'at'>; suspects: Suspects; sweep: () => void }): Promise<void>
   /**
-   * Waits until this process is the worker, then prepares, resumes and begins its work. A process also waits while its supplier
-   * is not that of the processes that run.
+   * Waits until this process is the worker, then prepares, resumes and begins its work. A process also waits while the other
+   * processes use another supplier.
    *
    * @param prepare called first, before this process acts as the worker
    * @param resume called next, also before this process acts; from here on each commit checks the lease
@@ -79,7 +79,7 @@ interface Parts extends AddressParts {
   log: Log
 }
 
-/** Stands for a process that has its database alone. */
+/** For a process that has its database to itself: it is always the worker. */
 export const onlyProcess: Processes = {
   acts: () => true,
   report: () => undefined,
@@ -105,7 +105,7 @@ export function oneOfProcesses(parts: Parts): Processes {
   let absentSince: number | null = null
   let sweptAt = Number.NEGATIVE_INFINITY
   const acts = () => acting && lease?.isHeld() === true
-  /** A process is heard while it says something new. This process's clock decides: the clocks of others may differ. */
+  /** A process is heard while its reports keep changing. Only the clock of this process is used, because others may differ. */
   const hearing = () => {
     let heard: { text: string; since: number } | undefined
     return (said: { at: number; owner: string } | undefined): boolean => {
@@ -161,7 +161,7 @@ export function oneOfProcesses(parts: Parts): Processes {
         await supplier.agreed(halt.signal)
         lease = await elect({ owner, monotonic, signal: halt.signal, log })
         if (!lease) return
-        // While this process waited, processes with another address of the supplier may have begun.
+        // Processes with another supplier may have started while this process waited.
         if (await supplier.look(false)) break
         await lease.release()
       }

@@ -17,11 +17,11 @@ export interface AddressParts {
   /** A clock that never jumps. It measures how long ago this process first read what another process said. */
   monotonic: () => number
   log: Pick<Log, 'warn'>
-  /** The time between two ticks of a process, at each of which it looks. */
+  /** The time between two ticks. A process looks at the address in use at each tick. */
   tickMs: number
 }
 
-/** How often a process says the address in use again. */
+/** How often a process writes the address in use again, to show that the address is still in use. */
 const SAY_MS = 5_000
 /** How often a waiting process looks at the address in use. */
 const LOOK_MS = 1_000
@@ -29,7 +29,7 @@ const LOOK_MS = 1_000
 interface SaidAddress {
   address: string
   at: number
-  /** An address that was not said again for this long is no longer in use. */
+  /** An address that was not written again for this long is no longer in use. */
   silentMs: number
 }
 
@@ -45,9 +45,9 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
     logged = error
   }
   /**
-   * Says with which address this process runs, and reads what the others say.
+   * Reads the address in use. Writes the address of this process, unless other processes use another one.
    *
-   * @param acts whether this process is the worker; the worker's address is the one in use, whatever it reads
+   * @param acts whether this process is the worker, whose address is always the one in use
    * @returns whether the address of this process is the one in use
    */
   const look = async (acts: boolean): Promise<boolean> => {
@@ -74,7 +74,7 @@ export function supplierInUse({ db, supplierUrl, now, monotonic, log, tickMs }: 
     agreed: async (signal: AbortSignal) => {
       const agrees = () =>
         look(false).catch((error: unknown) => {
-          // When the database cannot be reached now, the loop asks again.
+          // The database may be out of reach for a moment. The loop asks again.
           warnOnce('worker.unelected', messageOf(error))
           return false
         })

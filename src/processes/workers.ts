@@ -1,10 +1,10 @@
-/** Workers: each runs its work whenever there may be something to do, and never twice at once. */
+/** The workers inside one process. Each works through a queue whenever something may be due. */
 import { messageOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 
 /** Runs its work whenever there may be something to do, and never twice at once. */
 export interface Worker {
-  /** Asks for a run. It starts at once, or after the run that is under way. @param store only the queue of this store is run */
+  /** Asks for a run, which starts at once or after the run that is under way. @param store only the queue of this store is run */
   wake(store?: string): void
   /** Resolves when nothing runs any more. */
   idle(): Promise<void>
@@ -51,7 +51,7 @@ export function createWorker(
   }
 }
 
-/** Work that each store has of its own. */
+/** Work of which each store has a queue of its own. */
 export interface StoreQueue {
   /** The stores with something to do now. */
   due: () => Promise<{ store: string }[]>
@@ -67,7 +67,7 @@ export async function onceThrough({ due, run, rest }: StoreQueue): Promise<numbe
   return done.reduce((all, one) => all + one, 0)
 }
 
-/** Gives each store a worker of its own, so that a store that answers slowly delays no other. */
+/** Gives each store a worker of its own, so that a slow store delays no other store. */
 export function workerOfStores(
   name: string,
   { due, run, rest }: StoreQueue,

@@ -1,4 +1,4 @@
-/** The parts of a request that all adapters share: the hook before its first byte, its deadline, and why no answer came. */
+/** The parts of a request that all adapters share: a hook before its first byte, its deadline, and why no answer came. */
 import type { Dispatcher } from 'undici'
 import { messageOf } from '../errors.ts'
 
@@ -6,13 +6,13 @@ import { messageOf } from '../errors.ts'
 export interface Connecting {
   /** Epoch milliseconds. */
   now: () => number
-  /** Default: the connections of this machine. */
+  /** Default: connections of the adapter's own. */
   connections?: Dispatcher | undefined
   /** Returns a signal that ends a request after so many milliseconds. Default: a timer of this machine. */
   timeout?: ((ms: number) => AbortSignal) | undefined
 }
 
-/** Makes these connections call `act` right before they write the first byte of a request, in the same turn. */
+/** Makes these connections call `act` synchronously, right before they write the first byte of a request. */
 export const beforeWrite = (connections: Dispatcher, act: () => void): Dispatcher =>
   connections.compose(
     (dispatch) => (options, handler) =>
@@ -43,7 +43,7 @@ export async function textOf(body: AsyncIterable<Uint8Array>, bytesMax: number):
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Returns the value of a JSON text. Returns undefined for a text that is no JSON, and for `null`, which says nothing either. */
+/** Returns the value of a JSON text; undefined for `null` and for a text that is no JSON. */
 export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text) ?? undefined

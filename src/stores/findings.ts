@@ -10,13 +10,12 @@ export const sound = finding('ok')
 export const doubtful = finding('doubtful')
 export const failed = finding('failed')
 
-/** Returns the finding for a call that should have worked. */
 export const failedCall = (check: string, { cause, fix }: ShopFailure): StoreFinding => failed(check, cause, fix)
 
 /** When the clocks differ by more than this, a shop may take a fresh signature for an old one. */
 const CLOCK_MAX_MS = 300_000
 
-/** Compares the clocks. @param answeredAt the time of the shop's clock; null where the shop did not say */
+/** Compares the shop's clock with ours. @param answeredAt the time of the shop's clock; null where the shop did not say */
 export function clockFindings(now: number, answeredAt: number | null): StoreFinding[] {
   if (answeredAt === null) return []
   const ahead = now - answeredAt

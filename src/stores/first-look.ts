@@ -1,4 +1,4 @@
-/** The facts that `stores add` reads from a shop of any kind that is in no configuration yet. */
+/** What `stores add` reads from a shop, of any kind, before the shop is in the configuration. */
 import type { NotConfirmed, Store, StoreFinding, StoreVariant } from './store.ts'
 
 export interface NewShop {
@@ -13,11 +13,11 @@ export interface ShopStanding {
   findings: StoreFinding[]
   /** ISO 4217; null where the currency cannot be read. */
   currency: string | null
-  /** Why Quayside cannot put products on sale in the shop; null: it can. Only `create: "publish"` needs that. */
+  /** Why Quayside cannot put products on sale in the shop; null: it can. Matters only for the setting `create: "publish"`. */
   cannotPublish: string | null
 }
 
-/** Reads the variants of a shop. @param pagesMax the most pages that are read, because a person waits for them */
+/** Reads the variants of a shop. @param pagesMax the most pages that are read: a person is waiting for the result */
 export async function firstVariants(
   variants: NonNullable<Store['variants']>,
   pagesMax: number,

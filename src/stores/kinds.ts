@@ -12,7 +12,7 @@ const kinds: readonly (BackendKind | ShopKind)[] = storeKinds
 export const shopKinds = kinds.filter((one) => one.shop !== null)
 
 const [first, ...others] = storeKinds
-/** The shape of a store, whose `kind` decides about its settings. An unknown `kind` does not hide other faults. */
+/** The shape of a configured store. Its `kind` decides which settings it takes. An unknown `kind` does not hide other faults. */
 export const storeShape = z.discriminatedUnion('kind', [first.settings, ...others.map(({ settings }) => settings)], {
   unionFallback: true,
 })
@@ -26,7 +26,7 @@ export function kindOf({ kind }: { kind: string }): StoreKind {
   return found
 }
 
-/** Empty credentials, for a backend: it has none. A shop without credentials is refused with its configuration. */
+/** Empty credentials for a backend, which needs none. A configuration that has a shop without credentials is refused. */
 const NONE = { key: new Secret(''), secret: new Secret('') }
 
 /** Opens the configured stores. @returns their adapters by the id of the store */

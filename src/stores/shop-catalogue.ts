@@ -14,7 +14,7 @@ export interface CatalogueSettings {
 export const READ_AGE_MS = 3_600_000
 
 /**
- * Returns the listings that can be pushed at all, and answers about the other listings.
+ * Returns the listings that can be pushed, and for each other listing the answer that says why not.
  *
  * @param currency the currency that the shop sells in
  * @param faultOf says what is wrong with the id of a listing
@@ -36,7 +36,7 @@ export function soundListings(
   return { sound, answers }
 }
 
-/** Returns the result once a shop takes no more: the failure, with the answers that came before it, if any. */
+/** Returns the result of a push that a failure ended: the failure, with the answers that came before it, if any. */
 export const answeredUntil = <Answer>(answers: Answer[], failure: NotConfirmed) =>
   answers.length === 0 ? failure : ({ outcome: 'answered', answers, failure } as const)
 

@@ -1,6 +1,6 @@
 /**
- * The parts that the clients of all kinds of shops share: requests that have a deadline and say whether the shop may have acted,
- * failures that say what they mean and what to do about them, and the outcomes that adapters return.
+ * The parts that the clients of all kinds of shops share. Requests have a deadline, and say whether the shop may have acted.
+ * Failures say what they mean and what to do about them. Outcomes are what adapters return.
  */
 import { Agent, request } from 'undici'
 import { beforeWrite, type Connecting, causeOfNoAnswer, deadlineSignal, TooLong, textOf } from './connection.ts'
@@ -12,7 +12,7 @@ interface ShopRequest {
   body?: string | Buffer | null
   /** True: the shop acts on this request. */
   isWrite: boolean
-  /** A write is not sent from this instant on. */
+  /** From this instant on, a write is no longer sent. */
   until?: number
   deadlineMs: number
 }
@@ -24,8 +24,8 @@ export interface RawAnswer {
 }
 
 /**
- * Why a call failed. `cause`: the reason without the host. `fix`: what to do about it; where an answer came, its `detail` says that
- * too. `answeredAt`: the time of the shop's clock, epoch milliseconds; null where the shop did not say.
+ * Why a call failed. `cause`: the reason. `fix`: what to do about it; `failure.detail` says that too, where an answer came.
+ * `answeredAt`: the time of the shop's clock, epoch milliseconds; null where the shop did not say.
  */
 export interface ShopFailure {
   ok: false
@@ -81,7 +81,7 @@ const unanswered = (cause: string, mayHaveLeft: boolean, fix: string | null): Sh
   answeredAt: null,
 })
 
-/** The meaning of an answer. `isTaken`: the shop may have acted, will not act, or does not act now. `status`: its HTTP status. */
+/** `isTaken`: the shop may have acted (`unknown`), will not (`no`) or does not now (`later`). `status`: replaces that of HTTP. */
 export interface Meaning {
   cause: string
   fix?: string | null

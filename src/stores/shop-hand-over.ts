@@ -3,11 +3,11 @@ import type { LineFailed, LineHeld, LineResumed, OrderClosed } from '../domain/s
 import type { FulfilResult, PushResult, Store } from './store.ts'
 
 interface ShopHandOver extends Required<Pick<Store, 'fulfil' | 'closeOrder' | 'resend'>> {
-  /** Leaves words on an order for the merchant. Words with the same id are left once. */
+  /** Leaves a remark on an order for the merchant, once for each id. */
   remark: (reference: string, id: string, words: string) => Promise<PushResult>
 }
 
-/** @param open opens a hand-over for each call, so that each call has an end of its own after which it writes no more */
+/** @param open opens a hand-over. It is called for each call, because each call has its own time limit for writes */
 export function handingOver(open: () => ShopHandOver) {
   const remark = ({ id, order }: { id: string; order: { reference: string } }, words: string) =>
     open().remark(order.reference, id, `Quayside: ${words}`)
@@ -49,5 +49,5 @@ export const remarkMark = (id: string): string => `[quayside ${id}]`
 const unitsOf = ({ units, line: { sku, quantity } }: LineFailed | LineHeld | LineResumed): string =>
   `${units} of ${quantity} × ${sku}`
 
-/** Takes the full stop off a message, because a message of the supplier may be a sentence. */
+/** Takes the full stop off a message of the supplier, because the remark adds its own. */
 const withoutStop = (message: string): string => message.replace(/[.\s]+$/, '')

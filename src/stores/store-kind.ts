@@ -14,13 +14,13 @@ type StoreShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore
 type ShopShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore & typeof everyShop>
 
 /**
- * The parts of a kind. `addressOf` and `open` are methods, so that each kind can take settings of its own. The settings fit, since
- * `kindOf` finds the kind of a store by the name that the shape of the store has checked.
+ * The parts of a kind. `addressOf` and `open` are methods: unlike a property, a method may take the settings of one kind only.
+ * They always get the settings of their own kind, because `kindOf` finds the kind by the `kind` in those settings.
  */
 export interface StoreKind<Shape extends StoreShape = StoreShape> {
   /** The name of the kind in the configuration and the commands. */
   kind: z.infer<Shape>['kind']
-  /** The name of the kind that people use. */
+  /** The name of the kind in texts for people. */
   label: string
   /** The settings of such a store in the configuration: `everyStore`, for a shop also `everyShop`, and those of the kind. */
   settings: Shape
@@ -32,10 +32,10 @@ export interface StoreKind<Shape extends StoreShape = StoreShape> {
 
 /** A backend posts its orders with a token of ours, and gets signed callbacks. */
 export type BackendKind<Shape extends StoreShape = StoreShape> = StoreKind<Shape> & { shop: null }
-/** A shop lets us in with credentials of its own, and its products and orders are read from it. */
+/** Quayside calls a shop with the shop's credentials, and reads its products and orders. */
 export type ShopKind<Shape extends ShopShape = ShopShape> = StoreKind<Shape> & { shop: ShopAccess }
 
-/** Settings of a store, with the values that the reading of the configuration adds. */
+/** Settings of a store, with the values that are added when the configuration is read. */
 export type Configured<Settings> = Settings & {
   currency: string
   policy: StorePolicy
@@ -47,17 +47,17 @@ export type Configured<Settings> = Settings & {
 /** The things that an adapter needs in addition to the settings of its store. */
 export interface StoreNeeds extends Connecting {
   newId: () => string
-  /** Returns the secrets that callbacks to the store with this id are signed with now. */
+  /** Returns the secrets with which callbacks to the store with this id are signed now. */
   secretsOf: (store: string) => readonly Buffer[]
   /** Returns the secret that the shop with this id signs its deliveries with. It has letters and digits only. */
   webhookSecretOf: (store: string) => string
-  /** Returns since when the installation has known the earlier secret of the shop with this id, epoch ms. Default: since now. */
+  /** Returns since when the earlier secret of the shop with this id is known, epoch ms. Default: since now. */
   earlierSecretSince?: (store: string) => number | undefined
   /** Default: a timer of this machine. */
   sleep?: ((ms: number) => Promise<void>) | undefined
 }
 
-/** The credentials with which the API of a shop lets us in. */
+/** The credentials for the API of a shop. */
 export interface ShopCredentials {
   key: Secret
   secret: Secret
@@ -65,16 +65,16 @@ export interface ShopCredentials {
   previousSecret?: Secret
 }
 
-/** How a shop lets us in, and how `stores add` connects a shop. */
+/** What a kind of shop needs for the API of its shops, and for `stores add`, which connects a shop. */
 export interface ShopAccess {
-  /** The names of the credentials, which stand in the gap of `must be …, joined by a colon`. */
+  /** The names of the credentials, as a message shows them: `must be …, joined by a colon`. */
   credentials: string
   /** Reads the credentials from the text of their file; undefined where the text is something else. */
   readCredentials: (text: string) => ShopCredentials | undefined
   /** The texts in the help of `stores add <kind>`. */
   help: {
     about: string
-    /** Says what `--url` is, and `keyFile` says what `--key-file` is. */
+    /** The help for `--url`. `keyFile` is the help for `--key-file`. */
     url: string
     keyFile: string
     /** Options that give a setting of this kind, by the name of the setting: `location: ['--location <number>', …]`. */
@@ -90,10 +90,10 @@ export interface ShopQuestions {
   aboutAddress: string
   /** Reads an address as a person writes it. @returns the address for the configuration, or what is wrong with the text */
   readAddress: (text: string) => { url: string } | { fault: string }
-  /** Reads credentials as the kind does. It may also refuse credentials that no shop takes. */
+  /** Reads credentials as `ShopAccess` does, and may also refuse credentials that no shop takes. */
   readCredentials: ShopAccess['readCredentials']
   askCredentials: (ask: AskHidden) => Promise<ShopCredentials>
-  /** Returns what a person most likely corrects after a finding. */
+  /** Returns what a person most likely has to correct after a failed check. */
   correctionOf: (failed: StoreFinding) => ShopCorrection
   look: (answers: ShopAnswers, now: () => number) => NewShop
   /** Says what the merchant of such a shop still has to do; null: nothing. */
@@ -114,5 +114,5 @@ export interface ShopAnswers {
   settings: Record<string, string>
 }
 
-/** The steps that a person can take about a shop that does not work yet. */
+/** What a person can do about a shop that does not work yet: correct the key or the address, try again, or stop. */
 export type ShopCorrection = 'key' | 'address' | 'again' | 'stop'

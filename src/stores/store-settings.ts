@@ -6,7 +6,7 @@ import { readRules } from '../domain/pricing-rules.ts'
 import { readRate } from '../domain/rates.ts'
 import type { FieldFault } from '../errors.ts'
 
-/* The settings that all kinds of stores share, how a store sells, and rates of exchange. Each kind has its own in its folder. */
+/* Settings that all kinds of stores share: how a store sells, and exchange rates. Each kind has further settings in its folder. */
 
 export const percent = z.string().regex(/^\d{1,4}(\.\d{1,4})?$/, 'a percentage such as "12.5", without a sign')
 export const amount = z.string().regex(/^\d{1,12}(\.\d{1,3})?$/, 'an amount such as "250.00", without a currency')
@@ -37,7 +37,7 @@ const instant = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'a day or an instant, such as "2026-01-31" or "2026-01-31T08:00:00Z"',
 })
 
-/** A rule names what it adds to the cost: percent, flat or both. */
+/** What a pricing rule adds to the cost: a percentage, a flat amount, or both. */
 const markup = { percent: percent.optional(), flat: amount.optional() }
 
 const pricingShape = z.strictObject({
@@ -45,7 +45,7 @@ const pricingShape = z.strictObject({
   markup: z.strictObject({ percent: percent.default('20'), flat: amount.default('0') }).prefault({}),
   /** Rules by the cost in the store's currency, in ascending order. The last rule has no `upTo`. */
   bands: z.array(z.strictObject({ upTo: amount.optional(), ...markup })).default([]),
-  /** Rules by the supplier's name of the category, and rules by SKU. Only the nearer rule applies. */
+  /** Rules by the supplier's name of the category, and rules by SKU. An offer with a rule by SKU ignores all other rules. */
   categories: z.record(z.string().min(1), z.strictObject(markup)).default({}),
   products: z.record(z.string().min(1), z.strictObject({ fixed: amount.optional(), ...markup })).default({}),
   /** The lowest price is the cost plus the larger of these two amounts. */
@@ -63,7 +63,7 @@ const pricingShape = z.strictObject({
     })
     .nullable()
     .default(null),
-  /** A price change that is larger than this is held for a person; null: no change is held. */
+  /** A price change that is larger than this waits until a person approves it; null: no change waits. */
   jumpPercent: percent.nullable().default('50'),
 })
 
@@ -87,7 +87,7 @@ export const sellingShape = {
       categories: z.array(z.string().min(1)).nullable().default(null),
       /** A text that the name or the SKU contains, in upper or lower case. */
       text: z.string().min(1).nullable().default(null),
-      /** The least and the highest cost that is listed, in the supplier's currency. */
+      /** Offers that cost less than `costMin` or more than `costMax` are not listed. Both are in the supplier's currency. */
       costMin: amount.nullable().default(null),
       costMax: amount.nullable().default(null),
       inStockOnly: z.boolean().default(false),
@@ -97,7 +97,7 @@ export const sellingShape = {
 
 /** Settings that every kind of store has. */
 export const everyStore = {
-  /** The permanent id of the store. It is part of every purchase key, so it is made once and never changed. */
+  /** The permanent id of the store. Every idempotency key is derived from it, so it must never change. */
   id: z
     .string()
     .regex(/^[a-z0-9-]{1,40}-[a-z0-9]{8}$/, 'a short name, a dash and 8 characters; `quayside init` makes one'),
@@ -105,7 +105,7 @@ export const everyStore = {
   ...sellingShape,
 }
 
-/** Settings of every shop with products and orders of its own, which are read from it. */
+/** Settings of every kind of shop, which is a store whose products and orders Quayside reads. */
 export const everyShop = {
   /** The address of the shop, as its owner opens it. */
   url: siteAddress,
@@ -115,7 +115,7 @@ export const everyShop = {
   whenGone: z.enum(['keep', 'unpublish']).default('keep'),
   /** How long a paid order waits before it is bought, so that a fraud check can come first. */
   delayMinutes: z.number().int().min(0).max(10_080).default(0),
-  /** How added units of a taken order are bought (default: units that the shop states as paid; a person is asked about others). */
+  /** What becomes of units that are added to an order later (default: `buy` if the shop says that they are paid, else `ask`). */
   growth: z.enum(['buy', 'ask']).optional(),
 }
 

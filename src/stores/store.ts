@@ -1,11 +1,11 @@
 /**
- * The port of the stores, through which we sell. Each kind of store has a folder, and `kinds.ts` lists the kinds.
+ * The interface to the stores that we sell through. Each kind of store has a folder, and `kinds.ts` lists the kinds.
  *
  * The core calls these methods and knows no wire format. An adapter never throws for what the store or the network does:
  * it answers with an outcome. An adapter does not try again by itself: the caller keeps what was not confirmed and calls again,
- * with equal contents under the same id. A method that a kind of store cannot do is absent.
+ * with equal contents under the same id. A method is absent where a kind of store does not support it.
  *
- * Instants are epoch milliseconds. Prices are decimal text beside their ISO 4217 currency.
+ * Instants are epoch milliseconds. Prices are decimal text next to their ISO 4217 currency.
  */
 import type { ItemAnswer } from '../domain/acknowledgement.ts'
 import type { Standing } from '../domain/store-order.ts'
@@ -18,7 +18,7 @@ import type {
   StoreUpdate,
 } from '../domain/store-update.ts'
 
-/** Why the store did not confirm. `detail` is a sentence of ours; nothing of the store's answer is in it. */
+/** Why the store did not confirm. `detail` is a sentence of ours, and quotes nothing of the store's answer. */
 export type NotConfirmed =
   /** The store answered, and did not accept. `hasNothing`: the store says that it took no part of the request. */
   | { outcome: 'refused'; status: number; detail: string; hasNothing?: true }
@@ -29,9 +29,9 @@ export type NotConfirmed =
 export type PushResult = { outcome: 'confirmed' } | NotConfirmed
 
 /**
- * The order was read before a key was written. It does not entitle its customer to these keys, and the shop has none of them. This
- * is no failed attempt: the hand-over waits for another reading. `units`: the units of the line that the order has now. The
- * standing `held` can also mean that the shop holds the fulfilment of this line alone.
+ * The adapter read the order before it wrote a key, and the customer may not have these keys now. The shop has none of them. This
+ * is no failed attempt: the hand-over waits until the order is read again. `units`: the units of the line that the order has now.
+ * The standing `held` can also mean that the shop holds back only this line.
  */
 export interface NotEntitled {
   outcome: 'not_entitled'
@@ -43,11 +43,11 @@ export interface NotEntitled {
 
 /**
  * The result of a hand-over. `wasFulfilled`: the shop counted the units as fulfilled before their keys came, for example by a
- * setting of the shop. The shop was asked to write to the customer again.
+ * setting of the shop. The adapter has asked the shop to write to the customer again.
  */
 export type FulfilResult = { outcome: 'confirmed'; wasFulfilled?: boolean } | NotConfirmed | NotEntitled
 
-/** Orders as they are now. An order that the answer leaves out is read by its id. */
+/** Orders as they are now. Some may be left out: the caller reads each of those by `order`. */
 export type OrdersNow = { outcome: 'read'; orders: StoreOrderRead[] } | NotConfirmed
 
 /** An update on its way to the store. */
@@ -60,7 +60,7 @@ export type Pushed<Update> = Update & {
 
 /** A listing as a store should show it. */
 export interface StoreListing {
-  /** The store's own id of the variant. The core does not look into it, so an adapter may join the ids that it needs. */
+  /** The store's own id of the variant. The core does not look into it, so an adapter may join several ids of the shop in it. */
   id: string
   sku: string
   name: string
@@ -74,15 +74,15 @@ export interface StoreListing {
   available: boolean
   /** True: the supplier sells the product no more, and the merchant wants such a product out of sight. */
   isGone?: boolean
-  /** True: the listing has no stock from now on. A store that can write stock without price leaves its price as it is. */
+  /** True: the listing is taken off sale, so only its stock changes. A store that can write stock alone writes no price. */
   stockAlone?: boolean
-  /** Where two pushes of one listing arrive in any order, the push with the larger revision is the newer. */
+  /** Two pushes of one listing may arrive in the wrong sequence. The one with the larger revision is newer. */
   revision: number
 }
 
 /**
- * The result of a push of listings: an answer for each listing, or `all` where one yes counts for all of them. `failure`: the
- * store took nothing more after these answers. A listing without an answer is then neither taken nor refused.
+ * The result of a push of listings: an answer for each listing, or `all` where the store confirms all of them at once. `failure`:
+ * the push ended after these answers. A listing without an answer was neither taken nor refused.
  */
 export type PublishResult =
   | { outcome: 'answered'; answers: ItemAnswer[] | 'all'; failure?: NotConfirmed }
@@ -117,8 +117,8 @@ export interface NewVariant {
 export type StorePage<Item> = { outcome: 'read'; items: Item[]; next: string | null } | NotConfirmed
 
 /**
- * The result of the creation of variants. For each SKU it has the id of the variant, which is new or was there before, or why
- * there is no variant. `failure`: the store took nothing more after these answers.
+ * The result of the creation of variants. For each SKU there is an answer: the id of the variant, which is new or was there
+ * before, or the reason why there is none. `failure`: the store took nothing more after these answers.
  */
 export type CreateResult = { outcome: 'answered'; answers: CreatedVariant[]; failure?: NotConfirmed } | NotConfirmed
 
@@ -127,17 +127,17 @@ export type CreatedVariant = { sku: string } & ({ id: string; isNew: boolean } |
 /** An order as the store has it now. */
 export interface StoreOrderRead {
   reference: string
-  /** The standing is `paid` also while a part of the money is still open. Then `fullyPaid` is false. */
+  /** An order that is paid only in part also has the standing `paid`. Then `fullyPaid` is false. */
   standing: Standing
   /** Why the order is unpaid or held, as the end of a sentence that begins with "the order": `is on hold in the shop`. */
   because?: string
-  /** Only the merchant can end that state, and reads it on the order. `unalerted`: the first such order needs no alert. */
+  /** Only the merchant can end the state in `because`. The order says so, and one alert; with `unalerted`, the order alone. */
   isForMerchant?: boolean | 'unalerted'
-  /** Whether the shop states that all money of the order came. Where a shop cannot state that, it is true for every paid order. */
+  /** Whether the shop says that all money of the order came. Where a shop cannot say so, each paid order counts as fully paid. */
   fullyPaid: boolean
   /** When the customer placed it; null where the shop does not say. */
   placedAt: number | null
-  /** When the shop changed the order last, by the shop's clock, which may be corrected; null where the shop does not say. */
+  /** When the shop changed the order last, by the shop's clock, which may jump; null where the shop does not say. */
   changedAt: number | null
   /** When the customer paid; null: not yet. */
   paidAt: number | null
@@ -152,22 +152,22 @@ export interface StoreOrderRead {
     unitPrice: string
     currency: string
   }[]
-  /** Refunded money that is for no named units, as decimal text in the currency of the lines; absent where there is none. */
+  /** Refunded money for which the shop names no units, as decimal text in the currency of the lines; absent: none. */
   refundedAmount?: string
   /** True: the shop counts the order as done. */
   isDone?: boolean
-  /** The order carries a mark of ours: a delivery of Quayside has put keys on it. */
+  /** True: our mark on the order shows that Quayside has put keys on it. */
   hasOurKeys?: boolean
   /** Why the order must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
   fault?: string
-  /** True: the merchant asks in the shop that Quayside tries again, once, to buy the units that have ended without keys. */
+  /** True: in the shop, the merchant asks Quayside to try once more to buy the units that got no keys. */
   retry?: boolean
 }
 
 /**
- * `unread`: orders of the page that the store did not give. The cursor goes past these orders, and the caller reads each by
- * `order`. `cursor`: where the next call goes on. The caller keeps the cursor also at the end of the list. `more`: there is another
- * page already. An order may come again, so that no order is missed.
+ * `cursor`: where the next call goes on. The caller keeps the cursor also at the end of the list. `unread`: orders of the page
+ * that the store did not give. The cursor goes past them, so the caller reads each by `order`. `more`: there is another page
+ * already. Pages overlap: an order may come twice, so that no order is missed.
  */
 export type ChangedOrders =
   | { outcome: 'read'; orders: StoreOrderRead[]; unread: UnreadOrder[]; cursor: string; more: boolean }
@@ -215,7 +215,7 @@ export interface StoreFinding {
   fix: string | null
 }
 
-/** The keys of an order that a store was given before, in plain text. An adapter neither logs nor stores the keys. */
+/** Keys of an order that its store has got before, in plain text. An adapter neither logs nor stores the keys. */
 export interface ResentOrder {
   reference: string
   lines: { id: string; keys: string[] }[]
@@ -226,11 +226,11 @@ export interface Store {
   batchSize: number
   /** The most variants that one `create` takes. Default: `batchSize`. */
   createSize?: number
-  /** The most products whose listings are pushed before the results are recorded together. Default: 100. */
+  /** The most products that are pushed before all their results are recorded at once. Default: 100. */
   productsMax?: number
-  /** A request that left acts in the store within so many milliseconds, or never. Default: 0, because repeats do no harm. */
+  /** A request takes effect within so many milliseconds, or never. Default: 0, because repeats do no harm in most stores. */
   settleMs?: number
-  /** A push of an update sends no request that writes later than so many milliseconds after its start. Default: 0. */
+  /** A push of an update sends its last write at most so many milliseconds after its start. Default: 0. */
   pushMs?: number
 
   /** Reads a page of the variants that the store sells. @param cursor `next` of the page before; null for the first page */
@@ -242,7 +242,7 @@ export interface Store {
 
   /**
    * Hands over licence keys in plain text. An adapter neither logs nor stores the keys. `keys` may be empty. `deliveredNow`: how
-   * many keys of the line the store has at this attempt, with these keys; `delivered` stays as it was at the first attempt.
+   * many keys of the line the store then has, counted at this attempt; `delivered`: the same, counted at the first attempt.
    */
   fulfil(update: Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number }): Promise<FulfilResult>
   /** Sends the customer the keys that wait in the shop for the rest of their order. Each key is sent once. */
@@ -256,16 +256,16 @@ export interface Store {
   /** Reports why nothing is bought for a paid order. @param refusal.id the same for the same order and reason */
   reportRefusal?(refusal: { id: string; reference: string; message: string }): Promise<PushResult>
   /**
-   * Reports that nothing of an order moves any more. `not_entitled`: the order is unpaid or held, and its closing waits until it
-   * is paid. `mayBeSent`: `sendWaiting` may have sent keys of the order.
+   * Reports that an order has ended: Quayside does nothing more for it. `not_entitled`: the order is unpaid or held, and can only
+   * be closed once it is paid. `mayBeSent`: `sendWaiting` may have sent keys of the order.
    */
   closeOrder(update: Pushed<OrderClosed> & { mayBeSent?: boolean }): Promise<FulfilResult>
 
   /** Checks whether the store signed a request. */
   verify?(request: StoreRequest): StoreVerification
   /**
-   * Reads from the store the order that an authentic body names. Nothing else of the body is believed, because a copy of the
-   * shop signs as the shop does.
+   * Reads from the store the order that an authentic body names. Nothing else in the body is trusted: a copy of the shop, such as
+   * a test site, has the same secret.
    */
   readOrder?(body: Buffer): Promise<OrderReadResult>
   /** Reads an order by its reference. `ignored`: the shop has no such order, or has it no more. */
@@ -281,7 +281,7 @@ export interface Store {
   ordersSince?(cursor: string | number): Promise<ChangedOrders>
   /** Says what a merchant does in the shop to have cancelled units bought after all, such as `tag the order retry`. */
   retryAdvice?: string
-  /** Takes the merchant's wish `retry` off the order once Quayside has followed it. It is harmless where the wish is gone. */
+  /** Removes the merchant's request for a retry from the order once Quayside has followed it. Harmless where it is gone. */
   retryTaken?(reference: string): Promise<PushResult>
   /** Makes the store send its orders to this address of ours; harmless when it already does. `detail`: what was changed. */
   provision?(url: string): Promise<{ outcome: 'confirmed'; detail: string | null } | NotConfirmed>
@@ -291,7 +291,7 @@ export interface Store {
   /** Sends an example of an update, marked as a test. */
   sendExample?(update: Pushed<StoreUpdate> & { keys: string[] }): Promise<PushResult>
 
-  /** Checks all that the store needs to work. The checks have no effect in the store. */
+  /** Checks everything that Quayside needs to work with the store. The checks have no effect in the store. */
   test(): Promise<StoreFinding[]>
   /** Ends the connections. */
   close(): Promise<void>

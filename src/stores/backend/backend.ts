@@ -19,7 +19,7 @@ import { signatureHeaders } from './signature.ts'
 export interface BackendOptions extends Connecting {
   /** The address that callbacks go to. The owner configures it, so plain http and private addresses are allowed. */
   callbackUrl: string
-  /** Returns the store's signing secrets that are valid now, 32 bytes each. There are several after a new secret is made. */
+  /** Returns the store's signing secrets that are valid now, 32 bytes each. Several are valid for a while after a rotation. */
   secrets: () => readonly Buffer[]
   /** Makes the id of a test message. */
   newId: () => string
@@ -27,7 +27,7 @@ export interface BackendOptions extends Connecting {
   deadlineMs?: number | undefined
 }
 
-/** One POST. Its body has `type`, `data`, `test` and the timestamp of `at`. The `id` goes into a header. */
+/** One POST. Its body has `type`, `data`, `test` and, as its timestamp, `at`. The `id` goes into a header. */
 interface Callback {
   id: string
   type: StoreUpdate['type'] | 'listings.changed' | 'test'
@@ -38,17 +38,17 @@ interface Callback {
 }
 
 /**
- * Opens a store that is any backend. It gets callbacks: POST requests with a JSON body of `type`, `timestamp` and `data`, signed by
- * Standard Webhooks. Every 2xx confirms. Redirects are not followed, since they would carry keys elsewhere. Listings go as
- * `listings.changed`, and a 2xx may say in its body what became of each listing.
+ * Opens a backend, a server of the owner's own. Quayside sends callbacks to it: POST requests signed by Standard Webhooks, with a
+ * JSON body of `type`, `timestamp` and `data`. Every answer of 2xx confirms a callback. Redirects are not followed, since they
+ * would carry keys elsewhere. Listings go as `listings.changed`, and the answer may say in its body what became of each listing.
  *
- * The body follows from the update alone: equal updates make equal bodies, in every process.
+ * Equal updates make equal bodies, in every process.
  */
 export function backendStore(options: BackendOptions): Store {
   const { callbackUrl, secrets, now, newId, deadlineMs = DEADLINE_MS } = options
   const { connections: agent = new Agent({ connections: CONNECTIONS_MAX }), timeout = deadlineSignal } = options
 
-  /** Sends a callback. @param read reads the body of a 2xx */
+  /** Sends a callback. @param read reads the body of an answer of 2xx */
   async function post<T>(
     { id, type, at, data, test }: Callback,
     read: (body: Dispatcher.ResponseData['body'], signal: AbortSignal) => Promise<T>,
@@ -112,7 +112,7 @@ export function backendStore(options: BackendOptions): Store {
 /** Leaves `stockAlone` out, because a backend gets the price with each push. */
 const whole = ({ stockAlone: _, ...listing }: StoreListing): StoreListing => listing
 
-/** The fields of a callback that follow its order and its line, in their order in the body. Licence keys come after them. */
+/** The fields of each callback after its store order and line, in the sequence of the body. Licence keys come last. */
 const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { type: Type }>)[] } = {
   'line.fulfilled': ['delivered', 'complete'],
   'line.failed': ['state', 'code', 'message', 'advice'],
@@ -121,7 +121,7 @@ const FIELDS: { [Type in StoreUpdate['type']]: (keyof Extract<StoreUpdate, { typ
   'order.closed': ['state'],
 }
 
-/** Returns `data` of a callback. The order of its fields must not change, because the body of a repeat must be the same. */
+/** Returns the `data` of a callback. Its fields must keep their sequence, because a repeat must have the same body. */
 function dataOf(update: StoreUpdate & { keys?: string[] }): object {
   const { store, reference } = update.order
   const fields = Object.fromEntries(FIELDS[update.type].map((name) => [name, update[name as keyof typeof update]]))
@@ -133,15 +133,15 @@ function dataOf(update: StoreUpdate & { keys?: string[] }): object {
   return { ...of, line: id, sku, quantity: units, ...fields, ...keys }
 }
 
-/** The status is the answer. The body is read only so that the connection can be used again. */
+/** Reads a body and drops it, so that the connection can be used again. */
 const discard = (body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> =>
   body.dump({ limit: ANSWER_MAX, signal }).catch(() => {})
 
-/** A receiver stores and answers. A slower receiver works within the request, and a repeat is then cheaper than waiting. */
+/** Receivers should store a callback and answer at once. For a receiver that does not, a repeat is cheaper than a longer wait. */
 const DEADLINE_MS = 15_000
-/** The most bytes that are read of an answer of which only the status is used. */
+/** Where only the status of an answer is used, at most so many bytes of its body are read. */
 const ANSWER_MAX = 8192
-/** Listings in one callback. They are some 30 KiB, which every backend takes, and few enough to store within the deadline. */
+/** Listings in one callback, some 30 KiB. Every backend takes a body of this size, and can store it within the deadline. */
 const BATCH_SIZE = 100
 /** The most callbacks under way to one store at once: a small backend must not be flooded after it was away. */
 const CONNECTIONS_MAX = 8
@@ -163,7 +163,7 @@ const ADVICE: Record<number, string> = {
 
 /** The most bytes of an answer about listings. A hundred results need far fewer, so a longer answer is something else. */
 const LISTING_ANSWER_MAX = 1_048_576
-/** The longest reason that is kept, in characters; people read it. */
+/** The most characters that are kept of a reason, which people read. */
 const REASON_MAX = 200
 
 const text = z.union([z.string(), z.number()]).transform(String)
@@ -178,9 +178,9 @@ const result = z.object({
 /**
  * Reads the body of a 2xx to published listings: `{"results":[{"id","ok","price","stock","reason"}]}`.
  *
- * @returns `all` for any other body: a simple receiver confirms by its status alone. A result that cannot be read is left
- *   out, so that its listing counts as not acknowledged. An answer that is far too long has no readable result
- * @throws the error that breaks the body off: then the answer is unknown
+ * @returns the results; `all` for any other body, because a simple receiver confirms by its status alone. An unreadable result
+ *   is left out, so its listing counts as not acknowledged. An answer that is far too long gives no results
+ * @throws the error that cut the body off, because the results are then unknown
  */
 export async function readListingAnswer(body: AsyncIterable<Uint8Array>): Promise<ItemAnswer[] | 'all'> {
   try {
@@ -199,7 +199,7 @@ function answerOf(item: unknown): ItemAnswer[] {
   return [{ id, ok, reason: plain(reason ?? ''), price: price ?? undefined, stock }]
 }
 
-/** Returns a reason as one line, no longer than a person reads; undefined when no text is left. */
+/** Returns a reason as one short line for people; undefined when no text is left. */
 const plain = (reason: string): string | undefined =>
   reason
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')

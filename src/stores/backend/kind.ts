@@ -9,7 +9,7 @@ const settings = z.strictObject({
   ...everyStore,
 })
 
-/** A store that is any backend. Its orders come in over the API, and signed callbacks go out to it. */
+/** A store that is a server of the owner's own. It posts its orders to our API, and gets signed callbacks. */
 export const backend: BackendKind<typeof settings> = {
   kind: 'backend',
   label: 'your backend',

@@ -14,11 +14,11 @@ import { insertAudit } from '../../storage/evidence.ts'
 /**
  * Returns the headers that let a store verify a callback with any Standard Webhooks library.
  *
- * @param secrets keys of the HMAC, 24 to 64 bytes each. Each key makes a signature, and a store that has one of the keys accepts
+ * @param secrets keys of the HMAC, 24 to 64 bytes each. Each key makes a signature. A store needs only one of the keys
  * @param id the same at every attempt: stores recognise repeats by it
  * @param at the instant of this attempt, epoch milliseconds; receivers refuse a callback that is older than a few minutes
  * @param body the exact text that is sent
- * @see the Standard Webhooks specification: HMAC-SHA256 over `id.timestamp.body`, in base64, after `v1,`; a space separates several
+ * @see the Standard Webhooks specification: HMAC-SHA256 over `id.timestamp.body`, in base64 after `v1,`, separated by spaces
  */
 export function signatureHeaders(
   secrets: readonly Buffer[],
@@ -38,12 +38,12 @@ export const secretText = (secret: Buffer): string => `whsec_${secret.toString('
 /**
  * The secrets that callbacks to a store are signed with.
  *
- * No secret is stored: each secret is derived from the data key, the store and its generation. The database holds only numbers
- * and instants. While a store takes a new secret into use, callbacks are signed with the old secret too.
+ * No secret is stored: each is derived from the data key, the id of the store and the number of the secret, its generation. The
+ * database holds only numbers and instants. While a store takes a new secret into use, callbacks are signed with the old one too.
  */
 export type CallbackSecrets = Awaited<ReturnType<typeof openCallbackSecrets>>
 
-/** The most signatures in one header. A store that lost a new secret before installing it asks for another, maybe repeatedly. */
+/** The most secrets of a store that are valid at once. Their owner may lose a new secret and rotate again, maybe repeatedly. */
 const VALID_MAX = 4
 
 /** Reads the generations once. Therefore every rotation in this process must go through the returned object. */
@@ -69,11 +69,11 @@ export async function openCallbackSecrets({ db, vault, now, newId }: Pick<Contex
     /** Returns every secret of a store that is valid now, the newest first. */
     of: (store: string): Buffer[] => validOf(store, now()).map((generation) => secretOf(store, generation)),
     /**
-     * Takes a new secret into use. `secret`: the text `whsec_…`, which is shown only this once. `previousUntil`: until this instant
-     * callbacks are signed with the secret before, too; epoch milliseconds.
+     * Takes a new secret into use. `secret`: the text `whsec_…`, which is shown only this once. `previousUntil`: the instant at
+     * which callbacks are no longer signed with the earlier secrets too, epoch milliseconds.
      *
      * @param overlapMs how long the earlier secrets stay valid; 0 ends all of them at once
-     * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` when a concurrent rotation was faster
+     * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` if another rotation was faster
      */
     rotate: async (store: string, overlapMs: number, actor: string) => {
       const at = now()
@@ -97,7 +97,7 @@ export async function openCallbackSecrets({ db, vault, now, newId }: Pick<Contex
       rotations = await readRotations(db)
       return { secret: new Secret(secretText(secretOf(store, generation))), generation, previousUntil }
     },
-    /** Reads what other processes have changed. */
+    /** Reads the rotations that other processes have made. */
     refresh: async () => {
       rotations = await readRotations(db)
     },

@@ -36,7 +36,7 @@ async function ended(shop: Shop, id: string, polls: number): Promise<Read<Operat
 }
 
 async function cancel(shop: Shop, id: string): Promise<NotConfirmed | undefined> {
-  // The shop refuses to cancel an operation that has just ended.
+  // An error in the answer is ignored: the shop refuses to cancel an operation that has just ended.
   const asked = await ask(shop, documents.cancelBulk, { id }, written)
   if (asked.outcome !== 'read') return asked
   const ending = await ended(shop, id, CANCEL_POLLS_MAX)
@@ -45,8 +45,8 @@ async function cancel(shop: Shop, id: string): Promise<NotConfirmed | undefined>
 }
 
 /**
- * Ends bulk operations that an earlier process, or a push without an answer, may have left running. It is called before anything
- * else is written, so that no older price overwrites a newer price.
+ * Ends bulk operations that an earlier process, or a push without an answer, may have left running. A push calls this before it
+ * writes anything: otherwise an older price could overwrite a newer price.
  */
 export async function endBulk(shop: Shop): Promise<NotConfirmed | undefined> {
   if (shop.known.hasNoBulk) return undefined
@@ -86,7 +86,7 @@ async function upload(shop: Shop, calls: object[]): Promise<Read<string | undefi
 /**
  * Makes many calls of one mutation as a bulk operation. Shopify runs it by itself, even if this process dies or an answer is lost.
  *
- * @returns the shop's answer to each call, by the place of the call. A call without an answer acted or not, and runs no more
+ * @returns the shop's answer to each call, by the index of the call. A call without an answer may have acted, and has ended
  */
 export async function runInBulk(
   shop: Shop,

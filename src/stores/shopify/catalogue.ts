@@ -20,17 +20,17 @@ import * as documents from './documents.ts'
 import { gidOf, isNumber, numberOf } from './orders.ts'
 
 /**
- * The most listings of a push, as many as one bulk operation writes in a few minutes. To read a listing costs 7 points. The
- * smallest plan gives back 100 points in a second.
+ * The most listings of a push, as many as one bulk operation writes in a few minutes. Reading a listing costs 7 points of the
+ * shop's limit. The smallest plan restores 100 points in a second.
  */
 export const BATCH_MAX = 1_000
 /** The most products that are created at once. Each product takes a second or two. */
 export const CREATED_MAX = 50
-/** From so many products on, a bulk operation writes the prices. One by one the products cost 10 points each, 25 seconds in all. */
+/** From so many products on, a bulk operation writes the prices. One by one they would cost 10 points each, 25 seconds in all. */
 const BULK_MIN = 250
 /** The most requests for products at once. */
 const AT_ONCE = 4
-/** How often Quayside tries to write stock that changes meanwhile, because it sells or is counted. */
+/** How often Quayside tries to write stock that changes in the shop at the same time, for example by a sale. */
 const STOCK_TRIES_MAX = 3
 /** The most SKUs of one search. */
 const SKUS_MAX = 20
@@ -180,7 +180,7 @@ async function writePrices(shop: Shop, pushing: Pushing[]): Promise<NotConfirmed
     const all = calls.map(({ variables }) => variables)
     const answers = await runInBulk(shop, documents.updateVariants, all)
     if (answers.outcome !== 'read') return answers
-    // A call without an answer is made again by itself, because the bulk operation runs no more.
+    // The bulk operation has ended, so each call without an answer can be made again, one by one.
     calls = calls.filter((call, index) => {
       const answer = answerOf(documents.updateVariants, writtenPrices).safeParse(answers.value.get(index))
       if (answer.success) notePrices(call.pushing, answer.data)
@@ -215,7 +215,7 @@ async function writeStock(shop: Shop, push: StockPush, all: Pushing[]): Promise<
       const quantity = quantityOf(one.listing)
       const before = availableOf(one.variant)
       if (quantity === null || quantity === before) return []
-      // A price that was refused is no reason to go on selling units that are sold out.
+      // Stock is lowered even where the price was refused: otherwise the shop would go on selling units that are sold out.
       return one.refusal === undefined || (before !== null && quantity < before) ? [{ one, quantity, before }] : []
     })
     if (due.length === 0) return undefined
@@ -239,7 +239,7 @@ async function writeStock(shop: Shop, push: StockPush, all: Pushing[]): Promise<
     if (codes.includes('IDEMPOTENCY_CONCURRENT_REQUEST')) {
       return unavailable('the shop is still writing the same stock', true)
     }
-    // For one error the shop refuses the whole request. The item of the error is left out, and the other items are written again.
+    // Because of one error the shop refuses the whole request. The next try leaves the item with the error out.
     for (const { code, field } of userErrors) {
       if (isPassing(code)) continue
       const index = elementOf(field)
@@ -266,7 +266,7 @@ function setQuantities(shop: Shop, { id }: StockPush, tries: number, quantities:
   return ask(shop, documents.setStock, { input, key: keyOf(id, tries, quantities) }, written)
 }
 
-/** Sets the stock of at most five listings to 0 at the other locations for online orders. Stock that stays is noted on each. */
+/** Sets the stock of at most five listings to 0 at other locations for online orders. Where that fails, the notice says why. */
 async function emptyOthers(shop: Shop, push: StockPush, all: Pushing[]): Promise<NotConfirmed | undefined> {
   let left = all
   let stale = 0
@@ -304,7 +304,7 @@ async function emptyOthers(shop: Shop, push: StockPush, all: Pushing[]): Promise
   return undefined
 }
 
-/** Adds an item to the items that the location stocks, with a quantity of 0. */
+/** Makes the location stock an item, with a quantity of 0. */
 async function activate(shop: Shop, push: StockPush, one: Pushing): Promise<NotConfirmed | undefined> {
   const { id: item } = one.variant.inventoryItem
   const variables = { item, location: push.location, key: keyOf(push.id, 0, [item]) }
@@ -324,7 +324,7 @@ async function hide(shop: Shop, one: Pushing): Promise<NotConfirmed | undefined>
   return undefined
 }
 
-/** Brings listings to our prices and stock. */
+/** Writes our prices and stock to the shop, where they differ from what the shop has. */
 export async function publish(
   shop: Shop,
   { id: pushId, listings }: { id: string; listings: StoreListing[] },
@@ -348,7 +348,7 @@ export async function publish(
     else answers.push({ id: listing.id, ok: false, reason: `the shop has no variant ${listing.id}` })
   }
   const failure = await write(shop, { id: pushId, location }, pushing)
-  // The next push finds the values that were written before, and does not write them again.
+  // Values that were written before the failure stay: the next push compares first, and does not write them again.
   if (failure) return answeredUntil(answers, failure)
   for (const { listing, price, refusal, notice } of pushing) {
     const stock = listing.stock === null ? null : quantityOf(listing)
@@ -376,7 +376,7 @@ async function write(shop: Shop, push: StockPush, pushing: Pushing[]): Promise<N
   return undefined
 }
 
-/** Finds variants by their SKU, as far as the shop's search knows them. */
+/** Finds variants by their SKU. The shop's search lags, so a new variant may be missing. */
 async function findSkus(shop: Shop, skus: string[]): Promise<Read<Map<string, FoundVariant[]>>> {
   const found = new Map<string, FoundVariant[]>()
   const product = z.object({ id: z.string(), handle: z.string() })
@@ -396,7 +396,7 @@ async function findSkus(shop: Shop, skus: string[]): Promise<Read<Map<string, Fo
 const createOne = async (shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed> =>
   (await takenByHandle(shop, variant)) ?? makeProduct(shop, variant)
 
-/** Takes the variant of the product that Quayside makes for a SKU; undefined where the shop has no such product. */
+/** Finds the product that Quayside has made for a SKU before, and returns its variant; undefined where there is none. */
 async function takenByHandle(shop: Shop, variant: NewVariant): Promise<CreatedVariant | NotConfirmed | undefined> {
   const { sku } = variant
   const handle = handleOf(sku)
@@ -498,7 +498,7 @@ interface FoundVariant {
   handle: string
 }
 
-/** Errors that pass by themselves once the shop's stock is read again. */
+/** Errors after which another try can work, once the shop's stock is read again. */
 const PASSING = [
   'CHANGE_FROM_QUANTITY_STALE',
   'COMPARE_QUANTITY_STALE',
@@ -535,17 +535,17 @@ const madeProduct = z.object({
 const onlyVariant = ({ variants }: z.infer<typeof madeProduct>, sku: string): string | undefined =>
   numberOf('ProductVariant', variants.nodes.find((one) => one.sku === sku)?.id)
 
-/** Returns the key of a request. Shopify acts only once on requests with the same key. */
+/** Returns the idempotency key of a request. Shopify acts only once on requests with the same key. */
 const keyOf = (push: string, tries: number, contents: unknown[]): string =>
   createHash('sha256')
     .update(JSON.stringify([push, tries, contents]))
     .digest('hex')
 
-/** Returns a search for these SKUs. The search also finds other SKUs, which differ in case or in part. */
+/** Returns a search for these SKUs. It also finds similar SKUs, so that its results must be compared. */
 export const skuQuery = (skus: string[]): string =>
   skus.map((sku) => `sku:'${sku.replaceAll(/['\\]/g, '\\$&')}'`).join(' OR ')
 
-/** Returns the handle of the product that Quayside makes for a SKU. A handle is found at once, where a search lags. */
+/** Returns the handle of the product that Quayside makes for a SKU. A product is found by its handle at once; a search lags. */
 export function handleOf(sku: string): string {
   const slug = sku
     .toLowerCase()

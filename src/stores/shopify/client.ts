@@ -41,10 +41,10 @@ export interface ShopOptions
   settings: ShopSettings
 }
 
-/** A shop of Shopify. The functions that ask the shop, or change it, take this value first. They quote nothing of an answer. */
+/** A shop of Shopify, the first parameter of each function that calls the shop. No failure quotes anything of an answer. */
 export type Shop = ReturnType<typeof openShop>
 
-/** The facts about a shop that were learned from its answers. Each copy of a shop has the same. */
+/** The facts about a shop that were learned from its answers. All copies of a `Shop` share one such object. */
 interface Known {
   /** The points that each document costs, by its name. */
   costs: Map<string, number>
@@ -56,7 +56,7 @@ interface Known {
   sale?: { currency: string; location: string; readAt: number }
   /** The publication of the online store; null: the shop has none. */
   publication?: string | null
-  /** Whether no bulk operation of ours runs, as far as this process knows. */
+  /** True: none of our bulk operations is running, as far as this process knows. */
   hasNoBulk: boolean
   /** The metafields that are defined in the shop. */
   defined: Set<string>
@@ -74,7 +74,7 @@ export function openShop(options: ShopOptions) {
     known,
     /** No request that writes is sent from this instant on. */
     until: Number.POSITIVE_INFINITY,
-    /** True for work that can wait: a part of the shop's limit is left to orders. */
+    /** True for work that can wait, such as prices. It leaves a part of the shop's limit to orders. */
     canWait: false,
   }
 }
@@ -119,7 +119,7 @@ export async function ask<Value>(
   return unavailable(`${shop.host} answered with something that Shopify does not`, isMutation(document))
 }
 
-/** Returns the schema of a whole answer. @param schema that of the one field of the answer, where there is only one */
+/** Returns the schema of a whole answer. @param schema of its one field; where the document has several fields, of the whole */
 export const answerOf = <Value>({ field }: ShopDocument, schema: z.ZodType<Value>): z.ZodType<Value> =>
   field === undefined
     ? schema
@@ -128,10 +128,10 @@ export const answerOf = <Value>({ field }: ShopDocument, schema: z.ZodType<Value
         .transform((data) => data[field])
         .pipe(schema)
 
-/** An error about a value that the shop does not take. `field`: the path to the value. Documents ask for the used fields only. */
+/** An error about a value that the shop does not take. `field`: the path to the value. Some documents do not ask for `code`. */
 const userError = z.object({ code: z.string().nullish(), field: z.array(z.string()).nullish() })
 export type UserError = z.infer<typeof userError>
-/** The answer to a mutation. Values that are read in addition extend it. */
+/** The answer to a mutation. Callers extend this schema by further fields that they read. */
 export const written = z.object({ userErrors: z.array(userError) })
 
 /** Sends a mutation that the shop takes or refuses as a whole. @param refusal says that the shop does not take the mutation */
@@ -154,7 +154,7 @@ export const pageOf = <Node>(node: z.ZodType<Node>) =>
     .transform(({ nodes, pageInfo: page }) => ({ nodes, next: page.hasNextPage ? page.endCursor : null }))
 type Page<Node> = z.infer<ReturnType<typeof pageOf<Node>>>
 
-/** Reads a list to its end, or `pagesMax` pages of it. @param from the first cursor */
+/** Reads a list to its end, or `pagesMax` pages of it. @param from the cursor to begin at; null: the first page */
 export async function readPages<Node>(
   shop: Shop,
   document: ShopDocument,
@@ -196,7 +196,7 @@ const RENEWAL_MS = 300_000
 /** How often a request is sent to a shop that wants fewer requests, before the shop counts as unavailable. */
 const THROTTLED_MAX = 3
 const THROTTLED_WAIT_MS = 1_000
-/** The longest wait until the shop allows a request. A larger bucket fills within this time. */
+/** The longest wait for points. Even a large bucket fills within this time. */
 const WAIT_MAX_MS = 30_000
 
 /**
@@ -215,7 +215,7 @@ export type Bucket = z.infer<typeof throttleStatus> & { at: number }
  * Returns how many milliseconds to wait until a request fits.
  *
  * @param cost points that the request costs at most
- * @param reserved points that are to be left for others
+ * @param reserved points that are to be left for other requests
  */
 export function waitFor(bucket: Bucket, { cost, reserved, now }: { cost: number; reserved: number; now: number }) {
   const need = Math.min(cost + reserved, bucket.maximumAvailable)
@@ -252,7 +252,7 @@ async function fetchToken({ requests, origin, host, credentials, known, now }: S
   return undefined
 }
 
-/** Returns the token that lets a request in. The secrets appear here and in `fetchToken` only. */
+/** Returns the access token for a request, and renews it in time. */
 async function authorised(shop: Shop): Promise<string | ShopFailure> {
   const { credentials, known, now } = shop
   const key = credentials.key.reveal()
@@ -263,7 +263,7 @@ async function authorised(shop: Shop): Promise<string | ShopFailure> {
       known.renewal = undefined
     })
     const failure = await known.renewal
-    // A token that is still valid for a few minutes will do.
+    // If the renewal fails, the old token will do while it is valid, for a few minutes.
     if (failure && !(known.token && now() < known.token.renewAt + RENEWAL_MS)) return failure
   }
   return known.token?.secret.reveal() ?? ''
@@ -315,7 +315,7 @@ const answerCost = z.object({ requestedQueryCost: z.number(), throttleStatus: th
 
 const graphAnswer = z.object({
   data: z.unknown().optional(),
-  /** Shopify has answered a throttled request with the message alone. */
+  /** Shopify may mark a throttled request by its message alone, without a code. */
   errors: z
     .array(
       z
@@ -329,7 +329,7 @@ const graphAnswer = z.object({
   extensions: z.object({ cost: answerCost }).optional().catch(undefined),
 })
 
-/** Says what an answer means. @param isWrite whether the shop may have acted although its answer says nothing */
+/** Says what an answer means. @param given.isWrite whether the shop may have acted although its answer does not say so */
 export function readAnswer(
   raw: RawAnswer,
   given: { isWrite: boolean; host: string },
@@ -356,7 +356,7 @@ const LOCKED: Meaning = {
 }
 const FAILED: Meaning = { cause: 'it failed', isTaken: 'unknown' }
 
-/** The meanings of codes of GraphQL errors. The first code here that is among the errors counts. Their status is 200. */
+/** The meanings of GraphQL error codes. The first of these that an answer has counts. `status` replaces its HTTP status, 200. */
 const CODES: Record<string, Meaning> = {
   THROTTLED: { cause: TOO_MANY, isTaken: 'later', status: 429 },
   ACCESS_DENIED: { cause: 'the app may not do this', fix: SCOPES_FIX, isTaken: 'no', status: 403 },
@@ -440,7 +440,7 @@ const tokenRefusals: Record<string, { cause: string; fix: string }> = {
   },
 }
 
-/** Returns why no access token came. Without a token nothing was asked of the shop. */
+/** Returns why no access token came. The shop has not acted: a request is sent only with a token. */
 function tokenFailure(answer: RawAnswer, host: string): ShopFailure {
   // The code is a field of JSON, or a word on a page.
   const code = Object.keys(tokenRefusals).find((one) => answer.text.includes(one))

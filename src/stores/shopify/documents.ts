@@ -1,9 +1,9 @@
 /**
- * Every document that the adapter sends to the Admin API of Shopify. An operation has the name of its constant, in `PascalCase`.
- * The client sends this name along, and remembers the cost of the operation by it.
+ * Every GraphQL document that the adapter sends to the Admin API of Shopify. An operation has the name of its constant, in
+ * `PascalCase`. The client sends this name along, and remembers the cost of the operation by it.
  *
- * Shopify refuses a document whose largest possible answer costs more than 1,000 points. An object costs 1 point, a connection its
- * `first` times its children and 2 more, a mutation 10. The comment on a document with pages has its highest cost.
+ * Shopify refuses a document whose largest possible answer costs more than 1,000 points. An object costs 1 point, a mutation 10.
+ * A connection costs `first` times its children, and 2 more. The comment on a document with pages says what it costs at most.
  */
 
 /** A document with one operation. `field`: the field that has the whole answer; undefined: the answer has several fields. */
@@ -111,7 +111,7 @@ export const runBulk = mutation(
 
 export const bulkOperation = query('BulkOperation($id: ID!)', 'bulkOperation(id: $id)', 'id status url')
 
-/** Lists the app's own bulk operations, newest first. At most five run at once. It costs at most 52 points. */
+/** Lists the app's own bulk operations, newest first. At most five run at once. This document costs at most 52 points. */
 export const bulkOperations = query(
   'BulkOperations',
   'bulkOperations(first: 50, sortKey: CREATED_AT, reverse: true)',
@@ -127,7 +127,7 @@ export const cancelBulk = mutation(
 /** The most items of an array that Shopify takes. */
 export const ITEMS_MAX = 250
 
-/** Shopify requires the key, although its schema does not show that. */
+/** Shopify requires the idempotency key, although its schema does not show that. */
 export const setStock = mutation(
   'SetStock($input: InventorySetQuantitiesInput!, $key: String!)',
   'inventorySetQuantities(input: $input) @idempotent(key: $key)',
@@ -135,7 +135,7 @@ export const setStock = mutation(
   'code field',
 )
 
-/** The most ids of one `StockElsewhere`. Each costs 153 points, and all have no more levels than one `SetStock` takes. */
+/** The most ids of one `StockElsewhere`. Each costs 153 points, and has 50 levels at most. One `SetStock` takes 250 levels. */
 export const STOCK_ELSEWHERE_MAX = 5
 
 /** Reads the stock of items at each location. */
@@ -267,7 +267,7 @@ export const orderOfFulfillment = query(
   '... on FulfillmentOrder { id orderId }',
 )
 
-/** This document costs at most 52 points. Each order is then read by itself, because a search lags. */
+/** Finds the orders that changed. Each is then read by itself, because a search lags. This document costs at most 52 points. */
 export const changedOrders = list(
   'ChangedOrders($query: String!, $after: String)',
   'orders(first: 50, after: $after, query: $query, sortKey: UPDATED_AT)',
@@ -280,10 +280,10 @@ export const removeTags = mutation('RemoveTags($id: ID!, $tags: [String!]!)', 't
 
 /* The hand-over. */
 
-/** The most metafields of an order that are read. They have the keys of so many hand-overs, less one. */
+/** The most metafields of an order that are read: the one with the units, and one with the keys of each hand-over. */
 export const METAFIELDS_MAX = 250
 
-/** Reads how an order stands, its metafields of ours, and one of its lines. This document costs at most 255 points. */
+/** Reads how an order stands, our metafields on it, and one of its lines. This document costs at most 255 points. */
 export const handOverOrder = document(`query HandOverOrder($id: ID!, $line: ID!, $namespace: String!) {
     order(id: $id) {
       id
@@ -308,7 +308,7 @@ export const putKeys = mutation(
   'code elementIndex field',
 )
 
-/** Reads parts to fulfil, with place and time, and fulfilments. It costs 303 points, or 753 if Shopify counts ten holds a part. */
+/** Reads the fulfilment orders and fulfilments of an order. It costs 303 points, or 753 if Shopify counts ten holds for each. */
 export const orderFulfillments = query(
   'OrderFulfillments($id: ID!, $after: String)',
   'order(id: $id)',

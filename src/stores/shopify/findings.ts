@@ -17,7 +17,7 @@ const SCOPES = [
   'write_merchant_managed_fulfillment_orders',
   LOCATIONS_SCOPE,
 ]
-/** It is needed only where products are published to the online store. */
+/** The app needs this scope only where Quayside publishes products to the online store. */
 const PUBLISHING_SCOPE = 'write_publications'
 
 /** The facts in the first answer of a shop. `app`: the number of the app. */
@@ -63,7 +63,7 @@ export async function tryShop(shop: Shop): Promise<StoreFinding[]> {
     versionFinding(answer.version, apiVersion),
     scopesFinding(missing, create),
     ...(missing.includes(ORDERS_SCOPE) ? [] : await ordersFindings(shop)),
-    // No location can be read without this scope. A finding names the missing scope already.
+    // Locations cannot be read without this scope. `scopesFinding` names the missing scope already.
     ...(missing.includes(LOCATIONS_SCOPE) ? [] : [await locationFinding(shop)]),
     keysFinding(facts.app, metafieldNamespace),
   ]
@@ -93,7 +93,7 @@ function scopesFinding(missing: string[], create: ShopSettings['create']): Store
   )
 }
 
-/** Tries to read orders. Besides the scope, Shopify wants an app to say why it reads orders, because they are customer data. */
+/** Tries to read orders. The scope is not enough: orders are customer data, so an app must also state why it reads them. */
 async function ordersFindings(shop: Shop): Promise<StoreFinding[]> {
   const query = `updated_at:>='${new Date(shop.now()).toISOString()}'`
   const answer = await call(shop, documents.changedOrders, { query, after: null })
@@ -104,7 +104,7 @@ async function ordersFindings(shop: Shop): Promise<StoreFinding[]> {
   return [failed('permissions', detail, fix)]
 }
 
-/** The money that Quayside waits for, by an order's financial status. The settings cannot be read, only the orders that wait. */
+/** Orders that wait for money, by their financial status. They are the only sign of payment settings, which cannot be read. */
 const AWAITED = {
   authorized: {
     are: 'authorised and not captured',

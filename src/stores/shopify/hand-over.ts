@@ -12,9 +12,9 @@ import { gidOf, isNumber, namespaceOf, orderState, standingOf } from './orders.t
 
 /** The metafields `keys_1`, `keys_2` and so on. Each has the keys of one hand-over in plain text, and is written once. */
 const KEYS = /^keys_([1-9]\d{0,2})$/
-/** The metafield that says, as JSON, for how many units of each line keys are on the order. */
+/** The metafield that says, as JSON, how many units of each line have their keys on the order. */
 const UNITS = 'units'
-/** How many metafields are pinned, so that staff see them beside every order. Shopify pins twenty of all apps together. */
+/** How many metafields are pinned, so that staff see them on every order. Shopify pins at most twenty, from all apps together. */
 const PINNED_MAX = 3
 /** Shopify's longest note of an order. */
 const NOTE_LENGTH_MAX = 5_000
@@ -36,7 +36,7 @@ export function keysOnOrder(metafields: Metafield[]) {
     /** Units by the id of their line. */
     units: lineUnits.safeParse(jsonIn(units?.value ?? '')).data ?? {},
     unitsDigest: units?.compareDigest ?? null,
-    /** The order may have more metafields than were read. */
+    /** True: the order may have more metafields than were read. */
     isFull: metafields.length >= documents.METAFIELDS_MAX,
   }
 }
@@ -51,11 +51,11 @@ export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
   keys.filter((key) => !texts.some(({ text }) => hasKey(text, key)))
 
 /**
- * Returns the two metafields that a hand-over writes: its keys under the first free name, and the units that then have keys. Both
- * are written or neither, and only where nothing was written meanwhile. Of two writers, the second writer reads again.
+ * Returns the two metafields that a hand-over writes: its keys under the first free name, and the units that then have keys.
+ * Shopify writes both or neither: neither if another process has written since they were read. The hand-over then reads again.
  *
  * @param heading the text before the keys, such as the name of the product
- * @param handedOver units of the line that are known to be handed over, with these keys; default: these keys are new
+ * @param handedOver units of the line that were handed over, including those of these keys; absent: all these keys are new
  */
 export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: string[], handedOver?: number) {
   const taken = new Set(on.texts.map(({ index }) => index))
@@ -72,8 +72,8 @@ export function withKeys(on: KeysOnOrder, line: string, heading: string, keys: s
 const KEYS_TYPE = 'multi_line_text_field'
 
 /**
- * `blocked`: the shop holds units of the line back, or plans them for later. `unknown`: no part has the line, for example because
- * Shopify has not made the parts yet. `locations`: the parts of each location, which are fulfilled together.
+ * `blocked`: the shop holds units of the line back, or plans them for later. `unknown`: no fulfilment order has the line, maybe
+ * because Shopify has made none yet. `locations`: the fulfilment orders of each location, which are fulfilled together.
  */
 export type FulfilmentPlan =
   | { outcome: 'fulfil'; locations: { order: string; items: { id: string; quantity: number }[] }[][] }
@@ -135,15 +135,15 @@ const part = z.object({
   fulfillmentHolds: z.array(z.object({ reason: z.string() })),
   assignedLocation: z.object({ location: z.object({ id: z.string() }).nullable() }),
 })
-/** A page of the parts of an order, with all of its fulfilments. */
+/** A page of the fulfilment orders of an order, with all of its fulfilments. */
 const partPage = z
   .object({ fulfillments: z.array(z.object({ id: z.string(), status: z.string() })), fulfillmentOrders: pageOf(part) })
   .nullable()
   .transform((page) => ({ nodes: [page], next: page?.fulfillmentOrders.next ?? null }))
 
 /**
- * Returns what a part waits for, as the end of a sentence that begins with "the fulfilment". It uses words of Shopify only, and
- * nothing that people wrote.
+ * Returns what a fulfilment order waits for, as the end of a sentence that begins with "the fulfilment". Only words of Shopify
+ * itself are used, and nothing that people wrote.
  */
 function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part>): string {
   const at = Date.parse(fulfillAt ?? '')
@@ -155,7 +155,7 @@ function whyBlocked({ status, fulfillAt, fulfillmentHolds }: z.infer<typeof part
 
 /** The most pages that are read of a list. */
 const PAGES_MAX = 20
-/** The fulfilments of an order that are read. Where an order has so many, they cannot be counted. */
+/** The most fulfilments of an order that are read. An order with so many may have more, so its units cannot be counted. */
 const COUNTED_MAX = 100
 
 async function readOrder(shop: Shop, reference: string, line: string): Promise<Read<z.infer<typeof orderAndLine>>> {
@@ -165,7 +165,7 @@ async function readOrder(shop: Shop, reference: string, line: string): Promise<R
   return ask(shop, documents.handOverOrder, { ...ids, namespace: namespaceOf(shop) }, orderAndLine)
 }
 
-/** Reads the parts of an order with the units of a line that are left, and how many units of the line are fulfilled. */
+/** Reads how many units of a line are fulfilled, and which fulfilment orders have units of it left. */
 async function readFulfilments(shop: Shop, reference: string, line: string) {
   const pages = await readPages(
     shop,
@@ -199,20 +199,20 @@ const lineItem = z.object({ id: z.string() })
 const partItem = z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem })
 const sentItem = z.object({ quantity: z.number().int(), lineItem })
 
-/** A part of an order that is to be fulfilled from one place, with the units of one line that are left to fulfil. */
+/** A fulfilment order, which is what one location has to fulfil of an order. Here it has only the items of one line. */
 export type FulfillableOrder = ReturnType<typeof fulfillableOrder>
 
 const fulfillableOrder = (one: z.infer<typeof part>, items: z.infer<typeof partItem>[]) => ({
   id: one.id,
   status: one.status,
-  /** The location of the part. A fulfilment belongs to one location. */
+  /** The location that fulfils it. One fulfilment cannot have several locations. */
   location: one.assignedLocation.location?.id ?? one.id,
   because: whyBlocked(one),
   /** Items of the line, each with the units that are not fulfilled. */
   items: items.map(({ id, remainingQuantity }) => ({ id, remaining: Math.max(0, remainingQuantity) })),
 })
 
-/** Reads the items of a line in each part or fulfilment with these ids, page by page. */
+/** Reads the items of a line page by page. @param ids of fulfilment orders or of fulfilments */
 async function readLines<Item extends z.infer<typeof sentItem> | z.infer<typeof partItem>>(
   shop: Shop,
   document: documents.ShopDocument,
@@ -253,7 +253,7 @@ async function define(shop: Shop, key: string): Promise<PushResult> {
       type: KEYS_TYPE,
       pin,
       access: {
-        // A namespace of the merchant has the access that the merchant gives it.
+        // In a namespace of the merchant's own, the merchant decides who has access.
         ...(shop.settings.metafieldNamespace === null ? { admin: 'MERCHANT_READ' } : {}),
         customerAccount: 'READ',
       },
@@ -283,7 +283,7 @@ async function keep(
     const fresh = missingKeys(on, keys)
     if (fresh.length === 0) {
       if (tries === 1) return CONFIRMED
-      // Another process hands over the same keys. What it does to the fulfilment is seen once that process is done.
+      // Another process hands over the same keys. The next attempt sees what that process has fulfilled.
       return unavailable(`the keys of the line ${line.id} are being handed over`, true)
     }
     if (on.isFull) return refused(409, `the order ${reference} has too many metafields for further keys`)
@@ -314,8 +314,8 @@ async function keep(
 type KeysUpdate = Pushed<LineFulfilled> & { keys: string[]; deliveredNow?: number }
 
 /**
- * Hands keys over to an order, and fulfils as many units. Keys go onto the order first, so that they stand there when the mail about
- * the fulfilment leaves. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
+ * Hands keys over to an order, and fulfils as many units. The keys go onto the order first, because the mail about the fulfilment
+ * shows them. Each step reads before it writes, so a repeat finds what an attempt without an answer left.
  */
 export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResult> {
   const { id, order: ref, line: asked, keys, deliveredNow: delivered = update.delivered } = update
@@ -330,7 +330,7 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   const fresh = missingKeys(on, keys)
   const { currentQuantity: units } = line
   const { standing, because = 'is not paid' } = standingOf(order, shop.settings)
-  // A hand-over goes on to its end where some of its keys are on the order already.
+  // Once some of its keys are on the order, a hand-over is finished, even if the order was cancelled meanwhile.
   const isNew = fresh.length === keys.length
   const notEntitled = (detail: string, held = standing, left = units): FulfilResult => ({
     outcome: 'not_entitled',
@@ -344,7 +344,7 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
     return notEntitled(`the order ${reference} is cancelled or refunded in the shop: its keys stay here`)
   }
   if (isNew && standing !== 'paid') return notEntitled(`the order ${reference} ${because}`)
-  // Keys of a lost database may be on the order. A person has said whether those keys count, so they are not counted here.
+  // The order may have keys from a lost database. A person has said whether those count, so only `delivered` is compared.
   if (isNew && units < delivered) return refundedNow(units)
   const putOn = () => keep(shop, reference, { id: asked.id, heading: headingOf(line) }, keys, on)
   if (standing === 'cancelled' || units === 0) return putOn()
@@ -366,7 +366,7 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
     return isNew ? notEntitled(detail, 'held') : refused(409, detail)
   }
   if (isNew && wanted > 0 && plan.locations.length === 0) {
-    // No units of the line are left to fulfil, and too few are fulfilled. Most often they were refunded after the order was read.
+    // No units of the line are left to fulfil, and too few are fulfilled: most often, units were refunded in the last moment.
     const now = await readOrder(shop, reference, asked.id)
     if (now.outcome !== 'read') return now
     const left = now.value.node?.currentQuantity ?? 0
@@ -410,7 +410,7 @@ async function fulfilUnits(
       const where = 'see which location it is assigned to'
       return refused(422, `the shop does not let the app fulfil the order ${reference}: ${where}`)
     }
-    // A person has fulfilled the line meanwhile, as a rule, and maybe without a mail.
+    // Most likely a person has fulfilled the line meanwhile, maybe without a mail.
     const noted = await remarkLate(shop, update)
     return noted.outcome === 'confirmed' ? writeLate(shop, now.value.fulfilments) : afterKeys(noted)
   }
@@ -426,7 +426,7 @@ function remarkLate(shop: Shop, { id, order, line, keys }: KeysUpdate): Promise<
 async function writeLate(shop: Shop, fulfilments: string[]): Promise<FulfilResult> {
   const last = fulfilments.at(-1)
   const sent = last === undefined ? CONFIRMED : await writeAgain(shop, last)
-  // Where the shop does not write, the merchant reads on the order what to do.
+  // Where the shop refuses to write, the remark on the order says what the merchant can do.
   return sent.outcome === 'unavailable' ? afterKeys(sent) : { outcome: 'confirmed', wasFulfilled: true }
 }
 
@@ -449,7 +449,7 @@ export async function remark(shop: Shop, reference: string, id: string, words: s
   return pushMutation(shop, documents.putNote, { id: gidOf('Order', reference), note }, refusal)
 }
 
-/** Makes the shop write to the customer about a fulfilment again, with the tracking that the fulfilment has. */
+/** Makes the shop write to the customer about a fulfilment again. The tracking of the fulfilment stays as it is. */
 async function writeAgain(shop: Shop, fulfilment: string): Promise<PushResult> {
   const seen = await ask(shop, documents.fulfillmentTracking, { id: fulfilment }, trackingOf)
   if (seen.outcome !== 'read') return seen
@@ -487,7 +487,7 @@ export async function resend(shop: Shop, { reference, lines }: ResentOrder): Pro
   return writeAgain(shop, one)
 }
 
-/** Leaves the remark on an order that is closed. Nothing is left to say on an order whose keys all came. */
+/** Leaves a remark on an order that is closed. An order that got all its keys needs no remark. */
 export async function closeOrder(shop: Shop, { id, order, state }: Pushed<OrderClosed>): Promise<PushResult> {
   if (state !== 'fulfilled') return remark(shop, order.reference, id, closingRemarks[state])
   const note = await readNote(shop, order.reference)

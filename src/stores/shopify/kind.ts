@@ -22,7 +22,7 @@ const settings = z.strictObject({
   otherLocations: z.enum(['warn', 'own']).default('warn'),
   /** Holds a paid order that Shopify's fraud analysis recommends to cancel, or also to investigate; null: no order is held. */
   holdAtRisk: z.enum(['cancel', 'investigate']).nullable().default(null),
-  /** The namespace of metafields that has the keys of an order; null: the namespace of the app, which nothing else can write. */
+  /** The namespace of the metafields with the keys of an order; null: that of the app, where nothing else can write. */
   metafieldNamespace: z
     .string()
     .regex(/^[A-Za-z0-9_-]{3,255}$/, 'a namespace of metafields, such as "quayside"')

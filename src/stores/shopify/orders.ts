@@ -15,7 +15,7 @@ import type {
 import { answerOf, ask, call, pageOf, pushMutation, readPages, type Shop, type ShopSettings } from './client.ts'
 import * as documents from './documents.ts'
 
-/** The settings that decide how an order stands, and whether it is sound. */
+/** The settings that decide how an order stands, and whether it can be bought. */
 export type OrderSettings = Pick<ShopSettings, 'holdAtRisk' | 'retryTag' | 'buyTestOrders'>
 type HoldSettings = Pick<OrderSettings, 'holdAtRisk'>
 
@@ -24,7 +24,7 @@ export const APP_NAMESPACE = '$app:quayside'
 /** Returns the namespace of the metafields that have the keys of an order. */
 export const namespaceOf = ({ settings }: Shop): string => settings.metafieldNamespace ?? APP_NAMESPACE
 
-/** The tag of an order that a merchant has released although it was held at risk. */
+/** The tag of an order that was held for its risk of fraud, until a merchant released it. */
 const RELEASED_TAG = 'quayside-released'
 
 /** Returns an id in Shopify's own form. @param number the number that people see, which can exceed 2^53 */
@@ -70,7 +70,7 @@ export const orderState = z.object({
 })
 export type OrderState = z.infer<typeof orderState>
 
-/** The used fields of an order. Its payment and units must be readable. Another unreadable field makes the order unsound. */
+/** The used fields of an order. Its payment and units must be readable. An order with an unreadable price has a `fault`. */
 export const shopOrder = orderState.extend({
   id: gid('Order'),
   displayFulfillmentStatus: z.string().catch(''),
@@ -80,7 +80,7 @@ export const shopOrder = orderState.extend({
   test: z.boolean(),
   taxesIncluded: z.boolean(),
   totalRefundedSet: money,
-  /** The mark that a hand-over of ours has left. */
+  /** Our mark on the order: a hand-over has left keys there. */
   metafield: z.object({}).nullable(),
   transactions: z
     .array(z.object({ kind: z.string(), status: z.string(), processedAt: z.string().nullable() }))
@@ -90,8 +90,8 @@ export const shopOrder = orderState.extend({
 export type ShopOrder = z.infer<typeof shopOrder>
 
 /**
- * How an order stands, by Shopify's fields. The first row that fits counts. Shopify writes the financial status for people, so it
- * says less than `fullyPaid`: an order with only a deposit, of which a part went back, is PARTIALLY_REFUNDED.
+ * How an order stands, by Shopify's fields. The first row that fits counts. The financial status says less than `fullyPaid`. For
+ * example, an order is PARTIALLY_REFUNDED even where only a deposit was paid, and a part of the deposit went back.
  */
 const STANDINGS: [fits: (order: OrderState, settings: HoldSettings) => boolean, OrderStanding][] = [
   [({ cancelledAt }) => cancelledAt !== null, { standing: 'cancelled' }],
@@ -113,7 +113,6 @@ const STANDINGS: [fits: (order: OrderState, settings: HoldSettings) => boolean, 
   ],
 ]
 
-/** `because`, `isForMerchant`: as in `StoreOrderRead`. */
 type OrderStanding = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant'>
 
 const hasStatus = ({ displayFinancialStatus }: OrderState, ...statuses: string[]): boolean =>
@@ -208,7 +207,7 @@ function faultOf(order: ShopOrder, lines: ShopLine[], { buyTestOrders }: OrderSe
   return undefined
 }
 
-/** The most pages of lines that are read. No order that a person made has so many, so a longer list is from no shop. */
+/** The most pages of lines that are read. No real order has so many. */
 const LINE_PAGES_MAX = 100
 
 /** Reads an order by its number, with all of its lines. */
@@ -237,7 +236,7 @@ const refundLine = z.object({ subtotalSet: money, totalTaxSet: money })
 const refund = z.object({ refundLineItems: z.object({ nodes: z.array(refundLine) }) })
 const refundList = z.object({ refunds: z.array(refund) })
 
-/** Reads the money that was refunded for no named units: all refunds, less the price of their units. It is in minor units. */
+/** Reads, in minor units, the money that was refunded for no named units: all refunds, less the price of the units they name. */
 async function readRefunded(shop: Shop, { id, taxesIncluded, totalRefundedSet }: ShopOrder): Promise<Read<number>> {
   const total = minorOf(totalRefundedSet.shopMoney) ?? 0
   if (total === 0) return asRead(0)
@@ -251,8 +250,8 @@ async function readRefunded(shop: Shop, { id, taxesIncluded, totalRefundedSet }:
 }
 
 /**
- * Reads known orders by one document. It leaves out an order that has more lines than the document asks for, has refunded money,
- * or cannot be read.
+ * Reads known orders by one request. Leaves out an order that has more lines than the request asks for, has refunded money, or
+ * cannot be read.
  */
 export async function readOrdersNow(shop: Shop, references: readonly string[]): Promise<OrdersNow> {
   const ids = references.map((reference) => gidOf('Order', reference))
@@ -269,7 +268,7 @@ export async function readOrdersNow(shop: Shop, references: readonly string[]): 
 
 const UNREADABLE = unavailable('the shop answered with something that is no order of Shopify')
 
-/** Reads which order a delivery is about. Nothing else of the delivery is believed. */
+/** Reads which order a delivery is about. Nothing else in the delivery is trusted. */
 export function orderNamedBy(body: Buffer) {
   let value: unknown
   try {
@@ -285,7 +284,7 @@ export function orderNamedBy(body: Buffer) {
 
 const named = (reference: string) => ({ outcome: 'named', reference }) as const
 const orderNumber = z.string().refine(isNumber)
-/** The names of an order in a delivery. The first that fits counts. A delivery may name only a part of an order. */
+/** The ways in which a delivery names its order. The first that fits counts. Some deliveries name only a fulfilment order. */
 const orderName = z.union([
   z.object({ admin_graphql_api_id: gid('Order') }).transform((order) => named(order.admin_graphql_api_id)),
   z
@@ -317,10 +316,10 @@ export function verifyDelivery({ headers, body }: StoreRequest, secrets: readonl
   return verifyBodyMac(signatures, body, secrets)
 }
 
-/** So much time is read again: an order that was being saved may be found later than an order with a newer date. */
+/** Each read goes back by so much. The shop may list an order that was just being saved later than an order with a newer date. */
 const OVERLAP_MS = 600_000
 
-/** After so many orders that the shop does not give, the rest of a page waits: each such order may take a request's full time. */
+/** After so many orders that cannot be read, the rest of a page waits: each may take the full deadline of a request. */
 const UNREAD_MAX = 2
 
 /** How far the changed orders were read. */
@@ -329,7 +328,7 @@ const ordersCursor = z.object({
   from: z.number().int(),
   /** Shopify's cursor of the page before; null at the first page. */
   after: z.string().nullable(),
-  /** Id and change time of each order of the next page that is done. The later orders of that page were not asked for. */
+  /** Id and change time of the orders that are done, on a page whose reading broke off. The rest of the page comes next. */
   done: z.array(z.string()).optional(),
 })
 type OrdersCursor = z.infer<typeof ordersCursor>
@@ -340,7 +339,7 @@ export const listedOrders = pageOf(z.object({ id: gid('Order'), updatedAt: z.str
  * Returns where the next read goes on. An order that changes while pages are read comes again on a later page.
  *
  * @param last the instant of the newest change on the page; null where the page has no change
- * @param shopNow the time of the shop's clock: an order that is dated into the future must not carry the next read there
+ * @param shopNow the time of the shop's clock: an order with a date in the future must not make the next read begin there
  */
 export function nextOrders(
   { from, after }: OrdersCursor,
@@ -355,9 +354,9 @@ export function nextOrders(
 }
 
 /**
- * Reads a page of the orders that changed. The list names the orders, and each order is read by itself, because a list lags. Where
- * Shopify does not take its cursor, the reading begins again at the first page. An order that the shop does not give keeps no other
- * order back. After a few such orders the rest of the page waits for the next call, and the orders read before stay read.
+ * Reads a page of the orders that changed. The list only names the orders: it lags, so each order is read by itself. Orders that
+ * cannot be read do not stop the others. After a few of them, the rest of the page waits for the next call, which does not repeat
+ * the orders that are done.
  */
 export async function readChangedOrders(shop: Shop, since: string | number): Promise<ChangedOrders> {
   let cursor: OrdersCursor =
@@ -365,7 +364,7 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
   const query = `updated_at:>='${new Date(cursor.from).toISOString()}'`
   let answer = await call(shop, documents.changedOrders, { query, after: cursor.after })
   if (!answer.ok && answer.failure.outcome === 'refused' && cursor.after !== null) {
-    // A cursor of Shopify may be invalid after a while, or in another version.
+    // A cursor of Shopify may be invalid after a while, or in another version. The reading begins again at the first page.
     cursor = { from: cursor.from, after: null }
     answer = await call(shop, documents.changedOrders, { query, after: null })
   }
@@ -393,7 +392,7 @@ export async function readChangedOrders(shop: Shop, since: string | number): Pro
   return { outcome: 'read', orders, unread, cursor: JSON.stringify(next), more }
 }
 
-/** Takes off the tag by which a merchant had an order tried again. An order that is held at risk is released. */
+/** Removes the tag by which a merchant asked for a retry. Releases the order where it was held for its risk of fraud. */
 export async function takeRetryTag(shop: Shop, reference: string): Promise<PushResult> {
   const id = gidOf('Order', reference)
   const read = await ask(shop, documents.order, { id, namespace: namespaceOf(shop) }, shopOrder.nullable())

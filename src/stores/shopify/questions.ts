@@ -9,7 +9,7 @@ import { missingScopes, shopFacts, tryShop } from './findings.ts'
 import { shopify } from './kind.ts'
 
 const readSoundCredentials = shopify.shop.readCredentials
-/** The settings of a shop that is in no configuration yet. */
+/** The default settings, for a shop that is in no configuration yet. */
 const DEFAULTS = shopify.settings.omit({ kind: true, id: true, name: true, url: true }).parse({})
 
 export const questions: ShopQuestions = {
@@ -49,7 +49,7 @@ function look({ url, credentials, settings }: ShopAnswers, now: () => number): N
   }
 }
 
-/** Finds the one address of a shop that has its API, although a shop has many addresses. */
+/** Returns the address of a shop at myshopify.com. A shop has many addresses, and only this one has the API. */
 function readAddress(text: string): { url: string } | { fault: string } {
   const typed = text.toLowerCase()
   if (/^[a-z0-9][a-z0-9-]*$/.test(typed)) return { url: `https://${typed}.myshopify.com` }

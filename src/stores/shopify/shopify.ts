@@ -16,15 +16,15 @@ import {
 import { provisionWebhooks } from './webhooks.ts'
 
 export interface ShopifyOptions extends ShopOptions {
-  /** Since when there is a secret before a rotation, epoch ms. Default: since now. */
+  /** Since when `credentials` have had an earlier secret, epoch ms. Default: since now. */
   rotatedAt?: number | undefined
 }
 
-/** It is longer than a request. */
+/** A write acts in the shop within this time or never. It is longer than the deadline of a request. */
 const SETTLE_MS = 60_000
-/** The time of a hand-over that has to wait for the shop's limit more than once. No request that writes leaves later. */
+/** A hand-over sends no write after this time, which is long enough to wait for the shop's limit more than once. */
 const PUSH_MS = 120_000
-/** How long after a rotation deliveries may be signed with the secret before. */
+/** How long after a rotation the shop may sign deliveries with the earlier secret. */
 const ROTATION_MS = 3_600_000
 
 /** Opens a shop of Shopify, by its Admin API. */

@@ -5,7 +5,7 @@ import * as documents from './documents.ts'
 
 const ORDER_FIELDS = ['id', 'admin_graphql_api_id', 'updated_at']
 
-/** Topics that the shop is to send, with their fields: ids, and what makes two deliveries differ. No field names the customer. */
+/** The topics that the shop is to send, each with its fields: ids, and what tells deliveries apart. None names the customer. */
 const TOPICS: Record<string, string[]> = {
   ORDERS_PAID: ORDER_FIELDS,
   ORDERS_UPDATED: ORDER_FIELDS,
@@ -13,7 +13,7 @@ const TOPICS: Record<string, string[]> = {
   ORDERS_EDITED: ['order_edit'],
   REFUNDS_CREATE: ['id', 'admin_graphql_api_id', 'order_id', 'created_at'],
   FULFILLMENT_ORDERS_HOLD_RELEASED: ['fulfillment_order.id'],
-  // Each hold has an id of its own. Without that id a second release has the body of the first, and would count as its repeat.
+  // Each hold has an id of its own. Without this id, a second release would have the body of the first, and count as its repeat.
   FULFILLMENT_HOLDS_RELEASED: ['fulfillment_order.id', 'fulfillment_hold.id'],
   FULFILLMENT_ORDERS_SCHEDULED_FULFILLMENT_ORDER_READY: ['fulfillment_order.id'],
 }

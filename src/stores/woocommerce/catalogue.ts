@@ -15,7 +15,7 @@ import type {
 import { call, ITEMS_MAX, named, readAs, readList, type Shop } from './client.ts'
 import { isAmount } from './orders.ts'
 
-/** The fewest items of a batch. Fewer items do not help, because WordPress itself needs a second. */
+/** The fewest items of a batch. Smaller batches do not help, because WordPress itself needs a second for each request. */
 const ITEMS_MIN = 10
 /** A request that takes longer is near the time after which web servers hang up. */
 const SLOW_MS = 20_000
@@ -39,7 +39,7 @@ export interface ShopVariant {
   id: string
 }
 
-/** Reads `10`, and `13:14` for the variation 14 of the product 13. */
+/** Reads the id of a variant: `10` is a simple product, `13:14` the variation 14 of the product 13. */
 export function shopVariant(text: string): ShopVariant | undefined {
   const match = /^(?:([1-9]\d{0,14}):)?([1-9]\d{0,14})$/.exec(text)
   return match ? { parent: match[1] ?? null, id: match[2] as string } : undefined
@@ -53,12 +53,12 @@ export function itemOf(listing: StoreListing, { parent, id }: ShopVariant, ownsS
     : { regular_price: price }
   return {
     id: Number(id),
-    // WooCommerce drops a sale price of the merchant that is not below the regular price that is written.
+    // WooCommerce drops the merchant's sale price where it is not below the new regular price.
     ...(stockAlone ? {} : prices),
     ...(stock === null
       ? { manage_stock: false, stock_status: available ? 'instock' : 'outofstock' }
       : { manage_stock: true, stock_quantity: available ? stock : 0 }),
-    // A variation cannot be a draft. A variation that is unticked in WooCommerce becomes private.
+    // A variation cannot be a draft. WooCommerce itself makes a variation private to hide it.
     ...(isGone ? { status: parent === null ? 'draft' : 'private' } : {}),
   }
 }
@@ -250,7 +250,7 @@ async function createBatch(shop: CatalogueShop, variants: NewVariant[]): Promise
   return Array.isArray(second) ? [...answers, ...second] : second
 }
 
-/** Answers for a SKU that exists but was not found. It was made meanwhile, or the shop's SKU differs from it, as in its case. */
+/** Answers for a SKU that the shop has, although the search did not find it: the shop's SKU is new, or differs, as in case. */
 async function existing(
   shop: Shop,
   sku: string,
@@ -278,7 +278,7 @@ export async function createVariants(shop: CatalogueShop, variants: NewVariant[]
   return failure ? answeredUntil(answers, failure) : { outcome: 'answered', answers }
 }
 
-/** Reads a page of products, or a page of the variations of a product that the product page before named. */
+/** Reads a page of products, or a page of the variations of a product that is on the page of products before. */
 export async function readVariants(shop: Shop, cursor: string | null): Promise<StorePage<StoreVariant>> {
   const at = cursor === null ? FIRST_PAGE : pagePosition.parse(JSON.parse(cursor))
   const [parent] = at.parents
@@ -324,7 +324,7 @@ function variantNamed(sku: string, { id, type, parent_id: parent }: ShopProduct)
 
 const pagePosition = z.object({
   page: z.number().int(),
-  /** Products whose variations are read before the next page. */
+  /** Products whose variations are read before the next page of products. */
   parents: z.array(z.object({ id: z.number().int(), name: z.string() })),
   variationsPage: z.number().int(),
 })
@@ -378,8 +378,8 @@ export function searches(skus: string[]): string[][] {
 }
 
 /**
- * Returns a product as it is created. It is virtual, because nothing is shipped. It is not downloadable, because WooCommerce would
- * complete an order of products that are both before the keys are there. It has no price, so that it cannot be bought.
+ * Returns a product as it is created. It is virtual, because nothing is shipped. It is not downloadable: if it were both,
+ * WooCommerce would complete its orders before the keys are there. It has no price, so that it cannot be bought.
  */
 function newProduct(variant: NewVariant, status: CatalogueShop['create'], category: number | undefined) {
   const { sku, name, description, image, isPublished } = variant

@@ -26,9 +26,9 @@ export interface ShopOptions extends Connecting {
   newId: () => string
 }
 
-/** The facts about a shop that were learned from its answers. Each copy of a shop has the same. */
+/** The facts about a shop that were learned from its answers. All copies of a `Shop` share one such object. */
 interface Known {
-  /** Where the key travels. Over plain http the key does not travel, but signs each request. */
+  /** Where a request carries the key. Over plain http no request carries the key, which only signs. */
   keyPlace: 'header' | 'query' | 'signature'
   /** How many items the next batch has. */
   batchSize: number
@@ -36,13 +36,13 @@ interface Known {
   currency?: { code: string; readAt: number }
   /** The ids of categories by their names. */
   categories: { ids: Map<string, number>; readAt: number }
-  /** What was refunded, by the id of the order, and the list of refunds in the order at that time. */
+  /** By the id of an order: the refunds that were read, and the list of refunds in the order at that time. */
   refunds: Map<number, { listed: string; refunded: Refunded }>
-  /** The shop's last answer to a write of Quayside to an order, by the id of the order. */
+  /** By the id of an order: the shop's answer when Quayside last wrote to the order. */
   written: Map<number, string>
 }
 
-/** A shop of WooCommerce. The functions that ask the shop, or change it, take this value first. */
+/** A shop of WooCommerce, the first parameter of each function that calls the shop. */
 export type Shop = ReturnType<typeof openShop>
 
 export function openShop(options: ShopOptions) {
@@ -74,19 +74,19 @@ interface Answered {
   headers: RawAnswer['headers']
   answeredAt: number | null
 }
-/** `code`: WooCommerce's name of an error, by which callers decide. `data`: the data of the error, not checked. */
+/** `code`: WooCommerce's name of an error, which callers compare. `data`: the data of the error, not checked. */
 interface Failed extends ShopFailure {
   code?: string | null
   data?: unknown
 }
 
-/** WordPress works within the request: a hundred products with slow plug-ins need most of this time. `settleMs` is longer. */
+/** WordPress works before it answers: a hundred products with slow plug-ins need most of this time. `settleMs` is longer. */
 const WRITE_DEADLINE_MS = 60_000
 const READ_DEADLINE_MS = 30_000
 
 /**
- * Sends one request, and a second one where the first shows that the shop's server removes the header with the key. Of an answer it
- * quotes only the address that a redirect leads to.
+ * Sends a request. Some servers remove the header with the key. If this one seems to, the request is sent again with the key in
+ * the query. A failure quotes from an answer only the address that a redirect leads to.
  */
 export async function call(shop: Shop, given: ShopCall): Promise<ShopAnswer> {
   const { known } = shop
@@ -177,8 +177,8 @@ const isUnauthenticated = ({ failure, code = null }: Failed): boolean =>
 /**
  * Says what an answer means.
  *
- * @param asked.isWrite the shop may have acted although its answer says nothing
- * @param asked.isSigned the key signed the request, over plain http
+ * @param asked.isWrite true: the shop may have acted although its answer does not say so
+ * @param asked.isSigned true: the key signed the request, over plain http
  */
 export function readAnswer(
   answer: RawAnswer,

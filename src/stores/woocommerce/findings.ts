@@ -25,7 +25,7 @@ async function writeFinding(shop: Shop, what: string, path: string): Promise<Sto
   const write = await call(shop, { method: 'POST', path, body: {} })
   if (write.ok) return sound('permissions', `the key may write ${what}`)
   const { failure } = write
-  // This key was allowed to read a moment ago.
+  // The same key could read a moment ago, so a refusal means that it may not write.
   const isReadOnly = failure.outcome === 'refused' && (failure.status === 401 || failure.status === 403)
   if (!isReadOnly) return failedCall('permissions', write)
   const fix = 'Give the consumer key the permission read and write.'

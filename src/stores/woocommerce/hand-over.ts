@@ -74,7 +74,7 @@ export function wayOf(
   return keys.some(isFragile) ? 'note' : 'completed_mail'
 }
 
-/** Whether all units of an order, except refunded units, were handed over, so that no missing key prevents its completion. */
+/** Whether all units of an order, except refunded units, were handed over. Only such an order may be completed. */
 const isHandedOver = (order: ShopOrder, { ofLine }: Refunded): boolean =>
   order.line_items.every((line) => keysOf(line).length >= line.quantity - (ofLine.get(String(line.id)) ?? 0))
 
@@ -170,8 +170,8 @@ const keysFor = ({ id }: ShopLine, from: KeysOfLine[]): string[] =>
   from.filter(({ line }) => line.id === id).flatMap(({ keys }) => keys)
 
 /**
- * Sends the customer keys by note. The mail of the note also prints the keys that wait in the lines, so the note brings these
- * keys too, and they leave the lines. Keys that an earlier note has leave the lines before.
+ * Sends the customer keys by note. The mail of the note also prints the keys that wait in the lines. Therefore the note has those
+ * keys too, and they are then removed from the lines. Keys that an earlier note has are removed first.
  */
 async function sendByNote(shop: HandOverShop, given: ShopOrder, fresh: KeysOfLine[]): Promise<PushResult> {
   const cleared = given.status === 'completed' ? asRead(given) : await clearNoted(shop, given)
@@ -186,7 +186,7 @@ async function sendByNote(shop: HandOverShop, given: ShopOrder, fresh: KeysOfLin
     if (sent.length + more.length === 0) return []
     return [{ line, ...(sent.length > 0 && without(shop, line, sent)), all: [...keysOf(line), ...more] }]
   })
-  // The mark counts the keys of this note. Without it the order would be completed again, and its mail would repeat other keys.
+  // The mark also counts the keys of this note. Otherwise Quayside would complete the order again, and the mail repeat its keys.
   const mark = isCompletedByUs(order) ? markOf(order, fresh) : {}
   return afterKeys(pushed(await putLines(shop, order, lines, mark)))
 }
@@ -199,10 +199,10 @@ function without(shop: HandOverShop, line: ShopLine, gone: readonly string[]): S
   return { line, all: keysOf(line), shown: rest?.join('\n') || null }
 }
 
-/** Takes keys that a note has brought out of the lines, so that no later mail repeats them. @returns the order without them */
+/** Removes from the lines the keys that a note has, so that no later mail repeats them. @returns the order without those keys */
 async function clearNoted(shop: HandOverShop, order: ShopOrder, mayBeSent = false): Promise<Read<ShopOrder>> {
   const waiting = waitingKeys(shop, order)
-  // The only key of an order has not waited for other keys, unless other units of its line were refunded meanwhile.
+  // Where an order has a single key, and that key waits for the mail, only `sendWaiting` can have put it into a note.
   const isSingle = order.line_items.length === 1 && order.line_items.flatMap(keysOf).length === 1
   if (waiting.length === 0 || (isSingle && !mayBeSent)) return asRead(order)
   const isNoted = await readNoted(shop, order)
@@ -241,10 +241,10 @@ async function put(shop: Shop, { id }: ShopOrder, body: object): Promise<ShopAns
 }
 
 /**
- * Checks whether the order entitles its customer to these keys, none of which is in the line. Where a note has brought some of
- * them, the hand-over is finished all the same. An amount that was refunded since the order was read may be for these units.
+ * Checks whether the customer may have these keys, none of which is in the line. If a note has some of them already, this call
+ * finishes the hand-over all the same. Money refunded since the order was read may be for these units, so it holds them back.
  *
- * @returns undefined where nothing keeps the keys here
+ * @returns undefined where the keys can be handed over
  */
 async function keptHere(
   shop: HandOverShop,
@@ -285,7 +285,7 @@ export async function fulfil(
   const [all, shown] = [keysOf(line), shownOf(line, shop)]
   const fresh = keys.filter((key) => !all.includes(key))
   if (fresh.length === 0) {
-    // Others completed the order, so its mail may have left before these keys stood in the line.
+    // Not Quayside but someone else completed the order, so its mail may have left before these keys were in the line.
     const unseen =
       order.status === 'completed' && !isCompletedByUs(order) ? keys : keys.filter((key) => !hasKey(shown, key))
     return unseen.length === 0 ? CONFIRMED : afterKeys(await noteKeys(shop, order, { line, keys: unseen }))
@@ -296,7 +296,7 @@ export async function fulfil(
   return sendByMail(shop, order, { line, all: [...all, ...fresh], shown }, fresh)
 }
 
-/** Puts keys on a line, where the mail of the completed order prints them. @param stored the line as it shows itself now */
+/** Puts keys on a line: the mail of the completed order prints them. @param stored the line, with the text that it shows now */
 async function sendByMail(
   shop: HandOverShop,
   order: ShopOrder,
@@ -311,7 +311,7 @@ async function sendByMail(
   const stored = lineOf(after.value, String(line.id))
   const isKept = (key: string) => stored && keysOf(stored).includes(key) && hasKey(shownOf(stored, shop), key)
   if (!fresh.every(isKept)) {
-    // A plug-in changes what lines show. The customer gets the keys unchanged by note, and the line shows what it showed before.
+    // A plug-in changes the text of lines. Therefore the customer gets the keys by note, and the line gets its former text back.
     const noted = await noteKeys(shop, order, { line, keys: fresh })
     if (noted.outcome !== 'confirmed') return afterKeys(noted)
     return afterKeys(pushed(await putLines(shop, order, [{ line: stored ?? line, all, shown }])))
@@ -349,11 +349,11 @@ export async function sendWaiting(shop: HandOverShop, reference: string): Promis
   const order = read.value
   if (isCancelled(order.status) || isMailed(order)) return CONFIRMED
   if (UNPAID.includes(order.status)) return notPaid(order, 'its keys are mailed')
-  // These refunds are not noted as known: only the refunds of a reading that Quayside acts on are.
+  // The refunds read here are not remembered: a hand-over must still see that they are newer than the reading of the order.
   const refunded = await readRefunds(shop, order, new Map())
   if ('outcome' in refunded) return refunded
   const line_items = order.line_items.filter(({ id }) => !refunded.ofLine.has(String(id)))
-  // The mail of a note prints the keys of the other lines too.
+  // If any other line has keys, the note also has those of refunded lines: its mail prints the lines in any case.
   return waitingKeys(shop, { ...order, line_items }).length === 0 ? CONFIRMED : sendByNote(shop, order, [])
 }
 
@@ -367,9 +367,9 @@ export async function closeOrder(
   const refunded = await readRefunds(shop, order)
   if ('outcome' in refunded) return refunded
   const mayComplete = state === 'fulfilled' && shop.handOver.complete
-  // A merchant may have changed the status since. If the order were completed again, its mail would carry the same keys.
+  // The order was completed, even if a merchant changed its status since. Completing it again would mail the same keys again.
   if (mayComplete && (order.status === 'completed' || isMailed(order))) return CONFIRMED
-  // A completed order would count as paid.
+  // An unpaid order must not be completed: it would then count as paid.
   if (mayComplete && (UNPAID.includes(order.status) || isCancelled(order.status)))
     return notPaid(order, 'it is completed')
   if (mayComplete && isHandedOver(order, refunded)) {
@@ -377,7 +377,7 @@ export async function closeOrder(
     if (cleared.outcome !== 'read') return cleared
     return pushed(await put(shop, order, { status: 'completed', ...markOf(order) }))
   }
-  // No mail of a completed order comes now. The keys that wait for that mail go by note, and leave the lines.
+  // Quayside does not complete this order. The keys that wait for the mail about that go by note, and leave the lines.
   if (!isCancelled(order.status) && !isMailed(order)) {
     const sent = await sendByNote(shop, order, [])
     if (sent.outcome !== 'confirmed') return sent

@@ -30,7 +30,7 @@ export const shopLine = z.object({
 })
 export type ShopLine = z.infer<typeof shopLine>
 
-/** The used fields of an order of WooCommerce. A field that cannot be read makes the order unsound, not unreadable. */
+/** The used fields of an order of WooCommerce. Where an amount cannot be read, the order is still read, and has a `fault`. */
 export const shopOrder = z.object({
   id,
   status: z.string(),
@@ -64,7 +64,7 @@ export interface Refunded {
   ofLine: Map<string, number>
   /** Units whose line the shop does not name. */
   unknown: number
-  /** Money that was refunded for no named units, shipping or fees, in 10^-12 of its unit. */
+  /** Money that was refunded for no named units, shipping or fees, in 10^-12 of the currency's unit. */
   unnamed: bigint
 }
 
@@ -88,7 +88,7 @@ export function refundedBy(refunds: Omit<z.infer<typeof shopRefund>, 'id'>[]): R
 
 export const NO_REFUNDS: Refunded = { ofLine: new Map(), unknown: 0, unnamed: 0n }
 
-/** The statuses that WooCommerce gives a paid order: first for products that the shop does not deliver itself, then for others. */
+/** The statuses that WooCommerce gives a paid order: `completed` where the shop itself delivers everything, else `processing`. */
 export const PAID_STATUSES = ['processing', 'completed']
 
 const UNDATED = 'in the shop without a payment, as one that is paid on delivery'
@@ -96,7 +96,7 @@ const UNDATED = 'in the shop without a payment, as one that is paid on delivery'
 type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant' | 'fault'>
 
 /**
- * Returns how an order stands by its status and its date of payment. `failed` is no end: the customer may pay such an order yet.
+ * Returns how an order stands by its status and its date of payment. `failed` is not final: the customer may still pay.
  *
  *   | status                               | with a date of payment   | without
  *   | cancelled, refunded, trash           | cancelled                | cancelled
@@ -108,7 +108,7 @@ type Stands = Pick<StoreOrderRead, 'standing' | 'because' | 'isForMerchant' | 'f
  */
 function standingOf({ status, date_paid_gmt: paid, total, refunds }: ShopOrder, statuses: readonly string[]): Stands {
   if (isCancelled(status)) return { standing: 'cancelled' }
-  // Refunds count as negative. A person can set an order to paid again although all of its money went back.
+  // Refunds have negative amounts. A person can set an order to paid again although all of its money went back.
   const left = scaledSum([total, ...refunds.map((refund) => refund.total)])
   if (refunds.length > 0 && left !== undefined && left <= 0n) return { standing: 'cancelled' }
   if (statuses.includes(status)) {
@@ -133,12 +133,12 @@ export function storeOrderOf(
   const { currency } = order
   const refundedAmount =
     unnamed === 0n ? undefined : formatDecimal({ minor: Number(unnamed / minorUnit(currency)), currency })
-  // A quantity that is no whole number could be rounded to 0, as if the line had been taken out.
+  // An order with a quantity that is no whole number is read without lines. Rounded to 0, a line would look removed.
   const lines = order.line_items.every(hasCount) ? order.line_items : []
   return {
     reference: String(order.id),
     ...stands,
-    // WooCommerce dates a payment once, and does not say what was added since.
+    // WooCommerce dates the first payment only. It does not say whether units that were added later are paid.
     fullyPaid: order.date_paid_gmt !== null,
     placedAt: instantOf(order.date_created_gmt),
     paidAt: instantOf(order.date_paid_gmt),
@@ -191,8 +191,8 @@ function scaled(text: string): bigint | undefined {
 const minorUnit = (currency: string): bigint => 10n ** BigInt(SCALE - decimalsOf(currency))
 
 /**
- * Returns the price that was paid for one unit, rounded down. It is zero where the price cannot be said, and then the order has a
- * fault. A negative fee, such as a gift card, takes from each line in proportion to what the line costs.
+ * Returns the price that was paid for one unit, rounded down. It is zero where the price cannot be read, and then the order has a
+ * fault. A negative fee, such as a gift card, lowers the price of each line in proportion.
  */
 function unitPrice({ total, quantity }: ShopLine, { line_items: lines, fee_lines: fees, currency }: ShopOrder): string {
   const paid = scaled(total)
@@ -231,7 +231,7 @@ function scaledSum(texts: string[]): bigint | undefined {
   return sum
 }
 
-/** Returns an order that is over, of which no other field can be read. */
+/** Returns a cancelled order of which no other field can be read. */
 const goneOrder = (reference: string, changedAt: number | null): StoreOrderRead => ({
   reference,
   standing: 'cancelled',
@@ -262,12 +262,12 @@ export function verifyDelivery({ headers, body }: StoreRequest, webhookSecret: s
   return verifyBodyMac(signatures, body, [webhookSecret])
 }
 
-/** The order that a delivery names. `orderKey`: absent where the body has no key. `says`: the fields that the body has of it. */
+/** The order that a delivery names. `orderKey`: absent where the body has no key. `says`: the order's used fields in the body. */
 type NamedOrder =
   | { outcome: 'named'; id: string; orderKey?: string; says?: string | undefined }
   | { outcome: 'ignored' | 'unreadable'; detail: string }
 
-/** Reads which order a delivery is about. Nothing else of the delivery is believed. */
+/** Reads which order a delivery is about. Nothing else in the delivery is trusted. */
 export function orderNamedBy(body: Buffer): NamedOrder {
   let value: unknown
   try {
@@ -284,7 +284,7 @@ export function orderNamedBy(body: Buffer): NamedOrder {
   const order = z.object({ id, order_key: z.string() }).safeParse(value)
   const says = saysOf(value)
   if (order.success) return { outcome: 'named', id: String(order.data.id), orderKey: order.data.order_key, says }
-  // The body is about an order that was deleted or put into the trash.
+  // A body with an id alone is about an order that was deleted or put into the trash.
   const only = z.strictObject({ id }).safeParse(value)
   if (only.success) return { outcome: 'named', id: String(only.data.id) }
   return { outcome: 'ignored', detail: 'the body is about no order' }
@@ -300,7 +300,7 @@ export type OrderShop = Shop & { statuses: readonly string[] }
 /** Returns the used fields of an order as text; undefined for a body that is no order. */
 const saysOf = (body: unknown): string | undefined => JSON.stringify(shopOrder.safeParse(body).data)
 
-/** Notes an order as it is after a write of Quayside. A delivery that says the same comes from that write. */
+/** Remembers an order as it is after a write of Quayside. A delivery that says the same was caused by that write. */
 export function noteWritten({ known: { written } }: Shop, id: number, body: unknown): void {
   if (written.size >= REFUNDS_MAX) written.clear()
   written.set(id, saysOf(body) ?? '')
@@ -312,13 +312,13 @@ export async function readShopOrder(
   order: string,
 ): Promise<Read<ShopOrder> | { outcome: 'ignored'; detail: string }> {
   const answer = await call(shop, { method: 'GET', path: `/orders/${order}` })
-  // The status of this answer is 400 or 404, by version.
+  // Only the code is compared, because the status is 400 or 404, depending on the version.
   const isMissing = !answer.ok && answer.code === 'woocommerce_rest_shop_order_invalid_id'
   if (isMissing) return { outcome: 'ignored', detail: `the shop has no order ${order}` }
   return readAs(answer, shopOrder, notAnOrder())
 }
 
-/** Reads an order with its refunds, as a delivery names it or by its id. */
+/** Reads an order with its refunds. @param named a delivery that names the order, or the id of the order */
 export async function readStoreOrder(shop: OrderShop, named: Buffer | string): Promise<OrderReadResult> {
   if (typeof named === 'string' && !/^\d{1,15}$/.test(named)) {
     return { outcome: 'ignored', detail: 'this is no id of an order of WooCommerce' }
@@ -342,10 +342,10 @@ async function withRefunds(shop: OrderShop, order: ShopOrder) {
   return { outcome: 'order', order: storeOrderOf(order, { refunded, statuses: shop.statuses }) } as const
 }
 
-/** The most orders whose refunds are remembered. */
+/** The most orders whose refunds, or last writes, are remembered. */
 const REFUNDS_MAX = 1_000
 
-/** Whether an order has the refunds that it had when they were read last. */
+/** Whether the refunds that an order lists are those that were read last. */
 export const hasKnownRefunds = ({ known }: Shop, { id: order, refunds }: ShopOrder): boolean =>
   known.refunds.get(order)?.listed === JSON.stringify(refunds)
 
@@ -364,12 +364,12 @@ export async function readRefunds(
   if (before?.listed === listed) return before.refunded
   const unreadable = unavailable(`the shop does not give the refunds of its order ${order.id}`)
   const read = await readList(shop, `/orders/${order.id}/refunds`, {}, shopRefund, unreadable)
-  // The order is read again, whether the shop refused for now or for good.
+  // Even a refusal counts as unavailable, so that the order is read again.
   if (read.outcome !== 'read') return unavailable(read.detail)
   if (read.items.length < (read.total ?? 0)) return unreadable
   const refunded = refundedBy(read.items)
   const named = new Set(order.refunds.map(({ id: refund }) => refund))
-  // Where a refund was made or deleted since the order was read, these refunds do not belong to that reading. They are not kept.
+  // If a refund was made or deleted since the order was read, these refunds do not fit `listed`, and are not remembered.
   if (named.size === read.items.length && read.items.every(({ id: refund }) => named.has(refund))) {
     if (known.size >= REFUNDS_MAX) known.clear()
     known.set(order.id, { listed, refunded })
@@ -377,10 +377,10 @@ export async function readRefunds(
   return refunded
 }
 
-/** So much time is read again: an order that was being saved may appear later than an order with a newer date. */
+/** Each read goes back by so much. The shop may list an order that was just being saved later than an order with a newer date. */
 const OVERLAP_MS = 600_000
 
-/** How far a list of changed orders was read. `page`: above 1 only within one instant that fills more than a page. */
+/** How far a list of changed orders was read. `page`: above 1 only where the orders of one second fill more than a page. */
 const ordersCursor = z.object({
   /** All orders that changed in this second or later are still to be read; epoch milliseconds. */
   from: z.number().int(),
@@ -394,7 +394,7 @@ type OrdersCursor = z.infer<typeof ordersCursor>
 const isoSeconds = (at: number): string => new Date(at).toISOString().slice(0, 19)
 const wholeSecond = (at: number): number => Math.floor(at / 1000) * 1000
 
-/** Returns what to ask the shop for. A bound of the query leaves out the second that it names. */
+/** Returns the query for the next page. WooCommerce leaves out the second that `modified_after` or `modified_before` names. */
 export function ordersQuery({ from, page }: OrdersCursor): Record<string, string> {
   const query = {
     per_page: String(PAGE_SIZE),
@@ -410,14 +410,14 @@ export function ordersQuery({ from, page }: OrdersCursor): Record<string, string
 /**
  * Returns where the next read goes on.
  *
- * An order that changes while pages are read moves behind the orders that are still to come. Pages by number are used within one
- * second only. They begin again where an order left that second, because all orders after it moved up.
+ * An order that changes while pages are read moves to the end of the list, and the orders after it move up. Therefore pages are
+ * read by number only within one second. If an order has left that second, its pages are read again from the first.
  *
- * A page may be shorter than asked for although it is not the last page: plug-ins and hosts lower the most items of a page.
+ * A page may be shorter than asked for although it is not the last page: plug-ins and hosts can lower the size of a page.
  *
  * @param changed when each order of the page changed, in the order of the page
  * @param total how many orders the list has, on all its pages; undefined where the shop does not say
- * @param shopNow the time of the shop's clock: an order that is dated into the future must not carry the next read there
+ * @param shopNow the time of the shop's clock: an order with a date in the future must not make the next read begin there
  */
 export function nextOrders(
   cursor: OrdersCursor,
@@ -446,10 +446,10 @@ export function nextOrders(
 /** The fields that an order in a list must have. */
 const listedOrder = z.looseObject({ id, date_modified_gmt: z.string(), status: z.string().catch('') })
 
-/** After so many failed reads of refunds, no more refunds of a page are read: each read may take as long as a request may. */
+/** After so many failed reads of refunds, no more refunds of a page are read: each may take the full deadline of a request. */
 const UNREAD_MAX = 2
 
-/** Reads the orders of one answer. An order that cannot be read, or whose refunds cannot, keeps no other order back. */
+/** Reads the orders of one answer. An order that cannot be read, or whose refunds cannot, does not stop the others. */
 async function ordersIn(
   shop: OrderShop,
   listed: readonly z.infer<typeof listedOrder>[],

@@ -8,7 +8,7 @@ const TOPIC = 'order.updated'
 /** The most pages of webhooks that are read. Webhooks on further pages are not ours. */
 const PAGES_MAX = 10
 
-/** WordPress sends to these ports only (`wp_http_validate_url`). An address has an empty port where the port is the default. */
+/** WordPress sends to these ports only (`wp_http_validate_url`). The empty text is the default port in a `URL`. */
 const PORTS = ['', '80', '443', '8080']
 const PRIVATE_HOST = /^(localhost$|\[|(0|10|127)\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/
 const UNREACHED =

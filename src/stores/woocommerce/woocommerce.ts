@@ -18,9 +18,9 @@ export interface WooCommerceOptions extends ShopOptions {
   }
 }
 
-/** The time of a hand-over of a few requests to a slow shop. No request that writes leaves later. */
+/** A hand-over sends no write after this time, which is long enough for a few requests to a slow shop. */
 const PUSH_MS = 120_000
-/** PHP goes on after its caller hung up: a write may act for longer than its deadline. A minute and a half is longer than a request. */
+/** A write acts in the shop within this time or never. It is longer than the deadline: PHP works on after its caller hung up. */
 const SETTLE_MS = 90_000
 
 export function wooCommerceStore(options: WooCommerceOptions): Store {
