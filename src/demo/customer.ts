@@ -17,10 +17,10 @@ export type Customer = ReturnType<typeof createCustomer>
 /** The customer's references begin with this text. */
 export const CUSTOMER_PREFIX = 'D-'
 
-/** `D-0193` */
+/** Returns a reference, such as `D-0193`. */
 export const customerReference = (number: number): string => `${CUSTOMER_PREFIX}${String(number).padStart(4, '0')}`
 
-/** A first order seconds after the start makes the overview alive. Later orders are 20 to 40 s apart: slow enough to follow. */
+/** The first order comes right after the start. Later orders are 20 to 40 s apart, so that a person can follow them. */
 const FIRST_MS = 2_000
 const PAUSE_MS = { least: 20_000, most: 40_000 }
 

@@ -132,7 +132,7 @@ export async function startShop(options: ShopOptions) {
     answerListings: (answer: typeof answerFor) => {
       answerFor = answer
     },
-    /** Answers the next callbacks with this status and does not record them; with `recorded`, only the answer is wrong. */
+    /** Answers the next callbacks with this status. They count as not received; with `recorded`, only their answer is lost. */
     answerNext: (status: number, times = 1, recorded?: 'recorded') => {
       planned = [...planned, ...Array.from({ length: times }, () => ({ status, recorded: recorded === 'recorded' }))]
     },

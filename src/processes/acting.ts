@@ -6,10 +6,10 @@ import type { Supplier } from '../supplier/client.ts'
 /** Whether this process is the worker now. */
 export type Acts = () => boolean
 
-/** What the worker knows of the supplier, for the processes that do not call it. */
+/** What the worker knows of the supplier, for the other processes, which do not call the supplier. */
 export type SupplierReport = { [K in 'unreadable' | 'reach' | 'quota']: ReturnType<Supplier[K]> }
 
-/** Wraps the supplier. While this process is not the worker, each call fails, even that of a purchase which waits to be sent. */
+/** Wraps the supplier. While this process is not the worker, it sends nothing, not even a purchase that was about to leave. */
 export function supplierOfWorker(supplier: Supplier, acts: Acts, report: () => SupplierReport | undefined): Supplier {
   const { placeOrder, differs, unreadable, setAside, isJudged, reach, quota, pausedUntil, close, ...calls } = supplier
   return {

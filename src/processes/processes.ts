@@ -18,7 +18,7 @@ export interface WorkerReport {
   nextRuns: NextRuns
 }
 
-/** Whether the deliveries that a process receives make it suspect its clock or the webhook secret; see `Inbox`. */
+/** What a process suspects by its deliveries: that its clock, or the webhook secret, is wrong. See `Inbox`. */
 export interface Suspects {
   clock: boolean
   secret: boolean

@@ -14,7 +14,7 @@ export interface AddressParts {
   /** Where this process reaches the supplier. API keys are not compared: an account has a new key after a rotation. */
   supplierUrl: string
   now: () => number
-  /** A clock that never jumps. It measures how long ago this process first read what another process said. */
+  /** A clock that never jumps. It measures for how long other processes have written nothing new. */
   monotonic: () => number
   log: Pick<Log, 'warn'>
   /** The time between two ticks. A process looks at the address in use at each tick. */

@@ -10,7 +10,7 @@ interface ShopRequest {
   method: 'GET' | 'POST' | 'PUT'
   headers: Record<string, string>
   body?: string | Buffer | null
-  /** True: the shop acts on this request. */
+  /** True: the request changes something in the shop. */
   isWrite: boolean
   /** From this instant on, a write is no longer sent. */
   until?: number
@@ -24,7 +24,7 @@ export interface RawAnswer {
 }
 
 /**
- * Why a call failed. `cause`: the reason. `fix`: what to do about it; `failure.detail` says that too, where an answer came.
+ * Why a call failed. `cause`: the reason. `fix`: what to do about it. Where an answer came, `failure.detail` has both.
  * `answeredAt`: the time of the shop's clock, epoch milliseconds; null where the shop did not say.
  */
 export interface ShopFailure {

@@ -27,7 +27,7 @@ export function handingOver(open: () => ShopHandOver) {
   } satisfies Partial<Store>
 }
 
-/** Makes a result say that keys may have left, because an earlier request of this hand-over has given the customer keys. */
+/** Makes a result say that keys may have left. It is used once a request of the same hand-over has given the customer keys. */
 export function afterKeys<Result extends FulfilResult>(result: Result): Result {
   if (result.outcome === 'unavailable') return { ...result, mayHaveLeft: true }
   return result.outcome === 'refused' ? { ...result, hasNothing: undefined } : result

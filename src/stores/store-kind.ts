@@ -14,8 +14,8 @@ type StoreShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore
 type ShopShape = z.ZodObject<{ kind: z.ZodLiteral<string> } & typeof everyStore & typeof everyShop>
 
 /**
- * The parts of a kind. `addressOf` and `open` are methods: unlike a property, a method may take the settings of one kind only.
- * They always get the settings of their own kind, because `kindOf` finds the kind by the `kind` in those settings.
+ * The parts of a kind. `addressOf` and `open` are methods, because TypeScript lets the methods of a kind take its own settings.
+ * They never get other settings: `kindOf` finds the kind by the `kind` in the settings.
  */
 export interface StoreKind<Shape extends StoreShape = StoreShape> {
   /** The name of the kind in the configuration and the commands. */
@@ -65,7 +65,7 @@ export interface ShopCredentials {
   previousSecret?: Secret
 }
 
-/** What a kind of shop needs for the API of its shops, and for `stores add`, which connects a shop. */
+/** The credentials of a kind of shop, and the texts and questions of `stores add`, the command that connects a shop. */
 export interface ShopAccess {
   /** The names of the credentials, as a message shows them: `must be …, joined by a colon`. */
   credentials: string
@@ -77,7 +77,7 @@ export interface ShopAccess {
     /** The help for `--url`. `keyFile` is the help for `--key-file`. */
     url: string
     keyFile: string
-    /** Options that give a setting of this kind, by the name of the setting: `location: ['--location <number>', …]`. */
+    /** Options of the command, by the name of the setting that each gives: `location: ['--location <number>', …]`. */
     options: Record<string, [flags: string, about: string]>
     credentialsFrom: string
     exampleUrl: string

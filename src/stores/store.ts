@@ -29,9 +29,9 @@ export type NotConfirmed =
 export type PushResult = { outcome: 'confirmed' } | NotConfirmed
 
 /**
- * The adapter read the order before it wrote a key, and the customer may not have these keys now. The shop has none of them. This
- * is no failed attempt: the hand-over waits until the order is read again. `units`: the units of the line that the order has now.
- * The standing `held` can also mean that the shop holds back only this line.
+ * The order does not entitle its customer to these keys now. The adapter saw that before it wrote any key, so the shop has none
+ * of them. This is no failed attempt: the hand-over waits until the order is read again. `units`: the units of the line that the
+ * order has now. The standing `held` can also mean that the shop holds back only this line.
  */
 export interface NotEntitled {
   outcome: 'not_entitled'
@@ -131,7 +131,7 @@ export interface StoreOrderRead {
   standing: Standing
   /** Why the order is unpaid or held, as the end of a sentence that begins with "the order": `is on hold in the shop`. */
   because?: string
-  /** Only the merchant can end the state in `because`. The order says so, and one alert; with `unalerted`, the order alone. */
+  /** True: only the merchant can end the state in `because`, so a remark and one alert say so; `unalerted`: only the remark. */
   isForMerchant?: boolean | 'unalerted'
   /** Whether the shop says that all money of the order came. Where a shop cannot say so, each paid order counts as fully paid. */
   fullyPaid: boolean
@@ -158,7 +158,7 @@ export interface StoreOrderRead {
   isDone?: boolean
   /** True: our mark on the order shows that Quayside has put keys on it. */
   hasOurKeys?: boolean
-  /** Why the order must not be bought as it is, such as a total that does not fit its lines; absent for a sound order. */
+  /** Why the order must not be bought as it is, such as a total that does not fit its lines; absent: it may be bought. */
   fault?: string
   /** True: in the shop, the merchant asks Quayside to try once more to buy the units that got no keys. */
   retry?: boolean

@@ -51,7 +51,7 @@ export async function openCallbackSecrets({ db, vault, now, newId }: Pick<Contex
   let rotations = await readRotations(db)
 
   const derived = new Map<string, Buffer>()
-  /** The first generation has a name without a number, as it had before secrets could be rotated. */
+  /** The first generation keeps its name without a number: it is older than rotation. */
   const secretOf = (store: string, generation: number): Buffer => {
     const name = generation === 1 ? `callback:${store}` : `callback:${store}:${generation}`
     const secret = derived.get(name) ?? vault.subKey(name)
@@ -69,8 +69,8 @@ export async function openCallbackSecrets({ db, vault, now, newId }: Pick<Contex
     /** Returns every secret of a store that is valid now, the newest first. */
     of: (store: string): Buffer[] => validOf(store, now()).map((generation) => secretOf(store, generation)),
     /**
-     * Takes a new secret into use. `secret`: the text `whsec_…`, which is shown only this once. `previousUntil`: the instant at
-     * which callbacks are no longer signed with the earlier secrets too, epoch milliseconds.
+     * Takes a new secret into use. `secret`: the text `whsec_…`, which is shown only this once. `previousUntil`: when the earlier
+     * secrets end, epoch milliseconds. Until then, callbacks are signed with those too.
      *
      * @param overlapMs how long the earlier secrets stay valid; 0 ends all of them at once
      * @throws Failure `conflict`: `too_many_secrets` while four are valid, `rotated_meanwhile` if another rotation was faster

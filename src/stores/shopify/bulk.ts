@@ -25,7 +25,7 @@ const operation = z.object({ id: z.string(), status: z.string(), url: z.string()
 type Operation = z.infer<typeof operation>
 const resultLine = z.object({ __lineNumber: z.number().int(), data: z.unknown() })
 
-/** Waits until a bulk operation has ended. @returns undefined where it still runs after so many polls */
+/** Waits until a bulk operation has ended. @returns undefined where the operation still runs after this number of polls */
 async function ended(shop: Shop, id: string, polls: number): Promise<Read<Operation | undefined>> {
   for (let poll = 1; poll <= polls; poll += 1) {
     await shop.sleep(Math.min(POLL_MAX_MS, POLL_MS * poll))

@@ -162,7 +162,7 @@ async function readVariants(shop: Shop, ids: string[], location: string): Promis
   return asRead(found)
 }
 
-/** Returns a call for each product whose prices differ: its variables, and its listings in the order of its variants. */
+/** Returns a call for each product whose prices differ. `pushing`: its listings, in the sequence of the variants in the call. */
 const priceCalls = (pushing: Pushing[], ownsSalePrice: boolean) =>
   [...Map.groupBy(pushing, ({ variant }) => variant.product.id)].flatMap(([product, of]) => {
     const changed = of.flatMap((one) => {
@@ -266,7 +266,7 @@ function setQuantities(shop: Shop, { id }: StockPush, tries: number, quantities:
   return ask(shop, documents.setStock, { input, key: keyOf(id, tries, quantities) }, written)
 }
 
-/** Sets the stock of at most five listings to 0 at other locations for online orders. Where that fails, the notice says why. */
+/** Sets the stock of at most five listings to 0 at other locations for online orders. Where that fails, their notice says why. */
 async function emptyOthers(shop: Shop, push: StockPush, all: Pushing[]): Promise<NotConfirmed | undefined> {
   let left = all
   let stale = 0
@@ -427,7 +427,7 @@ async function makeProduct(shop: Shop, variant: NewVariant): Promise<CreatedVari
   return { sku, refusal: refusalOf(userErrors[0]?.code) }
 }
 
-/** Publishes the product of a variant if it is to be published, and then says that the variant is there. */
+/** Publishes the product of a variant, if it is to be published. @returns the answer that the variant is there */
 async function taken(
   shop: Shop,
   { sku, isPublished }: NewVariant,

@@ -41,7 +41,7 @@ export interface ShopOptions
   settings: ShopSettings
 }
 
-/** A shop of Shopify, the first parameter of each function that calls the shop. No failure quotes anything of an answer. */
+/** A shop of Shopify, the first parameter of each function that calls the shop. Failures quote nothing of an answer. */
 export type Shop = ReturnType<typeof openShop>
 
 /** The facts about a shop that were learned from its answers. All copies of a `Shop` share one such object. */
@@ -119,7 +119,7 @@ export async function ask<Value>(
   return unavailable(`${shop.host} answered with something that Shopify does not`, isMutation(document))
 }
 
-/** Returns the schema of a whole answer. @param schema of its one field; where the document has several fields, of the whole */
+/** Returns the schema of a whole answer. @param schema the schema of `field`; without `field`, that of the whole answer */
 export const answerOf = <Value>({ field }: ShopDocument, schema: z.ZodType<Value>): z.ZodType<Value> =>
   field === undefined
     ? schema
@@ -263,7 +263,7 @@ async function authorised(shop: Shop): Promise<string | ShopFailure> {
       known.renewal = undefined
     })
     const failure = await known.renewal
-    // If the renewal fails, the old token will do while it is valid, for a few minutes.
+    // If the renewal fails, the old token is used: it is still valid for a few minutes.
     if (failure && !(known.token && now() < known.token.renewAt + RENEWAL_MS)) return failure
   }
   return known.token?.secret.reveal() ?? ''

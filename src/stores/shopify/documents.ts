@@ -260,7 +260,7 @@ export const orderLines = query(
   `id lineItems(first: 50, after: $after) ${LINES}`,
 )
 
-/** Finds the order of a fulfilment order, because a delivery may name only such a part of an order. */
+/** Finds the order to which a fulfilment order belongs, because some deliveries name only a fulfilment order. */
 export const orderOfFulfillment = query(
   'OrderOfFulfillment($id: ID!)',
   'node(id: $id)',

@@ -104,7 +104,7 @@ async function ordersFindings(shop: Shop): Promise<StoreFinding[]> {
   return [failed('permissions', detail, fix)]
 }
 
-/** Orders that wait for money, by their financial status. They are the only sign of payment settings, which cannot be read. */
+/** Orders that wait for money, by their financial status. The payment settings that make them wait cannot be read. */
 const AWAITED = {
   authorized: {
     are: 'authorised and not captured',

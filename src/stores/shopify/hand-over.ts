@@ -52,7 +52,7 @@ export const missingKeys = ({ texts }: KeysOnOrder, keys: string[]): string[] =>
 
 /**
  * Returns the two metafields that a hand-over writes: its keys under the first free name, and the units that then have keys.
- * Shopify writes both or neither: neither if another process has written since they were read. The hand-over then reads again.
+ * Shopify writes both, or neither if another process has changed them since they were read. The hand-over then reads again.
  *
  * @param heading the text before the keys, such as the name of the product
  * @param handedOver units of the line that were handed over, including those of these keys; absent: all these keys are new
@@ -199,7 +199,7 @@ const lineItem = z.object({ id: z.string() })
 const partItem = z.object({ id: z.string(), remainingQuantity: z.number().int(), lineItem })
 const sentItem = z.object({ quantity: z.number().int(), lineItem })
 
-/** A fulfilment order, which is what one location has to fulfil of an order. Here it has only the items of one line. */
+/** A fulfilment order: the part of an order that one location fulfils. `items` are those of one line only. */
 export type FulfillableOrder = ReturnType<typeof fulfillableOrder>
 
 const fulfillableOrder = (one: z.infer<typeof part>, items: z.infer<typeof partItem>[]) => ({
@@ -212,7 +212,7 @@ const fulfillableOrder = (one: z.infer<typeof part>, items: z.infer<typeof partI
   items: items.map(({ id, remainingQuantity }) => ({ id, remaining: Math.max(0, remainingQuantity) })),
 })
 
-/** Reads the items of a line page by page. @param ids of fulfilment orders or of fulfilments */
+/** Reads the items of a line page by page. @param ids the fulfilment orders, or the fulfilments, to read */
 async function readLines<Item extends z.infer<typeof sentItem> | z.infer<typeof partItem>>(
   shop: Shop,
   document: documents.ShopDocument,
@@ -330,7 +330,7 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
   const fresh = missingKeys(on, keys)
   const { currentQuantity: units } = line
   const { standing, because = 'is not paid' } = standingOf(order, shop.settings)
-  // Once some of its keys are on the order, a hand-over is finished, even if the order was cancelled meanwhile.
+  // Once some of its keys are on the order, a hand-over must be finished, even if the order was cancelled meanwhile.
   const isNew = fresh.length === keys.length
   const notEntitled = (detail: string, held = standing, left = units): FulfilResult => ({
     outcome: 'not_entitled',
@@ -366,7 +366,7 @@ export async function fulfil(shop: Shop, update: KeysUpdate): Promise<FulfilResu
     return isNew ? notEntitled(detail, 'held') : refused(409, detail)
   }
   if (isNew && wanted > 0 && plan.locations.length === 0) {
-    // No units of the line are left to fulfil, and too few are fulfilled: most often, units were refunded in the last moment.
+    // No units of the line are left to fulfil, and too few are fulfilled: most often, units were refunded a moment ago.
     const now = await readOrder(shop, reference, asked.id)
     if (now.outcome !== 'read') return now
     const left = now.value.node?.currentQuantity ?? 0

@@ -316,15 +316,15 @@ export function verifyDelivery({ headers, body }: StoreRequest, secrets: readonl
   return verifyBodyMac(signatures, body, secrets)
 }
 
-/** Each read goes back by so much. The shop may list an order that was just being saved later than an order with a newer date. */
+/** Each read goes back by so much: an order that is being saved may appear in the list after an order with a newer date. */
 const OVERLAP_MS = 600_000
 
-/** After so many orders that cannot be read, the rest of a page waits: each may take the full deadline of a request. */
+/** After so many unreadable orders, the rest of a page waits: each such order may take the full deadline of a request. */
 const UNREAD_MAX = 2
 
 /** How far the changed orders were read. */
 const ordersCursor = z.object({
-  /** All orders that changed since this instant are read; epoch milliseconds. */
+  /** The pages list all orders that changed since this instant; epoch milliseconds. */
   from: z.number().int(),
   /** Shopify's cursor of the page before; null at the first page. */
   after: z.string().nullable(),

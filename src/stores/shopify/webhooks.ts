@@ -5,7 +5,7 @@ import * as documents from './documents.ts'
 
 const ORDER_FIELDS = ['id', 'admin_graphql_api_id', 'updated_at']
 
-/** The topics that the shop is to send, each with its fields: ids, and what tells deliveries apart. None names the customer. */
+/** Topics that the shop is to send, each with its fields: ids, and what tells deliveries apart. No field names the customer. */
 const TOPICS: Record<string, string[]> = {
   ORDERS_PAID: ORDER_FIELDS,
   ORDERS_UPDATED: ORDER_FIELDS,

@@ -53,7 +53,7 @@ export function itemOf(listing: StoreListing, { parent, id }: ShopVariant, ownsS
     : { regular_price: price }
   return {
     id: Number(id),
-    // WooCommerce drops the merchant's sale price where it is not below the new regular price.
+    // A regular price makes WooCommerce drop a sale price of the merchant that is not lower.
     ...(stockAlone ? {} : prices),
     ...(stock === null
       ? { manage_stock: false, stock_status: available ? 'instock' : 'outofstock' }
@@ -139,7 +139,7 @@ async function sendBatch<Value>(
   return readAs(answer, schema, unreadable('what became of its products', true))
 }
 
-/** Sends items batch by batch, and adds what became of them to `answers`. @returns why the shop took no more */
+/** Sends items batch by batch, and adds what became of them to `answers`. @returns the failure that ended the sending, if any */
 async function inBatches<Item, Answer>(
   { known }: Shop,
   items: Item[],
@@ -378,8 +378,8 @@ export function searches(skus: string[]): string[][] {
 }
 
 /**
- * Returns a product as it is created. It is virtual, because nothing is shipped. It is not downloadable: if it were both,
- * WooCommerce would complete its orders before the keys are there. It has no price, so that it cannot be bought.
+ * Returns a product as it is created. It is virtual, because nothing is shipped. It is not downloadable too, because WooCommerce
+ * would then complete its orders before the keys are there. It has no price, so that it cannot be bought.
  */
 function newProduct(variant: NewVariant, status: CatalogueShop['create'], category: number | undefined) {
   const { sku, name, description, image, isPublished } = variant

@@ -28,7 +28,7 @@ export interface ShopOptions extends Connecting {
 
 /** The facts about a shop that were learned from its answers. All copies of a `Shop` share one such object. */
 interface Known {
-  /** Where a request carries the key. Over plain http no request carries the key, which only signs. */
+  /** Where a request carries the key. Over plain http the key is not sent: it signs each request. */
   keyPlace: 'header' | 'query' | 'signature'
   /** How many items the next batch has. */
   batchSize: number
@@ -85,8 +85,8 @@ const WRITE_DEADLINE_MS = 60_000
 const READ_DEADLINE_MS = 30_000
 
 /**
- * Sends a request. Some servers remove the header with the key. If this one seems to, the request is sent again with the key in
- * the query. A failure quotes from an answer only the address that a redirect leads to.
+ * Sends a request. Some servers remove the header with the key. If the shop answers that it saw no key, the request is sent again
+ * with the key in the query. A failure quotes from an answer only the address that a redirect leads to.
  */
 export async function call(shop: Shop, given: ShopCall): Promise<ShopAnswer> {
   const { known } = shop
@@ -170,7 +170,7 @@ export async function readList<Item>(
   return { outcome: 'read', items, isLast, total, answeredAt: answer.answeredAt } as const
 }
 
-/** Whether no key arrived, or an unknown key: WooCommerce answers both alike. */
+/** Whether the shop saw no key, or an unknown key. WooCommerce has one answer for these two cases. */
 const isUnauthenticated = ({ failure, code = null }: Failed): boolean =>
   failure.outcome === 'refused' && isUnseen({ status: failure.status, code })
 

@@ -31,8 +31,8 @@ import {
 export type HandOverShop = OrderShop & Pick<WooCommerceSettings, 'handOver'>
 
 /**
- * The metadata on an order that Quayside has completed. It says how many keys of each line the customer was sent, by the mail of
- * the completed order or by note. It is JSON by the id of the line. Earlier versions wrote the number of all keys.
+ * The metadata on an order that Quayside has completed. It says, as JSON by the id of the line, how many keys the customer was
+ * sent, by the mail of the completed order or by note. Earlier versions wrote one number for all keys.
  */
 const COMPLETED_META = '_quayside_completed'
 
@@ -56,7 +56,7 @@ const lineOf = (order: ShopOrder, id: string): ShopLine | undefined =>
 
 const hasKey = (text: string | null, key: string): boolean => text !== null && `\n${text}\n`.includes(`\n${key}\n`)
 
-/** Whether a key has characters that WordPress changes in a mail of its own. */
+/** Whether a key has characters that WordPress changes in the mail of a completed order. */
 const isFragile = (key: string): boolean => /[%<>&\\]/.test(key)
 
 /**
@@ -160,7 +160,7 @@ function sentOf(order: ShopOrder, line: ShopLine): number {
 const isMailed = (order: ShopOrder): boolean =>
   isCompletedByUs(order) && order.line_items.every((line) => sentOf(order, line) >= keysOf(line).length)
 
-/** Returns the mark of an order whose customer has all keys of its lines, and the keys in `fresh` too. */
+/** Returns the mark which says that the customer has all keys of the lines of an order, and the keys in `fresh`. */
 function markOf(order: ShopOrder, fresh: KeysOfLine[] = []) {
   const sent = order.line_items.map((line) => [line.id, keysOf(line).length + keysFor(line, fresh).length])
   return { meta_data: [{ key: COMPLETED_META, value: JSON.stringify(Object.fromEntries(sent)) }] }
@@ -377,7 +377,7 @@ export async function closeOrder(
     if (cleared.outcome !== 'read') return cleared
     return pushed(await put(shop, order, { status: 'completed', ...markOf(order) }))
   }
-  // Quayside does not complete this order. The keys that wait for the mail about that go by note, and leave the lines.
+  // Quayside does not complete this order. Keys that wait for the mail of a completed order go by note, and leave the lines.
   if (!isCancelled(order.status) && !isMailed(order)) {
     const sent = await sendByNote(shop, order, [])
     if (sent.outcome !== 'confirmed') return sent

@@ -300,7 +300,7 @@ export type OrderShop = Shop & { statuses: readonly string[] }
 /** Returns the used fields of an order as text; undefined for a body that is no order. */
 const saysOf = (body: unknown): string | undefined => JSON.stringify(shopOrder.safeParse(body).data)
 
-/** Remembers an order as it is after a write of Quayside. A delivery that says the same was caused by that write. */
+/** Remembers an order as it is after a write of Quayside, to recognise the delivery that the shop sends about that write. */
 export function noteWritten({ known: { written } }: Shop, id: number, body: unknown): void {
   if (written.size >= REFUNDS_MAX) written.clear()
   written.set(id, saysOf(body) ?? '')
@@ -377,7 +377,7 @@ export async function readRefunds(
   return refunded
 }
 
-/** Each read goes back by so much. The shop may list an order that was just being saved later than an order with a newer date. */
+/** Each read goes back by so much: an order that is being saved may appear in the list after an order with a newer date. */
 const OVERLAP_MS = 600_000
 
 /** How far a list of changed orders was read. `page`: above 1 only where the orders of one second fill more than a page. */
@@ -446,7 +446,7 @@ export function nextOrders(
 /** The fields that an order in a list must have. */
 const listedOrder = z.looseObject({ id, date_modified_gmt: z.string(), status: z.string().catch('') })
 
-/** After so many failed reads of refunds, no more refunds of a page are read: each may take the full deadline of a request. */
+/** After so many failed reads of refunds, no more refunds of a page are read: each read may take the full deadline. */
 const UNREAD_MAX = 2
 
 /** Reads the orders of one answer. An order that cannot be read, or whose refunds cannot, does not stop the others. */
