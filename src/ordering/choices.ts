@@ -9,17 +9,8 @@ import { handedOverIn, unitsLeft } from './effects.ts'
 export const decisionTypes = ['adopt', 'hand_over', 'close', 'buy_again'] as const
 export type DecisionType = (typeof decisionTypes)[number]
 
-/** One decision as it is offered to a person. */
-export interface Choice {
-  decision: DecisionType
-  /** What the decision would do now, in plain words. */
-  does: string
-  /** Why the decision is not possible now; null when it is possible. */
-  refusal: string | null
-}
-
 /** The facts that a decision depends on, apart from the purchase itself. */
-export interface Circumstances {
+interface Circumstances {
   /** Ids of the supplier's orders that were seen for the purchase. */
   orders: string[]
   /** The orders among them that a restore found. They were bought for this part as a generation that no purchase here has. */
@@ -77,8 +68,8 @@ const insteadOf: Record<Exclude<PurchaseState, 'review' | 'accepted'>, string> =
   cancelled: ended,
 }
 
-/** Returns all decisions, with what each decision would do now. */
-export const choicesOf = (loaded: Loaded, around: Circumstances): Choice[] =>
+/** Returns all decisions, with what each decision would do now, and why it is not possible; null when it is possible. */
+export const choicesOf = (loaded: Loaded, around: Circumstances) =>
   decisionTypes.map((decision) => ({
     decision,
     does: effectsOf[decision](loaded, around).filter(Boolean).join(' '),

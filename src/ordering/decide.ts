@@ -96,7 +96,8 @@ export async function decidePurchase(
   if (decision.type === 'hand_over') await confirmHandOver(ordering, purchaseId)
 }
 
-async function existing(ordering: Ordering, purchaseId: string): Promise<Loaded> {
+/** @throws Failure `not_found` */
+export async function existing(ordering: Pick<Ordering, 'db'>, purchaseId: string): Promise<Loaded> {
   const loaded = await load(ordering, purchaseId)
   if (!loaded) throw new Failure('not_found', `there is no purchase with the id ${purchaseId}`)
   return loaded
@@ -213,13 +214,6 @@ function noteOf({ type }: Decision): string | null {
   return type === 'buy_again' ? 'written off by a person and bought again' : null
 }
 
-/** Orders and differences of the evidence, apart from the purchase itself. */
-export interface EvidenceAround {
-  /** Ids of the supplier's orders that a person is shown. */
-  orders: readonly string[]
-  discrepancies: readonly Pick<Discrepancy, 'id'>[]
-}
-
 /**
  * Returns as one text the facts of a purchase that matter for a decision. Equal texts are the same version. Reads that
  * brought no news do not change the text.
@@ -234,8 +228,11 @@ const decisiveFacts = ({ purchase, keys, generations }: Loaded): string =>
 /**
  * Returns the version of the evidence. A caller that decides sends the version back, and a decision on outdated evidence is
  * refused. The version begins with the state of the purchase, for people.
+ *
+ * @param around ids of the supplier's orders that a person is shown, and the differences
  */
-export function versionOf(loaded: Loaded, { orders, discrepancies }: EvidenceAround): string {
+export function versionOf(loaded: Loaded, around: { orders: string[]; discrepancies: Discrepancy[] }): string {
+  const { orders, discrepancies } = around
   const all = [decisiveFacts(loaded), orders.toSorted(), discrepancies.map(({ id }) => id).toSorted()]
   const digest = createHash('sha256').update(JSON.stringify(all)).digest('hex')
   return `${loaded.purchase.state}-${digest.slice(0, 12)}`

@@ -27,7 +27,7 @@ export interface Reading {
   keys: ReadKey[]
 }
 
-export interface ReadKey {
+interface ReadKey {
   /** The key in its normal form. */
   text: string
   /** Blind indexes of the normal form, and of the forms in which the key came. These find keys that were stored as they came. */

@@ -2,61 +2,23 @@
 import { counted } from '../domain/figures.ts'
 import { hasLeft } from '../domain/store-order.ts'
 import { Failure } from '../errors.ts'
-import { type Delivery, deliveriesOfPurchases } from '../storage/deliveries.ts'
-import { type Attempt, type AuditEntry, attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
+import { deliveriesOfPurchases } from '../storage/deliveries.ts'
+import { attemptsOf, audited, auditOfAll, transitionsOf } from '../storage/evidence.ts'
 import { offersByProduct } from '../storage/offers.ts'
-import type { Outage } from '../storage/outages.ts'
-import { type OutboxRow, outboxOfOrder } from '../storage/outbox.ts'
-import type { Purchase } from '../storage/purchases.ts'
-import type { StoreOrder } from '../storage/store-orders.ts'
+import { outboxOfOrder } from '../storage/outbox.ts'
 import type { Ordering } from './context.ts'
 import { openKey } from './effects.ts'
-import { type RepeatedTransition, together } from './evidence.ts'
+import { together } from './evidence.ts'
 import type { Fulfilment } from './fulfil.ts'
-import { keysByLine, type LineProgress, orderStanding, type Standing } from './order-view.ts'
+import { keysByLine, orderStanding } from './order-view.ts'
 import { outagesDuring } from './outages.ts'
 import { resendRefusal } from './resend.ts'
-
-export interface OrderHistory {
-  order: StoreOrder
-  state: Standing['state']
-  lines: LineHistory[]
-  /** How many purchases the order has. The history shows the purchases that changed last. */
-  purchases: number
-  attempts: Attempt[]
-  transitions: RepeatedTransition[]
-  /** The updates that are queued for the store, or were sent. */
-  updates: OutboxRow[]
-  deliveries: Omit<Delivery, 'ciphertext'>[]
-  outages: Outage[]
-  audit: AuditEntry[]
-  /** Why the store cannot send the customer the keys again; null when the store can do so. */
-  resendRefusal: string | null
-}
-
-export interface LineHistory extends LineProgress {
-  name: string | null
-  /** What one unit costs now; null when the line belongs to no listing. */
-  costMinor: number | null
-  currency: string | null
-  purchases: Purchase[]
-  keys: KeyStanding[]
-}
-
-/** A licence key without its text. */
-export interface KeyStanding {
-  purchaseId: string
-  ordinal: number
-  storedAt: number
-  begunAt: number | null
-  handedOverAt: number | null
-}
 
 /** The most purchases that a history shows. An order may have a thousand, and a page about fifty of them is long. */
 export const HISTORY_MAX = 50
 
 /** @throws Failure `not_found` */
-export async function orderHistory(fulfilment: Fulfilment, orderId: string): Promise<OrderHistory> {
+export async function orderHistory(fulfilment: Fulfilment, orderId: string) {
   const { db } = fulfilment
   const standing = await orderStanding(fulfilment, orderId)
   const { order, lines, keys, state } = standing
@@ -77,6 +39,7 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string): Pro
   return {
     order,
     state,
+    /** How many purchases the order has. The history shows the purchases that changed last. */
     purchases: all.length,
     attempts,
     transitions: [...Map.groupBy(transitions, ({ purchaseId }) => purchaseId).values()].flatMap(together),
@@ -84,6 +47,7 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string): Pro
     updates: updates.filter(({ kind }) => kind === 'callback'),
     audit,
     outages: await outagesDuring(fulfilment, purchases, transitions),
+    /** Why the store cannot send the customer the keys again; null when the store can do so. */
     resendRefusal: resendRefusal(fulfilment, standing)?.message ?? null,
     lines: lines.map(({ line, purchases: own, state: lineState, delivered }) => {
       const offer = offers.find(({ productId }) => productId === line.productId)
@@ -95,6 +59,7 @@ export async function orderHistory(fulfilment: Fulfilment, orderId: string): Pro
         state: lineState,
         delivered,
         name: offer?.name ?? null,
+        /** What one unit costs now; null when the line belongs to no listing. */
         costMinor: offer?.costMinor ?? null,
         currency: offer?.currency ?? null,
         purchases: own.filter(({ id }) => shown.has(id)),
@@ -115,7 +80,7 @@ export async function revealKeys(
   orderId: string,
   lineId: string | undefined,
   { actor, reason }: { actor: string; reason: string },
-): Promise<{ line: string; keys: (KeyStanding & { key: string })[] }[]> {
+) {
   // A key is not shown before its hand-over has begun, because a cancellation can still keep the key from the store.
   const all = keysByLine(await orderStanding(ordering, orderId), hasLeft)
   const lines = all.filter(({ line }) => lineId === undefined || line === lineId)

@@ -6,13 +6,7 @@ import { type OrderState as OrderStateName, orderStates } from '../../domain/sto
 import { Failure } from '../../errors.ts'
 import { cancelOrder } from '../../ordering/actions.ts'
 import { takeOrder } from '../../ordering/intake.ts'
-import {
-  HISTORY_MAX,
-  type LineHistory as LineHistoryRow,
-  type OrderHistory as OrderHistoryRow,
-  orderHistory,
-  revealKeys,
-} from '../../ordering/order-history.ts'
+import { HISTORY_MAX, orderHistory, revealKeys } from '../../ordering/order-history.ts'
 import { type ListedOrder, listOrders, statesOfOrders, viewOrder, viewTaken } from '../../ordering/order-view.ts'
 import { resendKeys } from '../../ordering/resend.ts'
 import { takeByHand } from '../../ordering/shop-orders.ts'
@@ -105,6 +99,8 @@ const Order = component('Order', {
   timeline: z.array(TimelineEntry).describe('What happened, the oldest first'),
 })
 
+type OrderHistoryRow = Awaited<ReturnType<typeof orderHistory>>
+
 const LineHistory = view(
   component('LineHistory', {
     ...line,
@@ -129,7 +125,7 @@ const LineHistory = view(
         .meta({ id: 'KeyStanding', description: 'A licence key without its text' }),
     ),
   }),
-  withAmounts<LineHistoryRow>,
+  withAmounts<OrderHistoryRow['lines'][number]>,
 )
 const ofPurchase = { purchaseId: z.string() }
 const History = view(

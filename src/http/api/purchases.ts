@@ -8,7 +8,7 @@ import { orderStatuses } from '../../domain/supplier.ts'
 import { releasePurchase, retryPurchase } from '../../ordering/actions.ts'
 import { decisionTypes } from '../../ordering/choices.ts'
 import { type Decision, decidePurchase } from '../../ordering/decide.ts'
-import { type Evidence as EvidenceRows, type OrderReading, viewEvidence } from '../../ordering/evidence.ts'
+import { viewEvidence } from '../../ordering/evidence.ts'
 import { type PurchaseSubject, subjectsOf } from '../../ordering/order-view.ts'
 import { outagesDuring } from '../../ordering/outages.ts'
 import { need } from '../../storage/database.ts'
@@ -130,6 +130,8 @@ export const audited = { at, actor: z.string(), action: z.string(), detail: word
 /** The number of equal changes in a row, and the time of the last of them. */
 export const repeated = { times: z.int().describe('How often in a row'), lastAt: at }
 
+type EvidenceRows = Awaited<ReturnType<typeof viewEvidence>>
+
 const Reading = view(
   z.object({
     status: z.enum(orderStatuses),
@@ -141,7 +143,7 @@ const Reading = view(
     keys: count.describe('How many keys it carries; they are never shown here'),
     differs: z.array(z.enum(['reference', 'product', 'quantity'])).describe('From what was sent'),
   }),
-  withAmounts<OrderReading>,
+  withAmounts<NonNullable<EvidenceRows['orders'][number]['reading']>>,
 )
 
 const SeenOrder = z.object({
